@@ -1,47 +1,60 @@
-//! Whether claims grow slower, or memory larger, with the number of tasks that wait, and that have ended.
+//! Measures whether claims slow down, or memory grows, with the number of waiting and ended tasks.
 
 use pointsman_core::{HandlerDef, HandlerName, Tenant};
 
-use crate::claims::{AT_A_TIME, Desk, Took};
-use crate::fill::{self, Stock};
-use crate::ground::{Ground, Site};
-use crate::report::{Figure, Unit};
-use crate::{Options, memory, rig};
+use crate::claiming_node::{CLAIM_SIZE, ClaimTimings, ClaimingNode};
+use crate::filled_store::{self, StoreContents};
+use crate::report::{Figure, MeasurementUnit};
+use crate::stores::{RunEnvironment, StoreFactory};
+use crate::{BenchOptions, fixtures, memory};
 
-const FEW: usize = 1_000;
+const SMALL_BACKLOG: usize = 1_000;
 const ROUNDS: usize = 200;
 
-pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
-    let ground = site.ground()?;
-    let few = filled(&ground, "few", FEW + AT_A_TIME * ROUNDS, 0).await?;
-    let (waiting, kept) = (options.backlog, options.kept());
-    let many = filled(&ground, "many", waiting, kept).await?;
-    let resident = memory::resident_mb();
-    // In turns, so that both meet the same disk and the same neighbours.
-    let (mut with_few, mut with_many) = (Took::default(), Took::default());
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+) -> anyhow::Result<Vec<Figure>> {
+    let stores = environment.new_store_factory()?;
+    let small = open_filled_node(&stores, "few", SMALL_BACKLOG + CLAIM_SIZE * ROUNDS, 0).await?;
+    let (waiting, archived) = (options.backlog, options.archived_task_count());
+    let large = open_filled_node(&stores, "many", waiting, archived).await?;
+    let resident = memory::own_resident_mb();
+    // In alternating rounds, so that both have the same disk and the same noise.
+    let (mut small_timings, mut large_timings) = (ClaimTimings::default(), ClaimTimings::default());
     for _ in 0..ROUNDS {
-        with_few.add(few.round(AT_A_TIME).await?);
-        with_many.add(many.round(AT_A_TIME).await?);
+        small_timings.add(small.claim_and_finish(CLAIM_SIZE).await?);
+        large_timings.add(large.claim_and_finish(CLAIM_SIZE).await?);
     }
-    few.close().await?;
-    many.close().await?;
-    let beside =
-        if kept > 0 { format!("{waiting} waiting and {kept} ended") } else { format!("{waiting} waiting") };
-    let rate = |seconds: f64| (ROUNDS * AT_A_TIME) as f64 / seconds;
-    let figure = |what: &str, many: f64, few: f64| {
-        Figure::new(format!("tasks {what} with {beside}"), rate(many), Unit::PerSecond)
-            .against(format!("with {FEW} waiting"), rate(few))
+    small.close().await?;
+    large.close().await?;
+    let contents = if archived > 0 {
+        format!("{waiting} waiting and {archived} ended")
+    } else {
+        format!("{waiting} waiting")
+    };
+    let rate = |seconds: f64| (ROUNDS * CLAIM_SIZE) as f64 / seconds;
+    let figure = |what: &str, large: f64, small: f64| {
+        Figure::new(format!("tasks {what} with {contents}"), rate(large), MeasurementUnit::PerSecond)
+            .compared_with(format!("with {SMALL_BACKLOG} waiting"), rate(small))
     };
     Ok(vec![
-        figure("claimed", with_many.claims, with_few.claims).at_least(1.0 / 1.2),
-        figure("ended", with_many.ends, with_few.ends),
-        Figure::new(format!("memory with {waiting} tasks waiting"), resident, Unit::Megabytes).below(150.0),
+        figure("claimed", large_timings.claim_seconds, small_timings.claim_seconds).with_min_ratio(1.0 / 1.2),
+        figure("ended", large_timings.finish_seconds, small_timings.finish_seconds),
+        Figure::new(format!("memory with {waiting} tasks waiting"), resident, MeasurementUnit::Megabytes)
+            .with_max_value(150.0),
     ])
 }
 
-/// A store in which so many tasks wait, and so many have ended.
-async fn filled(ground: &Ground, name: &str, waiting: usize, kept: usize) -> anyhow::Result<Desk> {
-    let stock = Stock { handler: rig::HANDLER, tenant: &Tenant::default(), waiting, kept };
-    let store = fill::filled(ground, name, stock).await?.store;
-    Desk::new(store, vec![HandlerDef::new(HandlerName::new(rig::HANDLER)?)]).await
+/// Opens a store with this many waiting and archived tasks, and joins it as a node.
+async fn open_filled_node(
+    stores: &StoreFactory,
+    name: &str,
+    waiting: usize,
+    archived: usize,
+) -> anyhow::Result<ClaimingNode> {
+    let contents =
+        StoreContents { handler: fixtures::HANDLER_NAME, tenant: &Tenant::default(), waiting, archived };
+    let store = filled_store::open_filled_store(stores, name, contents).await?.store;
+    ClaimingNode::new(store, vec![HandlerDef::new(HandlerName::new(fixtures::HANDLER_NAME)?)]).await
 }

@@ -1,4 +1,4 @@
-//! How many emits are acknowledged in a second.
+//! Measures how many emits are acknowledged per second.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,69 +6,73 @@ use std::time::Instant;
 
 use pointsman_engine::{Rooms, Settings};
 
-use crate::bare::Ran;
-use crate::ground::{Opened, Site, Target};
-use crate::report::{Figure, Unit};
-use crate::{Options, rig};
+use crate::baseline::MeasuredRun;
+use crate::report::{Figure, MeasurementUnit};
+use crate::stores::{OpenedStore, RunEnvironment, StoreTarget};
+use crate::{BenchOptions, fixtures};
 
-/// So many producers, each sending so many events at a time and waiting for the answer.
+/// A number of producers, each of which emits batches and waits for each acknowledgement.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct ProducerLoad {
     pub(crate) producers: usize,
     pub(crate) batch: usize,
 }
 
-const ON_DISK: [Shape; 4] = [
-    Shape { producers: 1, batch: 1 },
-    Shape { producers: 64, batch: 1 },
-    Shape { producers: 1, batch: 100 },
-    Shape { producers: 64, batch: 100 },
+const SQLITE_LOADS: [ProducerLoad; 4] = [
+    ProducerLoad { producers: 1, batch: 1 },
+    ProducerLoad { producers: 64, batch: 1 },
+    ProducerLoad { producers: 1, batch: 100 },
+    ProducerLoad { producers: 64, batch: 100 },
 ];
 
-const ON_A_SERVER: [Shape; 4] = [
-    Shape { producers: 1, batch: 1 },
-    Shape { producers: 16, batch: 1 },
-    Shape { producers: 1, batch: 100 },
-    Shape { producers: 16, batch: 100 },
+const SERVER_LOADS: [ProducerLoad; 4] = [
+    ProducerLoad { producers: 1, batch: 1 },
+    ProducerLoad { producers: 16, batch: 1 },
+    ProducerLoad { producers: 1, batch: 100 },
+    ProducerLoad { producers: 16, batch: 100 },
 ];
 
-/// Those that are measured.
-pub(crate) fn shapes(target: &Target) -> [Shape; 4] {
+/// Returns the loads that are measured on a store.
+pub(crate) fn producer_loads(target: &StoreTarget) -> [ProducerLoad; 4] {
     match target {
-        Target::Sqlite => ON_DISK,
-        Target::Postgres { .. } | Target::Redis { .. } => ON_A_SERVER,
+        StoreTarget::Sqlite => SQLITE_LOADS,
+        StoreTarget::Postgres { .. } | StoreTarget::Redis { .. } => SERVER_LOADS,
     }
 }
 
-impl fmt::Display for Shape {
+impl fmt::Display for ProducerLoad {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let producers =
             if self.producers == 1 { "1 producer".into() } else { format!("{} producers", self.producers) };
         match self.batch {
-            1 => write!(f, "{producers}, singly"),
-            batch => write!(f, "{producers}, {batch} at a time"),
+            1 => write!(f, "{producers}, 1 event at a time"),
+            batch => write!(f, "{producers}, {batch} events at a time"),
         }
     }
 }
 
-pub(crate) async fn measure(options: &Options, site: &Site, shape: Shape) -> anyhow::Result<Vec<Figure>> {
-    let ground = site.ground()?;
-    let Opened { store, work } = ground.open("emit").await?;
-    // One producer that waits for each commit is slow by nature: measure fewer.
-    let events = if shape.producers == 1 && shape.batch == 1 { options.events / 20 } else { options.events };
-    let events = events.max(shape.producers * shape.batch);
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+    load: ProducerLoad,
+) -> anyhow::Result<Vec<Figure>> {
+    let stores = environment.new_store_factory()?;
+    let OpenedStore { store, work } = stores.open_store("emit").await?;
+    // One producer that waits for each commit is slow: measure fewer events.
+    let events = if load.producers == 1 && load.batch == 1 { options.events / 20 } else { options.events };
+    let events = events.max(load.producers * load.batch);
     let rooms = Rooms { scheduler: false, worker: false, ..Rooms::default() };
     let settings = Settings { slots: 1, rooms, ..Settings::default() };
-    let engine = Arc::new(rig::engine(store.clone(), settings, |_| {}).await?);
+    let engine = Arc::new(fixtures::start_engine(store.clone(), settings, |_| {}).await?);
     let commits = work.commits();
     let start = Instant::now();
-    let per_producer = events / shape.producers / shape.batch;
-    let producers = (0..shape.producers).map(|producer| {
+    let per_producer = events / load.producers / load.batch;
+    let producers = (0..load.producers).map(|producer| {
         let engine = engine.clone();
         tokio::spawn(async move {
             for round in 0..per_producer {
-                let from = (producer * per_producer + round) * shape.batch;
-                engine.emit(rig::emission(from, shape.batch)?).await?;
+                let from = (producer * per_producer + round) * load.batch;
+                engine.emit(fixtures::new_emission(from, load.batch)?).await?;
             }
             anyhow::Ok(())
         })
@@ -76,14 +80,14 @@ pub(crate) async fn measure(options: &Options, site: &Site, shape: Shape) -> any
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    let emitted = per_producer * shape.producers * shape.batch;
+    let emitted = per_producer * load.producers * load.batch;
     let rate = emitted as f64 / start.elapsed().as_secs_f64();
-    let per_commit = (emitted as u64 / (work.commits() - commits).max(1)).max(1) as usize;
+    let events_per_commit = (emitted as u64 / (work.commits() - commits).max(1)).max(1) as usize;
     engine.stop(std::time::Duration::ZERO).await;
     store.close();
 
-    let ran = Ran { events: emitted, rate, per_commit, rows_per_event: 0.0 };
-    let limit = ground.bare().await?.emitted(ran).await?;
-    let figure = Figure::new(format!("emits acknowledged, {shape}"), rate, Unit::PerSecond);
-    Ok(vec![figure.against(limit.how, limit.rate)])
+    let run = MeasuredRun { events: emitted, rate, events_per_commit, rows_per_event: 0.0 };
+    let baseline_result = stores.open_baseline().await?.measure_emits(run).await?;
+    let figure = Figure::new(format!("emits acknowledged, {load}"), rate, MeasurementUnit::PerSecond);
+    Ok(vec![figure.compared_with(baseline_result.description, baseline_result.rate)])
 }

@@ -1,48 +1,48 @@
-//! An event's whole way: emitted, handled by a handler that does nothing, ended, history kept.
+//! Measures the full lifecycle of events: emitted, handled by a handler that does nothing, ended, kept in the history.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pointsman_engine::{Engine, Settings};
 
-use crate::Options;
-use crate::bare::Ran;
-use crate::ground::{Ground, Opened, Site};
-use crate::report::{Figure, Unit};
-use crate::rig::{self, Handled};
+use crate::BenchOptions;
+use crate::baseline::MeasuredRun;
+use crate::fixtures::{self, EventCounter};
+use crate::report::{Figure, MeasurementUnit};
+use crate::stores::{OpenedStore, RunEnvironment, StoreFactory};
 
-pub(crate) const PRODUCERS: usize = 8;
-pub(crate) const BATCH: usize = 100;
-/// How often each side has its turn, so that both meet the same disk and the same neighbours.
-pub(crate) const TURNS: usize = 4;
+pub(crate) const PRODUCER_COUNT: usize = 8;
+pub(crate) const BATCH_SIZE: usize = 100;
+/// The number of rounds, in which both sides alternate, so that both have the same disk and the same noise.
+pub(crate) const ROUNDS: usize = 4;
 
-/// As many slots as a server has by default: each commit carries as many ends.
+/// The number of slots that a server has by default: each commit finishes as many tasks.
 pub(crate) const DEFAULT_SLOTS: usize = 16;
 /// More slots, because a handler that does nothing is over before the next commit.
 pub(crate) const MANY_SLOTS: usize = 2048;
 
-/// Who works: so many nodes on one database, each with so many slots.
+/// A number of nodes on one database, and the slots of each.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Nodes {
+pub(crate) struct NodeSetup {
     pub(crate) count: usize,
     pub(crate) slots: usize,
 }
 
-impl Nodes {
-    pub(crate) fn one(slots: usize) -> Self {
+impl NodeSetup {
+    pub(crate) fn single(slots: usize) -> Self {
         Self { count: 1, slots }
     }
 }
 
-/// How long events took in all.
+/// The sum of the events and times of several rounds.
 #[derive(Default)]
-pub(crate) struct Total {
+pub(crate) struct ThroughputTotal {
     events: usize,
     seconds: f64,
 }
 
-impl Total {
-    /// So many events, at so many in a second.
+impl ThroughputTotal {
+    /// Adds a round of `events` at `rate` events per second.
     pub(crate) fn add(&mut self, events: usize, rate: f64) {
         self.events += events;
         self.seconds += events as f64 / rate;
@@ -53,43 +53,60 @@ impl Total {
     }
 }
 
-pub(crate) async fn measure(options: &Options, site: &Site, slots: usize) -> anyhow::Result<Vec<Figure>> {
-    // A commit for every sixteen takes its time: measure fewer.
-    let wanted = if slots == DEFAULT_SLOTS { options.events / 4 } else { options.events };
-    let (mut whole, mut bare, mut how) = (Total::default(), Total::default(), String::new());
-    for _ in 0..TURNS {
-        let ground = site.ground()?;
-        let ran = run(&ground, "end", wanted / TURNS, Nodes::one(slots)).await?;
-        ground.settle("end").await?;
-        let limit = ground.bare().await?.whole_life(ran).await?;
-        whole.add(ran.events, ran.rate);
-        bare.add(ran.events, limit.rate);
-        how = limit.how;
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+    slots: usize,
+) -> anyhow::Result<Vec<Figure>> {
+    // A commit for every sixteen tasks is slow: measure fewer events.
+    let event_count = if slots == DEFAULT_SLOTS { options.events / 4 } else { options.events };
+    let (mut measured, mut baseline, mut description) =
+        (ThroughputTotal::default(), ThroughputTotal::default(), String::new());
+    for _ in 0..ROUNDS {
+        let stores = environment.new_store_factory()?;
+        let run = run_events(&stores, "end", event_count / ROUNDS, NodeSetup::single(slots)).await?;
+        stores.flush_to_disk("end").await?;
+        let baseline_result = stores.open_baseline().await?.measure_full_lifecycle(run).await?;
+        measured.add(run.events, run.rate);
+        baseline.add(run.events, baseline_result.rate);
+        description = baseline_result.description;
     }
-    let name = format!("end to end, {PRODUCERS} producers, {BATCH} at a time, {slots} slots");
-    let figure = Figure::new(name, whole.rate(), Unit::PerSecond).against(how, bare.rate());
-    Ok(vec![if slots == MANY_SLOTS { figure.at_least(0.5) } else { figure }])
+    let name =
+        format!("end to end, {PRODUCER_COUNT} producers, {BATCH_SIZE} events at a time, {slots} slots");
+    let figure = Figure::new(name, measured.rate(), MeasurementUnit::PerSecond)
+        .compared_with(description, baseline.rate());
+    Ok(vec![if slots == MANY_SLOTS { figure.with_min_ratio(0.5) } else { figure }])
 }
 
-/// About so many events go their whole way.
-pub(crate) async fn run(ground: &Ground, name: &str, wanted: usize, nodes: Nodes) -> anyhow::Result<Ran> {
-    let handled = Arc::new(Handled::default());
-    let (mut stores, mut engines) = (Vec::new(), Vec::new());
+/// Runs about `event_count` events through their full lifecycle.
+pub(crate) async fn run_events(
+    factory: &StoreFactory,
+    name: &str,
+    event_count: usize,
+    nodes: NodeSetup,
+) -> anyhow::Result<MeasuredRun> {
+    let handled = Arc::new(EventCounter::default());
+    let (mut opened_stores, mut engines) = (Vec::new(), Vec::new());
     for _ in 0..nodes.count {
-        let opened = ground.open(name).await?;
-        engines.push(engine(&opened, nodes.slots, &handled).await?);
-        stores.push(opened);
+        let opened = factory.open_store(name).await?;
+        engines.push(start_counting_engine(&opened, nodes.slots, &handled).await?);
+        opened_stores.push(opened);
     }
-    let per_producer = (wanted / PRODUCERS / BATCH).max(1);
-    let events = per_producer * PRODUCERS * BATCH;
-    let (commits, rows) = work(&stores);
+    let per_producer = (event_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
+    let events = per_producer * PRODUCER_COUNT * BATCH_SIZE;
+    let (commits, rows) = count_commits_and_rows(&opened_stores);
     let start = Instant::now();
-    let producers = (0..PRODUCERS).map(|producer| {
+    let producers = (0..PRODUCER_COUNT).map(|producer| {
         let engine = engines[producer % engines.len()].clone();
         tokio::spawn(async move {
             for round in 0..per_producer {
-                // Objects take turns among all producers, as if these had nothing to do with each other.
-                engine.emit(rig::emission((round * PRODUCERS + producer) * BATCH, BATCH)?).await?;
+                // Objects alternate among all producers, as with independent producers.
+                engine
+                    .emit(fixtures::new_emission(
+                        (round * PRODUCER_COUNT + producer) * BATCH_SIZE,
+                        BATCH_SIZE,
+                    )?)
+                    .await?;
             }
             anyhow::Ok(())
         })
@@ -97,27 +114,32 @@ pub(crate) async fn run(ground: &Ground, name: &str, wanted: usize, nodes: Nodes
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    handled.reached(events as u64).await;
-    rig::all_ended(&*stores[0].store).await?;
+    handled.wait_until_reached(events as u64).await;
+    fixtures::wait_until_no_tasks(&*opened_stores[0].store).await?;
     let rate = events as f64 / start.elapsed().as_secs_f64();
-    let (commits, rows) = (work(&stores).0 - commits, work(&stores).1 - rows);
-    for (engine, opened) in engines.iter().zip(&stores) {
+    let (commits, rows) =
+        (count_commits_and_rows(&opened_stores).0 - commits, count_commits_and_rows(&opened_stores).1 - rows);
+    for (engine, opened) in engines.iter().zip(&opened_stores) {
         engine.stop(Duration::from_secs(10)).await;
         opened.store.close();
     }
-    let per_commit = (events as u64 / commits.max(1)).max(1) as usize;
-    Ok(Ran { events, rate, per_commit, rows_per_event: rows as f64 / events as f64 })
+    let events_per_commit = (events as u64 / commits.max(1)).max(1) as usize;
+    Ok(MeasuredRun { events, rate, events_per_commit, rows_per_event: rows as f64 / events as f64 })
 }
 
-/// One that counts what it handles.
-async fn engine(opened: &Opened, slots: usize, handled: &Arc<Handled>) -> anyhow::Result<Engine> {
+/// Starts an engine that counts the events that it handles.
+async fn start_counting_engine(
+    opened: &OpenedStore,
+    slots: usize,
+    handled: &Arc<EventCounter>,
+) -> anyhow::Result<Engine> {
     let counter = handled.clone();
     let settings = Settings { slots, ..Settings::default() };
-    rig::engine(opened.store.clone(), settings, move |_| counter.add()).await
+    fixtures::start_engine(opened.store.clone(), settings, move |_| counter.increment()).await
 }
 
-/// How many commits all of them made, and how many rows they wrote.
-fn work(stores: &[Opened]) -> (u64, u64) {
+/// Returns the number of commits and of written rows of all stores.
+fn count_commits_and_rows(stores: &[OpenedStore]) -> (u64, u64) {
     let both = stores.iter().map(|opened| (opened.work.commits(), opened.work.rows()));
     both.fold((0, 0), |(commits, rows), (more, others)| (commits + more, rows + others))
 }

@@ -1,4 +1,4 @@
-//! Whether one tenant's flood delays the others.
+//! Measures whether one tenant's flood of tasks delays the tasks of other tenants.
 //!
 //! ```text
 //!   one tenant:      a million tasks wait ──┐
@@ -6,11 +6,11 @@
 //!   1,000 tenants:   1 task/s each ─────────┘
 //! ```
 //!
-//! A task waits for something else for a millisecond, as one that calls a service nearby does: the others alone take
-//! one or two of the slots, and the flood takes all that are left. There are two engines on stores of their own, one
-//! with the flood and one without. They are measured in turns, so that both meet the same disk and the same
-//! neighbours; while it is not its turn, the flood is held by a rule. A first turn of each fills the caches of a store
-//! just opened, and is not counted.
+//! A task sleeps for a millisecond, as if it called a nearby service: the other tenants alone use one or two of the
+//! slots, and the flood uses all that are left. There are two engines with their own stores, one with the flood and
+//! one without. They are measured in alternating rounds, so that both have the same disk and the same noise; in the
+//! other engine's rounds a rule pauses the flood. The first round of each fills the caches of a newly opened store, and
+//! is not counted.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -23,194 +23,215 @@ use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 
-use crate::Options;
+use crate::BenchOptions;
 use crate::end_to_end::DEFAULT_SLOTS;
-use crate::fill::{self, Stock};
-use crate::ground::{Ground, Site};
-use crate::report::{Figure, Unit, percentile};
-use crate::rig::{self, Handled};
+use crate::filled_store::{self, StoreContents};
+use crate::fixtures::{self, EventCounter};
+use crate::report::{Figure, MeasurementUnit, percentile};
+use crate::stores::{RunEnvironment, StoreFactory};
 
-const TENANTS: usize = 1_000;
-/// All of them together send one at a time, a millisecond apart.
-const APART: Duration = Duration::from_millis(1);
-const WORK: Duration = Duration::from_millis(1);
-/// How long one side is measured before it is another's turn, unless all of it is shorter.
-const TURN: Duration = Duration::from_secs(2);
-const SHARED: &str = "shared";
-const OWN: &str = "own";
-const FLOODING: &str = "flooding";
+const TENANT_COUNT: usize = 1_000;
+/// The time between two events of all other tenants together.
+const EMIT_INTERVAL: Duration = Duration::from_millis(1);
+const TASK_DURATION: Duration = Duration::from_millis(1);
+/// The duration of a round, unless the whole measurement is shorter.
+const ROUND_DURATION: Duration = Duration::from_secs(2);
+const SHARED_HANDLER: &str = "shared";
+const SEPARATE_HANDLER: &str = "own";
+const FLOODING_TENANT: &str = "flooding";
 
-pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
-    let ground = site.ground()?;
-    let turn = TURN.min(Duration::from_secs(options.seconds) / 2);
-    let turns = options.seconds.div_ceil(TURN.as_secs()).max(1);
-    let waiting = options.backlog.max(least_flood(turn * 2 * (turns + 1) as u32));
-    let calm = Side::start(&ground, "calm", 0).await?;
-    let flooded = Side::start(&ground, "flooded", waiting).await?;
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+) -> anyhow::Result<Vec<Figure>> {
+    let stores = environment.new_store_factory()?;
+    let round_duration = ROUND_DURATION.min(Duration::from_secs(options.seconds) / 2);
+    let rounds = options.seconds.div_ceil(ROUND_DURATION.as_secs()).max(1);
+    let waiting = options.backlog.max(min_flood_size(round_duration * 2 * (rounds + 1) as u32));
+    let calm = FloodEngine::start(&stores, "calm", 0).await?;
+    let flooded = FloodEngine::start(&stores, "flooded", waiting).await?;
     let (mut without, mut shared, mut own) = (vec![], vec![], vec![]);
-    for round in 0..=turns {
+    for round in 0..=rounds {
         if round == 1 {
             [&mut without, &mut shared, &mut own].into_iter().for_each(Vec::clear);
         }
-        without.extend(calm.send(SHARED, turn).await?);
-        flooded.release().await?;
-        shared.extend(flooded.send(SHARED, turn).await?);
-        own.extend(flooded.send(OWN, turn).await?);
-        flooded.hold().await?;
+        without.extend(calm.emit_for_other_tenants(SHARED_HANDLER, round_duration).await?);
+        flooded.resume_flood().await?;
+        shared.extend(flooded.emit_for_other_tenants(SHARED_HANDLER, round_duration).await?);
+        own.extend(flooded.emit_for_other_tenants(SEPARATE_HANDLER, round_duration).await?);
+        flooded.pause_flood().await?;
     }
-    let run = flooded.flood.count();
-    ensure!(run < waiting as u64, "the flood was over before the measurement");
+    let run = flooded.flood_counter.count();
+    ensure!(
+        run < waiting as u64,
+        "all tasks of the flood ran before the measurement ended; use a larger --backlog"
+    );
     calm.engine.stop(Duration::from_secs(5)).await;
     flooded.engine.stop(Duration::from_secs(5)).await;
 
     let mut figures = Vec::new();
-    for (whose, mut waits) in [("to the same handler", shared), ("to a handler of their own", own)] {
-        for (part, name) in [(0.5, "p50"), (0.99, "p99")] {
+    for (whose, mut waits_ms) in [("for the same handler", shared), ("for a separate handler", own)] {
+        for (quantile, name) in [(0.5, "p50"), (0.99, "p99")] {
             let what = format!(
-                "wait of {TENANTS} tenants' tasks {whose}, {name}, 1/s each, while one has {waiting} waiting"
+                "wait of {TENANT_COUNT} tenants' tasks {whose}, {name}, 1/s each, while one tenant has {waiting} waiting"
             );
-            let figure = Figure::new(what, percentile(&mut waits, part), Unit::Milliseconds)
-                .against(format!("without the flood, {name}"), percentile(&mut without, part));
-            figures.push(if part == 0.99 { figure.at_most(1.5) } else { figure });
+            let figure =
+                Figure::new(what, percentile(&mut waits_ms, quantile), MeasurementUnit::Milliseconds)
+                    .compared_with(format!("without the flood, {name}"), percentile(&mut without, quantile));
+            figures.push(if quantile == 0.99 { figure.with_max_ratio(1.5) } else { figure });
         }
     }
-    let rate = run as f64 / (turn * 2 * (turns + 1) as u32).as_secs_f64();
-    figures.push(Figure::new("tasks of the flood handled meanwhile", rate, Unit::PerSecond));
+    let rate = run as f64 / (round_duration * 2 * (rounds + 1) as u32).as_secs_f64();
+    figures.push(Figure::new("tasks of the flood handled meanwhile", rate, MeasurementUnit::PerSecond));
     Ok(figures)
 }
 
-/// So many that the flood lasts for that long, however fast its tasks are handled.
-fn least_flood(time: Duration) -> usize {
-    (time.as_millis() / WORK.as_millis()) as usize * DEFAULT_SLOTS
+/// Returns the number of tasks for which the flood lasts that long, however fast its tasks are handled.
+fn min_flood_size(time: Duration) -> usize {
+    (time.as_millis() / TASK_DURATION.as_millis()) as usize * DEFAULT_SLOTS
 }
 
-/// An engine on a store of its own, with a flood or without one.
-struct Side {
+/// An engine with its own store, with a flood or without one.
+struct FloodEngine {
     engine: Engine,
     store: Arc<dyn Store>,
-    others: Arc<Others>,
-    flood: Arc<Handled>,
+    other_tenants: Arc<OtherTenants>,
+    flood_counter: Arc<EventCounter>,
 }
 
-/// What the other tenants sent, and how long each waited.
+/// The times at which the other tenants emitted, and how long each task waited.
 #[derive(Default)]
-struct Others {
-    sent: Mutex<Vec<Instant>>,
-    /// In milliseconds.
-    waits: Mutex<Vec<f64>>,
-    handled: Handled,
+struct OtherTenants {
+    sent_times: Mutex<Vec<Instant>>,
+    /// The waiting times of tasks, in milliseconds.
+    waits_ms: Mutex<Vec<f64>>,
+    handled_counter: EventCounter,
 }
 
-impl Others {
-    fn sent(&self) -> MutexGuard<'_, Vec<Instant>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+impl OtherTenants {
+    fn lock_sent_times(&self) -> MutexGuard<'_, Vec<Instant>> {
+        self.sent_times.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn waits(&self) -> MutexGuard<'_, Vec<f64>> {
-        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_waits(&self) -> MutexGuard<'_, Vec<f64>> {
+        self.waits_ms.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The n-th has begun.
-    fn begun(&self, n: usize) {
+    /// Records that the n-th task of the other tenants has started.
+    fn record_start(&self, n: usize) {
         let now = Instant::now();
-        let sent = self.sent().get(n).copied();
-        self.waits().extend(sent.map(|sent| (now - sent).as_secs_f64() * 1000.0));
-        self.handled.add();
+        let sent_times = self.lock_sent_times().get(n).copied();
+        self.lock_waits().extend(sent_times.map(|sent_times| (now - sent_times).as_secs_f64() * 1000.0));
+        self.handled_counter.increment();
     }
 }
 
-impl Side {
-    async fn start(ground: &Ground, name: &str, waiting: usize) -> anyhow::Result<Self> {
+impl FloodEngine {
+    async fn start(stores: &StoreFactory, name: &str, waiting: usize) -> anyhow::Result<Self> {
         let store = match waiting {
-            0 => ground.open(name).await?.store,
+            0 => stores.open_store(name).await?.store,
             waiting => {
-                let stock = Stock { handler: SHARED, tenant: &Tenant::new(FLOODING)?, waiting, kept: 0 };
-                let store = fill::filled(ground, name, stock).await?.store;
-                store.hold(hold()?).await?;
+                let contents = StoreContents {
+                    handler: SHARED_HANDLER,
+                    tenant: &Tenant::new(FLOODING_TENANT)?,
+                    waiting,
+                    archived: 0,
+                };
+                let store = filled_store::open_filled_store(stores, name, contents).await?.store;
+                store.hold(flood_pause_rule()?).await?;
                 store
             }
         };
-        let (others, flood) = (Arc::new(Others::default()), Arc::new(Handled::default()));
-        let handlers = [SHARED, OWN].map(|name| handler(name, &others, &flood));
+        let (other_tenants, flood) = (Arc::new(OtherTenants::default()), Arc::new(EventCounter::default()));
+        let handlers =
+            [SHARED_HANDLER, SEPARATE_HANDLER].map(|name| new_handler(name, &other_tenants, &flood));
         let handlers = handlers.into_iter().collect::<anyhow::Result<_>>()?;
         let settings = Settings { slots: DEFAULT_SLOTS, ..Settings::default() };
-        let engine = rig::engine_with(store.clone(), settings, handlers).await?;
-        Ok(Self { engine, store, others, flood })
+        let engine = fixtures::start_engine_with_handlers(store.clone(), settings, handlers).await?;
+        Ok(Self { engine, store, other_tenants, flood_counter: flood })
     }
 
-    async fn hold(&self) -> anyhow::Result<()> {
-        Ok(self.store.hold(hold()?).await?)
+    async fn pause_flood(&self) -> anyhow::Result<()> {
+        Ok(self.store.hold(flood_pause_rule()?).await?)
     }
 
-    /// Lets the flood go, and waits until it is everywhere.
-    async fn release(&self) -> anyhow::Result<()> {
-        let Rule { kind, place, tenant, .. } = hold()?;
-        let before = self.flood.count();
+    /// Removes the rule that pauses the flood, and waits until the flood fills the slots.
+    async fn resume_flood(&self) -> anyhow::Result<()> {
+        let Rule { kind, place, tenant, .. } = flood_pause_rule()?;
+        let before = self.flood_counter.count();
         self.store.release(kind, &place, tenant.as_ref()).await?;
-        self.flood.reached(before + 4 * DEFAULT_SLOTS as u64).await;
+        self.flood_counter.wait_until_reached(before + 4 * DEFAULT_SLOTS as u64).await;
         Ok(())
     }
 
-    /// The others send their tasks for a turn; answers how long each waited.
-    async fn send(&self, handler: &str, turn: Duration) -> anyhow::Result<Vec<f64>> {
-        let mut pace = interval(APART);
+    /// Emits events of the other tenants for one round; returns how long each task waited.
+    async fn emit_for_other_tenants(
+        &self,
+        handler: &str,
+        round_duration: Duration,
+    ) -> anyhow::Result<Vec<f64>> {
+        let mut ticker = interval(EMIT_INTERVAL);
         let mut emits = JoinSet::new();
-        for _ in 0..turn.as_millis() / APART.as_millis() {
-            pace.tick().await;
+        for _ in 0..round_duration.as_millis() / EMIT_INTERVAL.as_millis() {
+            ticker.tick().await;
             let engine = self.engine.clone();
-            let n = self.others.sent().len();
-            let emission = Emission { events: vec![other(handler, n)?], idempotency: None };
-            self.others.sent().push(Instant::now());
+            let n = self.other_tenants.lock_sent_times().len();
+            let emission = Emission { events: vec![other_tenant_event(handler, n)?], idempotency: None };
+            self.other_tenants.lock_sent_times().push(Instant::now());
             emits.spawn(async move { engine.emit(emission).await });
         }
         while let Some(emitted) = emits.join_next().await {
-            emitted.context("an emit did not end")??;
+            emitted.context("an emit panicked")??;
         }
-        let sent = self.others.sent().len() as u64;
-        self.others.handled.reached(sent).await;
-        Ok(std::mem::take(&mut *self.others.waits()))
+        let sent_times = self.other_tenants.lock_sent_times().len() as u64;
+        self.other_tenants.handled_counter.wait_until_reached(sent_times).await;
+        Ok(std::mem::take(&mut *self.other_tenants.lock_waits()))
     }
 }
 
-fn handler(name: &str, others: &Arc<Others>, flood: &Arc<Handled>) -> anyhow::Result<HandlerSpec> {
-    let (others, flood) = (others.clone(), flood.clone());
-    rig::handler(name, move |delivery: Delivery| {
-        match number(&delivery) {
-            Some(n) => others.begun(n),
-            None => flood.add(),
+fn new_handler(
+    name: &str,
+    other_tenants: &Arc<OtherTenants>,
+    flood: &Arc<EventCounter>,
+) -> anyhow::Result<HandlerSpec> {
+    let (other_tenants, flood) = (other_tenants.clone(), flood.clone());
+    fixtures::in_process_handler(name, move |delivery: Delivery| {
+        match other_task_number(&delivery) {
+            Some(n) => other_tenants.record_start(n),
+            None => flood.increment(),
         }
         async {
-            sleep(WORK).await;
+            sleep(TASK_DURATION).await;
             Outcome::done()
         }
     })
 }
 
-/// Which of the others' tasks it is, if it is one.
-fn number(delivery: &Delivery) -> Option<usize> {
+/// Returns the number of a task of the other tenants; None for a task of the flood.
+fn other_task_number(delivery: &Delivery) -> Option<usize> {
     match &delivery.task.subject {
         Subject::Event(event) => event.key.as_ref()?.as_str().strip_prefix("other:")?.parse().ok(),
         Subject::Run(_) | Subject::Step(_) => None,
     }
 }
 
-/// The n-th task of the other tenants, who take turns.
-fn other(handler: &str, n: usize) -> anyhow::Result<NewEvent> {
+/// Returns the n-th event of the other tenants, which alternate.
+fn other_tenant_event(handler: &str, n: usize) -> anyhow::Result<NewEvent> {
     let mut event = NewEvent::of(HandlingKey::new(handler)?);
-    event.tenant = Tenant::new(format!("tenant-{}", n % TENANTS))?;
+    event.tenant = Tenant::new(format!("tenant-{}", n % TENANT_COUNT))?;
     event.key = Some(ObjectKey::new(format!("other:{n}"))?);
-    event.value = pointsman_core::Json::parse(&rig::payload(n))?;
+    event.value = pointsman_core::Json::parse(&fixtures::event_payload(n))?;
     Ok(event)
 }
 
-/// The rule that holds the flood back.
-fn hold() -> anyhow::Result<Rule> {
+/// Returns the rule that pauses the flood.
+fn flood_pause_rule() -> anyhow::Result<Rule> {
     Ok(Rule {
         kind: RuleKind::Pause,
-        place: Place::Handler(HandlerName::new(SHARED)?),
-        tenant: Some(Tenant::new(FLOODING)?),
+        place: Place::Handler(HandlerName::new(SHARED_HANDLER)?),
+        tenant: Some(Tenant::new(FLOODING_TENANT)?),
         by: "bench".into(),
-        reason: "it is not its turn".into(),
+        reason: "another engine is measured".into(),
         since: pointsman_engine::now(),
     })
 }

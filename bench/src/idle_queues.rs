@@ -1,6 +1,6 @@
-//! Whether queues that have nothing to run make claims slower.
+//! Measures whether queues without runnable tasks make claims slower.
 //!
-//! In memory, so that no disk hides what a claim itself costs.
+//! The store is in memory, so that no disk hides the cost of a claim itself.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,88 +8,94 @@ use std::time::Duration;
 use pointsman_core::{HandlerDef, HandlerName, NewEvent, Place, Rule, RuleKind, Tenant};
 use pointsman_store_sqlite::Sqlite;
 
-use crate::Options;
-use crate::claims::{self, AT_A_TIME, Desk};
-use crate::report::{Figure, Unit, percentile};
+use crate::BenchOptions;
+use crate::claiming_node::{self, CLAIM_SIZE, ClaimingNode};
+use crate::report::{Figure, MeasurementUnit, percentile};
 
-const WORKING: &str = "working";
-/// The other queues belong to so many handlers, and to as many tenants each as it takes.
-const HANDLERS: usize = 100;
+const BUSY_HANDLER: &str = "working";
+/// The number of handlers that the other queues belong to, each with as many tenants as needed.
+const OTHER_HANDLER_COUNT: usize = 100;
 const ROUNDS: usize = 1_000;
 
-/// What the other queues are like.
+/// The state of the other queues.
 #[derive(Clone, Copy, PartialEq)]
-enum Others {
-    /// There are none. As many tasks have run before, so that nothing but the queues makes the difference.
+enum OtherQueues {
+    /// There are none. As many tasks have run before, so that only the queues make the difference.
     None,
-    /// They have had tasks, and are empty now.
+    /// They had tasks, and are empty now.
     Idle,
-    /// Every other one's tasks fall due tomorrow; the rest are held by rules.
+    /// The tasks of every second queue are due tomorrow; the other queues are paused by rules.
     Waiting,
 }
 
-pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
-    let alone = desk(Others::None, options.queues).await?;
-    let idle = desk(Others::Idle, options.queues).await?;
-    let waiting = desk(Others::Waiting, options.queues).await?;
-    let mut took = [vec![], vec![], vec![]];
+pub(crate) async fn measure(options: &BenchOptions) -> anyhow::Result<Vec<Figure>> {
+    let alone = new_claiming_node(OtherQueues::None, options.queues).await?;
+    let idle = new_claiming_node(OtherQueues::Idle, options.queues).await?;
+    let waiting = new_claiming_node(OtherQueues::Waiting, options.queues).await?;
+    let mut times_ms = [vec![], vec![], vec![]];
     for round in 0..ROUNDS {
-        // In turns, and each of them first as often as the others.
-        for place in 0..took.len() {
-            let which = (round + place) % took.len();
-            let desk = [&alone, &idle, &waiting][which];
-            took[which].push(desk.round(AT_A_TIME).await?.claims * 1000.0);
+        // The order alternates, so that each is first equally often.
+        for offset in 0..times_ms.len() {
+            let which = (round + offset) % times_ms.len();
+            let node = [&alone, &idle, &waiting][which];
+            times_ms[which].push(node.claim_and_finish(CLAIM_SIZE).await?.claim_seconds * 1000.0);
         }
     }
-    let [alone, idle, waiting] = took.map(|mut took| percentile(&mut took, 0.5));
-    let figure = |beside: &str, took: f64| {
-        let name = format!("a claim of {AT_A_TIME} in memory, beside {} {beside}, p50", options.queues);
-        Figure::new(name, took, Unit::Milliseconds).against("without them, p50", alone).at_most(1.1)
+    let [alone, idle, waiting] = times_ms.map(|mut times_ms| percentile(&mut times_ms, 0.5));
+    let figure = |other_queues_label: &str, times_ms: f64| {
+        let name = format!(
+            "claim of {CLAIM_SIZE} tasks in memory, with {} {other_queues_label}, p50",
+            options.queues
+        );
+        Figure::new(name, times_ms, MeasurementUnit::Milliseconds)
+            .compared_with("without them, p50", alone)
+            .with_max_ratio(1.1)
     };
-    Ok(vec![figure("idle queues", idle), figure("queues that are held or not due", waiting)])
+    Ok(vec![figure("idle queues", idle), figure("queues that are paused or not yet due", waiting)])
 }
 
-/// A store with one queue that works, and others that do not.
-async fn desk(others: Others, queues: usize) -> anyhow::Result<Desk> {
-    let handlers = if others == Others::None { 0 } else { HANDLERS };
-    let names = (0..handlers).map(|n| format!("other.{n}")).chain([WORKING.to_owned()]);
+/// Creates a store with one busy queue and these other queues, and joins it as a node.
+async fn new_claiming_node(others: OtherQueues, queues: usize) -> anyhow::Result<ClaimingNode> {
+    let handlers = if others == OtherQueues::None { 0 } else { OTHER_HANDLER_COUNT };
+    let names = (0..handlers).map(|n| format!("other.{n}")).chain([BUSY_HANDLER.to_owned()]);
     let defs = names.map(|name| Ok(HandlerDef::new(HandlerName::new(name)?)));
     let store = Arc::new(Sqlite::in_memory(pointsman_engine::now())?);
-    let desk = Desk::new(store, defs.collect::<anyhow::Result<_>>()?).await?;
+    let node = ClaimingNode::new(store, defs.collect::<anyhow::Result<_>>()?).await?;
     match others {
-        Others::None => {
-            let events = (0..queues).map(|n| claims::event(WORKING, &Tenant::default(), n));
-            claims::fill(desk.store(), events).await?;
-            desk.drain().await?;
+        OtherQueues::None => {
+            let events = (0..queues).map(|n| claiming_node::new_event(BUSY_HANDLER, &Tenant::default(), n));
+            claiming_node::append_events(node.store(), events).await?;
+            node.drain().await?;
         }
-        Others::Idle => {
-            claims::fill(desk.store(), (0..queues).map(other)).await?;
-            desk.drain().await?;
+        OtherQueues::Idle => {
+            claiming_node::append_events(node.store(), (0..queues).map(other_queue_event)).await?;
+            node.drain().await?;
         }
-        Others::Waiting => {
-            for n in (1..HANDLERS).step_by(2) {
-                desk.store().hold(hold(n)?).await?;
+        OtherQueues::Waiting => {
+            for n in (1..OTHER_HANDLER_COUNT).step_by(2) {
+                node.store().hold(pause_rule(n)?).await?;
             }
             let tomorrow = pointsman_engine::now().plus(Duration::from_secs(24 * 3600));
             let events = (0..queues).map(|n| {
-                let delayed = (n % HANDLERS).is_multiple_of(2);
-                other(n).map(|event| NewEvent { due: delayed.then_some(tomorrow), ..event })
+                let delayed = (n % OTHER_HANDLER_COUNT).is_multiple_of(2);
+                other_queue_event(n).map(|event| NewEvent { due: delayed.then_some(tomorrow), ..event })
             });
-            claims::fill(desk.store(), events).await?;
+            claiming_node::append_events(node.store(), events).await?;
         }
     }
-    let work = (0..ROUNDS * AT_A_TIME).map(|n| claims::event(WORKING, &Tenant::default(), n));
-    claims::fill(desk.store(), work).await?;
-    Ok(desk)
+    let work =
+        (0..ROUNDS * CLAIM_SIZE).map(|n| claiming_node::new_event(BUSY_HANDLER, &Tenant::default(), n));
+    claiming_node::append_events(node.store(), work).await?;
+    Ok(node)
 }
 
-/// The event that makes the n-th of the other queues.
-fn other(n: usize) -> anyhow::Result<NewEvent> {
-    let tenant = Tenant::new(format!("tenant-{}", n / HANDLERS))?;
-    claims::event(&format!("other.{}", n % HANDLERS), &tenant, n)
+/// Returns the event that creates the n-th of the other queues.
+fn other_queue_event(n: usize) -> anyhow::Result<NewEvent> {
+    let tenant = Tenant::new(format!("tenant-{}", n / OTHER_HANDLER_COUNT))?;
+    claiming_node::new_event(&format!("other.{}", n % OTHER_HANDLER_COUNT), &tenant, n)
 }
 
-fn hold(handler: usize) -> anyhow::Result<Rule> {
+fn pause_rule(handler: usize) -> anyhow::Result<Rule> {
     Ok(Rule {
         kind: RuleKind::Pause,
         place: Place::Handler(HandlerName::new(format!("other.{handler}"))?),

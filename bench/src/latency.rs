@@ -1,57 +1,60 @@
-//! How long it takes from the emit until the handler starts, at a hundred events a second.
+//! Measures the time from the emit until the handler starts, at a hundred events per second.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use pointsman_engine::Settings;
 
-use crate::ground::Site;
-use crate::report::{Figure, Unit, percentile};
-use crate::{Options, rig};
+use crate::report::{Figure, MeasurementUnit, percentile};
+use crate::stores::RunEnvironment;
+use crate::{BenchOptions, fixtures};
 
-const PACE: Duration = Duration::from_millis(10);
+const EMIT_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Emits and bare commits take turns, so that both meet the same disk and the same neighbours.
-pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
-    let ground = site.ground()?;
-    let store = ground.open("latency").await?.store;
-    let mut bare = ground.bare().await?;
+/// Emits and baseline commits alternate, so that both have the same disk and the same noise.
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+) -> anyhow::Result<Vec<Figure>> {
+    let stores = environment.new_store_factory()?;
+    let store = stores.open_store("latency").await?.store;
+    let mut baseline = stores.open_baseline().await?;
     let started: Arc<Mutex<Option<Instant>>> = Arc::default();
-    let handled = Arc::new(rig::Handled::default());
-    let (seen, counter) = (started.clone(), handled.clone());
-    let engine = rig::engine(store, Settings::default(), move |_| {
-        *seen.lock().unwrap_or_else(|e| e.into_inner()) = Some(Instant::now());
-        counter.add();
+    let handled = Arc::new(fixtures::EventCounter::default());
+    let (start_slot, counter) = (started.clone(), handled.clone());
+    let engine = fixtures::start_engine(store, Settings::default(), move |_| {
+        *start_slot.lock().unwrap_or_else(|e| e.into_inner()) = Some(Instant::now());
+        counter.increment();
     })
     .await?;
-    let rounds = (options.seconds * 1000 / PACE.as_millis() as u64 / 2).max(50);
-    let (mut ours, mut commits) = (Vec::new(), Vec::new());
-    let mut pace = tokio::time::interval(PACE);
+    let rounds = (options.seconds * 1000 / EMIT_INTERVAL.as_millis() as u64 / 2).max(50);
+    let (mut emit_times, mut commits) = (Vec::new(), Vec::new());
+    let mut ticker = tokio::time::interval(EMIT_INTERVAL);
     for round in 0..rounds {
-        pace.tick().await;
-        commits.push(bare.commit(round as i64).await?);
-        pace.tick().await;
-        let begin = Instant::now();
-        let emitting = engine.emit(rig::emission(round as usize, 1)?);
-        let (receipt, ()) = tokio::join!(emitting, handled.reached(round + 1));
+        ticker.tick().await;
+        commits.push(baseline.measure_commit_ms(round as i64).await?);
+        ticker.tick().await;
+        let emitted_at = Instant::now();
+        let emitting = engine.emit(fixtures::new_emission(round as usize, 1)?);
+        let (receipt, ()) = tokio::join!(emitting, handled.wait_until_reached(round + 1));
         receipt?;
         if let Some(start) = started.lock().unwrap_or_else(|e| e.into_inner()).take() {
-            ours.push((start - begin).as_secs_f64() * 1000.0);
+            emit_times.push((start - emitted_at).as_secs_f64() * 1000.0);
         }
     }
     engine.stop(Duration::from_secs(5)).await;
-    let figure = |part: f64, name: &str, goal: f64, ours: &mut Vec<f64>, commits: &mut Vec<f64>| {
+    let figure = |quantile: f64, name: &str, goal: f64, emit_times: &mut Vec<f64>, commits: &mut Vec<f64>| {
         let what = format!("emit to handler start, {name}, at 100/s");
-        let figure = Figure::new(what, percentile(ours, part), Unit::Milliseconds)
-            .against(format!("one bare durable commit, {name}"), percentile(commits, part));
-        match site {
-            Site::Disk(_) => figure.at_most(goal),
-            // No goal is set where each look is a way there and back.
-            Site::Server(_) | Site::Redis(_) => figure,
+        let figure = Figure::new(what, percentile(emit_times, quantile), MeasurementUnit::Milliseconds)
+            .compared_with(format!("one bare durable commit, {name}"), percentile(commits, quantile));
+        match environment {
+            RunEnvironment::SqliteFolder(_) => figure.with_max_ratio(goal),
+            // There is no goal on a server, where each query is a network round trip.
+            RunEnvironment::PostgresServer(_) | RunEnvironment::RedisServer(_) => figure,
         }
     };
     Ok(vec![
-        figure(0.5, "p50", 2.5, &mut ours, &mut commits),
-        figure(0.99, "p99", 5.0, &mut ours, &mut commits),
+        figure(0.5, "p50", 2.5, &mut emit_times, &mut commits),
+        figure(0.99, "p99", 5.0, &mut emit_times, &mut commits),
     ])
 }

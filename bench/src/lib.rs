@@ -1,142 +1,144 @@
-//! What `pointsman bench` measures: this machine, now, with both sides of every comparison in one run.
+//! The measurements of `pointsman bench`: on this machine, with both sides of every comparison in one run.
 //!
-//! Figures from one machine say little about another, so everything is measured next to something: throughput and
-//! latency next to the limit they could reach at best (the same rows written by plain SQL, with the same durability),
-//! and what should not matter (a backlog, a flood, idle queues, a limit, readers, a second node) next to the same
-//! without it. What is compared is printed with the result.
+//! Figures from one machine say little about another, so everything is compared with something: throughput and
+//! latency with a baseline (the same rows written by plain SQL, with the same durability), and the influence of a
+//! backlog, a flood, idle queues, a limit, readers or a second node with the same measurement without it. Both sides
+//! are printed with the result.
 //!
-//! - `ground/` is where stores are made: a folder, or databases on a server. `fill.rs` fills them, `rig.rs` puts engines
-//!   on them, `claims.rs` asks them for tasks.
-//! - `bare/` is plain SQL.
-//! - The parts of a run are a file each; `part.rs` knows them all, and `report.rs` what they found.
+//! - `stores/` creates stores: in a folder, or on a server. `filled_store.rs` fills them, `fixtures.rs` starts engines
+//!   on them, `claiming_node.rs` claims tasks from them.
+//! - `baseline/` writes the same rows by plain SQL or plain commands.
+//! - Each part of a run has its own file; `bench_part.rs` lists the parts, and `report.rs` has their results.
 
 mod backlog;
-mod bare;
-mod claims;
+mod baseline;
+mod bench_part;
+mod claiming_node;
 mod emit;
 mod end_to_end;
-mod fill;
+mod filled_store;
+mod fixtures;
 mod flood;
-mod ground;
+mod full_load;
 mod idle_queues;
 mod latency;
 mod limits;
-mod load;
 mod memory;
 mod nodes;
 mod orders;
-mod part;
 mod readers;
 mod report;
-mod rig;
 mod schedules;
-mod waiting;
+mod stores;
+mod waiting_memory;
 
 use std::path::PathBuf;
 use std::pin::pin;
 use std::time::Duration;
 
-use ground::Site;
-pub use ground::Target;
-pub use part::{Part, UnknownPart};
-pub use report::{Course, Figure, Line, Report, Unit};
+pub use bench_part::{BenchPart, UnknownPartError};
+pub use report::{BenchReport, Figure, MeasurementUnit, TimeSeries, TimeSeriesLine};
+use stores::RunEnvironment;
+pub use stores::StoreTarget;
 
-/// What to measure, and how long.
+/// The parts to measure, their sizes and durations.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct BenchOptions {
     /// The store that is measured.
-    pub target: Target,
-    /// Where SQLite's files are made; the disk under it is what is measured.
+    pub target: StoreTarget,
+    /// The folder for SQLite's files; its disk is measured.
     pub dir: PathBuf,
-    /// How many events the throughput measurements take.
+    /// The number of events in the throughput measurements.
     pub events: usize,
-    /// How long latency is measured, in seconds; and the waits beside a flood, and the paces with readers, accordingly.
+    /// The duration of the latency measurement, in seconds; those of the flood and the readers follow from it.
     pub seconds: u64,
-    /// How many tasks wait in the measurements of the backlog and the flood.
+    /// The number of waiting tasks in the measurements of the backlog and the flood.
     pub backlog: usize,
-    /// How many ended ones are kept beside the backlog. Only PostgreSQL is filled with such.
-    pub kept: usize,
-    /// How long a server is watched under full load, in seconds.
-    pub load: u64,
-    /// How many queues have nothing to run in the measurement of idle queues.
+    /// The number of ended tasks in the history besides the backlog. Only PostgreSQL is filled with them.
+    pub archived_tasks: usize,
+    /// The duration of the measurement under full load, in seconds.
+    pub load_seconds: u64,
+    /// The number of idle queues in the measurement of idle queues.
     pub queues: usize,
     pub schedules: usize,
-    /// How many follow an object by long poll; as many do it as server-sent events.
+    /// The number of readers that follow one object by long poll; as many follow one by server-sent events.
     pub readers: usize,
-    /// How many orders travel the chain.
+    /// The number of orders that run through the chain.
     pub orders: usize,
-    /// The program whose idle memory is measured, if it can be started.
+    /// The program of the server whose idle memory is measured, if it is known.
     pub program: Option<PathBuf>,
-    /// Only these; all if empty.
-    pub only: Vec<Part>,
+    /// The parts to measure; all if empty.
+    pub selected_parts: Vec<BenchPart>,
 }
 
-impl Options {
-    fn parts(&self) -> impl Iterator<Item = Part> {
-        let wanted = |part: &Part| self.only.is_empty() || self.only.contains(part);
-        Part::ALL.into_iter().filter(|part| part.is_on(&self.target)).filter(wanted)
+impl BenchOptions {
+    fn parts(&self) -> impl Iterator<Item = BenchPart> {
+        let is_selected =
+            |part: &BenchPart| self.selected_parts.is_empty() || self.selected_parts.contains(part);
+        BenchPart::ALL.into_iter().filter(|part| part.is_supported_on(&self.target)).filter(is_selected)
     }
 
-    /// How many ended tasks are kept beside the backlog.
-    fn kept(&self) -> usize {
+    /// Returns the number of ended tasks that the store is filled with.
+    fn archived_task_count(&self) -> usize {
         match self.target {
-            Target::Sqlite | Target::Redis { .. } => 0,
-            Target::Postgres { .. } => self.kept,
+            StoreTarget::Sqlite | StoreTarget::Redis { .. } => 0,
+            StoreTarget::Postgres { .. } => self.archived_tasks,
         }
     }
 }
 
-/// How many steps a run has.
-pub fn steps(options: &Options) -> u64 {
-    options.parts().map(|part| part.steps(options)).sum()
+/// Returns the number of steps of a run, for progress reports.
+pub fn count_steps(options: &BenchOptions) -> u64 {
+    options.parts().map(|part| part.count_steps(options)).sum()
 }
 
-/// Runs every measurement, telling `progress` which one begins.
-pub fn run(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Report> {
-    run_until(options, progress, std::future::pending()).map(Option::unwrap_or_default)
+/// Runs every measurement, and calls `progress` with the index and the name of each step that begins.
+pub fn run_benchmarks(options: &BenchOptions, progress: &dyn Fn(u64, &str)) -> anyhow::Result<BenchReport> {
+    run_benchmarks_until(options, progress, std::future::pending()).map(Option::unwrap_or_default)
 }
 
-/// Programs and servers that were started for a run hear an interrupt too, and it may fail for that before it is told to
-/// stop: so long it waits to be told.
-const A_MOMENT: Duration = Duration::from_millis(200);
+/// The time that a failed run waits for `stop`. Programs and servers that were started for a run receive an interrupt
+/// too, so that the run may fail before `stop` is ready.
+const STOP_GRACE_PERIOD: Duration = Duration::from_millis(200);
 
-/// The same, unless `stop` comes first: then there is no report, and all that was made for the run is gone.
-pub fn run_until(
-    options: &Options,
+/// Runs the measurements until they are complete or `stop` is ready. After a stop there is no report, and everything that
+/// was created for the run is removed.
+pub fn run_benchmarks_until(
+    options: &BenchOptions,
     progress: &dyn Fn(u64, &str),
     stop: impl Future<Output = ()>,
-) -> anyhow::Result<Option<Report>> {
+) -> anyhow::Result<Option<BenchReport>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let mut stop = pin!(stop);
     let outcome = runtime.block_on(async {
         tokio::select! {
-            // It is looked at before anything is made.
+            // `stop` is polled before anything is created.
             biased;
             () = &mut stop => Ok(None),
-            measured = measure(options, progress) => match measured {
+            measured = measure_parts(options, progress) => match measured {
                 Ok(report) => Ok(Some(report)),
                 Err(error) => tokio::select! {
                     () = &mut stop => Ok(None),
-                    () = tokio::time::sleep(A_MOMENT) => Err(error),
+                    () = tokio::time::sleep(STOP_GRACE_PERIOD) => Err(error),
                 }
             }
         }
     });
-    // What still runs in threads is of no use any more.
+    // Threads that still run are of no use any more.
     runtime.shutdown_background();
     outcome
 }
 
-async fn measure(options: &Options, progress: &dyn Fn(u64, &str)) -> anyhow::Result<Report> {
-    let site = Site::find(options)?;
-    let mut report = Report::default();
+async fn measure_parts(options: &BenchOptions, progress: &dyn Fn(u64, &str)) -> anyhow::Result<BenchReport> {
+    let environment = RunEnvironment::connect_or_start(options)?;
+    let mut report = BenchReport::default();
     let mut step = 0;
     let mut begin = |what: &str| {
         progress(step, what);
         step += 1;
     };
     for part in options.parts() {
-        report.extend(part.measure(options, &site, &mut begin).await?);
+        report.extend(part.measure(options, &environment, &mut begin).await?);
     }
     Ok(report)
 }

@@ -1,55 +1,58 @@
-//! What a limit costs, and that it costs no more where many queues wait behind it.
+//! Measures the cost of a concurrency limit, with few and with many queues behind it.
 //!
-//! The limited handler may run sixteen at a time, and each claim asks for twice as many: it takes sixteen and meets
-//! the limit. The free one is asked for sixteen. In memory, so that no disk hides what a claim itself costs.
+//! The limited handler may run sixteen tasks at a time, and each claim requests twice as many: it gets sixteen and
+//! reaches the limit. A claim of the unlimited handler requests sixteen. The store is in memory, so that no disk hides
+//! the cost of a claim itself.
 
 use std::sync::Arc;
 
 use pointsman_core::{HandlerDef, HandlerName, Limits, Tenant};
 use pointsman_store_sqlite::Sqlite;
 
-use crate::Options;
-use crate::claims::{self, AT_A_TIME, Desk};
-use crate::report::{Figure, Unit, percentile};
+use crate::BenchOptions;
+use crate::claiming_node::{self, CLAIM_SIZE, ClaimingNode};
+use crate::report::{Figure, MeasurementUnit, percentile};
 
-const HANDLER: &str = "limited";
-const FEW: usize = 16;
+const LIMITED_HANDLER: &str = "limited";
+const FEW_QUEUES: usize = 16;
 const ROUNDS: usize = 500;
 
-pub(crate) async fn measure(options: &Options) -> anyhow::Result<Vec<Figure>> {
+pub(crate) async fn measure(options: &BenchOptions) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
-    for queues in [FEW, (options.queues / 10).max(FEW), options.queues] {
-        let limited = desk(queues, Some(AT_A_TIME as u32)).await?;
-        let free = desk(queues, None).await?;
+    for queues in [FEW_QUEUES, (options.queues / 10).max(FEW_QUEUES), options.queues] {
+        let limited = new_claiming_node(queues, Some(CLAIM_SIZE as u32)).await?;
+        let unlimited = new_claiming_node(queues, None).await?;
         let (mut with, mut without) = (vec![], vec![]);
         for _ in 0..ROUNDS {
-            // In turns, so that both meet the same neighbours. What a limit costs shows at the ends, too: they
-            // make room for others.
-            let took = limited.round(2 * AT_A_TIME).await?;
-            with.push((took.claims + took.ends) * 1000.0);
-            let took = free.round(AT_A_TIME).await?;
-            without.push((took.claims + took.ends) * 1000.0);
+            // In alternating rounds, so that both have the same noise. Finishing tasks is timed too: it frees capacity
+            // under the limit, which has a cost.
+            let timings = limited.claim_and_finish(2 * CLAIM_SIZE).await?;
+            with.push((timings.claim_seconds + timings.finish_seconds) * 1000.0);
+            let timings = unlimited.claim_and_finish(CLAIM_SIZE).await?;
+            without.push((timings.claim_seconds + timings.finish_seconds) * 1000.0);
         }
         let name = format!(
-            "{AT_A_TIME} claimed and ended in memory, {queues} queues behind `concurrency: {AT_A_TIME}`, p50"
+            "{CLAIM_SIZE} tasks claimed and ended in memory, {queues} queues behind `concurrency: {CLAIM_SIZE}`, p50"
         );
         figures.push(
-            Figure::new(name, percentile(&mut with, 0.5), Unit::Milliseconds)
-                .against("without a limit, p50", percentile(&mut without, 0.5))
-                .at_most(1.1),
+            Figure::new(name, percentile(&mut with, 0.5), MeasurementUnit::Milliseconds)
+                .compared_with("without a limit, p50", percentile(&mut without, 0.5))
+                .with_max_ratio(1.1),
         );
     }
     Ok(figures)
 }
 
-/// A store in which tasks of one handler wait in so many queues, enough of them that none runs empty.
-async fn desk(queues: usize, concurrency: Option<u32>) -> anyhow::Result<Desk> {
-    let mut def = HandlerDef::new(HandlerName::new(HANDLER)?);
+/// Creates a store in which tasks of one handler wait in this many queues, enough that no queue becomes empty, and
+/// joins it as a node.
+async fn new_claiming_node(queues: usize, concurrency: Option<u32>) -> anyhow::Result<ClaimingNode> {
+    let mut def = HandlerDef::new(HandlerName::new(LIMITED_HANDLER)?);
     def.limits = Limits { concurrency, ..Limits::default() };
-    let desk = Desk::new(Arc::new(Sqlite::in_memory(pointsman_engine::now())?), vec![def]).await?;
+    let node = ClaimingNode::new(Arc::new(Sqlite::in_memory(pointsman_engine::now())?), vec![def]).await?;
     let tenants = (0..queues).map(|n| Tenant::new(format!("tenant-{n}"))).collect::<Result<Vec<_>, _>>()?;
-    let each = (ROUNDS * AT_A_TIME).div_ceil(queues) + 2;
-    let events = (0..each * queues).map(|n| claims::event(HANDLER, &tenants[n % queues], n));
-    claims::fill(desk.store(), events).await?;
-    Ok(desk)
+    let each = (ROUNDS * CLAIM_SIZE).div_ceil(queues) + 2;
+    let events =
+        (0..each * queues).map(|n| claiming_node::new_event(LIMITED_HANDLER, &tenants[n % queues], n));
+    claiming_node::append_events(node.store(), events).await?;
+    Ok(node)
 }

@@ -1,29 +1,39 @@
-//! Whether two nodes on one database are slower than one.
+//! Measures whether two nodes on one database are slower than one.
 //!
-//! All of it is one process, so that both sides have the same cores; each node has a store with connections of its own.
+//! Both nodes are in this process, so that both sides have the same cores; each node has its own store and connections.
 
-use crate::Options;
-use crate::end_to_end::{self, BATCH, MANY_SLOTS, Nodes, PRODUCERS, TURNS, Total};
-use crate::ground::Site;
-use crate::report::{Figure, Unit};
+use crate::BenchOptions;
+use crate::end_to_end::{self, BATCH_SIZE, MANY_SLOTS, NodeSetup, PRODUCER_COUNT, ROUNDS, ThroughputTotal};
+use crate::report::{Figure, MeasurementUnit};
+use crate::stores::RunEnvironment;
 
-pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+) -> anyhow::Result<Vec<Figure>> {
     let wanted = options.events / 2;
-    let (mut alone, mut both) = (Total::default(), Total::default());
-    let sides = [("one", Nodes::one(MANY_SLOTS)), ("two", Nodes { count: 2, slots: MANY_SLOTS / 2 })];
-    for turn in 0..TURNS {
-        // On databases of their own, and now the one first, now the other.
-        let ground = site.ground()?;
-        for place in [turn, turn + 1] {
-            let (name, nodes) = sides[place % 2];
-            let ran = end_to_end::run(&ground, name, wanted, nodes).await?;
-            ground.settle(name).await?;
-            if nodes.count == 1 { &mut alone } else { &mut both }.add(ran.events, ran.rate);
+    let (mut alone, mut both) = (ThroughputTotal::default(), ThroughputTotal::default());
+    let sides =
+        [("one", NodeSetup::single(MANY_SLOTS)), ("two", NodeSetup { count: 2, slots: MANY_SLOTS / 2 })];
+    for round in 0..ROUNDS {
+        // Each side has its own database, and the order alternates.
+        let stores = environment.new_store_factory()?;
+        for index in [round, round + 1] {
+            let (name, nodes) = sides[index % 2];
+            let run = end_to_end::run_events(&stores, name, wanted, nodes).await?;
+            stores.flush_to_disk(name).await?;
+            if nodes.count == 1 { &mut alone } else { &mut both }.add(run.events, run.rate);
         }
     }
-    let name = format!("end to end, {PRODUCERS} producers, {BATCH} at a time, two nodes on one database");
-    let figure = Figure::new(name, both.rate(), Unit::PerSecond);
-    let figure = figure.against(format!("one node, {MANY_SLOTS} slots in all"), alone.rate());
-    // Redis does one thing at a time: there a second node is for when the first one dies.
-    Ok(vec![if let Site::Server(_) = site { figure.at_least(1.0) } else { figure }])
+    let name = format!(
+        "end to end, {PRODUCER_COUNT} producers, {BATCH_SIZE} events at a time, two nodes on one database"
+    );
+    let figure = Figure::new(name, both.rate(), MeasurementUnit::PerSecond);
+    let figure = figure.compared_with(format!("one node, {MANY_SLOTS} slots in all"), alone.rate());
+    // Redis executes one command at a time: there a second node helps only when the first one dies.
+    Ok(vec![if let RunEnvironment::PostgresServer(_) = environment {
+        figure.with_min_ratio(1.0)
+    } else {
+        figure
+    }])
 }

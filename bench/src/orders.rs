@@ -1,7 +1,8 @@
-//! Orders through a chain of five steps that do nothing, beside tasks of events that do nothing either.
+//! Measures orders through a chain of five steps that do nothing, and compares them with tasks of events that do nothing.
 //!
-//! Each step is a task of its own, and its end moves the order on: the journal tells of both, and the task of the next
-//! step is made in the same transaction. So a step writes more than a task does, and the two rates say how much.
+//! Each step is a task, and its end moves the order to the next step: both are recorded in the journal, and the task of
+//! the next step is created in the same transaction. So a step writes more than a task does, and the two rates show how
+//! much.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,56 +14,62 @@ use pointsman_core::store::NewOrder;
 use pointsman_core::{HandlerName, Json};
 use pointsman_engine::{Engine, Outcome, Settings, Setup};
 
-use crate::Options;
-use crate::end_to_end::{self, BATCH, DEFAULT_SLOTS, Nodes, PRODUCERS};
-use crate::ground::{Ground, Site};
-use crate::report::{Figure, Unit};
-use crate::rig::{self, Handled};
+use crate::BenchOptions;
+use crate::end_to_end::{self, BATCH_SIZE, DEFAULT_SLOTS, NodeSetup, PRODUCER_COUNT};
+use crate::fixtures::{self, EventCounter};
+use crate::report::{Figure, MeasurementUnit};
+use crate::stores::{RunEnvironment, StoreFactory};
 
-const STEPS: usize = 5;
-const CHAIN: &str = "/bench/chain";
-const HANDLER: &str = "bench.step";
+const STEP_COUNT: usize = 5;
+const CHAIN_PATH: &str = "/bench/chain";
+const STEP_HANDLER: &str = "bench.step";
 
-pub(crate) async fn measure(options: &Options, site: &Site, slots: usize) -> anyhow::Result<Vec<Figure>> {
-    let ground = site.ground()?;
-    // A commit for every sixteen takes its time: measure fewer.
-    let wanted = if slots == DEFAULT_SLOTS { options.orders / 4 } else { options.orders };
-    let tasks = end_to_end::run(&ground, "tasks", wanted * STEPS, Nodes::one(slots)).await?.rate;
-    let (orders, rate) = travel(&ground, wanted, slots).await?;
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+    slots: usize,
+) -> anyhow::Result<Vec<Figure>> {
+    let stores = environment.new_store_factory()?;
+    // A commit for every sixteen tasks is slow: measure fewer orders.
+    let order_count = if slots == DEFAULT_SLOTS { options.orders / 4 } else { options.orders };
+    let tasks = end_to_end::run_events(&stores, "tasks", order_count * STEP_COUNT, NodeSetup::single(slots))
+        .await?
+        .rate;
+    let (orders, rate) = run_orders(&stores, order_count, slots).await?;
     let against = format!("tasks of events end to end, {slots} slots");
     let steps = Figure::new(
-        format!("steps of {orders} orders through {STEPS} nodes, {slots} slots"),
-        rate * STEPS as f64,
-        Unit::PerSecond,
+        format!("steps of {orders} orders through {STEP_COUNT} nodes, {slots} slots"),
+        rate * STEP_COUNT as f64,
+        MeasurementUnit::PerSecond,
     );
-    let whole = format!("orders through {STEPS} nodes, {slots} slots");
+    let whole = format!("orders through {STEP_COUNT} nodes, {slots} slots");
     Ok(vec![
-        Figure::new(whole, rate, Unit::PerSecond).against(against.clone(), tasks),
-        steps.against(against, tasks).at_least(0.4),
+        Figure::new(whole, rate, MeasurementUnit::PerSecond).compared_with(against.clone(), tasks),
+        steps.compared_with(against, tasks).with_min_ratio(0.4),
     ])
 }
 
-/// About so many orders go their whole way; answers how many, and how many in a second.
-async fn travel(ground: &Ground, wanted: usize, slots: usize) -> anyhow::Result<(usize, f64)> {
-    let store = ground.open("orders").await?.store;
-    let stepped = Arc::new(Handled::default());
-    let counter = stepped.clone();
-    let handler = rig::handler(HANDLER, move |_| {
-        counter.add();
+/// Runs about `order_count` orders through the chain; returns their number, and the orders per second.
+async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> anyhow::Result<(usize, f64)> {
+    let store = stores.open_store("orders").await?.store;
+    let step_counter = Arc::new(EventCounter::default());
+    let counter = step_counter.clone();
+    let handler = fixtures::in_process_handler(STEP_HANDLER, move |_| {
+        counter.increment();
         async { Outcome::done() }
     })?;
-    let setup = Setup { handlers: vec![handler], chains: vec![chain()?], ..Setup::default() };
+    let setup = Setup { handlers: vec![handler], chains: vec![new_chain()?], ..Setup::default() };
     let settings = Settings { slots, ..Settings::default() };
     let engine = Engine::start(store.clone(), settings, setup).await?;
-    let per_producer = (wanted / PRODUCERS / BATCH).max(1);
-    let orders = per_producer * PRODUCERS * BATCH;
+    let per_producer = (order_count / PRODUCER_COUNT / BATCH_SIZE).max(1);
+    let orders = per_producer * PRODUCER_COUNT * BATCH_SIZE;
     let start = Instant::now();
-    let producers = (0..PRODUCERS).map(|producer| {
+    let producers = (0..PRODUCER_COUNT).map(|producer| {
         let engine = engine.clone();
         tokio::spawn(async move {
             for round in 0..per_producer {
-                let from = (producer * per_producer + round) * BATCH;
-                let orders = (from..from + BATCH).map(order).collect::<anyhow::Result<Vec<_>>>()?;
+                let from = (producer * per_producer + round) * BATCH_SIZE;
+                let orders = (from..from + BATCH_SIZE).map(new_order).collect::<anyhow::Result<Vec<_>>>()?;
                 engine.add_orders(orders).await??;
             }
             anyhow::Ok(())
@@ -71,31 +78,31 @@ async fn travel(ground: &Ground, wanted: usize, slots: usize) -> anyhow::Result<
     for producer in producers.collect::<Vec<_>>() {
         producer.await??;
     }
-    stepped.reached((orders * STEPS) as u64).await;
-    rig::all_ended(&*store).await?;
+    step_counter.wait_until_reached((orders * STEP_COUNT) as u64).await;
+    fixtures::wait_until_no_tasks(&*store).await?;
     let rate = orders as f64 / start.elapsed().as_secs_f64();
     let left = engine.orders(&PathFilter::Everything, None, None, 1).await?.orders;
-    let steps = stepped.count();
+    let steps = step_counter.count();
     engine.stop(Duration::from_secs(10)).await;
-    ensure!(left.is_empty(), "an order has not arrived: {:?}", left.first());
-    ensure!(steps == (orders * STEPS) as u64, "{orders} orders made {steps} steps");
+    ensure!(left.is_empty(), "an order has not finished: {:?}", left.first());
+    ensure!(steps == (orders * STEP_COUNT) as u64, "{orders} orders ran {steps} steps");
     Ok((orders, rate))
 }
 
-/// Steps one after another, and an end.
-fn chain() -> anyhow::Result<Chain> {
+/// Returns a chain of steps and an end node.
+fn new_chain() -> anyhow::Result<Chain> {
     let name = |n: usize| NodeId::new(format!("node-{n}"));
     let mut nodes = Vec::new();
-    for n in 0..STEPS {
-        let handler = HandlerName::new(HANDLER)?;
+    for n in 0..STEP_COUNT {
+        let handler = HandlerName::new(STEP_HANDLER)?;
         let step = Step { handler, next: name(n + 1)?, on_error: None, setback: None };
         nodes.push(Node { id: name(n)?, role: Role::Step(step) });
     }
-    nodes.push(Node { id: name(STEPS)?, role: Role::End });
-    Ok(Chain { path: ChainPath::new(CHAIN)?, nodes })
+    nodes.push(Node { id: name(STEP_COUNT)?, role: Role::End });
+    Ok(Chain { path: ChainPath::new(CHAIN_PATH)?, nodes })
 }
 
-fn order(n: usize) -> anyhow::Result<NewOrder> {
-    let value = Json::parse(&rig::payload(n))?;
-    Ok(NewOrder { value, ..NewOrder::of(ChainPath::new(CHAIN)?) })
+fn new_order(n: usize) -> anyhow::Result<NewOrder> {
+    let value = Json::parse(&fixtures::event_payload(n))?;
+    Ok(NewOrder { value, ..NewOrder::of(ChainPath::new(CHAIN_PATH)?) })
 }

@@ -1,11 +1,11 @@
-//! Results, as a table for people and as data for programs.
+//! The results of a run, which are printed as a table or as JSON.
 
 use serde::Serialize;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unit {
-    /// Events, tasks or claims in a second.
+pub enum MeasurementUnit {
+    /// Events, tasks or claims per second.
     PerSecond,
     Milliseconds,
     Megabytes,
@@ -13,9 +13,9 @@ pub enum Unit {
     Bytes,
 }
 
-impl Unit {
-    /// What stands behind a number.
-    pub fn sign(self) -> &'static str {
+impl MeasurementUnit {
+    /// Returns the unit's suffix of a number.
+    pub fn suffix(self) -> &'static str {
         match self {
             Self::PerSecond => "/s",
             Self::Milliseconds => " ms",
@@ -26,117 +26,133 @@ impl Unit {
     }
 }
 
-/// One figure beside what it is compared with.
+/// One measured value, with the value that it is compared with.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figure {
     pub name: String,
     pub value: f64,
-    pub unit: Unit,
-    /// What it is measured against: the name and the value of the other side.
-    pub against: Option<(String, f64)>,
-    /// `value / against`.
+    pub unit: MeasurementUnit,
+    /// The name and the value of the other side of the comparison.
+    #[serde(rename = "against")]
+    pub compared_with: Option<(String, f64)>,
+    /// `value / compared_with`.
     pub ratio: Option<f64>,
-    /// What is to be reached, in words.
+    /// The goal as text.
     pub goal: Option<String>,
-    pub reached: Option<bool>,
+    #[serde(rename = "reached")]
+    pub goal_reached: Option<bool>,
 }
 
 impl Figure {
-    pub fn new(name: impl Into<String>, value: f64, unit: Unit) -> Self {
-        Self { name: name.into(), value, unit, against: None, ratio: None, goal: None, reached: None }
+    pub fn new(name: impl Into<String>, value: f64, unit: MeasurementUnit) -> Self {
+        Self {
+            name: name.into(),
+            value,
+            unit,
+            compared_with: None,
+            ratio: None,
+            goal: None,
+            goal_reached: None,
+        }
     }
 
-    pub fn against(mut self, name: impl Into<String>, value: f64) -> Self {
+    pub fn compared_with(mut self, name: impl Into<String>, value: f64) -> Self {
         self.ratio = (value > 0.0).then(|| self.value / value);
-        self.against = Some((name.into(), value));
+        self.compared_with = Some((name.into(), value));
         self
     }
 
-    /// The ratio is to be at least this.
-    pub fn at_least(mut self, ratio: f64) -> Self {
+    /// Sets the goal that the ratio is at least this.
+    pub fn with_min_ratio(mut self, ratio: f64) -> Self {
         self.goal = Some(format!("≥ {ratio:.2} ×"));
-        self.reached = self.ratio.map(|r| r >= ratio);
+        self.goal_reached = self.ratio.map(|r| r >= ratio);
         self
     }
 
-    /// The ratio is to be at most this.
-    pub fn at_most(mut self, ratio: f64) -> Self {
+    /// Sets the goal that the ratio is at most this.
+    pub fn with_max_ratio(mut self, ratio: f64) -> Self {
         self.goal = Some(format!("≤ {ratio:.2} ×"));
-        self.reached = self.ratio.map(|r| r <= ratio);
+        self.goal_reached = self.ratio.map(|r| r <= ratio);
         self
     }
 
-    /// The value is to be at most this times the other side, and so much more, because what is small may double.
-    pub fn no_more_than(mut self, ratio: f64, more: f64) -> Self {
-        self.goal = Some(format!("≤ {ratio:.2} × + {more}{}", self.unit.sign()));
-        self.reached = self.against.as_ref().map(|(_, other)| self.value <= other * ratio + more);
+    /// Sets the goal that the value is at most this ratio of the other side plus `more`, because small values may
+    /// double.
+    pub fn with_max_ratio_plus(mut self, ratio: f64, more: f64) -> Self {
+        self.goal = Some(format!("≤ {ratio:.2} × + {more}{}", self.unit.suffix()));
+        self.goal_reached = self.compared_with.as_ref().map(|(_, other)| self.value <= other * ratio + more);
         self
     }
 
-    /// The value itself is to be below this.
-    pub fn below(mut self, limit: f64) -> Self {
-        self.goal = Some(format!("< {limit}{}", self.unit.sign()));
-        self.reached = Some(self.value < limit);
+    /// Sets the goal that the value itself is below this.
+    pub fn with_max_value(mut self, limit: f64) -> Self {
+        self.goal = Some(format!("< {limit}{}", self.unit.suffix()));
+        self.goal_reached = Some(self.value < limit);
         self
     }
 }
 
-/// How things went over time.
+/// Values that were sampled over time.
 #[derive(Clone, Debug, Serialize)]
-pub struct Course {
+pub struct TimeSeries {
     pub name: String,
-    /// When it was looked at, in seconds since the begin.
+    /// The times of the samples, in seconds since the start.
     pub times: Vec<f64>,
-    /// What was looked at: at each of the times a value.
-    pub lines: Vec<Line>,
+    /// The sampled quantities, each with one value for each time.
+    pub lines: Vec<TimeSeriesLine>,
 }
 
-/// One thing over time.
+/// One sampled quantity over time.
 #[derive(Clone, Debug, Serialize)]
-pub struct Line {
+pub struct TimeSeriesLine {
     pub name: String,
-    pub unit: Unit,
+    pub unit: MeasurementUnit,
     pub values: Vec<f64>,
 }
 
-impl Course {
+impl TimeSeries {
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), times: vec![], lines: vec![] }
     }
 
-    pub(crate) fn add(&mut self, name: impl Into<String>, unit: Unit, values: impl Iterator<Item = f64>) {
-        self.lines.push(Line { name: name.into(), unit, values: values.collect() });
+    pub(crate) fn add_line(
+        &mut self,
+        name: impl Into<String>,
+        unit: MeasurementUnit,
+        values: impl Iterator<Item = f64>,
+    ) {
+        self.lines.push(TimeSeriesLine { name: name.into(), unit, values: values.collect() });
     }
 }
 
-/// All that a run has measured.
+/// The results of a run.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Report {
+pub struct BenchReport {
     pub figures: Vec<Figure>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub courses: Vec<Course>,
+    #[serde(rename = "courses", skip_serializing_if = "Vec::is_empty")]
+    pub time_series: Vec<TimeSeries>,
 }
 
-impl From<Vec<Figure>> for Report {
+impl From<Vec<Figure>> for BenchReport {
     fn from(figures: Vec<Figure>) -> Self {
-        Self { figures, courses: vec![] }
+        Self { figures, time_series: vec![] }
     }
 }
 
-impl Report {
+impl BenchReport {
     pub(crate) fn extend(&mut self, other: Self) {
         self.figures.extend(other.figures);
-        self.courses.extend(other.courses);
+        self.time_series.extend(other.time_series);
     }
 }
 
-/// The value below which `part` (0 to 1) of the samples lie.
-pub(crate) fn percentile(samples: &mut [f64], part: f64) -> f64 {
+/// Returns the value below which the fraction `quantile` (0 to 1) of the samples is.
+pub(crate) fn percentile(samples: &mut [f64], quantile: f64) -> f64 {
     if samples.is_empty() {
         return 0.0;
     }
     samples.sort_by(f64::total_cmp);
-    samples[((samples.len() - 1) as f64 * part).round() as usize]
+    samples[((samples.len() - 1) as f64 * quantile).round() as usize]
 }
 
 #[cfg(test)]
@@ -144,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles() {
+    fn percentile_returns_the_nearest_sample() {
         let mut samples: Vec<f64> = (0..=100).rev().map(f64::from).collect();
         assert_eq!(percentile(&mut samples, 0.5), 50.0);
         assert_eq!(percentile(&mut samples, 0.99), 99.0);
@@ -152,26 +168,33 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_is_told_with_its_unit() {
-        let figure = Figure::new("x", 20.0, Unit::Megabytes).below(30.0);
-        assert_eq!((figure.goal.as_deref(), figure.reached), (Some("< 30 MB"), Some(true)));
+    fn a_maximum_value_is_formatted_with_its_unit() {
+        let figure = Figure::new("x", 20.0, MeasurementUnit::Megabytes).with_max_value(30.0);
+        assert_eq!((figure.goal.as_deref(), figure.goal_reached), (Some("< 30 MB"), Some(true)));
     }
 
     #[test]
-    fn what_is_small_may_double() {
+    fn small_values_may_double() {
         let reached = |value, other| {
-            Figure::new("x", value, Unit::Megabytes).against("before", other).no_more_than(1.2, 1.0).reached
+            Figure::new("x", value, MeasurementUnit::Megabytes)
+                .compared_with("before", other)
+                .with_max_ratio_plus(1.2, 1.0)
+                .goal_reached
         };
         assert_eq!((reached(0.2, 0.1), reached(200.0, 100.0)), (Some(true), Some(false)));
         assert_eq!((reached(0.0, 0.0), reached(120.0, 100.0)), (Some(true), Some(true)));
     }
 
     #[test]
-    fn goals_are_judged_by_the_ratio() {
-        let figure = Figure::new("x", 5.0, Unit::PerSecond).against("bare", 10.0).at_least(0.5);
-        assert_eq!((figure.ratio, figure.reached), (Some(0.5), Some(true)));
+    fn goals_are_evaluated_by_the_ratio() {
+        let figure =
+            Figure::new("x", 5.0, MeasurementUnit::PerSecond).compared_with("bare", 10.0).with_min_ratio(0.5);
+        assert_eq!((figure.ratio, figure.goal_reached), (Some(0.5), Some(true)));
         assert_eq!(
-            Figure::new("x", 6.0, Unit::Milliseconds).against("bare", 2.0).at_most(2.5).reached,
+            Figure::new("x", 6.0, MeasurementUnit::Milliseconds)
+                .compared_with("bare", 2.0)
+                .with_max_ratio(2.5)
+                .goal_reached,
             Some(false)
         );
     }

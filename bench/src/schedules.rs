@@ -1,7 +1,7 @@
-//! How long it takes to see which of many schedules are due.
+//! Measures how long it takes to find the due ones of many schedules.
 //!
-//! A day is gone through minute by minute with the agenda that the clock keeps: what is due is taken out, its next
-//! time is reckoned, and it is put back.
+//! The measurement steps through a day minute by minute with the agenda of the clock: it removes each due schedule,
+//! computes its next time, and inserts it again.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use pointsman_core::store::Plan;
 use pointsman_core::{ScheduleName, Timestamp};
 use pointsman_engine::Agenda;
 
-use crate::Options;
-use crate::ground::Site;
-use crate::report::{Figure, Unit, percentile};
+use crate::BenchOptions;
+use crate::report::{Figure, MeasurementUnit, percentile};
+use crate::stores::RunEnvironment;
 
-const ZONES: [&str; 8] = [
+const TIME_ZONES: [&str; 8] = [
     "UTC",
     "Europe/Berlin",
     "America/New_York",
@@ -26,17 +26,20 @@ const ZONES: [&str; 8] = [
 ];
 
 const MINUTE: Duration = Duration::from_secs(60);
-const DAY: usize = 24 * 60;
+const MINUTES_PER_DAY: usize = 24 * 60;
 
-pub(crate) async fn measure(options: &Options, site: &Site) -> anyhow::Result<Vec<Figure>> {
-    let schedules = (0..options.schedules).map(schedule).collect::<anyhow::Result<Vec<_>>>()?;
-    let mut figures = checks(&schedules);
-    figures.push(plans(site, &schedules).await?);
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    environment: &RunEnvironment,
+) -> anyhow::Result<Vec<Figure>> {
+    let schedules = (0..options.schedules).map(nth_schedule).collect::<anyhow::Result<Vec<_>>>()?;
+    let mut figures = measure_due_checks(&schedules);
+    figures.push(measure_plan(environment, &schedules).await?);
     Ok(figures)
 }
 
-/// The n-th schedule: a mixture of what people write. Most name a time of their own; some fall together.
-fn schedule(n: usize) -> anyhow::Result<Schedule> {
+/// Returns the n-th schedule of a realistic mixture. Most have their own time; some are due together.
+fn nth_schedule(n: usize) -> anyhow::Result<Schedule> {
     let (minute, hour, day) = (n / 7 % 60, n / 11 % 24, n / 13 % 28 + 1);
     let text = match n % 12 {
         0 | 1 => format!("{minute} {hour} * * *"),
@@ -51,13 +54,13 @@ fn schedule(n: usize) -> anyhow::Result<Schedule> {
         10 => "@hourly".to_owned(),
         _ => "every 12h".to_owned(),
     };
-    let zone = Zone::named(ZONES[n / 17 % ZONES.len()])?;
+    let zone = Zone::named(TIME_ZONES[n / 17 % TIME_ZONES.len()])?;
     Ok(Schedule::new(Expression::parse(&text, Dialect::Auto)?, zone))
 }
 
-fn checks(schedules: &[Schedule]) -> Vec<Figure> {
+fn measure_due_checks(schedules: &[Schedule]) -> Vec<Figure> {
     let begin = pointsman_engine::now();
-    let (mut agenda, all) = timed(|| {
+    let (mut agenda, all) = time_call(|| {
         let mut agenda = Agenda::new();
         for (number, schedule) in schedules.iter().enumerate() {
             agenda.put(number, schedule.next(begin));
@@ -65,25 +68,28 @@ fn checks(schedules: &[Schedule]) -> Vec<Figure> {
         agenda
     });
     let mut now = begin;
-    let mut fired = 0;
-    let mut took: Vec<f64> = (0..DAY)
+    let mut fire_count = 0;
+    let mut times_ms: Vec<f64> = (0..MINUTES_PER_DAY)
         .map(|_| {
             now = now.plus(MINUTE);
-            let (due, took) = timed(|| check(&mut agenda, schedules, now));
-            fired += due;
-            took
+            let (due, times_ms) = time_call(|| reschedule_due(&mut agenda, schedules, now));
+            fire_count += due;
+            times_ms
         })
         .collect();
     let count = schedules.len();
-    let figure = |which: &str, took: f64| {
-        let name = format!("{count} schedules due-checked, {which} minute of a day with {fired} firings");
-        Figure::new(name, took, Unit::Milliseconds).against("the next times of all reckoned", all).below(50.0)
+    let figure = |which: &str, times_ms: f64| {
+        let name =
+            format!("{count} schedules due-checked, {which} minute of a day with {fire_count} firings");
+        Figure::new(name, times_ms, MeasurementUnit::Milliseconds)
+            .compared_with("computing the next times of all", all)
+            .with_max_value(50.0)
     };
-    vec![figure("slowest", percentile(&mut took, 1.0)), figure("median", percentile(&mut took, 0.5))]
+    vec![figure("slowest", percentile(&mut times_ms, 1.0)), figure("median", percentile(&mut times_ms, 0.5))]
 }
 
-/// Takes out what is due and puts it back for its next time; answers how many were.
-fn check(agenda: &mut Agenda, schedules: &[Schedule], now: Timestamp) -> usize {
+/// Removes the due schedules and inserts them again with their next times; returns their number.
+fn reschedule_due(agenda: &mut Agenda, schedules: &[Schedule], now: Timestamp) -> usize {
     let mut due = 0;
     while let Some(number) = agenda.due(now) {
         agenda.put(number, schedules[number].next(now));
@@ -92,34 +98,35 @@ fn check(agenda: &mut Agenda, schedules: &[Schedule], now: Timestamp) -> usize {
     due
 }
 
-/// What a start asks the store: where each schedule stands.
-async fn plans(site: &Site, schedules: &[Schedule]) -> anyhow::Result<Figure> {
-    let ground = site.ground()?;
-    let store = ground.open("schedules").await?.store;
+/// Measures the query of a starting node: the state of each schedule.
+async fn measure_plan(environment: &RunEnvironment, schedules: &[Schedule]) -> anyhow::Result<Figure> {
+    let stores = environment.new_store_factory()?;
+    let store = stores.open_store("schedules").await?.store;
     let plans = schedules.iter().enumerate().map(|(n, schedule)| {
         let expression = format!("{} {}", schedule.expression(), schedule.zone().name());
         Ok(Plan { name: ScheduleName::new(format!("schedule-{n}"))?, expression })
     });
     let plans = plans.collect::<anyhow::Result<Vec<_>>>()?;
-    let mut took = [0.0; 2];
-    for took in &mut took {
+    let mut times_ms = [0.0; 2];
+    for times_ms in &mut times_ms {
         let plans = plans.clone();
         let start = Instant::now();
         store.plan(plans, pointsman_engine::now()).await?;
-        *took = milliseconds(start);
+        *times_ms = elapsed_ms(start);
     }
     store.close();
-    let [new, known] = took;
-    let name = format!("where {} schedules stand, asked at a start", schedules.len());
-    Ok(Figure::new(name, known, Unit::Milliseconds).against("when all of them are new", new))
+    let [new, existing] = times_ms;
+    let name = format!("states of {} schedules read at a start", schedules.len());
+    Ok(Figure::new(name, existing, MeasurementUnit::Milliseconds)
+        .compared_with("when all of them are new", new))
 }
 
-fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
+fn time_call<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let start = Instant::now();
     let done = work();
-    (done, milliseconds(start))
+    (done, elapsed_ms(start))
 }
 
-fn milliseconds(start: Instant) -> f64 {
+fn elapsed_ms(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1000.0
 }

@@ -22,7 +22,7 @@ test("task: the gates tell why it waits, in order, and lead to what holds it", a
     await look(page, "task-why");
     await page.locator(".gate.first").getByRole("link").first().click();
     await page.waitForFunction((hash) => location.hash === hash, `#${at(head)}`);
-    await page.locator(".why-summary").getByText("It failed for good and holds its lane").waitFor();
+    await page.locator(".why-summary").getByText("It failed for good and halts its lane").waitFor();
     await page.getByRole("button", { name: "Run again" }).waitFor();
     await page.getByRole("button", { name: "Cancel" }).waitFor();
     await page.getByText("it is bad").first().waitFor();
@@ -36,7 +36,7 @@ test("task: rules name who holds it and why, as text", async () => {
   await visit(at(id), async (page) => {
     await page.locator(".gate").getByText(EVIL).waitFor();
     await page.locator(".gate-holders").getByText("the pause of busy").waitFor();
-    await page.getByText("the target is left alone until").waitFor();
+    await page.getByText("the circuit breaker is open until").waitFor();
     await look(page, "task-rule");
   }, { role: "viewer" });
 });
@@ -69,7 +69,7 @@ test("task: it is cancelled after a question, and a viewer is not asked", async 
   await world.emit({ type: "scribe", key: "task:2" });
   const { id } = await one({ key: "task:2" });
   await visit(at(id), async (page) => {
-    await page.getByText("no worker has asked for scribe").first().waitFor();
+    await page.getByText("no worker has claimed tasks of scribe").first().waitFor();
     assert.equal(await page.getByRole("button", { name: /Cancel|Run again/ }).count(), 0);
   }, { role: "viewer" });
   await visit(at(id), async (page) => {

@@ -109,7 +109,7 @@ test("tasks: what the server refuses is told", async () => {
   await visit("/tasks?tenant=tasks-refused", async (page) => {
     await rows(page).first().getByRole("checkbox").check();
     await page.getByRole("button", { name: "Cancel 1" }).click();
-    await page.getByText(/1 refused: .*from there this cannot be done/).waitFor();
+    await page.getByText(/1 refused: .*it does not allow this command/).waitFor();
   }, { complaints: /409/ });
 });
 
@@ -162,7 +162,7 @@ test("tasks: a redrive is counted first, can be undone, and shows how far it is"
     await going.getByText("1 of 6").waitFor();
     await look(page, "redrive-going");
     await going.getByRole("button", { name: "Stop" }).click();
-    await going.getByText("stopped: it was told to stop").waitFor();
+    await going.getByText("stopped: on request").waitFor();
     assert.deepEqual((await begun()).map(({ state, retried }) => [state, retried]), [["stopped", 1]]);
     await going.getByRole("button", { name: "Put away" }).click();
     world.target.replies.draft = () => ({});

@@ -1,4 +1,4 @@
-//! The tests of the console: the binary that was built with the other tests, in a browser.
+//! Runs the browser tests of the console against the binary that was built with the other tests.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,14 +7,14 @@ use anyhow::{Context, bail};
 
 use crate::tools;
 
-pub(crate) fn test(root: &Path) -> anyhow::Result<()> {
-    let target = tools::target()?;
+pub(crate) fn run_console_tests(root: &Path) -> anyhow::Result<()> {
+    let target = tools::target_folder()?;
     let mut command = Command::new("node");
     command.arg(root.join("console/tests/run.mjs"));
     command.arg(target.join("debug/pointsman")).env("CONSOLE_PICTURES", target.join("console"));
-    let status = command.current_dir(root).status().context("node cannot be run")?;
+    let status = command.current_dir(root).status().context("cannot run node")?;
     if !status.success() {
-        bail!("the console fails a test");
+        bail!("a test of the console failed; the output above names it");
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! Chores of the repository. `cargo xtask test` is the one that everybody runs, people and machines alike.
+//! Development tasks of the repository. Developers and CI both run `cargo xtask test`.
 //!
 //! ```text
-//!  main         what can be asked for
+//!  main         the subcommands
 //!  test         the steps of `cargo xtask test`, in order
-//!  step         runs one step, shows it, and keeps its time for the summary
+//!  step         runs one step, prints it, and records its time for the summary
 //!  servers      the servers that all tests share
-//!  tidy         style that matters, checked like a test
-//!  tools        programs that the tests need, installed if they are not there
-//!  console      the tests of the console, in a browser
+//!  tidy         style rules, checked like a test
+//!  tools        installs programs that the tests need
+//!  console      the browser tests of the console
 //!  durability   the long form of the test that kills the server
-//!  model        the long form of the test that looks at all runs of the outbox
+//!  model        the long form of the test that explores all runs of the outbox
 //! ```
 //!
-//! Next to nothing is depended on, so that this builds in a moment before anything else does.
+//! There are hardly any dependencies, so that this builds quickly before everything else.
 
 mod console;
 mod durability;
@@ -29,18 +29,18 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 
 const HELP: &str = "\
-Chores of the repository.
+Development tasks of the repository.
 
-  cargo xtask test    formatting, tidiness, lints, then every test; what CI runs
-  cargo xtask tidy    only the check of style that rustfmt and clippy do not make
+  cargo xtask test    checks formatting, style and lints, then runs every test, as CI does
+  cargo xtask tidy    checks only the style rules that rustfmt and clippy do not cover
   cargo xtask durability [--cycles N] [--seed N] [--release]
-                      kills the server at random instants under load, 1000 times if nothing is said
-  cargo xtask model   looks at all runs of the outbox on Redis, nine million states: a minute or two once it is built
-  cargo xtask help    this text
+                      kills the server at random instants under load, 1000 times by default
+  cargo xtask model   explores all runs of the outbox on Redis, nine million states, in a minute or two after the build
+  cargo xtask help    prints this text
 ";
 
 fn main() -> ExitCode {
-    match run() {
+    match run_subcommand() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("\nerror: {error:#}");
@@ -49,23 +49,25 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<()> {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["test"] => test::all(&root()?),
-        ["tidy"] => tidy::all(&root()?),
-        ["model"] => model::run(&root()?),
-        ["durability", ref wishes @ ..] => durability::run(&root()?, wishes),
+fn run_subcommand() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["test"] => test::run_all(&find_repository_root()?),
+        ["tidy"] => tidy::check_repository(&find_repository_root()?),
+        ["model"] => model::run_model_check(&find_repository_root()?),
+        ["durability", ref options @ ..] => {
+            durability::run_durability_test(&find_repository_root()?, options)
+        }
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             Ok(())
         }
-        _ => bail!("`cargo xtask {}` is not a chore\n\n{HELP}", words.join(" ")),
+        _ => bail!("`cargo xtask {}` is not a subcommand\n\n{HELP}", arguments.join(" ")),
     }
 }
 
-/// The root of the repository. Cargo tells where this package is, wherever it was called from.
-fn root() -> anyhow::Result<PathBuf> {
+/// Finds the root of the repository. Cargo sets the folder of this package, from whatever folder it was called.
+fn find_repository_root() -> anyhow::Result<PathBuf> {
     let here = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask …`")?;
     Ok(PathBuf::from(here).parent().context("this package is not inside the repository")?.to_path_buf())
 }

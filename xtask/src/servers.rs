@@ -1,5 +1,5 @@
-//! The servers that all tests of a run share. A program of `crates/testing` starts and ends them, because this one
-//! depends on next to nothing.
+//! The servers that all tests of a run share. The program of `crates/testing` starts and stops them, because this
+//! package has hardly any dependencies.
 
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
@@ -7,29 +7,29 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// Servers that run until this is dropped. If we are killed instead, the end of their input tells them.
-pub(crate) struct Servers {
-    program: Child,
-    /// Where they are, as variables of the environment.
+/// Servers that run until this is dropped. If this process is killed, they stop at the end of their input.
+pub(crate) struct SharedServers {
+    process: Child,
+    /// The environment variables with the URLs of the servers.
     pub(crate) variables: Vec<(String, String)>,
 }
 
-impl Servers {
-    /// Starts them. Their program was built with the tests, and stands beside us.
+impl SharedServers {
+    /// Starts the servers. Their program was built with the tests, in the folder of this one.
     pub(crate) fn start() -> anyhow::Result<Self> {
         let path = std::env::current_exe()?.with_file_name("pointsman-testing");
-        // In a group of its own, so that Ctrl-C does not keep it from clearing up.
+        // Its own process group keeps Ctrl-C away from it, so that it can clean up.
         let mut command = Command::new(&path);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).process_group(0);
-        let program = command.spawn().with_context(|| format!("cannot run {}", path.display()))?;
-        let mut servers = Self { program, variables: vec![] };
-        servers.read()?;
+        let process = command.spawn().with_context(|| format!("cannot run {}", path.display()))?;
+        let mut servers = Self { process, variables: vec![] };
+        servers.read_variables()?;
         Ok(servers)
     }
 
-    /// Reads where the servers are, until the empty line that says that these are all.
-    fn read(&mut self) -> anyhow::Result<()> {
-        let out = self.program.stdout.take().context("the servers tell nothing")?;
+    /// Reads the variables that the program prints, until the empty line at their end.
+    fn read_variables(&mut self) -> anyhow::Result<()> {
+        let out = self.process.stdout.take().context("the program of the servers has no output")?;
         for line in BufReader::new(out).lines() {
             match line?.split_once('=') {
                 Some((name, value)) => {
@@ -39,13 +39,13 @@ impl Servers {
                 None => return Ok(()),
             }
         }
-        bail!("the servers did not start; what they said stands above")
+        bail!("the servers did not start; their output is above")
     }
 }
 
-impl Drop for Servers {
+impl Drop for SharedServers {
     fn drop(&mut self) {
-        drop(self.program.stdin.take());
-        let _ = self.program.wait();
+        drop(self.process.stdin.take());
+        let _ = self.process.wait();
     }
 }

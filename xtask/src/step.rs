@@ -1,4 +1,4 @@
-//! Steps: each is announced, shown while it runs, timed, and listed at the end.
+//! Steps of a run: each is announced, printed while it runs, timed, and listed in the summary.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,104 +6,115 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-/// How a step went.
-enum End {
+/// The result of a step.
+enum StepResult {
     Passed,
-    /// Not made, and why.
+    /// Not run, with the reason.
     Skipped(String),
     Failed,
 }
 
-/// The steps made so far.
+/// The steps that have run so far.
 pub(crate) struct Steps {
     root: PathBuf,
     started: Instant,
-    made: Vec<(&'static str, End, Duration)>,
-    /// What cargo and the tests find in their environment.
+    finished: Vec<(&'static str, StepResult, Duration)>,
+    /// Environment variables for cargo and the tests.
     variables: Vec<(String, String)>,
 }
 
 impl Steps {
     pub(crate) fn new(root: &Path) -> Self {
-        Self { root: root.to_path_buf(), started: Instant::now(), made: vec![], variables: vec![] }
+        Self { root: root.to_path_buf(), started: Instant::now(), finished: vec![], variables: vec![] }
     }
 
-    /// Gives variables of the environment to all later steps.
-    pub(crate) fn tell(&mut self, variables: &[(String, String)]) {
+    /// Adds environment variables for all later steps.
+    pub(crate) fn add_variables(&mut self, variables: &[(String, String)]) {
         self.variables.extend_from_slice(variables);
     }
 
-    /// Runs cargo with these words. Its output goes straight to the terminal.
-    pub(crate) fn cargo(&mut self, name: &'static str, words: &[&str], advice: &str) -> anyhow::Result<()> {
-        announce(name, &format!("cargo {}", words.join(" ")));
-        let begun = Instant::now();
+    /// Runs cargo with these arguments. Its output goes straight to the terminal.
+    pub(crate) fn run_cargo(
+        &mut self,
+        name: &'static str,
+        arguments: &[&str],
+        advice: &str,
+    ) -> anyhow::Result<()> {
+        print_heading(name, &format!("cargo {}", arguments.join(" ")));
+        let started_at = Instant::now();
         let variables = self.variables.iter().map(|(name, value)| (name, value));
-        let ended = cargo(&self.root, words).envs(variables).status();
-        let passed = matches!(&ended, Ok(status) if status.success());
-        self.end(name, begun, passed, advice)
+        let status = cargo_command(&self.root, arguments).envs(variables).status();
+        let passed = matches!(&status, Ok(status) if status.success());
+        self.record_result(name, started_at, passed, advice)
     }
 
-    /// Runs a step that is a function of ours.
-    pub(crate) fn own<T>(
+    /// Runs a step that is a function of this program.
+    pub(crate) fn run_function<T>(
         &mut self,
         name: &'static str,
         work: impl FnOnce(&Path) -> anyhow::Result<T>,
         advice: &str,
     ) -> anyhow::Result<T> {
-        announce(name, "");
-        let begun = Instant::now();
+        print_heading(name, "");
+        let started_at = Instant::now();
         let outcome = work(&self.root);
-        if let Err(faults) = &outcome {
-            eprintln!("{faults:#}");
+        if let Err(error) = &outcome {
+            eprintln!("{error:#}");
         }
-        self.end(name, begun, outcome.is_ok(), advice)?;
+        self.record_result(name, started_at, outcome.is_ok(), advice)?;
         outcome
     }
 
-    /// Notes a step that this machine cannot make.
-    pub(crate) fn skip(&mut self, name: &'static str, why: String) {
-        announce(name, &format!("skipped: {why}"));
-        self.made.push((name, End::Skipped(why), Duration::ZERO));
+    /// Records a step that this machine cannot run.
+    pub(crate) fn skip(&mut self, name: &'static str, reason: String) {
+        print_heading(name, &format!("skipped: {reason}"));
+        self.finished.push((name, StepResult::Skipped(reason), Duration::ZERO));
     }
 
-    fn end(&mut self, name: &'static str, begun: Instant, passed: bool, advice: &str) -> anyhow::Result<()> {
-        let end = if passed { End::Passed } else { End::Failed };
-        self.made.push((name, end, begun.elapsed()));
+    fn record_result(
+        &mut self,
+        name: &'static str,
+        started_at: Instant,
+        passed: bool,
+        advice: &str,
+    ) -> anyhow::Result<()> {
+        let result = if passed { StepResult::Passed } else { StepResult::Failed };
+        self.finished.push((name, result, started_at.elapsed()));
         if passed {
             return Ok(());
         }
-        self.summary();
+        self.print_summary();
         bail!("the step `{name}` failed. {advice}")
     }
 
-    /// Tells what was made, how it went and how long it took.
-    pub(crate) fn summary(&self) {
+    /// Prints the result and the time of each step.
+    pub(crate) fn print_summary(&self) {
         eprintln!("\n── summary");
-        for (name, end, took) in &self.made {
-            let time = format!("{:.1} s", took.as_secs_f64());
-            match end {
-                End::Passed => eprintln!("  passed   {name:<12} {time:>9}"),
-                End::Failed => eprintln!("  FAILED   {name:<12} {time:>9}"),
-                End::Skipped(why) => eprintln!("  skipped  {name:<12} {why}"),
+        for (name, result, duration) in &self.finished {
+            let time = format!("{:.1} s", duration.as_secs_f64());
+            match result {
+                StepResult::Passed => eprintln!("  passed   {name:<12} {time:>9}"),
+                StepResult::Failed => eprintln!("  FAILED   {name:<12} {time:>9}"),
+                StepResult::Skipped(reason) => eprintln!("  skipped  {name:<12} {reason}"),
             }
         }
-        eprintln!("  in all   {:<12} {:>9}", "", format!("{:.1} s", self.started.elapsed().as_secs_f64()));
+        eprintln!("  total    {:<12} {:>9}", "", format!("{:.1} s", self.started.elapsed().as_secs_f64()));
     }
 }
 
-fn announce(name: &str, detail: &str) {
+fn print_heading(name: &str, detail: &str) {
     eprintln!("\n── {name}  {detail}");
 }
 
-/// The cargo that runs us, in the repository.
-pub(crate) fn cargo(root: &Path, words: &[&str]) -> Command {
+/// Returns a command for the cargo that runs this program, in the repository.
+pub(crate) fn cargo_command(root: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(words).current_dir(root);
+    command.args(arguments).current_dir(root);
     command
 }
 
-/// Whether a cargo subcommand is there.
-pub(crate) fn has(root: &Path, subcommand: &str) -> bool {
-    let asked = cargo(root, &[subcommand, "--version"]).output();
-    matches!(asked, Ok(answer) if answer.status.success())
+/// Whether a cargo subcommand is installed.
+pub(crate) fn has_cargo_subcommand(root: &Path, subcommand: &str) -> bool {
+    let output = cargo_command(root, &[subcommand, "--version"]).output();
+    matches!(output, Ok(output) if output.status.success())
 }

@@ -1,4 +1,4 @@
-//! Many readers of the journal, and what they cost those who emit.
+//! Measures how many readers of the journal affect the producers.
 //!
 //! ```text
 //!                                            ┌─▶ 1,000 by long poll ─┐  each follows one object,
@@ -6,159 +6,193 @@
 //!                                            └─▶ 1,000 by SSE ───────┘  everything
 //! ```
 //!
-//! The server and the readers are in this process, but the readers have a thread of their own, and all that they get
-//! goes over HTTP. Each checks what it gets: every event of its object exactly once and in order, or the measurement
-//! fails. There is a second server that nobody reads from. The two take turns, so that both meet the same disk and the
-//! same neighbours.
+//! The server and the readers are in this process, but the readers have their own thread, and receive everything over
+//! HTTP. Each reader checks that it receives every event of its object exactly once and in order; otherwise the
+//! measurement fails. There is a second server without readers. The two alternate, so that both have the same disk and
+//! the same noise.
 //!
-//! How long an event takes until it has reached all of its readers is measured from the call that emits it, commit
-//! included, with all readers and with a quarter of them. It may grow as their number does, and no faster.
+//! The delivery time of an event, until it has reached all of its readers, is measured from the call that emits it,
+//! commit included, with all readers and with a quarter of them. It may grow with their number, and no faster.
 
-mod crowd;
-mod files;
-mod house;
+mod bench_server;
+mod file_limit;
 mod reader;
+mod reader_group;
 
 use std::path::Path;
 use std::time::Duration;
 
-use crate::Options;
-use crate::emit::Shape;
-use crate::report::{Figure, Unit, percentile};
-use crowd::{Crowd, Follow};
-use house::House;
+use crate::BenchOptions;
+use crate::emit::ProducerLoad;
+use crate::report::{Figure, MeasurementUnit, percentile};
+use bench_server::BenchServer;
+use reader_group::{ReaderGroup, ReaderScope};
 
-/// The parts that are told of as they begin.
-pub(crate) const STEPS: u64 = 3;
+/// The number of steps that are reported as they begin.
+pub(crate) const STEP_COUNT: u64 = 3;
 
-/// Events in a second while each reader follows an object, and while each follows everything.
-const RATE: usize = 5_000;
-const RATE_OF_EVERYTHING: usize = 500;
-/// Of ten readers of an object, one is a reader of everything.
-const FEWER: usize = 10;
-/// The smaller crowd is a quarter of the larger.
-const QUARTER: usize = 4;
-/// How long one side emits at full speed before it is the other's turn, and how often it is.
-const TURN: Duration = Duration::from_secs(2);
-const TURNS: usize = 3;
+/// Events per second while each reader follows one object, and while each follows all objects.
+const OBJECT_READER_RATE: usize = 5_000;
+const ALL_READER_RATE: usize = 500;
+/// The number of readers of one object for each reader of all objects.
+const OBJECT_READERS_PER_ALL_READER: usize = 10;
+/// The larger group has this many times as many readers as the smaller.
+const GROUP_SIZE_RATIO: usize = 4;
+/// The duration of a round at full speed on one server, and the number of rounds.
+const ROUND_DURATION: Duration = Duration::from_secs(2);
+const ROUNDS: usize = 3;
 
-/// Those who emit as fast as they are answered: about as much as the readers are measured with at a steady pace, and as
-/// much as there can be.
-const SHAPES: [Shape; 2] = [Shape { producers: 2, batch: 1 }, Shape { producers: 8, batch: 100 }];
+/// The loads of producers at full speed: about the rate of the paced measurement, and the maximum.
+const FULL_SPEED_LOADS: [ProducerLoad; 2] =
+    [ProducerLoad { producers: 2, batch: 1 }, ProducerLoad { producers: 8, batch: 100 }];
 
-pub(crate) async fn measure(options: &Options, begin: &mut dyn FnMut(&str)) -> anyhow::Result<Vec<Figure>> {
+pub(crate) async fn measure(
+    options: &BenchOptions,
+    begin: &mut dyn FnMut(&str),
+) -> anyhow::Result<Vec<Figure>> {
     let dir = tempfile::tempdir_in(&options.dir)?;
-    let wish = 2 * options.readers;
-    let readers = files::readers(wish);
-    let stage = Stage::set(dir.path(), readers, Duration::from_secs(options.seconds) / 4).await?;
-    begin(&format!("{readers} readers of one object each at {RATE} events/s, and a quarter of them"));
-    let mut figures = stage.one_object_each().await?;
-    begin(&format!("emits at full speed beside {readers} readers, and without them"));
-    figures.extend(stage.full_speed().await?);
-    begin(&format!("{} readers of everything at {RATE_OF_EVERYTHING} events/s", readers / FEWER));
-    figures.extend(stage.everything().await?);
-    stage.end().await;
-    if readers < wish {
+    let requested = 2 * options.readers;
+    let readers = file_limit::limit_reader_count(requested);
+    let bench = ReaderBench::start(dir.path(), readers, Duration::from_secs(options.seconds) / 4).await?;
+    begin(&format!(
+        "{readers} readers of one object each at {OBJECT_READER_RATE} events/s, and a quarter of them"
+    ));
+    let mut figures = bench.measure_object_readers().await?;
+    begin(&format!("emits at full speed with {readers} readers, and without them"));
+    figures.extend(bench.measure_full_speed().await?);
+    begin(&format!(
+        "{} readers of all objects at {ALL_READER_RATE} events/s",
+        readers / OBJECT_READERS_PER_ALL_READER
+    ));
+    figures.extend(bench.measure_all_readers().await?);
+    bench.stop().await;
+    if readers < requested {
         for figure in &mut figures {
-            figure.name.push_str(&format!(" (fewer than {wish}: too few files may be open)"));
+            figure.name.push_str(&format!(
+                " (fewer than {requested}: the limit on open files is too low; raise `ulimit -n`)"
+            ));
         }
     }
     Ok(figures)
 }
 
-/// Two servers, one of which is read from.
-struct Stage {
-    calm: House,
-    watched: House,
+/// Two servers, one with readers and one without.
+struct ReaderBench {
+    server_without_readers: BenchServer,
+    server_with_readers: BenchServer,
     readers: usize,
     time: Duration,
 }
 
-/// What a pace came to with a crowd of readers.
-struct Paced {
+/// The result of a paced measurement with a group of readers.
+struct PacedResult {
     rate: f64,
-    /// How long each event took to reach all of its readers, in milliseconds.
-    took: Vec<f64>,
+    /// The time until each event had reached all of its readers, in milliseconds.
+    delivery_times_ms: Vec<f64>,
 }
 
-impl Stage {
-    /// There are as many objects as readers.
-    async fn set(dir: &Path, readers: usize, time: Duration) -> anyhow::Result<Self> {
-        let calm = House::start(dir, "calm.db", readers, readers).await?;
-        let watched = House::start(dir, "watched.db", readers, readers).await?;
-        Ok(Self { calm, watched, readers, time })
+impl ReaderBench {
+    /// Starts both servers, with as many objects as readers.
+    async fn start(dir: &Path, readers: usize, time: Duration) -> anyhow::Result<Self> {
+        let server_without_readers = BenchServer::start(dir, "calm.db", readers, readers).await?;
+        let server_with_readers = BenchServer::start(dir, "watched.db", readers, readers).await?;
+        Ok(Self { server_without_readers, server_with_readers, readers, time })
     }
 
-    async fn one_object_each(&self) -> anyhow::Result<Vec<Figure>> {
-        let without = self.calm.paced(RATE, self.time).await?;
-        let few = self.paced(Follow::OneObjectEach, self.readers / QUARTER, RATE).await?;
-        let all = self.paced(Follow::OneObjectEach, self.readers, RATE).await?;
-        let who = format!("{} readers of one object each", self.readers);
-        let name = format!("events emitted at a pace of {RATE}/s, {who}, half by long poll and half by SSE");
+    async fn measure_object_readers(&self) -> anyhow::Result<Vec<Figure>> {
+        let without = self.server_without_readers.emit_paced(OBJECT_READER_RATE, self.time).await?;
+        let few = self
+            .measure_paced(ReaderScope::OneObjectEach, self.readers / GROUP_SIZE_RATIO, OBJECT_READER_RATE)
+            .await?;
+        let all = self.measure_paced(ReaderScope::OneObjectEach, self.readers, OBJECT_READER_RATE).await?;
+        let readers_label = format!("{} readers of one object each", self.readers);
+        let name = format!(
+            "events emitted at {OBJECT_READER_RATE}/s, {readers_label}, half by long poll and half by SSE"
+        );
         let mut figures = vec![
-            Figure::new(name, all.rate, Unit::PerSecond).against("without readers", without).at_least(0.7),
+            Figure::new(name, all.rate, MeasurementUnit::PerSecond)
+                .compared_with("without readers", without)
+                .with_min_ratio(0.7),
         ];
-        figures.extend(growth(&who, RATE, all, few));
+        figures.extend(compare_delivery_times(&readers_label, OBJECT_READER_RATE, all, few));
         Ok(figures)
     }
 
-    async fn everything(&self) -> anyhow::Result<Vec<Figure>> {
-        let readers = self.readers / FEWER;
-        let without = self.calm.paced(RATE_OF_EVERYTHING, self.time).await?;
-        let few = self.paced(Follow::Everything, readers / QUARTER, RATE_OF_EVERYTHING).await?;
-        let all = self.paced(Follow::Everything, readers, RATE_OF_EVERYTHING).await?;
-        let who = format!("{readers} readers of everything");
-        let name = format!("events emitted at a pace of {RATE_OF_EVERYTHING}/s, {who}");
+    async fn measure_all_readers(&self) -> anyhow::Result<Vec<Figure>> {
+        let readers = self.readers / OBJECT_READERS_PER_ALL_READER;
+        let without = self.server_without_readers.emit_paced(ALL_READER_RATE, self.time).await?;
+        let few =
+            self.measure_paced(ReaderScope::AllObjects, readers / GROUP_SIZE_RATIO, ALL_READER_RATE).await?;
+        let all = self.measure_paced(ReaderScope::AllObjects, readers, ALL_READER_RATE).await?;
+        let readers_label = format!("{readers} readers of all objects");
+        let name = format!("events emitted at {ALL_READER_RATE}/s, {readers_label}");
         let mut figures = vec![
-            Figure::new(name, all.rate, Unit::PerSecond).against("without readers", without).at_least(0.7),
+            Figure::new(name, all.rate, MeasurementUnit::PerSecond)
+                .compared_with("without readers", without)
+                .with_min_ratio(0.7),
         ];
-        figures.extend(growth(&who, RATE_OF_EVERYTHING, all, few));
+        figures.extend(compare_delivery_times(&readers_label, ALL_READER_RATE, all, few));
         Ok(figures)
     }
 
-    /// Emits at a steady pace before so many readers.
-    async fn paced(&self, follow: Follow, readers: usize, rate: usize) -> anyhow::Result<Paced> {
-        let mut crowd = Crowd::gather(&self.watched, follow, readers).await?;
-        let rate = self.watched.paced(rate, self.time).await?;
-        crowd.caught_up(&self.watched).await?;
-        Ok(Paced { rate, took: crowd.took() })
+    /// Emits at a steady rate with this many readers.
+    async fn measure_paced(
+        &self,
+        scope: ReaderScope,
+        readers: usize,
+        rate: usize,
+    ) -> anyhow::Result<PacedResult> {
+        let mut group = ReaderGroup::start(&self.server_with_readers, scope, readers).await?;
+        let rate = self.server_with_readers.emit_paced(rate, self.time).await?;
+        group.wait_until_caught_up(&self.server_with_readers).await?;
+        Ok(PacedResult { rate, delivery_times_ms: group.take_delivery_times() })
     }
 
-    /// Emits as fast as they are answered, with readers and without.
-    async fn full_speed(&self) -> anyhow::Result<Vec<Figure>> {
-        let turn = TURN.min(self.time / 2);
-        let mut crowd = Crowd::gather(&self.watched, Follow::OneObjectEach, self.readers).await?;
+    /// Emits as fast as emits are acknowledged, with readers and without.
+    async fn measure_full_speed(&self) -> anyhow::Result<Vec<Figure>> {
+        let round_duration = ROUND_DURATION.min(self.time / 2);
+        let mut group =
+            ReaderGroup::start(&self.server_with_readers, ReaderScope::OneObjectEach, self.readers).await?;
         let mut figures = Vec::new();
-        for shape in SHAPES {
+        for load in FULL_SPEED_LOADS {
             let (mut with, mut without) = (0.0, 0.0);
-            for _ in 0..TURNS {
-                without += self.calm.full_speed(shape, turn).await?;
-                with += self.watched.full_speed(shape, turn).await?;
-                crowd.caught_up(&self.watched).await?;
+            for _ in 0..ROUNDS {
+                without += self.server_without_readers.emit_at_full_speed(load, round_duration).await?;
+                with += self.server_with_readers.emit_at_full_speed(load, round_duration).await?;
+                group.wait_until_caught_up(&self.server_with_readers).await?;
             }
-            let name = format!("emits acknowledged, {shape}, {} readers of one object each", self.readers);
-            let figure = Figure::new(name, with / TURNS as f64, Unit::PerSecond)
-                .against("without readers", without / TURNS as f64);
-            // In batches there are far more than the readers can be sent on the cores that they share with the server.
-            figures.push(if shape.batch == 1 { figure.at_least(0.7) } else { figure });
+            let name = format!("emits acknowledged, {load}, {} readers of one object each", self.readers);
+            let figure = Figure::new(name, with / ROUNDS as f64, MeasurementUnit::PerSecond)
+                .compared_with("without readers", without / ROUNDS as f64);
+            // Batches contain more events than the readers can receive on the cores that they share with the server.
+            figures.push(if load.batch == 1 { figure.with_min_ratio(0.7) } else { figure });
         }
         Ok(figures)
     }
 
-    async fn end(self) {
-        self.calm.stop().await;
-        self.watched.stop().await;
+    async fn stop(self) {
+        self.server_without_readers.stop().await;
+        self.server_with_readers.stop().await;
     }
 }
 
-/// The times beside those with a quarter of the readers.
-fn growth(who: &str, rate: usize, mut all: Paced, mut few: Paced) -> Vec<Figure> {
+/// Compares the delivery times with those of a quarter of the readers.
+fn compare_delivery_times(
+    readers_label: &str,
+    rate: usize,
+    mut all: PacedResult,
+    mut few: PacedResult,
+) -> Vec<Figure> {
     [(0.5, "p50"), (0.99, "p99")]
-        .map(|(part, word)| {
-            let name = format!("until an event has reached all of its readers, {word}, {who}, at {rate}/s");
-            Figure::new(name, percentile(&mut all.took, part), Unit::Milliseconds)
-                .against(format!("with a quarter of them, {word}"), percentile(&mut few.took, part))
-                .at_most(QUARTER as f64)
+        .map(|(quantile, label)| {
+            let name =
+                format!("delivery time to all readers of an event, {label}, {readers_label}, at {rate}/s");
+            Figure::new(name, percentile(&mut all.delivery_times_ms, quantile), MeasurementUnit::Milliseconds)
+                .compared_with(
+                    format!("with a quarter of them, {label}"),
+                    percentile(&mut few.delivery_times_ms, quantile),
+                )
+                .with_max_ratio(GROUP_SIZE_RATIO as f64)
         })
         .into()
 }

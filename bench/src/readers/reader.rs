@@ -1,4 +1,4 @@
-//! One reader: follows the journal over a connection of its own, and checks what it gets.
+//! A reader that follows the journal over its own connection, and checks the events that it receives.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,173 +13,187 @@ use hyper_util::rt::TokioIo;
 use serde::Deserialize;
 use tokio::net::TcpStream;
 
-use super::crowd::Ledger;
-use super::house::{TYPE, key};
+use super::bench_server::{EVENT_TYPE, object_key};
+use super::reader_group::DeliveryLog;
 
-/// How the journal is followed.
+/// The protocol by which a reader follows the journal.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Way {
+pub(super) enum ReadProtocol {
     LongPoll,
-    Stream,
+    ServerSentEvents,
 }
 
-pub(super) struct Reader {
-    pub(super) way: Way,
-    /// The object that it follows; everything if there is none.
-    pub(super) only: Option<usize>,
-    /// The number of the event that comes next, for each object from `first` on.
-    pub(super) first: usize,
-    pub(super) next: Vec<u64>,
-    /// The last event it has got.
-    pub(super) after: u64,
-    pub(super) ledger: Arc<Ledger>,
+pub(super) struct JournalReader {
+    pub(super) protocol: ReadProtocol,
+    /// The object that the reader follows; None for all objects.
+    pub(super) object: Option<usize>,
+    /// The first object that the reader follows, and the number of the next event of each object from it on.
+    pub(super) first_object: usize,
+    pub(super) next_numbers: Vec<u64>,
+    /// The id of the last event that the reader has received.
+    pub(super) last_event_id: u64,
+    pub(super) deliveries: Arc<DeliveryLog>,
 }
 
-/// An event, as far as a reader looks at it. The engine's own events have no value.
+/// The members of an event that a reader checks. The engine's own events have no value.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Seen {
+struct ReceivedEvent {
     event_id: u64,
-    value: Option<Mark>,
+    value: Option<EventPayload>,
 }
 
-/// What producers write into their events.
+/// The payload that producers write into their events.
 #[derive(Debug, Deserialize)]
-struct Mark {
+struct EventPayload {
     object: usize,
-    n: u64,
-    at: Option<u64>,
+    #[serde(rename = "n")]
+    number: u64,
+    #[serde(rename = "at")]
+    emitted_at: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Seq {
+struct EventSeqResponse {
     #[serde(rename = "TYPE")]
     kind: String,
     #[serde(default)]
-    event_snapshots: Vec<Seen>,
+    event_snapshots: Vec<ReceivedEvent>,
     last_event_id: Option<u64>,
 }
 
-impl Reader {
-    /// Reads for ever; ends only if something is wrong.
-    pub(super) async fn read(mut self, server: SocketAddr, token: String) -> anyhow::Result<()> {
-        let stream = TcpStream::connect(server).await.context("it cannot connect")?;
+impl JournalReader {
+    /// Reads until an error occurs.
+    pub(super) async fn run(mut self, server: SocketAddr, token: String) -> anyhow::Result<()> {
+        let stream = TcpStream::connect(server).await.context("cannot connect to the server")?;
         stream.set_nodelay(true)?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        let mut server = Line { sender, token };
-        // The connection and what goes over it are one task: they live and end together.
+        let mut server = HttpConnection { sender, token };
+        // The connection and its requests are one async task, so that they end together.
         tokio::select! {
             ended = connection => {
                 ended?;
                 bail!("the server has closed the connection");
             }
-            failed = self.follow(&mut server) => failed,
+            failed = self.follow_journal(&mut server) => failed,
         }
     }
 
-    async fn follow(&mut self, server: &mut Line) -> anyhow::Result<()> {
-        match self.way {
-            Way::LongPoll => loop {
-                self.poll(server).await?;
+    async fn follow_journal(&mut self, server: &mut HttpConnection) -> anyhow::Result<()> {
+        match self.protocol {
+            ReadProtocol::LongPoll => loop {
+                self.poll_once(server).await?;
             },
-            Way::Stream => self.stream(server).await,
+            ReadProtocol::ServerSentEvents => self.read_stream(server).await,
         }
     }
 
-    async fn poll(&mut self, server: &mut Line) -> anyhow::Result<()> {
-        let answer = server.get(&format!("/api/v1/events?timeout=30s&{}", self.query())).await?;
-        let text = answer.into_body().collect().await?.to_bytes();
-        let seq: Seq = serde_json::from_slice(&text)?;
-        for seen in &seq.event_snapshots {
-            self.got(seen)?;
+    async fn poll_once(&mut self, server: &mut HttpConnection) -> anyhow::Result<()> {
+        let response = server.get(&format!("/api/v1/events?timeout=30s&{}", self.query_string())).await?;
+        let body = response.into_body().collect().await?.to_bytes();
+        let seq: EventSeqResponse = serde_json::from_slice(&body)?;
+        for event in &seq.event_snapshots {
+            self.check_event(event)?;
         }
         match (seq.kind.as_str(), seq.last_event_id) {
             ("NonEmpty", _) => {}
-            ("Empty", Some(last)) => self.after = last,
-            (other, _) => bail!("it was answered {other} after {}", self.after),
+            ("Empty", Some(last)) => self.last_event_id = last,
+            (other, _) => {
+                bail!("the server responded with {other} to a poll after event {}", self.last_event_id)
+            }
         }
         Ok(())
     }
 
-    async fn stream(&mut self, server: &mut Line) -> anyhow::Result<()> {
-        let answer = server.get(&format!("/api/v1/stream?{}", self.query())).await?;
-        let mut body = answer.into_body();
-        let mut frames = Frames::default();
-        while let Some(piece) = body.frame().await {
-            let Ok(piece) = piece?.into_data() else { continue };
-            frames.add(&piece);
-            while let Some((event, data)) = frames.next() {
+    async fn read_stream(&mut self, server: &mut HttpConnection) -> anyhow::Result<()> {
+        let response = server.get(&format!("/api/v1/stream?{}", self.query_string())).await?;
+        let mut body = response.into_body();
+        let mut parser = SseParser::default();
+        while let Some(chunk) = body.frame().await {
+            let Ok(chunk) = chunk?.into_data() else { continue };
+            parser.push_bytes(&chunk);
+            while let Some((event, data)) = parser.next_frame() {
                 match event.as_str() {
-                    TYPE => self.got(&serde_json::from_str(&data)?)?,
-                    "Torn" => bail!("the stream is torn after {}", self.after),
-                    // The engine's own events, and what becomes of tasks.
+                    EVENT_TYPE => self.check_event(&serde_json::from_str(&data)?)?,
+                    "Torn" => bail!("the server sent Torn after event {}", self.last_event_id),
+                    // The engine's own events, and changes of tasks.
                     _ => {}
                 }
             }
         }
-        bail!("the stream has ended")
+        bail!("the server has ended the stream")
     }
 
-    fn query(&self) -> String {
-        let filter = self.only.map(|object| format!("&return={TYPE}&key={}", key(object)));
-        format!("after={}{}", self.after, filter.unwrap_or_default())
+    fn query_string(&self) -> String {
+        let filter = self.object.map(|object| format!("&return={EVENT_TYPE}&key={}", object_key(object)));
+        format!("after={}{}", self.last_event_id, filter.unwrap_or_default())
     }
 
-    /// An event has come. It must be the one after the last.
-    fn got(&mut self, seen: &Seen) -> anyhow::Result<()> {
-        let id = seen.event_id;
-        ensure!(id > self.after, "event {id} came after event {}", self.after);
-        self.after = id;
-        let Some(Mark { object, n, at }) = seen.value else { return Ok(()) };
-        let next = object.checked_sub(self.first).and_then(|place| self.next.get_mut(place));
-        let next = next.with_context(|| format!("object {object} is not one of its own"))?;
-        ensure!(n == *next, "object {object}: event number {n} came in place of number {next}");
-        *next += 1;
-        self.ledger.enter(id, at);
+    /// Checks that a received event is the next one of its object.
+    fn check_event(&mut self, event: &ReceivedEvent) -> anyhow::Result<()> {
+        let id = event.event_id;
+        ensure!(id > self.last_event_id, "received event {id} after event {}", self.last_event_id);
+        self.last_event_id = id;
+        let Some(EventPayload { object, number, emitted_at }) = event.value else { return Ok(()) };
+        let next_number =
+            object.checked_sub(self.first_object).and_then(|index| self.next_numbers.get_mut(index));
+        let next_number = next_number.with_context(|| {
+            format!("received an event of object {object}, which this reader does not follow")
+        })?;
+        ensure!(
+            number == *next_number,
+            "object {object}: received event number {number} instead of number {next_number}"
+        );
+        *next_number += 1;
+        self.deliveries.record_delivery(id, emitted_at);
         Ok(())
     }
 }
 
-/// A connection to the server.
-struct Line {
+/// An HTTP connection to the server.
+struct HttpConnection {
     sender: SendRequest<Empty<Bytes>>,
     token: String,
 }
 
-impl Line {
+impl HttpConnection {
     async fn get(&mut self, path: &str) -> anyhow::Result<Response<Incoming>> {
         let request = Request::get(path)
             .header("host", "localhost")
             .header("authorization", format!("Bearer {}", self.token))
             .body(Empty::new())?;
         self.sender.ready().await?;
-        let answer = self.sender.send_request(request).await?;
-        ensure!(answer.status() == StatusCode::OK, "{path} is answered with {}", answer.status());
-        Ok(answer)
+        let response = self.sender.send_request(request).await?;
+        ensure!(
+            response.status() == StatusCode::OK,
+            "the response to {path} has the status {}",
+            response.status()
+        );
+        Ok(response)
     }
 }
 
-/// Takes server-sent events apart.
+/// Parses server-sent events.
 #[derive(Debug, Default)]
-struct Frames {
-    text: Vec<u8>,
-    /// How much of it has been read.
-    read: usize,
+struct SseParser {
+    buffer: Vec<u8>,
+    /// The number of bytes that have been parsed.
+    parsed: usize,
     event: String,
     data: String,
 }
 
-impl Frames {
-    fn add(&mut self, piece: &[u8]) {
-        self.text.drain(..std::mem::take(&mut self.read));
-        self.text.extend_from_slice(piece);
+impl SseParser {
+    fn push_bytes(&mut self, chunk: &[u8]) {
+        self.buffer.drain(..std::mem::take(&mut self.parsed));
+        self.buffer.extend_from_slice(chunk);
     }
 
-    /// The next whole one: its type and its data.
-    fn next(&mut self) -> Option<(String, String)> {
+    /// Returns the type and the data of the next complete frame.
+    fn next_frame(&mut self) -> Option<(String, String)> {
         loop {
-            let rest = &self.text[self.read..];
+            let rest = &self.buffer[self.parsed..];
             let end = rest.iter().position(|byte| *byte == b'\n')?;
             let line = String::from_utf8_lossy(&rest[..end]);
             if let Some(event) = line.strip_prefix("event: ") {
@@ -188,10 +202,10 @@ impl Frames {
                 self.data.push_str(data);
             }
             let is_over = line.is_empty();
-            self.read += end + 1;
+            self.parsed += end + 1;
             if is_over {
                 let frame = (std::mem::take(&mut self.event), std::mem::take(&mut self.data));
-                // A comment that keeps the connection open has neither.
+                // A keep-alive comment has neither.
                 if !frame.0.is_empty() {
                     return Some(frame);
                 }
@@ -205,42 +219,48 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_are_put_together_from_whatever_comes() {
-        let text =
+    fn sse_frames_are_parsed_from_chunks_of_any_size() {
+        let buffer =
             ": keep-alive\nid: 3\n\nid: 4\nevent: a.b\ndata: {\"x\":\ndata: 1}\n\nevent: Torn\ndata: {}\n\n";
-        for size in [1, 2, 7, text.len()] {
-            let mut frames = Frames::default();
-            let mut met = Vec::new();
-            for piece in text.as_bytes().chunks(size) {
-                frames.add(piece);
-                met.extend(std::iter::from_fn(|| frames.next()));
+        for size in [1, 2, 7, buffer.len()] {
+            let mut parser = SseParser::default();
+            let mut frames = Vec::new();
+            for chunk in buffer.as_bytes().chunks(size) {
+                parser.push_bytes(chunk);
+                frames.extend(std::iter::from_fn(|| parser.next_frame()));
             }
-            let told = [("a.b", "{\"x\":1}"), ("Torn", "{}")];
-            assert_eq!(met, told.map(|(event, data)| (event.to_owned(), data.to_owned())));
+            let expected = [("a.b", "{\"x\":1}"), ("Torn", "{}")];
+            assert_eq!(frames, expected.map(|(event, data)| (event.to_owned(), data.to_owned())));
         }
     }
 
     #[test]
-    fn what_is_missing_twice_or_out_of_order_is_noticed() {
-        let seen = |event_id, n| Seen { event_id, value: Some(Mark { object: 7, n, at: None }) };
-        let reader = || Reader {
-            way: Way::Stream,
-            only: Some(7),
-            first: 7,
-            next: vec![5],
-            after: 10,
-            ledger: Arc::new(Ledger::new(1)),
+    fn missing_repeated_and_misordered_events_are_errors() {
+        let event = |event_id, number| ReceivedEvent {
+            event_id,
+            value: Some(EventPayload { object: 7, number, emitted_at: None }),
         };
-        let tell = |events: &[Seen]| {
+        let reader = || JournalReader {
+            protocol: ReadProtocol::ServerSentEvents,
+            object: Some(7),
+            first_object: 7,
+            next_numbers: vec![5],
+            last_event_id: 10,
+            deliveries: Arc::new(DeliveryLog::new(1)),
+        };
+        let check_all = |events: &[ReceivedEvent]| {
             let mut reader = reader();
-            events.iter().try_for_each(|seen| reader.got(seen))
+            events.iter().try_for_each(|event| reader.check_event(event))
         };
-        assert!(tell(&[seen(11, 5), seen(12, 6)]).is_ok());
-        assert!(tell(&[seen(11, 6)]).is_err(), "one is missing");
-        assert!(tell(&[seen(11, 5), seen(11, 5)]).is_err(), "one came twice");
-        assert!(tell(&[seen(11, 5), seen(12, 5)]).is_err(), "one was journaled twice");
-        assert!(tell(&[seen(12, 5), seen(11, 6)]).is_err(), "the ids go backwards");
-        let foreign = Seen { event_id: 11, value: Some(Mark { object: 8, n: 5, at: None }) };
-        assert!(tell(&[foreign]).is_err(), "another's");
+        assert!(check_all(&[event(11, 5), event(12, 6)]).is_ok());
+        assert!(check_all(&[event(11, 6)]).is_err(), "an event is missing");
+        assert!(check_all(&[event(11, 5), event(11, 5)]).is_err(), "an event was received twice");
+        assert!(check_all(&[event(11, 5), event(12, 5)]).is_err(), "an event was journaled twice");
+        assert!(check_all(&[event(12, 5), event(11, 6)]).is_err(), "the ids go backwards");
+        let foreign = ReceivedEvent {
+            event_id: 11,
+            value: Some(EventPayload { object: 8, number: 5, emitted_at: None }),
+        };
+        assert!(check_all(&[foreign]).is_err(), "an event of another object");
     }
 }

@@ -70,7 +70,7 @@ fn a_store_goes_to_postgresql_and_back_and_servers_go_on_with_it() {
     });
     let tasks = place.json(&["tasks", "list"]);
     let error = refused(75, &moving(&place, "sqlite:pointsman.db", &url, &[]));
-    assert!(error.contains("is in use by another process; stop that one first"), "{error}");
+    assert!(error.contains("is in use by another process; stop that process first"), "{error}");
     assert!(node.stop().success());
 
     let table = moved(&place, "sqlite:pointsman.db", &url, &[]);

@@ -1,4 +1,4 @@
-//! Chains: handlers joined as nodes that orders travel, as data.
+//! Chains as data: nodes that run handlers, and the links between them that orders follow.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -7,10 +7,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::HandlerName;
-use crate::names::{BadName, CollectionName, MAX_KEY, MAX_NAME};
+use crate::names::{BadName, CollectionName, MAX_KEY_BYTES, MAX_NAME_BYTES};
 use crate::task::retry::RetryPolicy;
 
-/// Where a chain lies: absolute, its folders separated by slashes (`/publish/article`).
+/// The absolute path of a chain, its folders separated by slashes (`/publish/article`).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct ChainPath(Arc<str>);
@@ -19,17 +19,18 @@ impl ChainPath {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
         let bad = |why: &str| {
-            BadName::because(format!(
+            BadName::with_reason(format!(
                 "{text:?} is not the path of a chain: {why}; write one like `/folder/name`"
             ))
         };
-        let Some(rest) = text.strip_prefix('/') else { return Err(bad("it begins with a slash")) };
-        // In the stream an order is `Order:`, the path, a comma and its id, and a key has its bound.
-        if "Order:".len() + text.len() + 1 + MAX_NAME > MAX_KEY {
+        let Some(rest) = text.strip_prefix('/') else { return Err(bad("it must begin with a slash")) };
+        // In the stream an order's key is `Order:`, the path, a comma and its id, and the length of a key is limited.
+        if "Order:".len() + text.len() + 1 + MAX_NAME_BYTES > MAX_KEY_BYTES {
             return Err(bad("it is too long"));
         }
         for segment in rest.split('/') {
-            id("", segment).map_err(|_| bad("its parts are letters, digits, `.`, `_` and `-`"))?;
+            parse_id("", segment)
+                .map_err(|_| bad("its parts may contain only letters, digits, `.`, `_` and `-`"))?;
         }
         Ok(Self(text.into()))
     }
@@ -39,14 +40,14 @@ impl ChainPath {
     }
 }
 
-/// A place in a chain.
+/// The id of a node within its chain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct NodeId(CollectionName);
+pub struct ChainNodeId(CollectionName);
 
-impl NodeId {
+impl ChainNodeId {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
-        id("a node", text.as_ref()).map(Self)
+        parse_id("a node", text.as_ref()).map(Self)
     }
 
     pub fn as_str(&self) -> &str {
@@ -54,41 +55,43 @@ impl NodeId {
     }
 }
 
-/// What tells the orders of a chain apart.
+/// The id of an order within its chain.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct OrderId(CollectionName);
 
 impl OrderId {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
-        id("an order", text.as_ref()).map(Self)
+        parse_id("an order", text.as_ref()).map(Self)
     }
 
     pub fn as_str(&self) -> &str {
         self.0.as_str()
     }
 
-    /// Whether it is a number that only the store gives: to orders that events start, and to those added without an id.
+    /// Whether it is a number that only the store generates: for orders started by events, and those added without an
+    /// id.
     pub fn is_generated(&self) -> bool {
-        self.as_str().len() >= GENERATED_DIGITS && self.as_str().bytes().all(|byte| byte.is_ascii_digit())
+        self.as_str().len() >= MIN_GENERATED_ID_DIGITS
+            && self.as_str().bytes().all(|byte| byte.is_ascii_digit())
     }
 }
 
-/// From this many digits on, a number is an id that only the store gives.
-pub const GENERATED_DIGITS: usize = 13;
+/// A number with at least this many digits is reserved for ids that the store generates.
+pub const MIN_GENERATED_ID_DIGITS: usize = 13;
 
-/// What the parts of a path and the ids of nodes and orders are made of. They stand in URLs, where `.` and `..` mean
-/// something else.
-fn id(of: &str, text: &str) -> Result<CollectionName, BadName> {
+/// Checks a segment of a path, or the id of a node or an order. They are used in URLs, where `.` and `..` have another
+/// meaning.
+fn parse_id(owner: &str, text: &str) -> Result<CollectionName, BadName> {
     let name = CollectionName::new(text).ok().filter(|_| text != "." && text != "..");
     name.ok_or_else(|| {
-        BadName::because(format!(
-            "{text:?} is not the id of {of}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`"
+        BadName::with_reason(format!(
+            "{text:?} is not the id of {owner}: 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`"
         ))
     })
 }
 
-/// An order's whole name: `/chain/path,id`.
+/// The full name of an order: `/chain/path,id`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct OrderKey {
@@ -96,7 +99,7 @@ pub struct OrderKey {
     pub id: OrderId,
 }
 
-macro_rules! shown {
+macro_rules! impl_display_and_from_str {
     ($($name:ident),+) => {$(
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -111,7 +114,7 @@ macro_rules! shown {
         }
     )+};
 }
-shown!(ChainPath, NodeId, OrderId);
+impl_display_and_from_str!(ChainPath, ChainNodeId, OrderId);
 
 impl fmt::Display for OrderKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -123,13 +126,13 @@ impl std::str::FromStr for OrderKey {
     type Err = BadName;
     fn from_str(text: &str) -> Result<Self, BadName> {
         let Some((chain, id)) = text.split_once(',') else {
-            return Err(BadName::because(format!("{text:?} is not an order; write `/chain/path,id`")));
+            return Err(BadName::with_reason(format!("{text:?} is not an order; write `/chain/path,id`")));
         };
         Ok(Self { chain: ChainPath::new(chain)?, id: OrderId::new(id)? })
     }
 }
 
-macro_rules! through_text {
+macro_rules! impl_string_conversions {
     ($($name:ident),+) => {$(
         impl TryFrom<String> for $name {
             type Error = BadName;
@@ -144,133 +147,135 @@ macro_rules! through_text {
         }
     )+};
 }
-through_text!(ChainPath, OrderKey);
+impl_string_conversions!(ChainPath, OrderKey);
 
-/// A chain. Orders begin at its first node if they name no other.
+/// A chain. Orders start at its first node unless they name another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chain {
     pub path: ChainPath,
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<ChainNode>,
 }
 
+/// A node of a chain: a step or an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Node {
-    pub id: NodeId,
-    pub role: Role,
+pub struct ChainNode {
+    pub id: ChainNodeId,
+    pub role: ChainNodeRole,
 }
 
-/// What happens at a node.
+/// The role of a node: a step to run, or an end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
-    Step(Step),
-    /// The order has arrived.
+pub enum ChainNodeRole {
+    Step(ChainStep),
+    /// The order finishes.
     End,
 }
 
-/// A step: a task of a handler, and where the order goes after it.
+/// A step: a task of a handler, and the nodes to which the order moves afterwards.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Step {
+pub struct ChainStep {
     pub handler: HandlerName,
-    pub next: NodeId,
-    /// Where it goes when the step has failed for good. None: it is suspended where it stands.
-    pub on_error: Option<NodeId>,
-    /// How often and when a failed step is tried again, in place of what its handler says.
-    pub setback: Option<RetryPolicy>,
+    pub next: ChainNodeId,
+    /// The node to which it moves when the step has failed for good. None: the order is suspended at this node.
+    pub on_error: Option<ChainNodeId>,
+    /// How often and when a failed step is retried, instead of the handler's policy.
+    #[serde(rename = "setback")]
+    pub retry: Option<RetryPolicy>,
 }
 
 impl Chain {
-    pub fn node(&self, id: &NodeId) -> Option<&Node> {
+    pub fn find_node(&self, id: &ChainNodeId) -> Option<&ChainNode> {
         self.nodes.iter().find(|node| node.id == *id)
     }
 
-    /// Whose steps it is made of.
+    /// The handlers of its steps.
     pub fn handlers(&self) -> impl Iterator<Item = &HandlerName> {
         self.nodes.iter().filter_map(|node| match &node.role {
-            Role::Step(step) => Some(&step.handler),
-            Role::End => None,
+            ChainNodeRole::Step(step) => Some(&step.handler),
+            ChainNodeRole::End => None,
         })
     }
 
-    pub fn step(&self, id: &NodeId) -> Option<&Step> {
-        match &self.node(id)?.role {
-            Role::Step(step) => Some(step),
-            Role::End => None,
+    pub fn find_step(&self, id: &ChainNodeId) -> Option<&ChainStep> {
+        match &self.find_node(id)?.role {
+            ChainNodeRole::Step(step) => Some(step),
+            ChainNodeRole::End => None,
         }
     }
 
-    /// What is wrong with it, each with the place of the node in the list.
-    pub fn faults(&self) -> Vec<(usize, String)> {
-        let mut faults = Vec::new();
+    /// The mistakes in its definition, each with the index of the node.
+    pub fn validation_errors(&self) -> Vec<(usize, String)> {
+        let mut errors = Vec::new();
         if self.nodes.is_empty() {
-            faults.push((0, "a chain has at least one node".into()));
+            errors.push((0, "a chain has at least one node".into()));
         }
-        let mut seen: HashMap<&NodeId, usize> = HashMap::new();
+        let mut first_index: HashMap<&ChainNodeId, usize> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
-            if let Some(first) = seen.insert(&node.id, index) {
-                faults.push((index, format!("the id {} is already given to node {}", node.id, first + 1)));
+            if let Some(first) = first_index.insert(&node.id, index) {
+                errors.push((index, format!("the id {} is already used by node {}", node.id, first + 1)));
             }
-            for (word, to) in node.ways() {
-                if self.node(to).is_none() {
-                    faults.push((index, format!("`{word}` leads to {to}, and there is no such node")));
+            for (member, to) in node.successors() {
+                if self.find_node(to).is_none() {
+                    errors.push((index, format!("`{member}` names the node {to}, which does not exist")));
                 }
             }
         }
-        if faults.is_empty() {
-            let arriving = self.arriving();
-            let stuck = self.nodes.iter().enumerate().filter(|(_, node)| !arriving.contains(&node.id));
-            faults.extend(
-                stuck.map(|(index, node)| (index, format!("from {} no way leads to an end", node.id))),
+        if errors.is_empty() {
+            let reaching_end = self.nodes_reaching_end();
+            let stuck = self.nodes.iter().enumerate().filter(|(_, node)| !reaching_end.contains(&node.id));
+            errors.extend(
+                stuck.map(|(index, node)| (index, format!("no path leads from {} to an end node", node.id))),
             );
         }
-        faults
+        errors
     }
 
     /// The nodes from which an end can be reached.
-    fn arriving(&self) -> BTreeSet<&NodeId> {
-        let mut arriving: BTreeSet<&NodeId> =
-            self.nodes.iter().filter(|node| node.role == Role::End).map(|node| &node.id).collect();
+    fn nodes_reaching_end(&self) -> BTreeSet<&ChainNodeId> {
+        let mut reaching_end: BTreeSet<&ChainNodeId> =
+            self.nodes.iter().filter(|node| node.role == ChainNodeRole::End).map(|node| &node.id).collect();
         loop {
-            let more: Vec<&NodeId> = self
+            let more: Vec<&ChainNodeId> = self
                 .nodes
                 .iter()
-                .filter(|node| !arriving.contains(&node.id))
-                .filter(|node| node.ways().any(|(_, to)| arriving.contains(to)))
+                .filter(|node| !reaching_end.contains(&node.id))
+                .filter(|node| node.successors().any(|(_, to)| reaching_end.contains(to)))
                 .map(|node| &node.id)
                 .collect();
             if more.is_empty() {
-                return arriving;
+                return reaching_end;
             }
-            arriving.extend(more);
+            reaching_end.extend(more);
         }
     }
 }
 
-impl Node {
-    /// Where an order can go from here.
-    fn ways(&self) -> impl Iterator<Item = (&'static str, &NodeId)> {
+impl ChainNode {
+    /// The nodes to which an order can move from here, each with the member that names it.
+    fn successors(&self) -> impl Iterator<Item = (&'static str, &ChainNodeId)> {
         let step = match &self.role {
-            Role::Step(step) => Some(step),
-            Role::End => None,
+            ChainNodeRole::Step(step) => Some(step),
+            ChainNodeRole::End => None,
         };
         let next = step.map(|step| ("next", &step.next));
         next.into_iter().chain(step.and_then(|step| step.on_error.as_ref()).map(|to| ("on_error", to)))
     }
 }
 
-/// What an operator has set a node to do.
+/// An operator's setting for the orders that arrive at a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum ChainNodeAction {
     #[default]
     Process,
     /// Orders wait here.
     Stop,
-    /// Orders go on to the next node without a step.
+    /// Orders skip the step and move to the next node.
     NextState,
 }
 
-impl Action {
+impl ChainNodeAction {
     pub const ALL: [Self; 3] = [Self::Process, Self::Stop, Self::NextState];
 
     pub fn as_str(self) -> &'static str {
@@ -282,31 +287,32 @@ impl Action {
     }
 }
 
-/// How an operator has set a chain.
+/// An operator's settings for a chain.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainState {
-    /// None of its orders begins a step.
+    /// None of its orders starts a step.
     pub stopped: bool,
-    /// What is not named is processed.
-    pub actions: BTreeMap<NodeId, Action>,
+    /// Nodes that are not listed have [`ChainNodeAction::Process`].
+    #[serde(rename = "actions")]
+    pub node_actions: BTreeMap<ChainNodeId, ChainNodeAction>,
 }
 
 impl ChainState {
-    pub fn action(&self, node: &NodeId) -> Action {
-        self.actions.get(node).copied().unwrap_or_default()
+    pub fn node_action(&self, node: &ChainNodeId) -> ChainNodeAction {
+        self.node_actions.get(node).copied().unwrap_or_default()
     }
 
-    /// Whether the tasks of a node's steps wait.
-    pub fn holds(&self, node: &NodeId) -> bool {
-        self.stopped || self.action(node) == Action::Stop
+    /// Whether the tasks of a node's step must wait.
+    pub fn is_node_stopped(&self, node: &ChainNodeId) -> bool {
+        self.stopped || self.node_action(node) == ChainNodeAction::Stop
     }
 
-    /// Whether orders go on from a node without a step. Those of a stopped chain go nowhere.
-    pub fn passes(&self, node: &NodeId) -> bool {
-        !self.stopped && self.action(node) == Action::NextState
+    /// Whether orders skip the step of a node. Orders of a stopped chain do not move.
+    pub fn skips_node(&self, node: &ChainNodeId) -> bool {
+        !self.stopped && self.node_action(node) == ChainNodeAction::NextState
     }
 
-    /// The word for it in the stream.
+    /// The state as the stream names it.
     pub fn as_str(&self) -> &'static str {
         if self.stopped { "stopped" } else { "running" }
     }
@@ -316,26 +322,26 @@ impl ChainState {
 mod tests {
     use super::*;
 
-    fn node(id: &str, next: Option<&str>, on_error: Option<&str>) -> Node {
-        let name = |text: &str| NodeId::new(text).unwrap();
+    fn chain_node(id: &str, next: Option<&str>, on_error: Option<&str>) -> ChainNode {
+        let node_id = |text: &str| ChainNodeId::new(text).unwrap();
         let role = match next {
-            None => Role::End,
-            Some(next) => Role::Step(Step {
+            None => ChainNodeRole::End,
+            Some(next) => ChainNodeRole::Step(ChainStep {
                 handler: HandlerName::new("h").unwrap(),
-                next: name(next),
-                on_error: on_error.map(name),
-                setback: None,
+                next: node_id(next),
+                on_error: on_error.map(node_id),
+                retry: None,
             }),
         };
-        Node { id: name(id), role }
+        ChainNode { id: node_id(id), role }
     }
 
-    fn faults(nodes: Vec<Node>) -> Vec<(usize, String)> {
-        Chain { path: ChainPath::new("/a/b").unwrap(), nodes }.faults()
+    fn validate(nodes: Vec<ChainNode>) -> Vec<(usize, String)> {
+        Chain { path: ChainPath::new("/a/b").unwrap(), nodes }.validation_errors()
     }
 
     #[test]
-    fn paths_and_keys_read_back_and_nonsense_is_refused() {
+    fn paths_and_order_keys_round_trip_and_invalid_ones_are_rejected() {
         let key: OrderKey = "/a-b/c.d,117".parse().unwrap();
         assert_eq!((key.chain.as_str(), key.id.as_str()), ("/a-b/c.d", "117"));
         assert_eq!(key.to_string(), "/a-b/c.d,117");
@@ -360,34 +366,49 @@ mod tests {
     }
 
     #[test]
-    fn a_sound_chain_has_no_faults() {
+    fn a_valid_chain_has_no_validation_errors() {
         assert!(
-            faults(vec![node("a", Some("b"), Some("x")), node("b", Some("x"), None), node("x", None, None)])
-                .is_empty()
+            validate(vec![
+                chain_node("a", Some("b"), Some("x")),
+                chain_node("b", Some("x"), None),
+                chain_node("x", None, None)
+            ])
+            .is_empty()
         );
-        // A loop is sound as long as there is a way out.
+        // A loop is valid as long as one of its nodes leads to an end.
         assert!(
-            faults(vec![node("a", Some("b"), None), node("b", Some("a"), Some("x")), node("x", None, None)])
-                .is_empty()
+            validate(vec![
+                chain_node("a", Some("b"), None),
+                chain_node("b", Some("a"), Some("x")),
+                chain_node("x", None, None)
+            ])
+            .is_empty()
         );
     }
 
     #[test]
-    fn every_fault_is_told_with_its_node() {
+    fn each_validation_error_has_the_index_of_its_node() {
         assert_eq!(
-            faults(vec![
-                node("a", Some("b"), Some("nowhere")),
-                node("a", Some("b"), None),
-                node("b", None, None)
+            validate(vec![
+                chain_node("a", Some("b"), Some("nowhere")),
+                chain_node("a", Some("b"), None),
+                chain_node("b", None, None)
             ]),
             [
-                (0, "`on_error` leads to nowhere, and there is no such node".into()),
-                (1, "the id a is already given to node 1".into())
+                (0, "`on_error` names the node nowhere, which does not exist".into()),
+                (1, "the id a is already used by node 1".into())
             ]
         );
         assert_eq!(
-            faults(vec![node("a", Some("b"), None), node("b", Some("a"), None), node("x", None, None)]),
-            [(0, "from a no way leads to an end".into()), (1, "from b no way leads to an end".into())]
+            validate(vec![
+                chain_node("a", Some("b"), None),
+                chain_node("b", Some("a"), None),
+                chain_node("x", None, None)
+            ]),
+            [
+                (0, "no path leads from a to an end node".into()),
+                (1, "no path leads from b to an end node".into())
+            ]
         );
     }
 }

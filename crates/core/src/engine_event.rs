@@ -1,66 +1,67 @@
-//! The engine's own events: what the journal says of orders, chains, tasks, configured objects and the scheduler.
+//! The engine's own events: changes of orders, chains, tasks, configured objects and the scheduler.
 //!
-//! They lie in the same stream as what is emitted, go to no handler, and show their fields beside `key` and `TYPE`
-//! instead of a `value`. What is told of a tenant's order or task is the tenant's; all else is nobody's.
+//! They are in the same stream as emitted events, are routed to no handler, and have their fields next to `key` and
+//! `TYPE` instead of a `value`. An event about a tenant's order or task belongs to that tenant; all others have no
+//! tenant.
 
 use serde_json::{Map, Value, json};
 
-use crate::chain::{Action, ChainPath, NodeId, OrderKey};
+use crate::chain::{ChainNodeAction, ChainNodeId, ChainPath, OrderKey};
 use crate::{Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, TaskId, Tenant};
 
-/// How a step ended.
+/// Where an order moves after a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Transition {
+pub enum StepTransition {
     Success,
     Error {
         return_code: i64,
     },
-    /// The order stays where it is, and the step is run again.
+    /// The order stays at its node, and the step runs again.
     Keep,
 }
 
-/// Something of the engine's own that happened.
+/// An event that the engine publishes about itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EngineEvent {
     SchedulerStateChanged {
         state: SchedulerState,
     },
     SchedulerClosed,
-    FileBased {
-        change: FileChange,
+    FileBasedChanged {
+        change: FileBasedChange,
         key: String,
     },
-    /// A FileBasedAdded that also tells where the order stands.
+    /// A FileBasedAdded that also has the order's node.
     OrderAdded {
         order: OrderKey,
-        node: NodeId,
+        node: ChainNodeId,
     },
     OrderStarted {
         order: OrderKey,
-        node: NodeId,
+        node: ChainNodeId,
         task: TaskId,
     },
     OrderFinished {
         order: OrderKey,
-        node: NodeId,
+        node: ChainNodeId,
     },
     OrderStepStarted {
         order: OrderKey,
-        node: NodeId,
+        node: ChainNodeId,
         task: TaskId,
     },
     OrderStepEnded {
         order: OrderKey,
-        transition: Transition,
+        transition: StepTransition,
     },
     OrderSetBack {
         order: OrderKey,
-        node: NodeId,
+        node: ChainNodeId,
     },
     OrderNodeChanged {
         order: OrderKey,
-        node: NodeId,
-        from: NodeId,
+        node: ChainNodeId,
+        from: ChainNodeId,
     },
     OrderSuspended {
         order: OrderKey,
@@ -74,8 +75,8 @@ pub enum EngineEvent {
     },
     JobChainNodeActionChanged {
         chain: ChainPath,
-        node: NodeId,
-        action: Action,
+        node: ChainNodeId,
+        action: ChainNodeAction,
     },
     TaskStarted {
         handler: HandlerName,
@@ -109,9 +110,9 @@ impl SchedulerState {
     }
 }
 
-/// What became of something that is configured in files.
+/// A change of an object that is configured in files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FileChange {
+pub enum FileBasedChange {
     Added,
     Removed,
     Replaced,
@@ -119,14 +120,16 @@ pub enum FileChange {
 }
 
 impl EngineEvent {
-    fn kind(&self) -> &'static str {
+    fn type_name(&self) -> &'static str {
         match self {
             Self::SchedulerStateChanged { .. } => "SchedulerStateChanged",
             Self::SchedulerClosed => "SchedulerClosed",
-            Self::FileBased { change: FileChange::Added, .. } | Self::OrderAdded { .. } => "FileBasedAdded",
-            Self::FileBased { change: FileChange::Removed, .. } => "FileBasedRemoved",
-            Self::FileBased { change: FileChange::Replaced, .. } => "FileBasedReplaced",
-            Self::FileBased { change: FileChange::Activated, .. } => "FileBasedActivated",
+            Self::FileBasedChanged { change: FileBasedChange::Added, .. } | Self::OrderAdded { .. } => {
+                "FileBasedAdded"
+            }
+            Self::FileBasedChanged { change: FileBasedChange::Removed, .. } => "FileBasedRemoved",
+            Self::FileBasedChanged { change: FileBasedChange::Replaced, .. } => "FileBasedReplaced",
+            Self::FileBasedChanged { change: FileBasedChange::Activated, .. } => "FileBasedActivated",
             Self::OrderStarted { .. } => "OrderStarted",
             Self::OrderFinished { .. } => "OrderFinished",
             Self::OrderStepStarted { .. } => "OrderStepStarted",
@@ -146,7 +149,7 @@ impl EngineEvent {
     fn key(&self) -> Option<String> {
         match self {
             Self::SchedulerStateChanged { .. } | Self::SchedulerClosed => None,
-            Self::FileBased { key, .. } => Some(key.clone()),
+            Self::FileBasedChanged { key, .. } => Some(key.clone()),
             Self::OrderAdded { order, .. } => Some(format!("Order:{order}")),
             Self::OrderStarted { order, .. }
             | Self::OrderFinished { order, .. }
@@ -177,9 +180,9 @@ impl EngineEvent {
             | Self::OrderFinished { node, .. }
             | Self::OrderSetBack { node, .. } => json!({"nodeId": node.as_str()}),
             Self::OrderStepEnded { transition, .. } => json!({"nodeTransition": match transition {
-                Transition::Success => json!({"TYPE": "Success"}),
-                Transition::Error { return_code } => json!({"TYPE": "Error", "returnCode": return_code}),
-                Transition::Keep => json!({"TYPE": "Keep"}),
+                StepTransition::Success => json!({"TYPE": "Success"}),
+                StepTransition::Error { return_code } => json!({"TYPE": "Error", "returnCode": return_code}),
+                StepTransition::Keep => json!({"TYPE": "Keep"}),
             }}),
             Self::OrderNodeChanged { node, from, .. } => {
                 json!({"nodeId": node.as_str(), "fromNodeId": from.as_str()})
@@ -190,7 +193,7 @@ impl EngineEvent {
             }
             Self::TaskEnded { return_code, .. } => json!({"returnCode": return_code}),
             Self::SchedulerClosed
-            | Self::FileBased { .. }
+            | Self::FileBasedChanged { .. }
             | Self::OrderSuspended { .. }
             | Self::OrderResumed { .. }
             | Self::TaskStarted { .. }
@@ -198,20 +201,20 @@ impl EngineEvent {
         }
     }
 
-    /// As it stands in the journal, if it is of no tenant.
-    pub fn at(&self, id: EventId) -> Event {
-        let kind = HandlingKey::new(self.kind())
+    /// The event as the journal stores it, without a tenant.
+    pub fn to_event(&self, id: EventId) -> Event {
+        let kind = HandlingKey::new(self.type_name())
             .unwrap_or_else(|_| unreachable!("the engine's types are well-formed"));
         Event {
             id,
             prev: None,
             kind,
-            // A task's may be longer than one that a producer may give.
-            key: self.key().map(ObjectKey::trusted),
+            // The key of a task may be longer than a producer's key may be.
+            key: self.key().map(ObjectKey::from_trusted),
             sub: None,
-            value: Json::trusted(self.fields().to_string()),
+            value: Json::from_trusted(self.fields().to_string()),
             context: Context::new(),
-            tenant: Tenant::nobody(),
+            tenant: Tenant::no_tenant(),
             cause: None,
         }
     }

@@ -1,4 +1,4 @@
-//! Events: what producers emit, and what the journal holds.
+//! Events as producers emit them and as the journal stores them.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::names::is_engine_type;
 use crate::{EventId, HandlingKey, Json, ObjectKey, TaskSeq, Tenant, Timestamp};
 
-/// Who and what stood around an event when it happened: ip, user agent, traceparent, … Strings only.
+/// The circumstances of an event: ip, user agent, traceparent, … Strings only.
 pub type Context = BTreeMap<String, String>;
 
-/// The most entries a context holds, and the most bytes of a name or a value in it.
+/// The maximum number of entries in a context.
 pub const MAX_CONTEXT_ENTRIES: usize = 64;
+/// The maximum size of a name or a value in a context.
 pub const MAX_CONTEXT_BYTES: usize = 4096;
 
-/// How urgent: 1 to 9000, higher first.
+/// The priority of a task: 1 to 9000, higher first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "i64", into = "i64")]
 pub struct Priority(u16);
@@ -55,17 +56,17 @@ impl From<Priority> for i64 {
     }
 }
 
-/// What made an event be emitted: the event a handler was working on, and the task that was doing it.
+/// The cause of an event: the event that a handler was processing, and the task in which it emitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
     pub event: Option<EventId>,
     pub task: TaskSeq,
-    /// How many emits lie between this event and one that nothing caused.
+    /// The length of the chain of causes before this event; 0 if nothing caused it.
     pub depth: u16,
 }
 
-/// How long a chain of events that cause each other may grow before it is taken for a storm.
-pub const MAX_DEPTH: u16 = 64;
+/// The maximum length of a chain of causes. A longer one counts as an endless loop of events.
+pub const MAX_CAUSE_DEPTH: u16 = 64;
 
 /// An event that a producer wants to emit.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,17 +78,17 @@ pub struct NewEvent {
     pub value: Json,
     pub context: Context,
     pub tenant: Tenant,
-    /// When its tasks fall due; at once if not given.
+    /// When its tasks are due; at once if not given.
     pub due: Option<Timestamp>,
     pub priority: Priority,
     pub cause: Option<Cause>,
     /// The time that a schedule planned it for.
-    pub planned: Option<Timestamp>,
+    pub planned_at: Option<Timestamp>,
 }
 
 impl NewEvent {
-    /// An event of this type with nothing else to it.
-    pub fn of(kind: HandlingKey) -> Self {
+    /// An event of this type, with the default for everything else.
+    pub fn new(kind: HandlingKey) -> Self {
         Self {
             kind,
             key: None,
@@ -98,7 +99,7 @@ impl NewEvent {
             due: None,
             priority: Priority::default(),
             cause: None,
-            planned: None,
+            planned_at: None,
         }
     }
 }
@@ -119,20 +120,20 @@ pub struct Event {
 }
 
 impl Event {
-    /// How many emits lie between this event and one that nothing caused.
-    pub fn depth(&self) -> u16 {
+    /// The length of the chain of causes before this event; 0 if nothing caused it.
+    pub fn cause_depth(&self) -> u16 {
         self.cause.map_or(0, |cause| cause.depth)
     }
 
-    /// Whether the engine itself tells it: nobody else may emit its types.
-    pub fn is_engine(&self) -> bool {
+    /// Whether it is an event of the engine itself; producers may not emit these types.
+    pub fn is_engine_event(&self) -> bool {
         is_engine_type(&self.kind)
     }
 
-    /// The event as the stream shows it. The engine's own show their fields; a task's key is an object.
+    /// The event as JSON in the stream. Engine events have their fields at the top level; the key of a task is an object.
     pub fn to_json(&self) -> String {
-        if self.is_engine() {
-            return self.engine_json();
+        if self.is_engine_event() {
+            return self.engine_event_to_json();
         }
         let mut out = String::with_capacity(160 + self.value.as_str().len());
         let text = |s: &str| serde_json::Value::from(s).to_string();
@@ -153,7 +154,7 @@ impl Event {
         out
     }
 
-    fn engine_json(&self) -> String {
+    fn engine_event_to_json(&self) -> String {
         let key = match &self.key {
             Some(key) if self.kind.as_str().starts_with("Task") => format!(",\"key\":{}", key.as_str()),
             Some(key) => format!(",\"key\":{}", serde_json::Value::from(key.as_str())),
@@ -177,27 +178,27 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_own_events_show_their_fields() {
+    fn engine_events_have_their_fields_at_the_top_level_of_json() {
         use crate::engine_event::EngineEvent;
         let id = EventId::new(7).unwrap();
         let (order, node, from) = ("/a/b,1".parse().unwrap(), "BB".parse().unwrap(), "A".parse().unwrap());
         assert_eq!(
-            EngineEvent::OrderNodeChanged { order, node, from }.at(id).to_json(),
+            EngineEvent::OrderNodeChanged { order, node, from }.to_event(id).to_json(),
             r#"{"eventId":7,"key":"/a/b,1","TYPE":"OrderNodeChanged","fromNodeId":"A","nodeId":"BB"}"#
         );
         assert_eq!(
-            EngineEvent::SchedulerClosed.at(id).to_json(),
+            EngineEvent::SchedulerClosed.to_event(id).to_json(),
             r#"{"eventId":7,"TYPE":"SchedulerClosed"}"#
         );
         let (handler, task) = ("h".parse().unwrap(), crate::TaskId::from_text("h_x_1"));
         assert_eq!(
-            EngineEvent::TaskEnded { handler, task, return_code: 3 }.at(id).to_json(),
+            EngineEvent::TaskEnded { handler, task, return_code: 3 }.to_event(id).to_json(),
             r#"{"eventId":7,"key":{"jobPath":"/h","taskId":"h_x_1"},"TYPE":"TaskEnded","returnCode":3}"#
         );
     }
 
     #[test]
-    fn the_stream_shows_an_event_with_its_payload_untouched() {
+    fn json_of_an_event_keeps_the_payload_verbatim() {
         let event = Event {
             id: EventId::new(7).unwrap(),
             prev: None,

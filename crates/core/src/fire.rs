@@ -1,103 +1,105 @@
-//! What becomes of a schedule's planned times.
+//! Fires: how the planned times of a schedule are handled.
 //!
-//! Every planned time gets one row in the fire ledger, whoever writes it: the row's key is the schedule and the
-//! time, and what the firing makes is made in the transaction that writes the row. So a time fires once across
-//! all nodes, whatever races or dies.
+//! Every planned time gets one row in the fire ledger, whichever node writes it: the row's key is the schedule and the
+//! time, and the fire's action is carried out in the transaction that writes the row. So a time fires once across all
+//! nodes, whatever races or crashes.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::store::{NewOrder, NewRun};
+use crate::store::{NewCollectionRun, NewOrder};
 use crate::{EventId, NewEvent, TaskId, Timestamp};
 
-/// What to do about planned times that passed while nobody was there, or while the schedule was held.
+/// The policy for planned times that passed while no node ran, or while the schedule was paused: which fire later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CatchUp {
-    /// The latest of them fires.
+pub enum CatchUpPolicy {
+    /// Only the latest of them.
     #[default]
     One,
     All,
     None,
 }
 
-/// What to do at a planned time while what the last one began has not ended.
+/// The policy for a planned time at which the task or order of the previous fire is unfinished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Overlap {
-    /// Let it pass.
+pub enum OverlapPolicy {
+    /// Skip this time.
     Skip,
-    /// Fire all the same; the tasks stand in line as any others.
+    /// Fire anyway; the tasks wait in the queue.
     #[default]
     Queue,
-    /// End what has not ended, then fire.
+    /// Cancel the unfinished task, then fire.
     Cancel,
 }
 
-/// What a firing makes.
+/// The action of a fire.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Makes {
-    Event(Box<NewEvent>),
-    Run(NewRun),
-    Order(Box<NewOrder>),
+pub enum FireAction {
+    EmitEvent(Box<NewEvent>),
+    RunCollection(NewCollectionRun),
+    AddOrder(Box<NewOrder>),
 }
 
-/// How a planned time is to be settled.
+/// Whether a planned time fires or is skipped.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Settle {
+pub enum FireDecision {
     Fire {
-        makes: Makes,
-        when: Punctual,
-        overlap: Overlap,
+        action: FireAction,
+        punctuality: Punctuality,
+        overlap: OverlapPolicy,
     },
-    /// It passed too long ago, and the policy lets it go.
+    /// It passed too long ago, and the catch-up policy drops it.
     Skip,
 }
 
-/// How a firing relates to its planned time.
+/// How late a fire is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Punctual {
+pub enum Punctuality {
     OnTime,
-    /// Somewhat after it, and no later time has come: the store or the machine was slow.
+    /// Somewhat late, but before the next planned time: the store or the machine was slow.
     Late,
-    /// Made up for by the catch-up policy. It also replaces a time that was skipped because the schedule was held.
+    /// Caught up by the catch-up policy. It also replaces a row that was skipped because the schedule was paused.
     CaughtUp,
 }
 
-/// A firing up to so long after its time is on time.
-pub const ON_TIME: Duration = Duration::from_secs(5);
-/// A time that passed longer ago was missed, and the catch-up policy decides; so was one that is no longer on time and
-/// has been followed by another.
-pub const MISSED: Duration = Duration::from_secs(60);
+/// A fire up to this long after its planned time is on time.
+pub const ON_TIME_WITHIN: Duration = Duration::from_secs(5);
+/// A planned time that passed longer ago was missed, and the catch-up policy decides. A time is also missed if it is no
+/// longer on time and the next planned time has come.
+pub const MISSED_AFTER: Duration = Duration::from_secs(60);
 
-/// What became of a planned time.
+/// How a planned time was handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum FireOutcome {
     Fired,
     Late,
     CaughtUp,
-    Skipped(Skipped),
+    Skipped(SkipReason),
 }
 
-/// Why a planned time made nothing.
+/// Why a planned time did not fire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Skipped {
-    /// A rule held the schedule.
-    Held,
-    /// What the last firing began had not ended.
+pub enum SkipReason {
+    /// A rule paused or blocked the schedule.
+    #[serde(rename = "held")]
+    PausedByRule,
+    /// The task or order of the previous fire was unfinished.
     Overlap,
-    /// It passed while nobody was there, and the catch-up policy let it go.
+    /// It passed while no node ran, and the catch-up policy dropped it.
     Missed,
     /// The source, the collection or the chain is no longer defined.
-    Gone,
+    #[serde(rename = "gone")]
+    TargetUndefined,
 }
 
-impl Outcome {
-    /// One word for people and programs.
-    pub fn word(self) -> &'static str {
+impl FireOutcome {
+    /// The outcome as the API and the stores write it, without the reason.
+    pub fn as_str(self) -> &'static str {
         match self {
             Self::Fired => "fired",
             Self::Late => "late",
@@ -106,36 +108,36 @@ impl Outcome {
         }
     }
 
-    pub fn reason(self) -> Option<&'static str> {
+    pub fn skip_reason(self) -> Option<&'static str> {
         match self {
             Self::Fired | Self::Late | Self::CaughtUp => None,
-            Self::Skipped(Skipped::Held) => Some("held"),
-            Self::Skipped(Skipped::Overlap) => Some("overlap"),
-            Self::Skipped(Skipped::Missed) => Some("missed"),
-            Self::Skipped(Skipped::Gone) => Some("gone"),
+            Self::Skipped(SkipReason::PausedByRule) => Some("held"),
+            Self::Skipped(SkipReason::Overlap) => Some("overlap"),
+            Self::Skipped(SkipReason::Missed) => Some("missed"),
+            Self::Skipped(SkipReason::TargetUndefined) => Some("gone"),
         }
     }
 }
 
-impl From<Punctual> for Outcome {
-    fn from(when: Punctual) -> Self {
-        match when {
-            Punctual::OnTime => Self::Fired,
-            Punctual::Late => Self::Late,
-            Punctual::CaughtUp => Self::CaughtUp,
+impl From<Punctuality> for FireOutcome {
+    fn from(punctuality: Punctuality) -> Self {
+        match punctuality {
+            Punctuality::OnTime => Self::Fired,
+            Punctuality::Late => Self::Late,
+            Punctuality::CaughtUp => Self::CaughtUp,
         }
     }
 }
 
-/// A row of the ledger.
+/// A row of the fire ledger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fire {
-    pub planned: Timestamp,
-    /// When it was settled.
-    pub at: Timestamp,
-    pub outcome: Outcome,
-    /// The event that was emitted, or that tells of the order that was added.
+    pub planned_at: Timestamp,
+    /// When the row was written.
+    pub recorded_at: Timestamp,
+    pub outcome: FireOutcome,
+    /// The event that was emitted, or that announces the added order.
     pub event: Option<EventId>,
-    /// The task that was made; or, for an overlap, the one that was in the way.
+    /// The task that was created; or, for an overlap, the unfinished one.
     pub task: Option<TaskId>,
 }

@@ -1,5 +1,5 @@
-//! What the store knows of a handler: how its tasks are ordered, retried and shown. How it is *run* is the
-//! engine's business.
+//! The stored definition of a handler: how its tasks are ordered, retried, limited and observed. How it is *run* is
+//! defined in the engine.
 
 use std::collections::BTreeMap;
 
@@ -13,27 +13,27 @@ use crate::{HandlerName, Priority, Tenant};
 /// Whether tasks of one object run one at a time, in journal order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Order {
+pub enum LaneOrdering {
     #[default]
     Key,
     None,
 }
 
-/// What becomes of a lane whose head fails for good.
+/// The policy for a lane whose head fails for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum LaneFailure {
-    /// The task ends in `error` and the lane goes on.
+pub enum LaneFailurePolicy {
+    /// The task ends in `error` and the lane continues.
     #[default]
     Park,
-    /// The lane waits until a person retries or drops the task.
+    /// The lane waits until a person retries or cancels the task.
     Halt,
 }
 
-/// Which of a handler's attempts the journal tells of.
+/// Selects the attempts of a handler that are published as engine events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Observe {
+pub enum ObservePolicy {
     All,
     #[default]
     Failures,
@@ -44,19 +44,21 @@ pub enum Observe {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HandlerDef {
     pub name: HandlerName,
-    pub order: Order,
-    pub on_error: LaneFailure,
+    #[serde(rename = "order")]
+    pub ordering: LaneOrdering,
+    pub on_error: LaneFailurePolicy,
     pub retry: RetryPolicy,
-    /// How many nodes may die running one task before it ends in `error`.
-    pub crashes: u32,
+    /// A task ends in `error` after this many nodes died running it.
+    #[serde(rename = "crashes")]
+    pub max_crashes: u32,
     #[serde(default)]
-    pub observe: Observe,
+    pub observe: ObservePolicy,
     #[serde(default)]
     pub limits: Limits,
-    /// Its tasks are fetched by workers elsewhere; no node runs them.
+    /// Its tasks are claimed by external workers; no node runs them.
     #[serde(default)]
     pub pull: bool,
-    /// What it synchronises, if it is a source. A source gets no events.
+    /// Its collections, if it is a source. A source gets no events.
     #[serde(default)]
     pub source: Option<SourceDef>,
 }
@@ -72,11 +74,11 @@ impl HandlerDef {
     pub fn new(name: HandlerName) -> Self {
         Self {
             name,
-            order: Order::default(),
-            on_error: LaneFailure::default(),
+            ordering: LaneOrdering::default(),
+            on_error: LaneFailurePolicy::default(),
             retry: RetryPolicy::default(),
-            crashes: 3,
-            observe: Observe::default(),
+            max_crashes: 3,
+            observe: ObservePolicy::default(),
             limits: Limits::default(),
             pull: false,
             source: None,

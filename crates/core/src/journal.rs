@@ -1,78 +1,77 @@
-//! Reading the journal: cursors, filters, retention.
+//! Reading the journal: ranges, pages, filters, retention.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{Event, EventId, HandlingKey, ObjectKey, Tenant};
 
-/// Where the journal begins and ends for observers.
+/// The ids that the journal holds for observers: after `expired_up_to`, up to `head`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Extent {
-    /// Every event up to and with this one has been forgotten.
-    pub forgotten: EventId,
+pub struct JournalRange {
+    /// All events up to and including this one have expired.
+    pub expired_up_to: EventId,
     /// The newest id given out.
     pub head: EventId,
 }
 
-impl Extent {
-    /// Whether an observer that has read up to `after` has missed something, or holds a cursor that this
-    /// journal never gave out.
+impl JournalRange {
+    /// Whether events after `after` have expired unread, or `after` is an id that this journal never gave out.
     pub fn is_torn(&self, after: EventId) -> bool {
-        after < self.forgotten || after > self.head
+        after < self.expired_up_to || after > self.head
     }
 }
 
-/// A stretch of the journal, read in one transaction.
+/// A page of events, read in one transaction.
 #[derive(Clone, Debug)]
-pub struct Page {
+pub struct EventPage {
     /// Events that matched, ascending (descending when read backwards).
     pub events: Vec<Arc<Event>>,
-    /// The last id that was looked at, matching or not: read on after this one.
-    pub scanned: EventId,
-    pub extent: Extent,
+    /// The last id that was read, matching or not: the next page starts after it.
+    pub scanned_up_to: EventId,
+    pub journal_range: JournalRange,
 }
 
-/// Which events an observer wants. The default wants all.
+/// Selects events for an observer. The default selects all.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Filter {
-    /// Types or their ancestors; any of them.
+pub struct EventFilter {
+    /// Event types or ancestors of them; an event matches if any matches.
     pub kinds: Vec<HandlingKey>,
     pub path: PathFilter,
     pub key: Option<ObjectKey>,
     pub tenant: Option<Tenant>,
-    /// Only what the engine itself tells.
-    pub engine: bool,
+    /// Only events of the engine itself.
+    pub engine_only: bool,
 }
 
-impl Filter {
+impl EventFilter {
     pub fn matches(&self, event: &Event) -> bool {
-        (self.kinds.is_empty() || self.kinds.iter().any(|wanted| is_kind(&event.kind, wanted)))
+        (self.kinds.is_empty() || self.kinds.iter().any(|wanted| kind_matches(&event.kind, wanted)))
             && self.key.as_ref().is_none_or(|key| event.key.as_ref() == Some(key))
             && self.tenant.as_ref().is_none_or(|tenant| event.tenant == *tenant)
-            && (!self.engine || event.is_engine())
-            && self.path.matches(path_of(event))
+            && (!self.engine_only || event.is_engine_event())
+            && self.path.matches(event_path(event))
     }
 }
 
-/// What a path is compared with: the event's key. What is told of something by its kind (`Order:/a/b,1`) lies at the
-/// path behind it, so that who watches a folder sees what appears and vanishes there.
-fn path_of(event: &Event) -> &str {
+/// The path of an event for [`PathFilter`]: its key. For a FileBased event (key `Order:/a/b,1`) it is the part after the
+/// kind, so that an observer of a folder sees the objects that are added and removed there.
+fn event_path(event: &Event) -> &str {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
-    if event.is_engine() && event.kind.as_str().starts_with("FileBased") {
+    if event.is_engine_event() && event.kind.as_str().starts_with("FileBased") {
         return key.split_once(':').map_or(key, |(_, path)| path);
     }
     key
 }
 
-/// Whether a type is the wanted one or stands below it. The engine's own types have their documented
-/// ancestors; `Event` stands above all.
-fn is_kind(kind: &HandlingKey, wanted: &HandlingKey) -> bool {
+/// Whether a type is the wanted one or a descendant of it. The engine's types have their documented ancestors; `Event`
+/// is the ancestor of all.
+fn kind_matches(kind: &HandlingKey, wanted: &HandlingKey) -> bool {
     let wanted = wanted.as_str();
-    wanted == "Event" || kind.is_under(wanted) || family(kind.as_str()) == Some(wanted)
+    wanted == "Event" || kind.is_under(wanted) || engine_event_family(kind.as_str()) == Some(wanted)
 }
 
 /// The documented ancestor of an engine event.
-fn family(kind: &str) -> Option<&'static str> {
+fn engine_event_family(kind: &str) -> Option<&'static str> {
     const FAMILIES: [(&str, &str); 5] = [
         ("Scheduler", "SchedulerEvent"),
         ("FileBased", "FileBasedEvent"),
@@ -80,19 +79,19 @@ fn family(kind: &str) -> Option<&'static str> {
         ("JobChain", "JobChainEvent"),
         ("Task", "TaskEvent"),
     ];
-    if !crate::names::RESERVED_TYPES.contains(&kind) {
+    if !crate::names::ENGINE_EVENT_TYPES.contains(&kind) {
         return None;
     }
     FAMILIES.iter().find(|(prefix, _)| kind.starts_with(prefix)).map(|(_, family)| *family)
 }
 
-/// Which keys, by path: `/` everything, `/a/` the tree below, `/a/*` direct children, `/a` exactly that
+/// Selects keys by path: `/` everything, `/a/` the tree below, `/a/*` direct children, `/a` exactly that
 /// (and, where it is a chain, its orders).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub enum PathFilter {
     #[default]
     Everything,
-    Below(String),
+    Subtree(String),
     ChildrenOf(String),
     Exactly(String),
 }
@@ -106,9 +105,9 @@ impl std::str::FromStr for PathFilter {
     fn from_str(text: &str) -> Result<Self, BadPath> {
         let bad = text.contains("//")
             || text.chars().any(char::is_control)
-            || text.len() > crate::names::MAX_KEY
+            || text.len() > crate::names::MAX_KEY_BYTES
             || text.split('/').any(|step| step == "." || step == "..")
-            // It stands for the children of a folder, and those are the end of a path.
+            // `*` means the children of a folder, so it can only be the last segment.
             || text.split('/').rev().skip(1).any(|step| step == "*");
         if !text.starts_with('/') || bad {
             return Err(BadPath(text.into()));
@@ -116,7 +115,7 @@ impl std::str::FromStr for PathFilter {
         Ok(match (text.strip_suffix("/*"), text.ends_with('/')) {
             _ if text == "/" => Self::Everything,
             (Some(folder), _) => Self::ChildrenOf(format!("{folder}/")),
-            (None, true) => Self::Below(text.into()),
+            (None, true) => Self::Subtree(text.into()),
             (None, false) => Self::Exactly(text.into()),
         })
     }
@@ -126,7 +125,7 @@ impl PathFilter {
     pub fn matches(&self, key: &str) -> bool {
         match self {
             Self::Everything => true,
-            Self::Below(folder) => key.starts_with(folder.as_str()),
+            Self::Subtree(folder) => key.starts_with(folder.as_str()),
             Self::ChildrenOf(folder) => {
                 key.strip_prefix(folder.as_str()).is_some_and(|rest| !rest.is_empty() && !rest.contains('/'))
             }
@@ -137,21 +136,21 @@ impl PathFilter {
     }
 }
 
-/// How much is kept.
+/// The limits by number and by age beyond which old rows are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    pub count: u64,
-    pub age: Duration,
+    pub max_count: u64,
+    pub max_age: Duration,
 }
 
 impl Retention {
-    /// The least number of events that a journal keeps.
-    pub const LEAST_EVENTS: u64 = 10_000;
+    /// The smallest allowed `max_count` of the journal.
+    pub const MIN_EVENTS: u64 = 10_000;
 }
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { count: 1_000_000, age: Duration::from_secs(30 * 86_400) }
+        Self { max_count: 1_000_000, max_age: Duration::from_secs(30 * 86_400) }
     }
 }
 
@@ -160,18 +159,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn torn_exactly_when_something_was_forgotten_or_the_cursor_is_foreign() {
+    fn a_cursor_is_torn_exactly_when_events_after_it_expired_or_it_is_foreign() {
         let id = |n| EventId::new(n).unwrap();
-        let extent = Extent { forgotten: id(10), head: id(20) };
-        assert!(extent.is_torn(id(9)));
-        assert!(!extent.is_torn(id(10)));
-        assert!(!extent.is_torn(id(20)));
-        assert!(extent.is_torn(id(21)));
-        assert!(!Extent::default().is_torn(EventId::ZERO));
+        let range = JournalRange { expired_up_to: id(10), head: id(20) };
+        assert!(range.is_torn(id(9)));
+        assert!(!range.is_torn(id(10)));
+        assert!(!range.is_torn(id(20)));
+        assert!(range.is_torn(id(21)));
+        assert!(!JournalRange::default().is_torn(EventId::ZERO));
     }
 
     #[test]
-    fn paths() {
+    fn path_filters_match_trees_children_and_single_paths() {
         let cases: &[(&str, &[&str], &[&str])] = &[
             ("/", &["", "record:1", "/a", "/a/b,1"], &[]),
             ("/a/", &["/a/b", "/a/b/c", "/a/b,1"], &["/a", "/ab/c", "a/b"]),
@@ -196,28 +195,33 @@ mod tests {
     }
 
     #[test]
-    fn what_appears_and_vanishes_lies_at_its_path() {
-        use crate::engine_event::{EngineEvent, FileChange};
+    fn file_based_events_match_by_the_path_in_their_key() {
+        use crate::engine_event::{EngineEvent, FileBasedChange};
         let id = EventId::new(1).unwrap();
-        let told = |key: &str| EngineEvent::FileBased { change: FileChange::Added, key: key.into() }.at(id);
-        let filter = |path: &str| Filter { path: path.parse().unwrap(), ..Filter::default() };
+        let file_based_event = |key: &str| {
+            EngineEvent::FileBasedChanged { change: FileBasedChange::Added, key: key.into() }.to_event(id)
+        };
+        let filter = |path: &str| EventFilter { path: path.parse().unwrap(), ..EventFilter::default() };
         for path in ["/", "/a/", "/a/*", "/a/b", "/a/b,1"] {
-            assert!(filter(path).matches(&told("Order:/a/b,1")), "{path}");
+            assert!(filter(path).matches(&file_based_event("Order:/a/b,1")), "{path}");
         }
-        assert!(filter("/a/b").matches(&told("JobChain:/a/b")));
-        assert!(!filter("/b/").matches(&told("Order:/a/b,1")));
-        let all = EngineEvent::SchedulerClosed.at(id);
-        assert!(filter("/").matches(&all) && Filter { engine: true, ..Filter::default() }.matches(&all));
-        // Only the engine tells of things in this way: anybody else's key is taken as it is.
-        let emitted = Event { kind: HandlingKey::new("mine").unwrap(), ..told("Order:/a/b,1") };
+        assert!(filter("/a/b").matches(&file_based_event("JobChain:/a/b")));
+        assert!(!filter("/b/").matches(&file_based_event("Order:/a/b,1")));
+        let all = EngineEvent::SchedulerClosed.to_event(id);
+        assert!(
+            filter("/").matches(&all)
+                && EventFilter { engine_only: true, ..EventFilter::default() }.matches(&all)
+        );
+        // Only keys of engine events are split: a producer's key is compared as it is.
+        let emitted = Event { kind: HandlingKey::new("mine").unwrap(), ..file_based_event("Order:/a/b,1") };
         assert!(!filter("/a/").matches(&emitted) && filter("/").matches(&emitted));
-        assert!(!Filter { engine: true, ..Filter::default() }.matches(&emitted));
+        assert!(!EventFilter { engine_only: true, ..EventFilter::default() }.matches(&emitted));
     }
 
     #[test]
-    fn kinds_match_by_segment_and_by_family() {
+    fn types_match_by_segment_and_by_family() {
         let is = |kind: &str, wanted: &str| {
-            is_kind(&HandlingKey::new(kind).unwrap(), &HandlingKey::new(wanted).unwrap())
+            kind_matches(&HandlingKey::new(kind).unwrap(), &HandlingKey::new(wanted).unwrap())
         };
         assert!(is("record.published", "record"));
         assert!(is("record.published", "Event"));

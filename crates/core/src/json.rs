@@ -10,34 +10,36 @@ use serde_json::value::RawValue;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Json(Arc<str>);
 
-/// The deepest nesting that is taken.
-pub const MAX_DEPTH: usize = 100;
+/// The maximum nesting depth.
+pub const MAX_NESTING: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{what} at byte {at}")]
+#[error("{problem} at byte {offset}")]
 pub struct BadJson {
-    what: String,
-    at: usize,
+    problem: String,
+    offset: usize,
 }
 
 impl Json {
-    /// Checks a text from outside.
+    /// Parses a text from outside.
     pub fn parse(text: &str) -> Result<Self, BadJson> {
-        let raw: &RawValue = serde_json::from_str(text)
-            .map_err(|e| BadJson { what: format!("not JSON: {}", said(&e)), at: offset(text, &e) })?;
-        check(raw.get())?;
+        let raw: &RawValue = serde_json::from_str(text).map_err(|e| BadJson {
+            problem: format!("not JSON: {}", describe_without_position(&e)),
+            offset: error_offset(text, &e),
+        })?;
+        check_portable(raw.get())?;
         Ok(Self(raw.get().into()))
     }
 
-    /// A text that a store has kept for us: it was checked when it came in.
-    pub fn trusted(text: impl Into<Arc<str>>) -> Self {
+    /// A text that was checked before, as one read from a store.
+    pub fn from_trusted(text: impl Into<Arc<str>>) -> Self {
         Self(text.into())
     }
 
     /// The JSON of any serialisable value.
-    pub fn of(value: &impl Serialize) -> Result<Self, BadJson> {
-        let text = serde_json::to_string(value).map_err(|e| BadJson { what: e.to_string(), at: 0 })?;
-        check(&text)?;
+    pub fn from_value(value: &impl Serialize) -> Result<Self, BadJson> {
+        let text = serde_json::to_string(value).map_err(|e| BadJson { problem: e.to_string(), offset: 0 })?;
+        check_portable(&text)?;
         Ok(Self(text.into()))
     }
 
@@ -49,20 +51,20 @@ impl Json {
         &self.0
     }
 
-    pub fn to<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
+    pub fn decode<'a, T: Deserialize<'a>>(&'a self) -> serde_json::Result<T> {
         serde_json::from_str(&self.0)
     }
 }
 
-/// What serde_json found, without the place, which is told as a byte.
-fn said(error: &serde_json::Error) -> String {
-    let said = error.to_string();
-    let place = format!(" at line {} column {}", error.line(), error.column());
-    said.strip_suffix(&place).unwrap_or(&said).to_string()
+/// The message of serde_json without its line and column; [`BadJson`] has the byte offset instead.
+fn describe_without_position(error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    message.strip_suffix(&position).unwrap_or(&message).to_string()
 }
 
-/// Where in the text serde_json stopped.
-fn offset(text: &str, error: &serde_json::Error) -> usize {
+/// The byte offset at which serde_json stopped.
+fn error_offset(text: &str, error: &serde_json::Error) -> usize {
     let before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     before.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
 }
@@ -83,24 +85,24 @@ impl Serialize for Json {
 impl<'de> Deserialize<'de> for Json {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
         let raw = Box::<RawValue>::deserialize(d)?;
-        check(raw.get()).map_err(serde::de::Error::custom)?;
+        check_portable(raw.get()).map_err(serde::de::Error::custom)?;
         Ok(Self(raw.get().into()))
     }
 }
 
-/// Refuses what some store or reader could not carry faithfully: nesting too deep, `\u0000`, half a surrogate
-/// pair, numbers that no double can hold. The text is known to be JSON.
-pub fn check(text: &str) -> Result<(), BadJson> {
+/// Rejects JSON that some store or reader could not carry faithfully: nesting too deep, `\u0000`, half a surrogate
+/// pair, numbers that do not fit a double. The text must be valid JSON.
+pub fn check_portable(text: &str) -> Result<(), BadJson> {
     let bytes = text.as_bytes();
-    let fault = |what: &str, at| Err(BadJson { what: what.into(), at });
+    let fault = |problem: &str, offset| Err(BadJson { problem: problem.into(), offset });
     let mut depth = 0usize;
     let mut at = 0;
     while at < bytes.len() {
         match bytes[at] {
             b'{' | b'[' => {
                 depth += 1;
-                if depth > MAX_DEPTH {
-                    return fault(&format!("nested deeper than {MAX_DEPTH}"), at);
+                if depth > MAX_NESTING {
+                    return fault(&format!("nested deeper than {MAX_NESTING}"), at);
                 }
                 at += 1;
             }
@@ -132,10 +134,10 @@ fn check_string(bytes: &[u8], open: usize) -> Result<usize, BadJson> {
         match bytes[at] {
             b'"' => return Ok(at + 1),
             b'\\' if bytes.get(at + 1) == Some(&b'u') => {
-                let unit = code_unit(bytes, at + 2);
+                let unit = parse_code_unit(bytes, at + 2);
                 let low_follows = bytes.get(at + 6..at + 8) == Some(b"\\u")
-                    && (0xDC00..0xE000).contains(&code_unit(bytes, at + 8));
-                let what = match unit {
+                    && (0xDC00..0xE000).contains(&parse_code_unit(bytes, at + 8));
+                let problem = match unit {
                     0 => "the character \\u0000, which not every store can hold,",
                     0xD800..0xDC00 if low_follows => {
                         at += 12;
@@ -147,7 +149,7 @@ fn check_string(bytes: &[u8], open: usize) -> Result<usize, BadJson> {
                         continue;
                     }
                 };
-                return Err(BadJson { what: what.into(), at });
+                return Err(BadJson { problem: problem.into(), offset: at });
             }
             b'\\' => at += 2,
             _ => at += 1,
@@ -156,7 +158,7 @@ fn check_string(bytes: &[u8], open: usize) -> Result<usize, BadJson> {
     Ok(at)
 }
 
-fn code_unit(bytes: &[u8], at: usize) -> u32 {
+fn parse_code_unit(bytes: &[u8], at: usize) -> u32 {
     let hex = bytes.get(at..at + 4).and_then(|b| std::str::from_utf8(b).ok());
     hex.and_then(|h| u32::from_str_radix(h, 16).ok()).unwrap_or(0)
 }
@@ -166,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn good_texts_stay_as_they_are() {
+    fn valid_json_is_kept_verbatim() {
         for text in [r#"{"a":[1,2.50,-3e4],"b":"x\u00e9\ud83d\ude00\\u0000"}"#, "null", "\"\"", "1e308", "[]"]
         {
             assert_eq!(Json::parse(text).unwrap().as_str(), text);
@@ -174,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_store_could_not_carry_is_refused() {
+    fn json_that_a_store_could_not_carry_is_rejected() {
         let deep = "[".repeat(10_000) + &"]".repeat(10_000);
         for bad in [
             r#""\u0000""#,
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_tells_its_place_once() {
+    fn an_error_has_its_position_once() {
         assert_eq!(Json::parse("{x").unwrap_err().to_string(), "not JSON: key must be a string at byte 1");
         assert_eq!(
             Json::parse("[1,\n2 3]").unwrap_err().to_string(),
@@ -201,8 +203,8 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_levels_are_taken() {
-        let deep = "[".repeat(MAX_DEPTH) + &"]".repeat(MAX_DEPTH);
+    fn a_hundred_levels_are_accepted() {
+        let deep = "[".repeat(MAX_NESTING) + &"]".repeat(MAX_NESTING);
         assert!(Json::parse(&deep).is_ok());
     }
 
@@ -210,7 +212,7 @@ mod tests {
         #[test]
         fn checking_never_panics(text in ".{0,200}") {
             let _ = Json::parse(&text);
-            let _ = check(&text);
+            let _ = check_portable(&text);
         }
     }
 }

@@ -1,53 +1,56 @@
-//! The domain of Pointsman: what an event, a task, a rule and a route are, how a task lives, and what a
-//! store must be able to do.
+//! The domain of Pointsman: events, tasks, rules, routes, chains and schedules, the lifecycle of a task, and the store
+//! traits.
 //!
 //! ```text
-//!  names, json, time      the small words: validated strings, raw payloads, instants and durations
-//!  event_id               53-bit ids that never go back
-//!  event                  what is emitted, and what the journal holds
-//!  route, handler         which handlers an event goes to, and how each of them is treated
+//!  names, json, time      basic types: validated strings, raw payloads, instants and durations
+//!  event_id               53-bit ids that never decrease
+//!  event                  events to emit, and events in the journal
+//!  route, handler         which handlers an event goes to, and the definition of each
 //!  task                   one handler to be run once; its lifecycle is one exhaustive function
-//!  rule, limit            pause and block; how many at a time and how often
-//!  fire                   what becomes of a schedule's planned times
-//!  chain, order           nodes that orders travel, and how an order goes on
-//!  engine_event           what the journal says of the engine's own doings
+//!  rule, limit            pause and block; concurrency and rate limits, circuit breaker
+//!  fire                   how a schedule's planned times are handled
+//!  chain, order           chains of nodes, and the orders that run through them
+//!  engine_event           the engine's own events in the journal
 //!  cron                   expressions, schedules and their instants
-//!  journal                cursors, filters, retention
-//!  wire                   an event to emit, as JSON has it
+//!  journal                ranges, filters, retention
+//!  event_json             parses the JSON of an event to emit
+//!  suggestion, outage     suggestions for mistyped names; throttling of log lines about an outage
 //!  store                  the traits, in domain verbs, that SQLite, PostgreSQL and Redis implement
 //! ```
 //!
-//! What is deliberately absent: an async runtime, SQL, HTTP, and any clock. Whoever calls says what time it
-//! is, so that every rule here can be tested to the microsecond.
+//! It has no async runtime, no SQL, no HTTP and no clock: callers pass the time, so that everything here can be tested to
+//! the microsecond.
 
 pub mod chain;
 pub mod cron;
 pub mod engine_event;
 pub mod event;
 pub mod event_id;
+pub mod event_json;
 pub mod fire;
 pub mod handler;
 pub mod journal;
 pub mod json;
 pub mod limit;
 pub mod names;
-pub mod nearest;
 pub mod order;
 pub mod outage;
 pub mod route;
 pub mod rule;
 pub mod store;
+pub mod suggestion;
 pub mod task;
 pub mod time;
-pub mod wire;
 
 pub use event::{Cause, Context, Event, NewEvent, Priority};
-pub use event_id::{EventId, IdClock};
-pub use handler::{HandlerDef, LaneFailure, Order, SourceDef};
+pub use event_id::{EventId, EventIdGenerator};
+pub use handler::{HandlerDef, LaneFailurePolicy, LaneOrdering, SourceDef};
 pub use json::Json;
 pub use limit::{Limits, Rate, Weight};
-pub use names::{CollectionName, HandlerName, HandlingKey, ObjectKey, Pair, ScheduleName, Tenant};
+pub use names::{
+    CollectionName, HandlerName, HandlingKey, ObjectKey, ScheduleName, SourceCollection, Tenant,
+};
 pub use route::Routes;
-pub use rule::{Place, Rule, RuleKind};
-pub use task::{Status, TaskId, TaskSeq};
+pub use rule::{Rule, RuleKind, RuleScope};
+pub use task::{TaskId, TaskSeq, TaskStatus};
 pub use time::Timestamp;

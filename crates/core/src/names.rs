@@ -1,27 +1,27 @@
-//! Validated names. Once one of these exists, the rest of the system need not look at its characters again.
+//! Validated names. Code that has one of these need not check its characters again.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a name was refused, in words for the person who chose it.
+/// Why a name is invalid, as a text for the person who chose it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct BadName(String);
 
 impl BadName {
-    pub(crate) fn because(why: String) -> Self {
+    pub(crate) fn with_reason(why: String) -> Self {
         Self(why)
     }
 }
 
 /// The longest handling key, in bytes.
-pub const MAX_TYPE: usize = 255;
+pub const MAX_TYPE_BYTES: usize = 255;
 /// The longest object key, in bytes.
-pub const MAX_KEY: usize = 512;
+pub const MAX_KEY_BYTES: usize = 512;
 /// The longest tenant, handler, source, collection or schedule name, in bytes.
-pub const MAX_NAME: usize = 128;
+pub const MAX_NAME_BYTES: usize = 128;
 
 /// The type of an event: dot-separated segments, from the general to the special (`record.published`).
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -30,8 +30,11 @@ pub struct HandlingKey(Arc<str>);
 impl HandlingKey {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
-        if text.is_empty() || text.len() > MAX_TYPE {
-            return Err(BadName(format!("a type has 1 to {MAX_TYPE} bytes, this one has {}", text.len())));
+        if text.is_empty() || text.len() > MAX_TYPE_BYTES {
+            return Err(BadName(format!(
+                "a type has 1 to {MAX_TYPE_BYTES} bytes, this one has {}",
+                text.len()
+            )));
         }
         for segment in text.split('.') {
             if segment.is_empty() {
@@ -52,28 +55,31 @@ impl HandlingKey {
         &self.0
     }
 
-    /// This key and all that stand above it, the most general first: `a`, `a.b`, `a.b.c`.
-    pub fn lineage(&self) -> impl Iterator<Item = &str> {
+    /// This key and its ancestors, the most general first: `a`, `a.b`, `a.b.c`.
+    pub fn self_and_ancestors(&self) -> impl Iterator<Item = &str> {
         let text = &*self.0;
         text.match_indices('.').map(|(dot, _)| &text[..dot]).chain(std::iter::once(text))
     }
 
-    /// Whether this key is `ancestor` or stands below it. Segments count, not characters: `records.x` is no
-    /// child of `record`.
+    /// Whether this key is `ancestor` or a descendant of it. Whole segments are compared: `records.x` is no descendant of
+    /// `record`.
     pub fn is_under(&self, ancestor: &str) -> bool {
         self.0.strip_prefix(ancestor).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
     }
 }
 
-/// What an event happened to (`record:1`). Events of one object are ordered among themselves.
+/// The key of the object that an event is about (`record:1`). Events of one object are ordered among themselves.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey(Arc<str>);
 
 impl ObjectKey {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
         let text = text.as_ref();
-        if text.is_empty() || text.len() > MAX_KEY {
-            return Err(BadName(format!("a key has 1 to {MAX_KEY} bytes, this one has {}", text.len())));
+        if text.is_empty() || text.len() > MAX_KEY_BYTES {
+            return Err(BadName(format!(
+                "a key has 1 to {MAX_KEY_BYTES} bytes, this one has {}",
+                text.len()
+            )));
         }
         if let Some(bad) = text.chars().find(|c| c.is_control()) {
             return Err(BadName(format!("a key holds no control characters, this one has {bad:?}")));
@@ -88,13 +94,13 @@ impl ObjectKey {
 
 const DEFAULT_TENANT: &str = "default";
 
-/// Whose event it is. Objects, lanes, idempotency keys and rules are scoped by it.
+/// The tenant that owns an event. Objects, lanes, idempotency keys and rules are scoped by tenant.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Tenant(Arc<str>);
 
 impl Tenant {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
-        plain_name("tenant", text.as_ref()).map(|()| Self(text.as_ref().into()))
+        check_plain_name("tenant", text.as_ref()).map(|()| Self(text.as_ref().into()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -103,20 +109,20 @@ impl Tenant {
 }
 
 impl ObjectKey {
-    /// A key that has been checked already, or is made of names that have.
-    pub fn trusted(text: impl AsRef<str>) -> Self {
+    /// A key that was checked before, or consists of names that were.
+    pub fn from_trusted(text: impl AsRef<str>) -> Self {
         Self(text.as_ref().into())
     }
 }
 
 impl Tenant {
-    /// Whether it is the one that nobody has to name.
+    /// Whether it is the tenant of events that name none.
     pub fn is_default(&self) -> bool {
         self.as_str() == DEFAULT_TENANT
     }
 
-    /// Whose those of the engine's own events are that are no tenant's. No producer can name it.
-    pub fn nobody() -> Self {
+    /// The tenant of engine events that belong to no tenant. No producer can name it.
+    pub fn no_tenant() -> Self {
         Self("".into())
     }
 }
@@ -133,7 +139,7 @@ pub struct HandlerName(Arc<str>);
 
 impl HandlerName {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
-        plain_name("name", text.as_ref()).map(|()| Self(text.as_ref().into()))
+        check_plain_name("name", text.as_ref()).map(|()| Self(text.as_ref().into()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -141,13 +147,13 @@ impl HandlerName {
     }
 }
 
-/// A part of a source that is synchronised by itself.
+/// The name of a collection: a part of a source that is synchronised separately.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CollectionName(Arc<str>);
 
 impl CollectionName {
     pub fn new(text: impl AsRef<str>) -> Result<Self, BadName> {
-        plain_name("collection", text.as_ref()).map(|()| Self(text.as_ref().into()))
+        check_plain_name("collection", text.as_ref()).map(|()| Self(text.as_ref().into()))
     }
 
     pub fn as_str(&self) -> &str {
@@ -164,10 +170,10 @@ impl ScheduleName {
         let text = text.as_ref();
         match text.split_once('/') {
             Some((source, collection)) => {
-                plain_name("source", source)?;
-                plain_name("collection", collection)?;
+                check_plain_name("source", source)?;
+                check_plain_name("collection", collection)?;
             }
-            None => plain_name("schedule's name", text)?,
+            None => check_plain_name("schedule's name", text)?,
         }
         Ok(Self(text.into()))
     }
@@ -177,27 +183,27 @@ impl ScheduleName {
     }
 }
 
-/// A source and one of its collections: what is synchronised one task at a time.
+/// A source and one of its collections. Each is synchronised by one task at a time.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Pair {
+pub struct SourceCollection {
     pub source: HandlerName,
     pub collection: CollectionName,
 }
 
-impl Pair {
-    /// What its schedule is called.
-    pub fn schedule(&self) -> ScheduleName {
+impl SourceCollection {
+    /// The name of its schedule.
+    pub fn schedule_name(&self) -> ScheduleName {
         ScheduleName(self.to_string().into())
     }
 }
 
-impl fmt::Display for Pair {
+impl fmt::Display for SourceCollection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.source, self.collection)
     }
 }
 
-impl std::str::FromStr for Pair {
+impl std::str::FromStr for SourceCollection {
     type Err = BadName;
     fn from_str(text: &str) -> Result<Self, BadName> {
         let Some((source, collection)) = text.split_once('/') else {
@@ -207,9 +213,12 @@ impl std::str::FromStr for Pair {
     }
 }
 
-fn plain_name(what: &str, text: &str) -> Result<(), BadName> {
-    if text.is_empty() || text.len() > MAX_NAME {
-        return Err(BadName(format!("a {what} has 1 to {MAX_NAME} bytes, this one has {}", text.len())));
+fn check_plain_name(what: &str, text: &str) -> Result<(), BadName> {
+    if text.is_empty() || text.len() > MAX_NAME_BYTES {
+        return Err(BadName(format!(
+            "a {what} has 1 to {MAX_NAME_BYTES} bytes, this one has {}",
+            text.len()
+        )));
     }
     match text.chars().find(|c| !(c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'))) {
         Some(bad) => Err(BadName(format!(
@@ -219,8 +228,8 @@ fn plain_name(what: &str, text: &str) -> Result<(), BadName> {
     }
 }
 
-/// What every name has: it shows and serialises as its text, and is checked again on the way in.
-macro_rules! text_name {
+/// Implements formatting and serialisation as plain text for names; deserialisation checks them again.
+macro_rules! impl_text_traits {
     ($($name:ident),+) => {$(
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -251,10 +260,10 @@ macro_rules! text_name {
         }
     )+};
 }
-text_name!(HandlingKey, ObjectKey, Tenant, HandlerName, CollectionName, ScheduleName);
+impl_text_traits!(HandlingKey, ObjectKey, Tenant, HandlerName, CollectionName, ScheduleName);
 
-/// The event types of the engine itself, and their ancestors. Nobody else may emit them.
-pub const RESERVED_TYPES: &[&str] = &[
+/// The event types of the engine itself, and their ancestors. Producers may not emit them.
+pub const ENGINE_EVENT_TYPES: &[&str] = &[
     "Event",
     "SchedulerEvent",
     "SchedulerStateChanged",
@@ -283,9 +292,9 @@ pub const RESERVED_TYPES: &[&str] = &[
     "TaskClosed",
 ];
 
-/// The names of the event stream's own frames. An event of such a type would be taken for one, so nobody may emit it;
-/// types below them are allowed.
-pub const FRAME_TYPES: &[&str] = &["Torn", "task"];
+/// The names of the event stream's own frames. An event of such a type would be mistaken for a frame, so producers may
+/// not emit it; descendants of these types are allowed.
+pub const STREAM_FRAME_TYPES: &[&str] = &["Torn", "task"];
 
 /// Why a well-formed type may not be emitted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -296,12 +305,12 @@ pub enum ReservedType {
     Frame(HandlingKey),
 }
 
-/// Refuses the types that only the engine may emit, and those that the event stream uses itself.
+/// Rejects the types that only the engine may emit, and those that the event stream uses itself.
 pub fn check_emittable(kind: &HandlingKey) -> Result<(), ReservedType> {
     if is_engine_type(kind) {
         return Err(ReservedType::Engine(kind.clone()));
     }
-    match FRAME_TYPES.contains(&kind.as_str()) {
+    match STREAM_FRAME_TYPES.contains(&kind.as_str()) {
         true => Err(ReservedType::Frame(kind.clone())),
         false => Ok(()),
     }
@@ -309,9 +318,9 @@ pub fn check_emittable(kind: &HandlingKey) -> Result<(), ReservedType> {
 
 /// Whether this is a type of the engine's own events.
 pub fn is_engine_type(kind: &HandlingKey) -> bool {
-    // Hardly any other type begins with a capital, so that most need not be compared with them all.
+    // Few other types begin with a capital, so most need not be compared with the list.
     let capital = kind.as_str().starts_with(|first: char| first.is_ascii_uppercase());
-    capital && kind.lineage().next().is_some_and(|root| RESERVED_TYPES.contains(&root))
+    capital && kind.self_and_ancestors().next().is_some_and(|root| ENGINE_EVENT_TYPES.contains(&root))
 }
 
 #[cfg(test)]
@@ -319,13 +328,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lineage_goes_from_the_general_to_the_special() {
+    fn ancestors_go_from_the_general_to_the_special() {
         let key = HandlingKey::new("a.b.c").unwrap();
-        assert_eq!(key.lineage().collect::<Vec<_>>(), ["a", "a.b", "a.b.c"]);
+        assert_eq!(key.self_and_ancestors().collect::<Vec<_>>(), ["a", "a.b", "a.b.c"]);
     }
 
     #[test]
-    fn ancestry_is_by_segment() {
+    fn ancestors_are_compared_by_segment() {
         let key = HandlingKey::new("records.x").unwrap();
         assert!(key.is_under("records"));
         assert!(key.is_under("records.x"));
@@ -334,14 +343,14 @@ mod tests {
     }
 
     #[test]
-    fn bad_types_are_refused() {
+    fn invalid_types_are_rejected() {
         for bad in ["", ".", "a.", ".a", "a..b", "a b", "a/b", "é", "a\n", &"x".repeat(256)] {
             assert!(HandlingKey::new(bad).is_err(), "{bad:?}");
         }
     }
 
     #[test]
-    fn keys_hold_anything_but_control_characters() {
+    fn keys_may_contain_anything_but_control_characters() {
         for good in ["record:1", "../x", "a#b", "ключ", "a b"] {
             assert!(ObjectKey::new(good).is_ok(), "{good:?}");
         }
@@ -351,12 +360,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_reads_back_and_names_its_schedule() {
-        let pair: Pair = "shop/orders".parse().unwrap();
-        assert_eq!(pair.to_string().parse::<Pair>().unwrap(), pair);
-        assert_eq!(pair.schedule(), ScheduleName::new("shop/orders").unwrap());
+    fn a_source_collection_round_trips_and_names_its_schedule() {
+        let source_collection: SourceCollection = "shop/orders".parse().unwrap();
+        assert_eq!(source_collection.to_string().parse::<SourceCollection>().unwrap(), source_collection);
+        assert_eq!(source_collection.schedule_name(), ScheduleName::new("shop/orders").unwrap());
         for bad in ["shop", "shop/", "/orders", "a/b/c", "a b/c"] {
-            assert!(bad.parse::<Pair>().is_err(), "{bad:?}");
+            assert!(bad.parse::<SourceCollection>().is_err(), "{bad:?}");
         }
         for bad in ["", "a/b/c", "a b", "/"] {
             assert!(ScheduleName::new(bad).is_err(), "{bad:?}");
@@ -364,12 +373,12 @@ mod tests {
     }
 
     #[test]
-    fn reserved_types_cover_their_children() {
+    fn descendants_of_engine_types_are_reserved() {
         let check = |kind: &str| check_emittable(&HandlingKey::new(kind).unwrap());
         assert!(matches!(check("OrderStarted"), Err(ReservedType::Engine(_))));
         assert!(matches!(check("Event.mine"), Err(ReservedType::Engine(_))));
         assert_eq!(check("order.started"), Ok(()));
-        for frame in FRAME_TYPES {
+        for frame in STREAM_FRAME_TYPES {
             assert!(matches!(check(frame), Err(ReservedType::Frame(_))), "{frame}");
             assert_eq!(check(&format!("{frame}.done")), Ok(()));
             assert!(!is_engine_type(&HandlingKey::new(*frame).unwrap()));

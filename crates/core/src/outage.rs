@@ -1,54 +1,60 @@
-//! When to speak of something that keeps failing: when it begins, now and then while it lasts, and when it has ended.
+//! Throttles log lines about an operation that keeps failing: one when it starts to fail, one now and then while it
+//! fails, and one when it works again.
 
 use std::time::{Duration, Instant};
 
-/// How long nothing more is said.
-const QUIET: Duration = Duration::from_secs(10);
+/// The minimum time between two notices.
+const NOTICE_INTERVAL: Duration = Duration::from_secs(10);
 
-/// Something that works or fails, and what was said of it.
+/// The state of an operation that works or fails, and the last notice about it.
 #[derive(Debug, Default)]
-pub struct Outage {
-    since: Option<Instant>,
-    told: Option<Instant>,
-    /// The failures of this outage.
+pub struct OutageTracker {
+    failing_since: Option<Instant>,
+    last_notice_at: Option<Instant>,
+    /// The number of failures in this outage.
     failures: u64,
-    /// That it has begun was said.
-    known: bool,
+    /// A notice about the start of this outage was returned.
+    start_noticed: bool,
 }
 
-/// What is to be said.
+/// A change of an outage that is worth a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
-    Begins,
-    Lasts { failures: u64 },
-    Ends { after: Duration, failures: u64 },
+pub enum OutageNotice {
+    Started,
+    Ongoing { failures: u64 },
+    Ended { duration: Duration, failures: u64 },
 }
 
-impl Outage {
-    /// It failed once more. What begins again soon after the last word of it is told only if it lasts.
-    pub fn failed(&mut self, now: Instant) -> Option<Said> {
-        self.since.get_or_insert(now);
+impl OutageTracker {
+    /// Counts a failure. An outage that starts soon after the previous notice gets a notice only if it lasts.
+    pub fn record_failure(&mut self, now: Instant) -> Option<OutageNotice> {
+        self.failing_since.get_or_insert(now);
         self.failures += 1;
-        if self.told.is_some_and(|told| now.saturating_duration_since(told) < QUIET) {
+        if self
+            .last_notice_at
+            .is_some_and(|last_notice_at| now.saturating_duration_since(last_notice_at) < NOTICE_INTERVAL)
+        {
             return None;
         }
-        self.told = Some(now);
-        match std::mem::replace(&mut self.known, true) {
-            false => Some(Said::Begins),
-            true => Some(Said::Lasts { failures: self.failures }),
+        self.last_notice_at = Some(now);
+        match std::mem::replace(&mut self.start_noticed, true) {
+            false => Some(OutageNotice::Started),
+            true => Some(OutageNotice::Ongoing { failures: self.failures }),
         }
     }
 
-    /// It works. Its end is told if its beginning was.
-    pub fn works(&mut self, now: Instant) -> Option<Said> {
-        let since = self.since.take()?;
-        let (known, failures) = (std::mem::take(&mut self.known), std::mem::take(&mut self.failures));
-        known.then(|| Said::Ends { after: now.saturating_duration_since(since), failures })
+    /// Ends the outage. Its end is noticed only if its start was.
+    pub fn record_success(&mut self, now: Instant) -> Option<OutageNotice> {
+        let failing_since = self.failing_since.take()?;
+        let (start_noticed, failures) =
+            (std::mem::take(&mut self.start_noticed), std::mem::take(&mut self.failures));
+        start_noticed
+            .then(|| OutageNotice::Ended { duration: now.saturating_duration_since(failing_since), failures })
     }
 
-    /// Since when it fails, if it does.
-    pub fn since(&self) -> Option<Instant> {
-        self.since
+    /// Since when the operation has been failing, if it is.
+    pub fn failing_since(&self) -> Option<Instant> {
+        self.failing_since
     }
 }
 
@@ -61,23 +67,35 @@ mod tests {
     }
 
     #[test]
-    fn its_beginning_and_its_end_are_told_and_little_between() {
-        let (mut outage, start) = (Outage::default(), Instant::now());
-        assert_eq!(outage.works(start), None);
-        let said: Vec<_> = (0..250).filter_map(|tenth| outage.failed(start + seconds(tenth) / 10)).collect();
-        assert_eq!(said, [Said::Begins, Said::Lasts { failures: 101 }, Said::Lasts { failures: 201 }]);
-        assert_eq!(outage.works(start + seconds(25)), Some(Said::Ends { after: seconds(25), failures: 250 }));
-        assert_eq!((outage.works(start + seconds(26)), outage.since()), (None, None));
+    fn start_and_end_of_an_outage_are_noticed_and_few_failures_between() {
+        let (mut tracker, start) = (OutageTracker::default(), Instant::now());
+        assert_eq!(tracker.record_success(start), None);
+        let notices: Vec<_> =
+            (0..250).filter_map(|tenth| tracker.record_failure(start + seconds(tenth) / 10)).collect();
+        assert_eq!(
+            notices,
+            [
+                OutageNotice::Started,
+                OutageNotice::Ongoing { failures: 101 },
+                OutageNotice::Ongoing { failures: 201 }
+            ]
+        );
+        assert_eq!(
+            tracker.record_success(start + seconds(25)),
+            Some(OutageNotice::Ended { duration: seconds(25), failures: 250 })
+        );
+        assert_eq!((tracker.record_success(start + seconds(26)), tracker.failing_since()), (None, None));
     }
 
     #[test]
-    fn what_comes_and_goes_is_told_as_seldom() {
-        let (mut outage, start) = (Outage::default(), Instant::now());
-        let mut said = 0;
+    fn short_repeated_outages_are_noticed_no_more_often() {
+        let (mut tracker, start) = (OutageTracker::default(), Instant::now());
+        let mut notices = 0;
         for second in 0..100 {
             let now = start + seconds(second);
-            said += usize::from(outage.failed(now).is_some()) + usize::from(outage.works(now).is_some());
+            notices += usize::from(tracker.record_failure(now).is_some())
+                + usize::from(tracker.record_success(now).is_some());
         }
-        assert_eq!(said, 20);
+        assert_eq!(notices, 20);
     }
 }

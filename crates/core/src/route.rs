@@ -1,4 +1,4 @@
-//! Which handlers an event goes to.
+//! Routes: which handlers and chains an event goes to.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 use crate::chain::ChainPath;
 use crate::{HandlerName, HandlingKey};
 
-/// One entry of a handling key's list.
+/// A handler in the list of a handling key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Binding {
+pub struct HandlerBinding {
     pub handler: HandlerName,
     /// Run before the queued ones, in list order, one after the other.
     pub sync: bool,
 }
 
-impl Binding {
+impl HandlerBinding {
     pub fn queued(handler: HandlerName) -> Self {
         Self { handler, sync: false }
     }
@@ -27,7 +27,7 @@ impl Binding {
 
 /// Handling keys and their handlers, each list in its configured order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Routes(BTreeMap<HandlingKey, Vec<Binding>>);
+pub struct Routes(BTreeMap<HandlingKey, Vec<HandlerBinding>>);
 
 impl Routes {
     pub fn new() -> Self {
@@ -35,32 +35,32 @@ impl Routes {
     }
 
     /// Adds a handler to the end of a key's list.
-    pub fn bind(&mut self, key: HandlingKey, binding: Binding) {
+    pub fn bind(&mut self, key: HandlingKey, binding: HandlerBinding) {
         self.0.entry(key).or_default().push(binding);
     }
 
-    /// Adds all of another's that are not there yet, behind what is there.
-    pub fn add(&mut self, other: Self) {
-        add(&mut self.0, other.0);
+    /// Appends the entries of `other` that are not in the lists yet.
+    pub fn merge(&mut self, other: Self) {
+        merge_lists(&mut self.0, other.0);
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[Binding])> {
+    pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[HandlerBinding])> {
         self.0.iter().map(|(key, list)| (key, list.as_slice()))
     }
 
     /// The handlers of an event of this type: those of its ancestors first, each list in order, each handler
-    /// once, where it is first named. The synchronous ones come before the queued ones; a handler that is
+    /// once, at its first position. The synchronous ones come before the queued ones; a handler that is
     /// bound twice is synchronous if either binding says so.
-    pub fn resolve(&self, kind: &HandlingKey) -> Vec<Binding> {
-        let mut found: Vec<Binding> = Vec::new();
-        let mut at: HashMap<&HandlerName, usize> = HashMap::new();
-        for ancestor in kind.lineage() {
+    pub fn resolve_handlers(&self, kind: &HandlingKey) -> Vec<HandlerBinding> {
+        let mut found: Vec<HandlerBinding> = Vec::new();
+        let mut index_of: HashMap<&HandlerName, usize> = HashMap::new();
+        for ancestor in kind.self_and_ancestors() {
             let Ok(ancestor) = HandlingKey::new(ancestor) else { continue };
             for binding in self.0.get(&ancestor).into_iter().flatten() {
-                match at.get(&binding.handler) {
+                match index_of.get(&binding.handler) {
                     Some(&index) => found[index].sync |= binding.sync,
                     None => {
-                        at.insert(&binding.handler, found.len());
+                        index_of.insert(&binding.handler, found.len());
                         found.push(binding.clone());
                     }
                 }
@@ -71,7 +71,7 @@ impl Routes {
     }
 }
 
-/// Handling keys and the chains that an event of theirs makes an order for.
+/// Handling keys and the chains for which their events start orders.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChainRoutes(BTreeMap<HandlingKey, Vec<ChainPath>>);
 
@@ -80,9 +80,9 @@ impl ChainRoutes {
         self.0.entry(key).or_default().push(chain);
     }
 
-    /// Adds all of another's that are not there yet, behind what is there.
-    pub fn add(&mut self, other: Self) {
-        add(&mut self.0, other.0);
+    /// Appends the entries of `other` that are not in the lists yet.
+    pub fn merge(&mut self, other: Self) {
+        merge_lists(&mut self.0, other.0);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&HandlingKey, &[ChainPath])> {
@@ -90,9 +90,9 @@ impl ChainRoutes {
     }
 
     /// The chains of an event of this type: those of its ancestors first, each once.
-    pub fn resolve(&self, kind: &HandlingKey) -> Vec<ChainPath> {
+    pub fn resolve_chains(&self, kind: &HandlingKey) -> Vec<ChainPath> {
         let mut found: Vec<ChainPath> = Vec::new();
-        for ancestor in kind.lineage().filter_map(|ancestor| HandlingKey::new(ancestor).ok()) {
+        for ancestor in kind.self_and_ancestors().filter_map(|ancestor| HandlingKey::new(ancestor).ok()) {
             for chain in self.0.get(&ancestor).into_iter().flatten() {
                 if !found.contains(chain) {
                     found.push(chain.clone());
@@ -103,7 +103,10 @@ impl ChainRoutes {
     }
 }
 
-fn add<T: PartialEq>(lists: &mut BTreeMap<HandlingKey, Vec<T>>, others: BTreeMap<HandlingKey, Vec<T>>) {
+fn merge_lists<T: PartialEq>(
+    lists: &mut BTreeMap<HandlingKey, Vec<T>>,
+    others: BTreeMap<HandlingKey, Vec<T>>,
+) {
     for (key, others) in others {
         let list = lists.entry(key).or_default();
         for other in others {
@@ -123,16 +126,16 @@ mod tests {
         for (key, list) in entries {
             for (handler, sync) in *list {
                 let handler = HandlerName::new(handler).unwrap();
-                routes.bind(HandlingKey::new(key).unwrap(), Binding { handler, sync: *sync });
+                routes.bind(HandlingKey::new(key).unwrap(), HandlerBinding { handler, sync: *sync });
             }
         }
         routes
     }
 
-    fn resolved(routes: &Routes, kind: &str) -> Vec<String> {
+    fn resolved_names(routes: &Routes, kind: &str) -> Vec<String> {
         let kind = HandlingKey::new(kind).unwrap();
-        let mark = |b: Binding| format!("{}{}", b.handler, if b.sync { "!" } else { "" });
-        routes.resolve(&kind).into_iter().map(mark).collect()
+        let format_binding = |b: HandlerBinding| format!("{}{}", b.handler, if b.sync { "!" } else { "" });
+        routes.resolve_handlers(&kind).into_iter().map(format_binding).collect()
     }
 
     #[test]
@@ -141,22 +144,22 @@ mod tests {
             ("record", &[("audit", false), ("count", false)]),
             ("record.published", &[("index", false), ("notify", false)]),
         ]);
-        assert_eq!(resolved(&routes, "record.published"), ["audit", "count", "index", "notify"]);
-        assert_eq!(resolved(&routes, "record.published.again"), ["audit", "count", "index", "notify"]);
-        assert_eq!(resolved(&routes, "record"), ["audit", "count"]);
-        assert!(resolved(&routes, "records.published").is_empty());
+        assert_eq!(resolved_names(&routes, "record.published"), ["audit", "count", "index", "notify"]);
+        assert_eq!(resolved_names(&routes, "record.published.again"), ["audit", "count", "index", "notify"]);
+        assert_eq!(resolved_names(&routes, "record"), ["audit", "count"]);
+        assert!(resolved_names(&routes, "records.published").is_empty());
     }
 
     #[test]
     fn synchronous_handlers_run_before_queued_ones() {
         let routes =
             routes(&[("a", &[("one", false)]), ("a.b", &[("two", true), ("three", false), ("four", true)])]);
-        assert_eq!(resolved(&routes, "a.b"), ["two!", "four!", "one", "three"]);
+        assert_eq!(resolved_names(&routes, "a.b"), ["two!", "four!", "one", "three"]);
     }
 
     #[test]
-    fn a_handler_of_parent_and_child_is_named_once() {
+    fn a_handler_bound_to_parent_and_child_is_listed_once() {
         let routes = routes(&[("a", &[("x", false), ("y", false)]), ("a.b", &[("x", true)])]);
-        assert_eq!(resolved(&routes, "a.b"), ["x!", "y"]);
+        assert_eq!(resolved_names(&routes, "a.b"), ["x!", "y"]);
     }
 }

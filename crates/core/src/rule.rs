@@ -1,19 +1,19 @@
-//! Rules hold work back: a handler's tasks, a source's or one collection's, or a schedule's firings.
+//! Rules pause or block work: the tasks of a handler, a source, one collection or a chain, or the fires of a schedule.
 
 use serde::{Deserialize, Serialize};
 
 use crate::chain::ChainPath;
-use crate::names::{Pair, ScheduleName};
-use crate::task::QueueOf;
+use crate::names::{ScheduleName, SourceCollection};
+use crate::task::QueueSubject;
 use crate::{HandlerName, Tenant, Timestamp};
 
-/// Who may set a rule, and who may lift it. Both may stand at once.
+/// The kind of a rule, which decides who may set and lift it. Both kinds may be set at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RuleKind {
-    /// An operator's.
+    /// Set by an operator.
     Pause,
-    /// An admin's.
+    /// Set by an admin.
     Block,
 }
 
@@ -28,23 +28,23 @@ impl RuleKind {
     }
 }
 
-/// What a rule speaks of.
+/// The work that a rule applies to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Place {
+pub enum RuleScope {
     /// All tasks of a handler or a source.
     Handler(HandlerName),
     /// The tasks of one collection of a source.
-    Collection(Pair),
-    /// The firings of a schedule.
+    Collection(SourceCollection),
+    /// The fires of a schedule.
     Schedule(ScheduleName),
     /// The steps of a chain's orders.
     Chain(ChainPath),
 }
 
-impl Place {
-    /// The word for what kind of thing it is.
-    pub fn space(&self) -> &'static str {
+impl RuleScope {
+    /// The name of the variant: `handler`, `collection`, `schedule` or `chain`.
+    pub fn kind_name(&self) -> &'static str {
         match self {
             Self::Handler(_) => "handler",
             Self::Collection(_) => "collection",
@@ -53,19 +53,19 @@ impl Place {
         }
     }
 
-    /// The name, without what kind of thing it names.
+    /// The name of the handler, collection, schedule or chain.
     pub fn name(&self) -> String {
         match self {
             Self::Handler(name) => name.to_string(),
-            Self::Collection(pair) => pair.to_string(),
+            Self::Collection(source_collection) => source_collection.to_string(),
             Self::Schedule(name) => name.to_string(),
             Self::Chain(path) => path.to_string(),
         }
     }
 
-    /// The place of these two words.
-    pub fn read(space: &str, name: &str) -> Option<Self> {
-        match space {
+    /// The scope with this [`kind_name`](Self::kind_name) and [`name`](Self::name).
+    pub fn parse(kind: &str, name: &str) -> Option<Self> {
+        match kind {
             "handler" => HandlerName::new(name).ok().map(Self::Handler),
             "collection" => name.parse().ok().map(Self::Collection),
             "schedule" => ScheduleName::new(name).ok().map(Self::Schedule),
@@ -75,40 +75,42 @@ impl Place {
     }
 }
 
-/// A standing rule: while it stands, no new attempt of what it speaks of starts, or no planned time fires.
+/// A rule that is set: while it is, no new attempt in its scope starts, and no planned time fires.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rule {
     pub kind: RuleKind,
-    pub place: Place,
-    /// One tenant's queue of the handler; all of them if not given. A schedule has no tenants.
+    #[serde(rename = "place")]
+    pub scope: RuleScope,
+    /// Only this tenant's tasks; all tenants' if not given. A schedule has no tenants.
     pub tenant: Option<Tenant>,
-    pub by: String,
+    #[serde(rename = "by")]
+    pub set_by: String,
     pub reason: String,
     pub since: Timestamp,
 }
 
 impl Rule {
-    /// Whether this rule holds that queue.
-    pub fn holds(&self, handler: &HandlerName, of: &QueueOf, tenant: &Tenant) -> bool {
-        let here = match (&self.place, of) {
-            (Place::Handler(name), _) => name == handler,
-            (Place::Collection(pair), QueueOf::Collection(collection)) => {
-                pair.source == *handler && pair.collection == *collection
+    /// Whether this rule pauses or blocks that queue.
+    pub fn applies_to_queue(&self, handler: &HandlerName, subject: &QueueSubject, tenant: &Tenant) -> bool {
+        let in_scope = match (&self.scope, subject) {
+            (RuleScope::Handler(name), _) => name == handler,
+            (RuleScope::Collection(source_collection), QueueSubject::Collection(collection)) => {
+                source_collection.source == *handler && source_collection.collection == *collection
             }
-            (Place::Chain(path), QueueOf::Node { chain, .. }) => path == chain,
-            (Place::Collection(_) | Place::Schedule(_) | Place::Chain(_), _) => false,
+            (RuleScope::Chain(path), QueueSubject::ChainNode { chain, .. }) => path == chain,
+            (RuleScope::Collection(_) | RuleScope::Schedule(_) | RuleScope::Chain(_), _) => false,
         };
-        here && self.tenant.as_ref().is_none_or(|t| t == tenant)
+        in_scope && self.tenant.as_ref().is_none_or(|t| t == tenant)
     }
 
-    /// Whether this rule keeps a schedule from firing.
-    pub fn holds_schedule(&self, schedule: &ScheduleName) -> bool {
-        matches!(&self.place, Place::Schedule(name) if name == schedule)
+    /// Whether this rule stops a schedule from firing.
+    pub fn applies_to_schedule(&self, schedule: &ScheduleName) -> bool {
+        matches!(&self.scope, RuleScope::Schedule(name) if name == schedule)
     }
 
-    /// Whether the other rule speaks of the same thing, so that it replaces this one.
-    pub fn same_place(&self, other: &Self) -> bool {
-        self.kind == other.kind && self.place == other.place && self.tenant == other.tenant
+    /// Whether the other rule has the same kind, scope and tenant, so that only one of them can be set.
+    pub fn replaces(&self, other: &Self) -> bool {
+        self.kind == other.kind && self.scope == other.scope && self.tenant == other.tenant
     }
 }
 
@@ -116,62 +118,74 @@ impl Rule {
 mod tests {
     use super::*;
 
-    fn rule(place: Place, tenant: Option<Tenant>) -> Rule {
-        let (by, reason) = ("ops".into(), String::new());
-        Rule { kind: RuleKind::Pause, place, tenant, by, reason, since: Timestamp::MIN }
+    fn rule(scope: RuleScope, tenant: Option<Tenant>) -> Rule {
+        let (set_by, reason) = ("ops".into(), String::new());
+        Rule { kind: RuleKind::Pause, scope, tenant, set_by, reason, since: Timestamp::MIN }
     }
 
-    fn of(text: &str) -> QueueOf {
-        QueueOf::read(text).unwrap()
+    fn queue_subject(text: &str) -> QueueSubject {
+        QueueSubject::from_text(text).unwrap()
     }
 
     #[test]
-    fn the_steps_of_a_chain_are_held_by_its_path() {
+    fn a_chain_rule_applies_to_the_steps_of_that_chain() {
         let (handler, tenant) = (HandlerName::new("h").unwrap(), Tenant::default());
-        let held = rule(Place::Chain(ChainPath::new("/a/b").unwrap()), None);
-        assert!(held.holds(&handler, &of("/a/b x"), &tenant));
-        assert!(!held.holds(&handler, &of("/a/bc x"), &tenant) && !held.holds(&handler, &of("x"), &tenant));
-        assert_eq!(of("/a/b x").text(), "/a/b x");
+        let chain_rule = rule(RuleScope::Chain(ChainPath::new("/a/b").unwrap()), None);
+        assert!(chain_rule.applies_to_queue(&handler, &queue_subject("/a/b x"), &tenant));
+        assert!(
+            !chain_rule.applies_to_queue(&handler, &queue_subject("/a/bc x"), &tenant)
+                && !chain_rule.applies_to_queue(&handler, &queue_subject("x"), &tenant)
+        );
+        assert_eq!(queue_subject("/a/b x").to_text(), "/a/b x");
     }
 
     #[test]
-    fn a_rule_without_a_tenant_holds_them_all() {
+    fn a_rule_without_a_tenant_applies_to_all_tenants() {
         let handler = HandlerName::new("index").unwrap();
         let (a, b) = (Tenant::new("a").unwrap(), Tenant::new("b").unwrap());
-        let all = rule(Place::Handler(handler.clone()), None);
-        assert!(all.holds(&handler, &QueueOf::Events, &a) && all.holds(&handler, &QueueOf::Events, &b));
-        let one = rule(Place::Handler(handler.clone()), Some(a.clone()));
-        assert!(one.holds(&handler, &QueueOf::Events, &a) && !one.holds(&handler, &QueueOf::Events, &b));
-        assert!(!one.holds(&HandlerName::new("other").unwrap(), &QueueOf::Events, &a));
+        let all = rule(RuleScope::Handler(handler.clone()), None);
+        assert!(
+            all.applies_to_queue(&handler, &QueueSubject::Events, &a)
+                && all.applies_to_queue(&handler, &QueueSubject::Events, &b)
+        );
+        let one = rule(RuleScope::Handler(handler.clone()), Some(a.clone()));
+        assert!(
+            one.applies_to_queue(&handler, &QueueSubject::Events, &a)
+                && !one.applies_to_queue(&handler, &QueueSubject::Events, &b)
+        );
+        assert!(!one.applies_to_queue(&HandlerName::new("other").unwrap(), &QueueSubject::Events, &a));
     }
 
     #[test]
-    fn a_source_is_held_whole_or_by_the_collection() {
+    fn a_rule_applies_to_a_whole_source_or_to_one_collection() {
         let shop = HandlerName::new("shop").unwrap();
         let tenant = Tenant::default();
-        let whole = rule(Place::Handler(shop.clone()), None);
-        assert!(whole.holds(&shop, &of("orders"), &tenant));
-        let one = rule(Place::Collection("shop/orders".parse().unwrap()), None);
-        assert!(one.holds(&shop, &of("orders"), &tenant));
-        assert!(!one.holds(&shop, &of("orders_x"), &tenant) && !one.holds(&shop, &QueueOf::Events, &tenant));
-        let schedule = rule(Place::Schedule(ScheduleName::new("shop/orders").unwrap()), None);
-        assert!(!schedule.holds(&shop, &of("orders"), &tenant));
-        assert!(schedule.holds_schedule(&ScheduleName::new("shop/orders").unwrap()));
+        let whole = rule(RuleScope::Handler(shop.clone()), None);
+        assert!(whole.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
+        let one = rule(RuleScope::Collection("shop/orders".parse().unwrap()), None);
+        assert!(one.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
+        assert!(
+            !one.applies_to_queue(&shop, &queue_subject("orders_x"), &tenant)
+                && !one.applies_to_queue(&shop, &QueueSubject::Events, &tenant)
+        );
+        let schedule = rule(RuleScope::Schedule(ScheduleName::new("shop/orders").unwrap()), None);
+        assert!(!schedule.applies_to_queue(&shop, &queue_subject("orders"), &tenant));
+        assert!(schedule.applies_to_schedule(&ScheduleName::new("shop/orders").unwrap()));
     }
 
     #[test]
-    fn places_read_back() {
-        for (space, name) in [
+    fn scopes_round_trip_through_kind_and_name() {
+        for (kind, name) in [
             ("handler", "a"),
             ("collection", "a/b"),
             ("schedule", "a/b"),
             ("schedule", "c"),
             ("chain", "/a/b"),
         ] {
-            let place = Place::read(space, name).unwrap();
-            assert_eq!((place.space(), place.name().as_str()), (space, name));
+            let scope = RuleScope::parse(kind, name).unwrap();
+            assert_eq!((scope.kind_name(), scope.name().as_str()), (kind, name));
         }
-        assert_eq!(Place::read("chain", "a"), None);
-        assert_eq!(Place::read("collection", "a"), None);
+        assert_eq!(RuleScope::parse("chain", "a"), None);
+        assert_eq!(RuleScope::parse("collection", "a"), None);
     }
 }

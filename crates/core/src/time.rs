@@ -30,7 +30,7 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// This instant and `duration` later, at most [`Timestamp::MAX`].
+    /// The instant `duration` later, at most [`Timestamp::MAX`].
     pub fn plus(self, duration: Duration) -> Self {
         let micros = i64::try_from(duration.as_micros()).unwrap_or(i64::MAX);
         Self(self.0.saturating_add(micros)).min(Self::MAX)
@@ -41,8 +41,8 @@ impl Timestamp {
         Self(self.0.saturating_sub(micros))
     }
 
-    /// How long after `earlier` this is; nothing if it is not after it.
-    pub fn since(self, earlier: Self) -> Duration {
+    /// The time from `earlier` to this; zero if this is not after it.
+    pub fn duration_since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 }
@@ -89,43 +89,43 @@ pub struct BadDuration {
     examples: &'static str,
 }
 
-/// The longest duration that is taken: 100 years.
+/// The longest accepted duration: 100 years.
 const MAX_DURATION: Duration = Duration::from_secs(100 * 366 * 86_400);
 
-/// A duration as an HTTP parameter has it: `60`, `0.5`, `60s`, `1h2m3s`, `PT1M`, `P1DT2H`; nothing else.
+/// Parses a duration in an HTTP parameter: `60`, `0.5`, `60s`, `1h2m3s`, `PT1M`, `P1DT2H`; nothing else.
 pub fn parse_http_duration(text: &str) -> Result<Duration, BadDuration> {
     let bad = || BadDuration { text: text.into(), examples: "`60`, `60s`, `1h2m3s` or `PT60S`" };
     let parsed = match text.strip_prefix('P') {
-        Some(rest) => iso(rest),
-        None => bare_seconds(text).or_else(|| units(text, &[('h', 3600), ('m', 60), ('s', 1)])),
+        Some(rest) => parse_iso_duration(rest),
+        None => parse_seconds(text).or_else(|| parse_units(text, &[('h', 3600), ('m', 60), ('s', 1)])),
     };
     parsed.filter(|d| *d <= MAX_DURATION).ok_or_else(bad)
 }
 
-/// A duration as configuration has it: all the forms of HTTP, and also `250ms`, `30d`, `1d12h`.
+/// Parses a duration in the configuration: all the forms of HTTP, and also `250ms`, `30d`, `1d12h`.
 pub fn parse_config_duration(text: &str) -> Result<Duration, BadDuration> {
     if let Ok(duration) = parse_http_duration(text) {
         return Ok(duration);
     }
     let bad = || BadDuration { text: text.into(), examples: "`250ms`, `60s`, `1h30m`, `30d` or `PT60S`" };
     let parsed = match text.strip_suffix("ms") {
-        Some(number) => whole(number).map(Duration::from_millis),
-        None => units(text, &[('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)]),
+        Some(number) => parse_digits(number).map(Duration::from_millis),
+        None => parse_units(text, &[('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)]),
     };
     parsed.filter(|d| *d <= MAX_DURATION).ok_or_else(bad)
 }
 
-/// `N` or `N.N`, with an optional `s` or `S`.
-fn bare_seconds(text: &str) -> Option<Duration> {
+/// Parses `N` or `N.N`, with an optional `s` or `S`.
+fn parse_seconds(text: &str) -> Option<Duration> {
     let number = text.strip_suffix(['s', 'S']).unwrap_or(text);
-    decimal(number)
+    parse_decimal_seconds(number)
 }
 
-fn decimal(number: &str) -> Option<Duration> {
+fn parse_decimal_seconds(number: &str) -> Option<Duration> {
     match number.split_once('.') {
-        None => whole(number).map(Duration::from_secs),
+        None => parse_digits(number).map(Duration::from_secs),
         Some((seconds, fraction)) => {
-            let seconds = whole(seconds)?;
+            let seconds = parse_digits(seconds)?;
             if fraction.is_empty() || !fraction.bytes().all(|b| b.is_ascii_digit()) {
                 return None;
             }
@@ -135,22 +135,22 @@ fn decimal(number: &str) -> Option<Duration> {
     }
 }
 
-fn whole(digits: &str) -> Option<u64> {
+fn parse_digits(digits: &str) -> Option<u64> {
     if digits.is_empty() || digits.len() > 12 || !digits.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
     digits.parse().ok()
 }
 
-/// Whole numbers with units, each at most once and in the given order.
-fn units(text: &str, order: &[(char, u64)]) -> Option<Duration> {
+/// Parses whole numbers with units, each at most once and in the given order.
+fn parse_units(text: &str, order: &[(char, u64)]) -> Option<Duration> {
     let mut rest = text;
     let mut total = 0u64;
     let mut any = false;
     for (unit, seconds) in order {
         let digits = rest.len() - rest.trim_start_matches(|c: char| c.is_ascii_digit()).len();
         if digits > 0 && rest[digits..].starts_with(*unit) {
-            total = total.checked_add(whole(&rest[..digits])?.checked_mul(*seconds)?)?;
+            total = total.checked_add(parse_digits(&rest[..digits])?.checked_mul(*seconds)?)?;
             rest = &rest[digits + 1..];
             any = true;
         }
@@ -158,8 +158,8 @@ fn units(text: &str, order: &[(char, u64)]) -> Option<Duration> {
     (any && rest.is_empty()).then(|| Duration::from_secs(total))
 }
 
-/// What follows the `P` of an ISO 8601 duration of days, hours, minutes and seconds.
-fn iso(rest: &str) -> Option<Duration> {
+/// Parses the part after the `P` of an ISO 8601 duration of days, hours, minutes and seconds.
+fn parse_iso_duration(rest: &str) -> Option<Duration> {
     let (days, time) = match rest.split_once('T') {
         Some((days, time)) if !time.is_empty() => (days, time),
         Some(_) => return None,
@@ -170,18 +170,18 @@ fn iso(rest: &str) -> Option<Duration> {
     }
     let mut total = Duration::ZERO;
     if !days.is_empty() {
-        total += units(days, &[('D', 86_400)])?;
+        total += parse_units(days, &[('D', 86_400)])?;
     }
     if !time.is_empty() {
-        let (hm, seconds) = match time.strip_suffix('S') {
+        let (hours_minutes, seconds) = match time.strip_suffix('S') {
             None => (time, None),
             Some(body) => {
                 let at = body.rfind(['H', 'M']).map_or(0, |i| i + 1);
-                (&body[..at], Some(decimal(&body[at..])?))
+                (&body[..at], Some(parse_decimal_seconds(&body[at..])?))
             }
         };
-        if !hm.is_empty() {
-            total += units(hm, &[('H', 3600), ('M', 60)])?;
+        if !hours_minutes.is_empty() {
+            total += parse_units(hours_minutes, &[('H', 3600), ('M', 60)])?;
         }
         total += seconds.unwrap_or_default();
     }
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn http_durations() {
+    fn http_durations_are_parsed_or_rejected() {
         let ms = |n| Some(Duration::from_millis(n));
         for (text, want) in [
             ("0", ms(0)),
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration_takes_days_and_milliseconds_too() {
+    fn configuration_also_accepts_days_and_milliseconds() {
         assert_eq!(parse_config_duration("30d").unwrap(), Duration::from_secs(30 * 86_400));
         assert_eq!(parse_config_duration("1d12h").unwrap(), Duration::from_secs(36 * 3600));
         assert_eq!(parse_config_duration("250ms").unwrap(), Duration::from_millis(250));
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_show_six_fraction_digits_and_read_back() {
+    fn timestamps_have_six_fraction_digits_and_round_trip() {
         let instant = Timestamp::from_micros(1_478_257_655_827_000);
         assert_eq!(instant.to_string(), "2016-11-04T11:07:35.827000Z");
         assert_eq!("2016-11-04T11:07:35.827Z".parse::<Timestamp>().unwrap(), instant);

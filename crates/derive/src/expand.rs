@@ -1,13 +1,13 @@
-//! The impl that comes out.
+//! Generates the `impl Event`.
 
 use proc_macro2::TokenStream;
 use quote::quote;
 use syn::{Data, DeriveInput, Error, Fields, Result};
 
-use crate::attributes::{Attributes, Naming};
-use crate::template::Template;
+use crate::attributes::{EventAttributes, KeySource};
+use crate::template::KeyTemplate;
 
-pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
+pub(crate) fn expand_event(input: &DeriveInput) -> Result<TokenStream> {
     let name = &input.ident;
     let fields = match &input.data {
         Data::Struct(data) => &data.fields,
@@ -18,9 +18,9 @@ pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
             ));
         }
     };
-    let Attributes { kind, key, sub, priority } = Attributes::read(&input.attrs, name)?;
-    let key = key.map(|naming| method(&quote!(key), &naming, fields)).transpose()?;
-    let sub = sub.map(|naming| method(&quote!(sub), &naming, fields)).transpose()?;
+    let EventAttributes { kind, key, sub, priority } = EventAttributes::parse(&input.attrs, name)?;
+    let key = key.map(|source| expand_key_method(&quote!(key), &source, fields)).transpose()?;
+    let sub = sub.map(|source| expand_key_method(&quote!(sub), &source, fields)).transpose()?;
     let priority = priority.map(
         |number| quote!(const PRIORITY: ::core::option::Option<u16> = ::core::option::Option::Some(#number);),
     );
@@ -36,12 +36,12 @@ pub(crate) fn event(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// `fn key(&self)` or `fn sub(&self)`.
-fn method(name: &TokenStream, naming: &Naming, fields: &Fields) -> Result<TokenStream> {
-    let body = match naming {
-        Naming::Expression(expression) => quote!(#expression),
-        Naming::Template(literal) => {
-            let Template { format, fields } = Template::read(literal, fields)?;
+/// Generates `fn key(&self)` or `fn sub(&self)`.
+fn expand_key_method(name: &TokenStream, source: &KeySource, fields: &Fields) -> Result<TokenStream> {
+    let body = match source {
+        KeySource::Expression(expression) => quote!(#expression),
+        KeySource::Template(literal) => {
+            let KeyTemplate { format, fields } = KeyTemplate::parse(literal, fields)?;
             let format = syn::LitStr::new(&format, literal.span());
             quote!(::std::format!(#format #(, &self.#fields)*))
         }
@@ -57,13 +57,13 @@ fn method(name: &TokenStream, naming: &Naming, fields: &Fields) -> Result<TokenS
 mod tests {
     use super::*;
 
-    fn expanded(item: &str) -> Result<String> {
-        event(&syn::parse_str(item).unwrap()).map(|tokens| tokens.to_string())
+    fn expand_item(item: &str) -> Result<String> {
+        expand_event(&syn::parse_str(item).unwrap()).map(|tokens| tokens.to_string())
     }
 
     #[test]
-    fn a_struct_becomes_an_impl() {
-        let out = expanded(
+    fn a_struct_expands_to_an_impl() {
+        let out = expand_item(
             r#"#[event(type = "a.b", key = "k:{id}", sub = self.part(), priority = 7)] struct E { id: u32 }"#,
         )
         .unwrap();
@@ -79,14 +79,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_keeps_its_default() {
-        let out = expanded(r#"#[event(type = "a")] struct E;"#).unwrap();
+    fn omitted_attributes_keep_their_defaults() {
+        let out = expand_item(r#"#[event(type = "a")] struct E;"#).unwrap();
         assert!(!out.contains("fn ") && !out.contains("PRIORITY"), "{out}");
     }
 
     #[test]
-    fn only_structs_are_events() {
-        let fault = expanded(r#"#[event(type = "a")] enum E { A, B }"#).unwrap_err();
-        assert!(fault.to_string().contains("an event is a struct"));
+    fn only_structs_can_be_events() {
+        let error = expand_item(r#"#[event(type = "a")] enum E { A, B }"#).unwrap_err();
+        assert!(error.to_string().contains("an event is a struct"));
     }
 }

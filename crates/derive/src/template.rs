@@ -3,19 +3,19 @@
 use pointsman_core::ObjectKey;
 use syn::{Error, Fields, LitStr, Member, Result};
 
-/// A template taken apart: a format string with positional holes, and the field that fills each of them.
-pub(crate) struct Template {
+/// A parsed template: a format string with positional placeholders, and the field for each of them.
+pub(crate) struct KeyTemplate {
     pub(crate) format: String,
     pub(crate) fields: Vec<Member>,
 }
 
-impl Template {
-    /// Reads a template. `{{` and `}}` are braces; `{field}` and `{field:spec}` are holes.
-    pub(crate) fn read(literal: &LitStr, fields: &Fields) -> Result<Self> {
+impl KeyTemplate {
+    /// Parses a template. `{{` and `}}` are braces; `{field}` and `{field:spec}` are placeholders.
+    pub(crate) fn parse(literal: &LitStr, fields: &Fields) -> Result<Self> {
         let text = literal.value();
-        let fault = |what: String| Error::new(literal.span(), what);
+        let error = |what: String| Error::new(literal.span(), what);
         let mut format = String::new();
-        let mut holes = Vec::new();
+        let mut placeholders = Vec::new();
         let mut rest = text.as_str();
         while let Some(at) = rest.find(['{', '}']) {
             format.push_str(&rest[..at]);
@@ -26,38 +26,40 @@ impl Template {
                 format.push_str(brace);
                 rest = after;
             } else if brace == "}" {
-                return Err(fault("a `}` that closes nothing; write `}}` for the character itself".into()));
+                return Err(error("a `}` that closes nothing; write `}}` for the character itself".into()));
             } else {
-                let (hole, after) = rest.split_once('}').ok_or_else(|| {
-                    fault("a `{` that is not closed; write `{{` for the character itself".into())
+                let (placeholder, after) = rest.split_once('}').ok_or_else(|| {
+                    error("a `{` that is not closed; write `{{` for the character itself".into())
                 })?;
-                let (name, spec) = hole.split_once(':').map_or((hole, ""), |(name, spec)| (name, spec));
-                holes.push(member(name, fields).map_err(fault)?);
+                let (name, spec) =
+                    placeholder.split_once(':').map_or((placeholder, ""), |(name, spec)| (name, spec));
+                placeholders.push(find_field(name, fields).map_err(error)?);
                 format.push_str(&if spec.is_empty() { "{}".into() } else { format!("{{:{spec}}}") });
                 rest = after;
             }
         }
         format.push_str(rest);
-        if holes.is_empty() {
-            // Without a hole the key is known now, and so is whether it is one.
+        if placeholders.is_empty() {
+            // Without a placeholder the key is constant, so it can be checked now.
             let constant = text.replace("{{", "{").replace("}}", "}");
-            ObjectKey::new(constant).map_err(|e| fault(e.to_string()))?;
+            ObjectKey::new(constant).map_err(|e| error(e.to_string()))?;
         }
-        Ok(Self { format, fields: holes })
+        Ok(Self { format, fields: placeholders })
     }
 }
 
 /// The field of this name (or, in a tuple struct, of this number).
-fn member(name: &str, fields: &Fields) -> std::result::Result<Member, String> {
-    let shown = |member: &Member| match member {
+fn find_field(name: &str, fields: &Fields) -> std::result::Result<Member, String> {
+    let field_name = |member: &Member| match member {
         Member::Named(ident) => ident.to_string(),
         Member::Unnamed(index) => index.index.to_string(),
     };
-    fields.members().find(|member| shown(member) == name).ok_or_else(|| {
-        let known: Vec<_> = fields.members().map(|member| format!("`{}`", shown(&member))).collect();
-        match known.is_empty() {
+    fields.members().find(|member| field_name(member) == name).ok_or_else(|| {
+        let field_names: Vec<_> =
+            fields.members().map(|member| format!("`{}`", field_name(&member))).collect();
+        match field_names.is_empty() {
             true => format!("there is no field `{name}`: the struct has none"),
-            false => format!("there is no field `{name}`; there is {}", known.join(", ")),
+            false => format!("there is no field `{name}`; there is {}", field_names.join(", ")),
         }
     })
 }
@@ -67,13 +69,13 @@ mod tests {
     use super::*;
     use proc_macro2::Span;
 
-    fn read(template: &str, fields: &str) -> Result<Template> {
+    fn parse_template(template: &str, fields: &str) -> Result<KeyTemplate> {
         let item: syn::ItemStruct = syn::parse_str(&format!("struct E {fields}")).unwrap();
-        Template::read(&LitStr::new(template, Span::call_site()), &item.fields)
+        KeyTemplate::parse(&LitStr::new(template, Span::call_site()), &item.fields)
     }
 
     #[test]
-    fn holes_become_positions() {
+    fn placeholders_become_positional() {
         let named = "{ id: u32, part: u8 }";
         for (template, format, count) in [
             ("record:{id}", "record:{}", 1),
@@ -81,21 +83,23 @@ mod tests {
             ("{{{id}}}", "{{{}}}", 1),
             ("settings", "settings", 0),
         ] {
-            let read = read(template, named).ok().unwrap();
-            assert_eq!((read.format.as_str(), read.fields.len()), (format, count), "{template}");
+            let parsed = parse_template(template, named).ok().unwrap();
+            assert_eq!((parsed.format.as_str(), parsed.fields.len()), (format, count), "{template}");
         }
-        assert_eq!(read("u:{0}", "(u32);").ok().unwrap().format, "u:{}");
+        assert_eq!(parse_template("u:{0}", "(u32);").ok().unwrap().format, "u:{}");
     }
 
     #[test]
-    fn faults_say_what_to_write() {
-        let fault = |template: &str| read(template, "{ id: u32, title: String }").err().unwrap().to_string();
-        assert_eq!(fault("record:{idd}"), "there is no field `idd`; there is `id`, `title`");
-        assert!(fault("record:{id").contains("not closed"));
-        assert!(fault("record:id}").contains("closes nothing"));
-        assert!(fault("{}").contains("no field ``"));
-        assert!(fault("").contains("1 to 512 bytes"));
-        assert!(fault("a\nb").contains("control characters"));
-        assert!(read("{x}", ";").err().unwrap().to_string().contains("the struct has none"));
+    fn errors_say_what_to_write() {
+        let error = |template: &str| {
+            parse_template(template, "{ id: u32, title: String }").err().unwrap().to_string()
+        };
+        assert_eq!(error("record:{idd}"), "there is no field `idd`; there is `id`, `title`");
+        assert!(error("record:{id").contains("not closed"));
+        assert!(error("record:id}").contains("closes nothing"));
+        assert!(error("{}").contains("no field ``"));
+        assert!(error("").contains("1 to 512 bytes"));
+        assert!(error("a\nb").contains("control characters"));
+        assert!(parse_template("{x}", ";").err().unwrap().to_string().contains("the struct has none"));
     }
 }

@@ -1,13 +1,13 @@
-//! One attempt: a claimed task is run by its handler, watched while it runs, and its end handed to the worker.
+//! One attempt: runs the handler of a claimed task, enforces its timeout, and hands the end to the worker.
 //!
 //! ```text
-//!   start ─▶ the handler's own task ──────────▶ outcome ─┐
-//!              │ lines ─▶ logbook                        ├─▶ settle ─▶ the end, to the worker
+//!   start ─▶ the handler's spawned future ────▶ outcome ─┐
+//!              │ lines ─▶ log writer                     ├─▶ build_ending ─▶ the end, to the worker
 //!            timeout, drain, loss ─▶ cancel, grace, drop ┘
 //! ```
 //!
-//! Whatever happens, one end comes out, or none where the task is no longer this attempt's. The slot is free as
-//! soon as the handler is through: the end becomes durable together with the claim that fills the slot again.
+//! An attempt always has exactly one end, or none if its task was cancelled or given to another node. The slot is free
+//! as soon as the handler has ended: the end becomes durable together with the claim that fills the slot again.
 
 use std::any::Any;
 use std::future::poll_fn;
@@ -24,25 +24,30 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::brief::Brief;
-use crate::held::Asked;
-use crate::logbook::{ATTEMPT_BUFFER, Allowance};
-use crate::node::{Node, Runs};
+use crate::attempt_ending::{EndedAttempt, build_ending, released_outcome};
+use crate::claim_summary::ClaimSummary;
+use crate::log_writer::{ATTEMPT_BUFFER_LINES, LogQuota};
+use crate::node::{HandlerRunner, Node};
 use crate::runner::LogSink;
-use crate::running::{Control, Stop};
-use crate::settle::{EndedAttempt, released, settle};
+use crate::running_attempts::{AttemptControl, StopReason};
 use crate::slots::Slot;
-use crate::{Delivery, Outcome};
+use crate::start_gate::PauseVersion;
+use crate::{AttemptOutcome, Delivery};
 
-/// How long a cancelled handler may take to end by itself, and how long its cleaning up on drop may take.
-pub(crate) const GRACE: Duration = Duration::from_secs(1);
+/// How long a cancelled handler may take to end, and how long its cleanup on drop may take.
+pub(crate) const CANCEL_GRACE: Duration = Duration::from_secs(1);
 
-/// Runs a claimed task on a task of its own.
-pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: Asked) {
-    let control = node.running.begin(&task);
-    let at = node.time.now();
-    node.changes.locked(&task, at);
-    node.metrics.started(&task, at);
+/// Runs a claimed task on a spawned future.
+pub(crate) fn start_attempt(
+    node: &Arc<Node>,
+    task: Claimed,
+    slot: Option<Slot>,
+    pause_version: PauseVersion,
+) {
+    let control = node.running_attempts.add(&task);
+    let at = node.time_source.now();
+    node.task_changes.notify_attempt_started(&task, at);
+    node.metrics.observe_start_latency(&task, at);
     let span = tracing::info_span!(
         "attempt",
         task.id = %task.id,
@@ -50,144 +55,165 @@ pub(crate) fn start(node: &Arc<Node>, task: Claimed, slot: Option<Slot>, asked: 
         attempt = task.attempt,
         event.id = task.subject.event().map(|event| event.id.get()),
     );
-    tokio::spawn(run(node.clone(), task, control, slot, asked).instrument(span));
+    tokio::spawn(run_attempt(node.clone(), task, control, slot, pause_version).instrument(span));
 }
 
-async fn run(node: Arc<Node>, task: Claimed, control: Arc<Control>, slot: Option<Slot>, asked: Asked) {
-    let (began, brief) = (Instant::now(), Brief::of(&task));
-    let configured = node.configured();
-    let runs = configured.runs(&task.handler);
-    let ended = match runs {
-        // It was over before it began: the node stops.
-        _ if control.stopped().is_some() => Some(settle(&brief, released(), Allowance::default())),
-        Some(runs) => perform(&node, runs, task, &brief, &control, asked).await,
-        // Its handler went away between the claim and now, or is pulled now: others may have it.
-        None => Some(settle(&brief, released(), Allowance::default())),
+async fn run_attempt(
+    node: Arc<Node>,
+    task: Claimed,
+    control: Arc<AttemptControl>,
+    slot: Option<Slot>,
+    pause_version: PauseVersion,
+) {
+    let (began, summary) = (Instant::now(), ClaimSummary::from_claimed(&task));
+    let setup = node.active_setup();
+    let runner = setup.find_runner(&task.handler);
+    let ended = match runner {
+        // The node stops: the task is released before its handler starts.
+        _ if control.stop_reason().is_some() => {
+            Some(build_ending(&summary, released_outcome(), LogQuota::default()))
+        }
+        Some(runner) => run_handler(&node, runner, task, &summary, &control, pause_version).await,
+        // The handler was removed, or became a pulled one, since the claim: other nodes or workers may run the task.
+        None => Some(build_ending(&summary, released_outcome(), LogQuota::default())),
     };
-    record(runs.is_some(), ended.as_ref());
+    log_attempt_end(runner.is_some(), ended.as_ref());
     drop(slot);
     match ended {
         Some(ending) => {
-            node.metrics.attempt_ended(&brief.handler, &ending.ended, began.elapsed());
+            node.metrics.count_ended_attempt(&summary.handler, &ending.ended, began.elapsed());
             // The worker is gone only when the node has stopped; then the rescuer frees the task.
-            let _ = node.ended.send(EndedAttempt { task: brief, ending });
+            let _ = node.ended_attempts.send(EndedAttempt { task: summary, ending });
         }
-        None => node.signals.work(),
+        None => node.signals.notify_work(),
     }
-    node.running.end(&control);
+    node.running_attempts.remove(&control);
 }
 
-/// Runs the handler and brings its lines to the store, until both are through.
-async fn perform(
+/// Runs the handler and forwards its log lines to the store, until both are complete.
+async fn run_handler(
     node: &Arc<Node>,
-    runs: &Runs,
+    runner: &HandlerRunner,
     task: Claimed,
-    brief: &Brief,
-    control: &Control,
-    asked: Asked,
+    summary: &ClaimSummary,
+    control: &AttemptControl,
+    pause_version: PauseVersion,
 ) -> Option<Ending> {
-    let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER);
+    let (sender, lines) = mpsc::channel(ATTEMPT_BUFFER_LINES);
     let delivery = Delivery {
         task,
-        log: LogSink::new(sender, node.time.clone()),
-        // A handler that cancels its own token tells nobody but itself.
-        cancel: control.cancel().child_token(),
+        log: LogSink::new(sender, node.time_source.clone()),
+        // A child token: a handler that cancels it stops only itself.
+        cancel: control.cancel_token().child_token(),
     };
-    let over = CancellationToken::new();
-    let watched = async {
-        let outcome = watch(begin(node.clone(), runs, delivery, asked), runs.timeout, control).await;
-        over.cancel();
+    let handler_ended = CancellationToken::new();
+    let handler_run = async {
+        let outcome = run_until_ended_or_stopped(
+            start_unless_paused(node.clone(), runner, delivery, pause_version),
+            runner.timeout,
+            control,
+        )
+        .await;
+        handler_ended.cancel();
         outcome
     };
-    let forwarded = node.logbook.forward(brief.seq, brief.fence, lines, over.clone());
-    let (outcome, allowance) = tokio::join!(watched, forwarded);
-    outcome.map(|outcome| settle(brief, outcome, allowance))
+    let log_forwarding =
+        node.log_writer.forward_lines(summary.seq, summary.fence, lines, handler_ended.clone());
+    let (outcome, log_quota) = tokio::join!(handler_run, log_forwarding);
+    outcome.map(|outcome| build_ending(summary, outcome, log_quota))
 }
 
-/// The handler's work, unless a rule was set while the claim was under way.
-fn begin(
+/// Runs the handler, or releases the task if a pause was set after its claim was requested.
+fn start_unless_paused(
     node: Arc<Node>,
-    runs: &Runs,
+    runner: &HandlerRunner,
     delivery: Delivery,
-    asked: Asked,
-) -> impl Future<Output = Outcome> + Send + 'static {
-    let runner = runs.runner.clone();
+    pause_version: PauseVersion,
+) -> impl Future<Output = AttemptOutcome> + Send + 'static {
+    let handler = runner.runner.clone();
     async move {
-        let beginning = node.held.beginning();
-        if node.held.since(asked, &delivery.task) {
-            return released();
+        let start_guard = node.start_gate.announce_start();
+        if node.start_gate.is_paused_since(pause_version, &delivery.task) {
+            return released_outcome();
         }
-        let mut work = pin!(runner.run(delivery));
-        // It has begun when it has been polled once.
+        let mut work = pin!(handler.run(delivery));
+        // The handler has started once it has been polled; then a new pause need not wait for it.
         if let Poll::Ready(outcome) = poll_fn(|cx| Poll::Ready(work.as_mut().poll(cx))).await {
             return outcome;
         }
-        drop(beginning);
+        drop(start_guard);
         work.await
     }
 }
 
-/// Runs the handler for as long as it may run. `None`: the task is no longer this attempt's.
-async fn watch(
-    work: impl Future<Output = Outcome> + Send + 'static,
-    longest: Duration,
-    control: &Control,
-) -> Option<Outcome> {
+/// Runs the handler until it ends, times out or is stopped. `None`: the task no longer belongs to this attempt.
+async fn run_until_ended_or_stopped(
+    work: impl Future<Output = AttemptOutcome> + Send + 'static,
+    time_limit: Duration,
+    control: &AttemptControl,
+) -> Option<AttemptOutcome> {
     let span = tracing::Span::current();
     let mut handle = AbortOnDropHandle::new(tokio::spawn(work.instrument(span)));
     let ended = tokio::select! {
         biased;
         ended = &mut handle => Some(ended),
-        () = control.cancel().cancelled() => None,
-        () = tokio::time::sleep(longest) => {
-            control.stop(Stop::TimedOut);
+        () = control.cancel_token().cancelled() => None,
+        () = tokio::time::sleep(time_limit) => {
+            control.request_stop(StopReason::TimedOut);
             None
         }
     };
     let outcome = match ended {
-        Some(ended) => Some(outcome_of(ended)),
-        None => wind_down(&mut handle).await,
+        Some(ended) => Some(outcome_from_join(ended)),
+        None => await_cancelled_handler(&mut handle).await,
     };
-    match (control.stopped(), outcome) {
+    match (control.stop_reason(), outcome) {
         (None, Some(outcome)) => Some(outcome),
-        (Some(Stop::Lost), _) => None,
-        // A failure may be no more than the answer to being told to stop.
-        (Some(Stop::Draining), outcome) => {
-            let good =
-                |outcome: &Outcome| matches!(outcome.ended, Ended::Succeeded { .. } | Ended::Snoozed { .. });
-            Some(outcome.filter(good).unwrap_or_else(released))
+        (Some(StopReason::TaskLost), _) => None,
+        // A failure may just be the handler's reaction to the cancellation, so it does not count.
+        (Some(StopReason::Draining), outcome) => {
+            let keeps_outcome = |outcome: &AttemptOutcome| {
+                matches!(outcome.ended, Ended::Succeeded { .. } | Ended::Snoozed { .. })
+            };
+            Some(outcome.filter(keeps_outcome).unwrap_or_else(released_outcome))
         }
-        // What a handler that was cut short says counts no more, but for how its target fares.
-        (Some(Stop::TimedOut), outcome) => {
-            let target = outcome.and_then(|outcome| outcome.target);
-            Some(Outcome { target, ..Outcome::failed(format!("timed out after {longest:?}")) })
+        // The outcome of a handler that was cancelled no longer counts, except for the health of its target.
+        (Some(StopReason::TimedOut), outcome) => {
+            let target_health = outcome.and_then(|outcome| outcome.target_health);
+            Some(AttemptOutcome {
+                target_health,
+                ..AttemptOutcome::failed(format!("timed out after {time_limit:?}"))
+            })
         }
-        (None, None) => Some(Outcome::failed(format!("timed out after {longest:?}"))),
+        (None, None) => Some(AttemptOutcome::failed(format!("timed out after {time_limit:?}"))),
     }
 }
 
-/// Waits a moment for a cancelled handler, then drops it and waits a moment for what it cleans up. A handler
-/// that blocks its thread is left behind: its fence no longer opens anything.
-async fn wind_down(handle: &mut AbortOnDropHandle<Outcome>) -> Option<Outcome> {
-    if let Ok(ended) = timeout(GRACE, &mut *handle).await {
-        return Some(outcome_of(ended));
+/// Waits a grace period for a cancelled handler, then drops it and waits another one for its cleanup. A handler that
+/// blocks its thread keeps running, but its writes are refused because its fence is stale.
+async fn await_cancelled_handler(handle: &mut AbortOnDropHandle<AttemptOutcome>) -> Option<AttemptOutcome> {
+    if let Ok(ended) = timeout(CANCEL_GRACE, &mut *handle).await {
+        return Some(outcome_from_join(ended));
     }
     handle.abort();
-    match timeout(GRACE, &mut *handle).await {
+    match timeout(CANCEL_GRACE, &mut *handle).await {
         Ok(Ok(outcome)) => Some(outcome),
         Ok(Err(_)) => None,
         Err(_) => {
-            tracing::warn!("the handler does not yield; it goes on running beside its successor");
+            tracing::warn!(
+                "handler ignores its cancellation and keeps running; the next attempt may overlap with it. Make the \
+                 handler asynchronous, or have it check for cancellation"
+            );
             None
         }
     }
 }
 
-fn outcome_of(ended: Result<Outcome, JoinError>) -> Outcome {
+fn outcome_from_join(ended: Result<AttemptOutcome, JoinError>) -> AttemptOutcome {
     ended.unwrap_or_else(|error| match error.try_into_panic() {
-        Ok(panic) => Outcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
-        // Only a runtime that is shutting down ends a handler from outside: nobody's fault.
-        Err(_) => released(),
+        Ok(panic) => AttemptOutcome::failed(format!("the handler panicked: {}", panic_message(&*panic))),
+        // Only a runtime that is shutting down cancels a handler; that is not the handler's failure.
+        Err(_) => released_outcome(),
     })
 }
 
@@ -196,18 +222,22 @@ fn panic_message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("without a message")
 }
 
-/// The record of an attempt, in the span that names its task.
-fn record(loaded: bool, ending: Option<&Ending>) {
+/// Logs how an attempt ended, in the span that names its task.
+fn log_attempt_end(is_loaded: bool, ending: Option<&Ending>) {
     match ending.map(|ending| &ending.ended) {
         Some(Ended::Succeeded { .. }) => {
-            tracing::debug!(event.load_success = loaded, event.execution_success = true, "attempt succeeded");
+            tracing::debug!(
+                event.load_success = is_loaded,
+                event.execution_success = true,
+                "attempt succeeded"
+            );
         }
         Some(Ended::Snoozed { until }) => {
-            tracing::debug!(event.load_success = loaded, event.execution_success = true, %until, "attempt snoozed");
+            tracing::debug!(event.load_success = is_loaded, event.execution_success = true, %until, "attempt snoozed");
         }
         Some(Ended::Failed { error, .. }) => {
             tracing::warn!(
-                event.load_success = loaded,
+                event.load_success = is_loaded,
                 event.execution_success = false,
                 error,
                 "attempt failed"
@@ -215,16 +245,16 @@ fn record(loaded: bool, ending: Option<&Ending>) {
         }
         Some(Ended::Released) => {
             tracing::info!(
-                event.load_success = loaded,
+                event.load_success = is_loaded,
                 event.execution_success = false,
-                "attempt given back"
+                "attempt released; its task runs again without a retry"
             );
         }
         None => {
             tracing::info!(
-                event.load_success = loaded,
+                event.load_success = is_loaded,
                 event.execution_success = false,
-                "attempt lost its task"
+                "attempt ended without a result: its task was cancelled or given to another node"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The engine: all rooms of one node, started and stopped together.
+//! The engine: all services of one node, started and stopped together.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,32 +13,32 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-use crate::attempt::GRACE;
-use crate::bound::as_guest;
+use crate::attempt::CANCEL_GRACE;
+use crate::bounded_run::restrict_to_registered;
 use crate::clock::Clock;
-use crate::logbook::Logbook;
+use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
-use crate::node::{Node, Parts, registration};
+use crate::node::{Node, NodeParts, build_registration};
 use crate::observer::Observer;
-use crate::pull::{Clerk, Desk};
-use crate::sequencer::{Intake, Sequencer};
+use crate::pull::{LongPollBroker, LongPollService};
+use crate::sequencer::{EmissionSender, Sequencer};
 use crate::time::{TimeSource, monitor};
 use crate::worker::Worker;
-use crate::{Settings, Setup, TaskChange, pruner, rescuer, scheduler, telling};
+use crate::{Settings, Setup, TaskChange, engine_events, pruner, rescuer, scheduler};
 
-/// How long a room may take to end: only one that waits for a store that hangs takes longer.
-const LONGEST_STOP: Duration = Duration::from_secs(10);
+/// How long a service may take to stop. Only one that waits for a hanging store takes longer.
+const SERVICE_STOP_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long whoever asks for the metrics waits for the store.
-const SCRAPE: Duration = Duration::from_secs(2);
+/// How long a metrics scrape waits for the store's backlog.
+const METRICS_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Why an emit was not acknowledged. Of one that was refused nothing was stored; with what a store could not answer that is
-/// not known, and an idempotency key makes it safe to repeat.
+/// Why an emit was not acknowledged. A refused emit stored nothing. After a store error the events may or may not be
+/// stored; an idempotency key makes it safe to repeat the emit.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum EmitError {
     #[error(transparent)]
     Refused(#[from] Refused),
-    /// More is waiting to be journaled than the node holds in memory.
+    /// The node's queue of unjournaled emissions is full. Nothing was stored.
     #[error("too many events are waiting to be journaled")]
     Overloaded,
     /// The node's clock is off; nothing was stored. Another node may accept it.
@@ -48,32 +48,32 @@ pub enum EmitError {
     Store(#[from] StoreError),
 }
 
-/// All rooms of one node. Cheap to clone; the rooms end with [`Engine::stop`].
+/// All services of one node. Cheap to clone; the services stop with [`Engine::stop`].
 #[derive(Clone)]
 pub struct Engine {
-    inner: Arc<Inner>,
+    inner: Arc<EngineInner>,
 }
 
-struct Inner {
+struct EngineInner {
     node: Arc<Node>,
-    intake: Intake,
-    rooms: Mutex<Option<Rooms>>,
-    /// Held while something else is set up, so that the store and the node agree on which came last.
-    reconfiguring: tokio::sync::Mutex<()>,
-    /// The journal tells that this node stops.
-    stopping: AtomicBool,
+    emission_sender: EmissionSender,
+    supervisor: Mutex<Option<ServiceSupervisor>>,
+    /// Serialises reconfigurations, so that the store and the node agree on the last one.
+    reconfigure_lock: tokio::sync::Mutex<()>,
+    /// Whether the journal has the event that this node stops.
+    is_stop_published: AtomicBool,
 }
 
-/// The running rooms, by when they are to end.
-struct Rooms {
-    /// Those that begin something: clock, scheduler, desk, pruner.
-    early: Group,
-    /// Those that running attempts need: worker, rescuer, logbook.
-    late: Group,
-    /// What serves producers: the sequencer.
-    journaling: Group,
-    /// What serves observers to the last.
-    last: Group,
+/// The running services, in groups that are stopped one after the other.
+struct ServiceSupervisor {
+    /// Services that start new work: clock, scheduler, long-poll broker, pruner.
+    claiming: ServiceGroup,
+    /// Services that running attempts need: worker, rescuer, log writer, clock monitor.
+    executing: ServiceGroup,
+    /// The sequencer, which serves producers.
+    journaling: ServiceGroup,
+    /// The observer, which serves readers of the journal until the end.
+    observing: ServiceGroup,
 }
 
 impl std::fmt::Debug for Engine {
@@ -83,76 +83,92 @@ impl std::fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Joins the store as a node, registers the handlers and routes, and starts the rooms. A bounded run registers
-    /// nothing: it runs those of its handlers that the store has just so.
+    /// Joins the store as a node, registers the handlers and routes, and starts the services. A bounded run registers
+    /// nothing: it runs only those of its handlers whose definition equals the registered one.
     pub async fn start(store: Arc<dyn Store>, settings: Settings, setup: Setup) -> Result<Self, StoreError> {
-        settings.time.begin(&*store).await?;
-        let id = store.join(&settings.node_name, settings.time.now()).await?;
+        settings.time_source.align_with_store(&*store).await?;
+        let id = store.join(&settings.node_name, settings.time_source.now()).await?;
         let metrics = Arc::new(Metrics::default());
-        telling::stands(&*store, &settings, &metrics, SchedulerState::Starting).await;
-        let setup = agreed(&*store, &settings, setup).await?;
-        let (logbook, writer) = Logbook::new(store.clone(), metrics.clone());
-        let (ended, ends) = mpsc::unbounded_channel();
-        let (desk, letters) = Desk::new();
-        let parts = Parts { store, settings, metrics, logbook, desk, ended };
+        engine_events::publish_node_state(&*store, &settings, &metrics, SchedulerState::Starting).await;
+        let setup = reconcile_setup(&*store, &settings, setup).await?;
+        let (log_writer, log_writer_service) = LogWriterHandle::new(store.clone(), metrics.clone());
+        let (ended_attempts, ended_receiver) = mpsc::unbounded_channel();
+        let (pull_broker, pull_requests) = LongPollBroker::new();
+        let parts = NodeParts { store, settings, metrics, log_writer, pull_broker, ended_attempts };
         let node = Arc::new(Node::new(parts, id, setup));
         node.store.listen(node.signals.clone());
-        node.announce().await?;
-        if node.settings.rooms.rescuer {
-            rescuer::rescue(&node).await?;
+        node.announce_capabilities().await?;
+        if node.settings.services.rescuer {
+            rescuer::rescue_tasks(&node).await?;
         }
 
-        let (intake, sequencer) = Sequencer::new(node.clone());
-        let [mut early, mut late, mut journaling, mut last] = std::array::from_fn(|_| Group::default());
-        let wanted = node.settings.rooms;
-        journaling.start(|stop| sequencer.run(stop));
-        last.start(|stop| fill(node.clone(), stop));
-        late.start(|stop| writer.run(stop));
-        late.start(|stop| monitor::run(node.clone(), stop));
-        late.start(|stop| rescuer::run(node.clone(), stop));
-        if wanted.worker {
-            late.start(|stop| rescuer::run_checks(node.clone(), stop));
-            late.start(|stop| Worker::new(node.clone(), ends).run(stop));
+        let (emission_sender, sequencer) = Sequencer::new(node.clone());
+        let [mut claiming, mut executing, mut journaling, mut observing] =
+            std::array::from_fn(|_| ServiceGroup::default());
+        let enabled = node.settings.services;
+        journaling.start("sequencer", |stop| sequencer.run(stop));
+        observing.start("observer", |stop| run_journal_filler(node.clone(), stop));
+        executing.start("log writer", |stop| log_writer_service.run(stop));
+        executing.start("clock monitor", |stop| monitor::run(node.clone(), stop));
+        executing.start("rescuer", |stop| rescuer::run(node.clone(), stop));
+        if enabled.worker {
+            executing.start("attempt checks", |stop| rescuer::run_attempt_checks(node.clone(), stop));
+            executing.start("worker", |stop| Worker::new(node.clone(), ended_receiver).run(stop));
         }
-        early.start(|stop| Clerk::new(node.clone(), letters).run(stop));
-        if wanted.worker && wanted.scheduler {
-            early.start(|stop| scheduler::run(node.clone(), stop));
+        claiming
+            .start("long-poll broker", |stop| LongPollService::new(node.clone(), pull_requests).run(stop));
+        if enabled.worker && enabled.scheduler {
+            claiming.start("scheduler", |stop| scheduler::run(node.clone(), stop));
         }
-        if wanted.clock {
-            early.start(|stop| Clock::new(node.clone()).run(stop));
+        if enabled.clock {
+            claiming.start("clock", |stop| Clock::new(node.clone()).run(stop));
         }
-        if wanted.pruner {
-            early.start(|stop| pruner::run(node.clone(), stop));
+        if enabled.pruner {
+            claiming.start("pruner", |stop| pruner::run(node.clone(), stop));
         }
-        let rooms = Mutex::new(Some(Rooms { early, late, journaling, last }));
-        telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Running).await;
-        let (reconfiguring, stopping) = Default::default();
-        Ok(Self { inner: Arc::new(Inner { node, intake, rooms, reconfiguring, stopping }) })
+        let supervisor = Mutex::new(Some(ServiceSupervisor { claiming, executing, journaling, observing }));
+        engine_events::publish_node_state(
+            &*node.store,
+            &node.settings,
+            &node.metrics,
+            SchedulerState::Running,
+        )
+        .await;
+        let (reconfigure_lock, is_stop_published) = Default::default();
+        Ok(Self {
+            inner: Arc::new(EngineInner {
+                node,
+                emission_sender,
+                supervisor,
+                reconfigure_lock,
+                is_stop_published,
+            }),
+        })
     }
 
-    /// Journals events; answers when they are durable.
+    /// Journals events; returns when they are durable.
     pub async fn emit(&self, emission: Emission) -> Result<Receipt, EmitError> {
-        if let Some(reason) = self.clock().out_of_service_reason() {
+        if let Some(reason) = self.time_source().out_of_service_reason() {
             return Err(EmitError::OutOfService(reason));
         }
         let began = Instant::now();
-        let receipt = self.inner.intake.emit(emission).await?;
-        self.inner.node.metrics.emit_took(began.elapsed());
+        let receipt = self.inner.emission_sender.emit(emission).await?;
+        self.inner.node.metrics.observe_emit(began.elapsed());
         Ok(receipt)
     }
 
-    /// Replaces handlers, routes and schedules. Running attempts end as they began.
+    /// Replaces handlers, routes and schedules. Running attempts keep the handler they started with.
     pub async fn reconfigure(&self, setup: Setup) -> Result<(), StoreError> {
-        let _one_at_a_time = self.inner.reconfiguring.lock().await;
+        let _one_at_a_time = self.inner.reconfigure_lock.lock().await;
         let node = &self.inner.node;
-        node.configure(agreed(&*node.store, &node.settings, setup).await?);
-        node.announce_soon().await;
+        node.apply_setup(reconcile_setup(&*node.store, &node.settings, setup).await?);
+        node.announce_or_retry_later().await;
         Ok(())
     }
 
-    /// What is set up now.
+    /// The active handlers, routes, schedules and chains.
     pub fn setup(&self) -> Arc<Setup> {
-        self.inner.node.configured().setup.clone()
+        self.inner.node.active_setup().setup.clone()
     }
 
     pub fn store(&self) -> &Arc<dyn Store> {
@@ -160,13 +176,13 @@ impl Engine {
     }
 
     /// The time source of this node.
-    pub fn clock(&self) -> &TimeSource {
-        &self.inner.node.time
+    pub fn time_source(&self) -> &TimeSource {
+        &self.inner.node.time_source
     }
 
-    /// What time it is, by the store's clock.
+    /// The current time, by the store's clock.
     pub fn now(&self) -> Timestamp {
-        self.clock().now()
+        self.time_source().now()
     }
 
     /// Reads the journal and waits for its growth.
@@ -175,146 +191,173 @@ impl Engine {
     }
 
     /// Task changes of this node from now on. A slow receiver misses some.
-    pub fn changes(&self) -> broadcast::Receiver<TaskChange> {
-        self.inner.node.changes.subscribe()
+    pub fn subscribe_task_changes(&self) -> broadcast::Receiver<TaskChange> {
+        self.inner.node.task_changes.subscribe()
     }
 
     pub fn metrics(&self) -> &Metrics {
         &self.inner.node.metrics
     }
 
-    /// The metrics in the Prometheus text form, with the slots and the backlog as they stand now.
+    /// The metrics in the Prometheus text format, with the current slots and backlog.
     pub async fn metrics_text(&self) -> String {
         let node = &self.inner.node;
-        node.metrics.set_slots(node.slots.all(), node.slots.busy());
-        let queues = match timeout(SCRAPE, node.store.queues(None)).await {
-            Ok(read) => read.inspect_err(|_| node.store_failed()).ok(),
+        node.metrics.set_slots(node.slots.total(), node.slots.busy_count());
+        let queues = match timeout(METRICS_READ_TIMEOUT, node.store.queues(None)).await {
+            Ok(read) => read.inspect_err(|_| node.count_store_error()).ok(),
             Err(_) => None,
         };
         node.metrics.set_backlog(queues.as_deref());
         node.metrics.encode()
     }
 
-    /// Changes after this node has stored log lines, so that who follows a log need not look all the time.
-    pub fn logged(&self) -> watch::Receiver<u64> {
-        self.node().logbook.logged()
+    /// A counter that changes whenever this node has stored log lines, so that followers of a log need not poll.
+    pub fn subscribe_log_writes(&self) -> watch::Receiver<u64> {
+        self.node().log_writer.subscribe_writes()
     }
 
-    /// Returns when a bounded run has begun as many attempts as it may and none of them runs any more; never for
-    /// a node without a bound.
-    pub async fn bound_reached(&self) {
-        self.node().slots.all_spent().await;
-        self.node().running.empty().await;
+    /// Waits until a bounded run has started its maximum of attempts and all of them have ended. Never returns for a
+    /// node that is not a bounded run.
+    pub async fn wait_for_attempt_limit(&self) {
+        self.node().slots.wait_until_budget_spent().await;
+        self.node().running_attempts.wait_until_empty().await;
     }
 
     pub(crate) fn node(&self) -> &Arc<Node> {
         &self.inner.node
     }
 
-    /// Tells in the journal that this node is about to stop, for those who follow it and will not see the end. All else
-    /// goes on until [`Engine::stop`], which tells it itself where nobody has.
-    pub async fn announce_stop(&self) {
-        if !self.inner.stopping.swap(true, Ordering::AcqRel) {
+    /// Publishes in the journal that this node is about to stop, for followers that will be disconnected before the
+    /// end. Everything else continues until [`Engine::stop`], which publishes it if nobody has.
+    pub async fn publish_stopping(&self) {
+        if !self.inner.is_stop_published.swap(true, Ordering::AcqRel) {
             let node = &self.inner.node;
-            telling::stands(&*node.store, &node.settings, &node.metrics, SchedulerState::Stopping).await;
+            engine_events::publish_node_state(
+                &*node.store,
+                &node.settings,
+                &node.metrics,
+                SchedulerState::Stopping,
+            )
+            .await;
         }
     }
 
-    /// Stops claiming, lets running attempts end for up to `drain`, gives the rest back without cost, leaves
-    /// the store's list of nodes, and ends the rooms.
+    /// Stops claiming, lets running attempts end for up to `drain`, releases the rest without a retry, stops the
+    /// services, and leaves the store's list of nodes.
     pub async fn stop(&self, drain: Duration) {
-        let rooms = self.inner.rooms.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let Some(rooms) = rooms else { return };
+        let supervisor = self.inner.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let Some(supervisor) = supervisor else { return };
         let node = &self.inner.node;
         node.slots.close();
-        self.announce_stop().await;
-        rooms.early.stop().await;
-        node.redrives.stop().await;
-        if timeout(drain, idle(node)).await.is_err() {
-            tracing::info!("running attempts are given back");
-            node.running.drain();
-            // Cancelled attempts end within two graces; a little more for their log lines.
-            if timeout(GRACE * 4, idle(node)).await.is_err() {
-                tracing::warn!("some attempts do not end; others will take their tasks over");
+        self.publish_stopping().await;
+        supervisor.claiming.stop().await;
+        node.redrive_jobs.stop().await;
+        if timeout(drain, wait_until_idle(node)).await.is_err() {
+            tracing::info!(
+                ?drain,
+                "attempts are still running after the drain time; cancelling and releasing them"
+            );
+            node.running_attempts.drain();
+            // Cancelled attempts end within two grace periods; their log lines get a little more.
+            if timeout(CANCEL_GRACE * 4, wait_until_idle(node)).await.is_err() {
+                tracing::warn!(
+                    "some attempts ignore their cancellation; other nodes take over their tasks after the lease"
+                );
             }
         }
-        rooms.late.stop().await;
-        rooms.journaling.stop().await;
-        telling::closed(&*node.store, &node.settings, &node.metrics).await;
-        rooms.last.stop().await;
-        if let Err(error) = node.store.leave(node.id(), node.time.now()).await {
-            tracing::warn!(%error, "the node could not sign off");
+        supervisor.executing.stop().await;
+        supervisor.journaling.stop().await;
+        engine_events::publish_node_closed(&*node.store, &node.settings, &node.metrics).await;
+        supervisor.observing.stop().await;
+        if let Err(error) = node.store.leave(node.id(), node.time_source.now()).await {
+            tracing::warn!(
+                %error,
+                "could not remove this node from the store; it is listed until its lease has expired"
+            );
         }
     }
 }
 
-/// Has the store and this node agree on handlers and routes.
-async fn agreed(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
-    match settings.bound {
-        Some(_) => Ok(as_guest(setup, store.registration().await?)),
+/// Registers the setup in the store. A bounded run instead restricts its setup to the registered one.
+async fn reconcile_setup(store: &dyn Store, settings: &Settings, setup: Setup) -> Result<Setup, StoreError> {
+    match settings.bounded_run {
+        Some(_) => Ok(restrict_to_registered(setup, store.registration().await?)),
         None => {
-            warn_of_namesakes(store, settings, &setup).await?;
-            store.register(registration(&setup, settings), settings.time.now()).await.map(|()| setup)
+            warn_of_lost_handlers(store, settings, &setup).await?;
+            store
+                .register(build_registration(&setup, settings), settings.time_source.now())
+                .await
+                .map(|()| setup)
         }
     }
 }
 
-/// What servers of one name have is what the last one of them registered: whoever takes something away from another that
-/// runs says so.
-async fn warn_of_namesakes(store: &dyn Store, settings: &Settings, setup: &Setup) -> Result<(), StoreError> {
+/// Warns if this node's registration removes handlers that another node of the same name still runs: nodes of one name
+/// share a registration, and the last one to register wins.
+async fn warn_of_lost_handlers(
+    store: &dyn Store,
+    settings: &Settings,
+    setup: &Setup,
+) -> Result<(), StoreError> {
     let ours: BTreeSet<_> = setup.handlers.iter().map(|spec| &spec.def.name).collect();
     for other in store.nodes().await?.into_iter().filter(|node| !node.gone) {
-        let name = other.abilities.registrant.as_deref().filter(|name| *name == settings.registrant);
+        let name = other.abilities.registrant.as_deref().filter(|name| *name == settings.registration_name);
         let lost = other.abilities.handlers.iter().filter(|handler| !ours.contains(handler));
         let lost: Vec<_> = lost.map(HandlerName::as_str).collect();
         if let Some(name) = name.filter(|_| !lost.is_empty()) {
             tracing::warn!(
                 node = other.name,
                 handlers = lost.join(", "),
-                "a node that is called `{name}` like this one runs handlers that this one does not have: from now on \
-                 they get nothing. If its configuration is meant to be another, it needs another `name:`"
+                "another node with the same name `{name}` has handlers that this node lacks; this node's registration \
+                 replaces them and they get no more tasks. If the configurations differ on purpose, give one of the \
+                 nodes another `name:`"
             );
         }
     }
     Ok(())
 }
 
-/// Tasks that are stopped together.
+/// Services that are stopped together, with their names.
 #[derive(Default)]
-struct Group {
-    stop: CancellationToken,
-    tasks: Vec<JoinHandle<()>>,
+struct ServiceGroup {
+    stop_token: CancellationToken,
+    services: Vec<(&'static str, JoinHandle<()>)>,
 }
 
-impl Group {
-    fn start<F>(&mut self, room: impl FnOnce(CancellationToken) -> F)
+impl ServiceGroup {
+    fn start<F>(&mut self, name: &'static str, service: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        self.tasks.push(tokio::spawn(room(self.stop.clone())));
+        self.services.push((name, tokio::spawn(service(self.stop_token.clone()))));
     }
 
     async fn stop(self) {
-        self.stop.cancel();
-        for mut task in self.tasks {
-            match timeout(LONGEST_STOP, &mut task).await {
+        self.stop_token.cancel();
+        for (service, mut handle) in self.services {
+            match timeout(SERVICE_STOP_TIMEOUT, &mut handle).await {
                 Ok(Ok(())) => {}
-                Ok(Err(error)) => tracing::error!(%error, "a room did not end well"),
+                Ok(Err(error)) => {
+                    tracing::error!(%error, service, "service panicked; please report this error")
+                }
                 Err(_) => {
-                    tracing::error!("a room does not end; it is left");
-                    task.abort();
+                    tracing::error!(
+                        service, timeout = ?SERVICE_STOP_TIMEOUT,
+                        "service did not stop in time; aborting it"
+                    );
+                    handle.abort();
                 }
             }
         }
     }
 }
 
-/// Waits until nothing runs and nothing can begin to.
-async fn idle(node: &Node) {
-    node.slots.drained().await;
-    node.running.empty().await;
+/// Waits until no attempt runs and none can start.
+async fn wait_until_idle(node: &Node) {
+    node.slots.wait_until_all_free().await;
+    node.running_attempts.wait_until_empty().await;
 }
 
-async fn fill(node: Arc<Node>, stop: CancellationToken) {
-    node.observer.fill(stop).await;
+async fn run_journal_filler(node: Arc<Node>, stop: CancellationToken) {
+    node.observer.run_filler(stop).await;
 }

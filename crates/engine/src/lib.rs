@@ -1,66 +1,74 @@
-//! The rooms of Pointsman.
+//! The services of Pointsman.
 //!
 //! ```text
 //!   emit ─▶ sequencer ─▶ store ─▶ scheduler ─▶ worker ─▶ handlers/…
 //!                          │  ▲                  │
 //!              observer ◀──┘  ├── clock          └─▶ back to the store: the end and its effects
-//!                             ├── pull ◀─▶ workers elsewhere
+//!                             ├── pull ◀─▶ pull workers
 //!                             ├── rescuer
 //!                             └── pruner
 //! ```
 //!
-//! `time` is the time that a node goes by, with the service that keeps it. `node` is what the rooms share, and `signals` what the store wakes them with. The worker has its own
-//! helpers: `slots` are counted, each `attempt` is watched while it is `running` unless a rule `held` it back
-//! just before, its lines go through the `logbook`, and `settle` says what is written of it; until then a `brief`
-//! of the task is kept. A node that is a guest minds its `bound`. What people do to tasks is in `steer`, and to
-//! many of them in `redrive`, with `retell` for those who watch. The observer's `tail` is the end of the journal
-//! in memory, and its `followers` are those who wait for it to grow. What people do to chains and orders is in `orders`.
+//! | module | contents |
+//! |---|---|
+//! | `engine` | starts, supervises and stops the services |
+//! | `node` | the state that all services share |
+//! | `time` | the time source of the node, and the service that monitors the clock |
+//! | `wake_signals` | notifications from the store that wake services |
+//! | `slots` | the number of attempts that may run at a time |
+//! | `attempt`, `running_attempts`, `start_gate` | running one attempt, stopping it, and not starting it if it was paused |
+//! | `attempt_ending`, `claim_summary` | the end of an attempt as it is stored, and the part of its task needed for that |
+//! | `log_writer` | writes the log lines of attempts to the store |
+//! | `bounded_run` | runs that end after a number of attempts |
+//! | `task_control`, `order_control`, `redrive`, `schedule_run` | operations on tasks, rules, chains, orders and schedules |
+//! | `task_change`, `retry_notifications`, `engine_events` | notifications to watchers, and engine events in the journal |
+//! | `observer`, `journal_tail`, `followers` | reading the journal, its newest events in memory, and readers that wait for more |
 //!
-//! Each room is one file and one task that can be killed at any instant: state lives in the store alone. Rooms
-//! wake each other by signals; timers are only for what has a time.
+//! Each service is one module and one spawned future that can be killed at any instant: all state is in the store.
+//! Services wake each other by signals; timers are used only for things that have a due time.
 
 mod attempt;
-mod bound;
-mod brief;
-pub mod change;
+mod attempt_ending;
+mod bounded_run;
+mod claim_summary;
 mod clock;
 pub mod engine;
+mod engine_events;
 mod followers;
 pub mod handlers;
-mod held;
-mod logbook;
+mod journal_tail;
+mod log_writer;
 pub mod metrics;
 mod node;
 pub mod observer;
-mod orders;
+mod order_control;
 mod pruner;
 mod pull;
 mod redrive;
 mod rescuer;
-mod retell;
-mod run_now;
+mod retry_notifications;
 pub mod runner;
-mod running;
+mod running_attempts;
+mod schedule_run;
 mod scheduler;
 mod sequencer;
 pub mod settings;
-mod settle;
-mod signals;
 mod slots;
-mod steer;
-mod tail;
-mod telling;
+mod start_gate;
+pub mod task_change;
+mod task_control;
 mod time;
+mod wake_signals;
 mod worker;
 
-pub use bound::Unfit;
-pub use change::TaskChange;
-pub use clock::Agenda;
+pub use bounded_run::BoundedRunError;
+pub use clock::DueQueue;
 pub use engine::{EmitError, Engine};
 pub use observer::Observer;
-pub use pull::{Leased, PullRequest};
+pub use pull::{LeasedTaskInfo, PullRequest};
 pub use redrive::{PreparedRedrive, Redrive, RedriveRefused, RedriveRequest, RedriveState};
-pub use run_now::RanNow;
-pub use runner::{Delivery, HandlerSpec, Outcome, Runner};
-pub use settings::{Bound, Rooms, Schedule, Settings, Setup};
-pub use time::{Boot, Clocks, Reading, TimeSource, now};
+pub use runner::{AttemptOutcome, Delivery, HandlerSpec, Runner};
+pub use schedule_run::ScheduleRunResult;
+pub use settings::{BoundedRun, EnabledServices, ScheduleSpec, Settings, Setup};
+pub use task_change::TaskChange;
+pub use time::{ClockReading, MachineBoot, MachineClocks, TimeSource, now};

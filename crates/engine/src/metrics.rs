@@ -1,5 +1,4 @@
-//! Counters and timings of a node, in Prometheus' terms. No ids and no keys as labels: their number has no
-//! bound.
+//! Prometheus metrics of a node. Ids and keys are never labels, because their number is unbounded.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -25,30 +24,30 @@ pub struct Metrics {
     pub(crate) objects_pruned: Counter,
     emit_seconds: Histogram,
     start_latency: Histogram,
-    task_seconds: Family<ByHandler, Histogram, fn() -> Histogram>,
-    tasks_ended: Family<TaskEnd, Counter>,
+    task_seconds: Family<HandlerLabels, Histogram, fn() -> Histogram>,
+    tasks_ended: Family<TaskEndLabels, Counter>,
     attempts: Family<AttemptLabels, Counter>,
-    ends: Ends,
+    attempt_counters: AttemptCounters,
     slots: Gauge,
     slots_busy: Gauge,
-    backlog: Family<Backlog, Gauge>,
+    backlog: Family<BacklogLabels, Gauge>,
     backlog_read: Gauge,
 }
 
-/// How many attempts of all handlers have ended, by how.
+/// The number of ended attempts of all handlers, by how they ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Attempts {
+pub struct AttemptCounts {
     pub succeeded: u64,
     pub failed: u64,
-    /// Put off by the handler.
+    /// Snoozed by the handler.
     pub snoozed: u64,
-    /// Given back unfinished.
+    /// Released unfinished, without a retry.
     pub released: u64,
 }
 
-/// The same, while they are counted.
+/// The counters behind [`AttemptCounts`].
 #[derive(Debug, Default)]
-struct Ends {
+struct AttemptCounters {
     succeeded: Counter,
     failed: Counter,
     snoozed: Counter,
@@ -57,39 +56,39 @@ struct Ends {
 
 /// A handler's name as a label, without copying its text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Label(HandlerName);
+struct HandlerNameLabel(HandlerName);
 
-impl EncodeLabelValue for Label {
+impl EncodeLabelValue for HandlerNameLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), fmt::Error> {
         encoder.write_str(self.0.as_str())
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ByHandler {
-    handler: Label,
+struct HandlerLabels {
+    handler: HandlerNameLabel,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct TaskEnd {
-    handler: Label,
+struct TaskEndLabels {
+    handler: HandlerNameLabel,
     status: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct AttemptLabels {
-    handler: Label,
+    handler: HandlerNameLabel,
     end: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Backlog {
-    handler: Label,
+struct BacklogLabels {
+    handler: HandlerNameLabel,
     state: &'static str,
 }
 
 /// From a tenth of a millisecond to nearly a minute.
-fn seconds() -> Histogram {
+fn seconds_histogram() -> Histogram {
     Histogram::new(exponential_buckets(0.0001, 2.0, 20))
 }
 
@@ -101,12 +100,12 @@ impl Default for Metrics {
             store_errors: Counter::default(),
             journal_reads: Counter::default(),
             objects_pruned: Counter::default(),
-            emit_seconds: seconds(),
-            start_latency: seconds(),
-            task_seconds: Family::new_with_constructor(seconds),
+            emit_seconds: seconds_histogram(),
+            start_latency: seconds_histogram(),
+            task_seconds: Family::new_with_constructor(seconds_histogram),
             tasks_ended: Family::default(),
             attempts: Family::default(),
-            ends: Ends::default(),
+            attempt_counters: AttemptCounters::default(),
             slots: Gauge::default(),
             slots_busy: Gauge::default(),
             backlog: Family::default(),
@@ -119,27 +118,31 @@ impl Default for Metrics {
 
 impl Metrics {
     fn register(&mut self) {
-        let to = &mut self.registry;
-        to.register("events_emitted", "Events journaled by this node", self.events_emitted.clone());
-        to.register("tasks_ended", "Tasks that came to their end", self.tasks_ended.clone());
-        to.register("task_attempts", "Attempts that ended, and how", self.attempts.clone());
-        to.register("slots", "Attempts that may run at a time", self.slots.clone());
-        to.register("slots_busy", "Slots that are taken", self.slots_busy.clone());
-        to.register("emit_seconds", "From an emit to its durable answer", self.emit_seconds.clone());
-        to.register("task_seconds", "How long attempts run", self.task_seconds.clone());
-        let latency = "From an event's journaling to the start of a first attempt";
-        to.register("start_latency_seconds", latency, self.start_latency.clone());
-        to.register("store_errors", "Calls that the store could not answer", self.store_errors.clone());
-        to.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
+        let registry = &mut self.registry;
+        registry.register("events_emitted", "Events journaled by this node", self.events_emitted.clone());
+        registry.register("tasks_ended", "Tasks that ended", self.tasks_ended.clone());
+        registry.register("task_attempts", "Attempts that ended, by how they ended", self.attempts.clone());
+        registry.register("slots", "Attempts that may run at a time", self.slots.clone());
+        registry.register("slots_busy", "Slots that are occupied by attempts", self.slots_busy.clone());
+        registry.register(
+            "emit_seconds",
+            "Time from an emit until its events are durable",
+            self.emit_seconds.clone(),
+        );
+        registry.register("task_seconds", "Duration of attempts", self.task_seconds.clone());
+        let latency = "Time from the journaling of an event to the start of its first attempt";
+        registry.register("start_latency_seconds", latency, self.start_latency.clone());
+        registry.register("store_errors", "Store calls that failed", self.store_errors.clone());
+        registry.register("journal_reads", "Reads of the journal by observers", self.journal_reads.clone());
         let pruned = "Objects that this node deleted because nothing referred to them any more";
-        to.register("objects_pruned", pruned, self.objects_pruned.clone());
-        to.register("backlog_tasks", "Live tasks, by where they stand", self.backlog.clone());
-        let read = "1 if the store told the backlog in time, 0 if it is left out";
-        to.register("backlog_read", read, self.backlog_read.clone());
+        registry.register("objects_pruned", pruned, self.objects_pruned.clone());
+        registry.register("backlog_tasks", "Active tasks, by state", self.backlog.clone());
+        let read = "1 if the store returned the backlog in time, 0 if backlog_tasks is missing";
+        registry.register("backlog_read", read, self.backlog_read.clone());
     }
 
-    /// The Prometheus text form (OpenMetrics). The gauges of slots and backlog stand as they were last taken:
-    /// [`Engine::metrics_text`](crate::Engine::metrics_text) takes them anew.
+    /// The Prometheus text format (OpenMetrics). The gauges of slots and backlog have their last values;
+    /// [`Engine::metrics_text`](crate::Engine::metrics_text) updates them first.
     pub fn encode(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -147,45 +150,48 @@ impl Metrics {
         text
     }
 
-    /// The attempts that have ended on this node, or by workers who came to it.
-    pub fn attempts(&self) -> Attempts {
-        Attempts {
-            succeeded: self.ends.succeeded.get(),
-            failed: self.ends.failed.get(),
-            snoozed: self.ends.snoozed.get(),
-            released: self.ends.released.get(),
+    /// The attempts that have ended on this node, or at pull workers connected to it.
+    pub fn attempt_counts(&self) -> AttemptCounts {
+        AttemptCounts {
+            succeeded: self.attempt_counters.succeeded.get(),
+            failed: self.attempt_counters.failed.get(),
+            snoozed: self.attempt_counters.snoozed.get(),
+            released: self.attempt_counters.released.get(),
         }
     }
 
-    pub(crate) fn emit_took(&self, time: Duration) {
+    pub(crate) fn observe_emit(&self, time: Duration) {
         self.emit_seconds.observe(time.as_secs_f64());
     }
 
-    /// An attempt begins. Only the first one of an event's task tells how long it took to get to it.
-    pub(crate) fn started(&self, task: &Claimed, at: Timestamp) {
+    /// Observes the start latency. Only the first attempt of an event's task counts.
+    pub(crate) fn observe_start_latency(&self, task: &Claimed, at: Timestamp) {
         if let Some(event) = task.subject.event().filter(|_| task.attempt == 1) {
             self.start_latency.observe(at.since(event.id.timestamp()).as_secs_f64());
         }
     }
 
-    pub(crate) fn attempt_ended(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
-        let (end, all) = match ended {
-            Ended::Succeeded { .. } => ("succeeded", &self.ends.succeeded),
-            Ended::Failed { .. } => ("failed", &self.ends.failed),
-            Ended::Snoozed { .. } => ("snoozed", &self.ends.snoozed),
-            Ended::Released => ("released", &self.ends.released),
+    pub(crate) fn count_ended_attempt(&self, handler: &HandlerName, ended: &Ended, time: Duration) {
+        let (end, counter) = match ended {
+            Ended::Succeeded { .. } => ("succeeded", &self.attempt_counters.succeeded),
+            Ended::Failed { .. } => ("failed", &self.attempt_counters.failed),
+            Ended::Snoozed { .. } => ("snoozed", &self.attempt_counters.snoozed),
+            Ended::Released => ("released", &self.attempt_counters.released),
         };
-        all.inc();
-        let handler = Label(handler.clone());
-        self.task_seconds.get_or_create(&ByHandler { handler: handler.clone() }).observe(time.as_secs_f64());
+        counter.inc();
+        let handler = HandlerNameLabel(handler.clone());
+        self.task_seconds
+            .get_or_create(&HandlerLabels { handler: handler.clone() })
+            .observe(time.as_secs_f64());
         self.attempts.get_or_create(&AttemptLabels { handler, end }).inc();
     }
 
-    /// Counts a task if it has come to its end.
-    pub(crate) fn task_stands(&self, handler: &HandlerName, status: Status) {
+    /// Counts a task if it has ended.
+    pub(crate) fn count_ended_task(&self, handler: &HandlerName, status: Status) {
         match status {
             Status::Done | Status::Error | Status::Missing => {
-                let labels = TaskEnd { handler: Label(handler.clone()), status: status.as_str() };
+                let labels =
+                    TaskEndLabels { handler: HandlerNameLabel(handler.clone()), status: status.as_str() };
                 self.tasks_ended.get_or_create(&labels).inc();
             }
             Status::New | Status::Scheduled | Status::Locked => {}
@@ -197,7 +203,7 @@ impl Metrics {
         self.slots_busy.set(busy as i64);
     }
 
-    /// Takes the backlog as the store counts it, all tenants of a handler together; without an answer there is none.
+    /// Sets the backlog gauges from the store's queues, summed over all tenants of a handler; `None` clears them.
     pub(crate) fn set_backlog(&self, queues: Option<&[QueueView]>) {
         self.backlog_read.set(i64::from(queues.is_some()));
         let mut sums: BTreeMap<(&HandlerName, &'static str), u64> = BTreeMap::new();
@@ -215,7 +221,7 @@ impl Metrics {
         }
         self.backlog.clear();
         for ((handler, state), count) in sums {
-            let labels = Backlog { handler: Label(handler.clone()), state };
+            let labels = BacklogLabels { handler: HandlerNameLabel(handler.clone()), state };
             self.backlog.get_or_create(&labels).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
     }
@@ -230,18 +236,21 @@ mod tests {
         let metrics = Metrics::default();
         let failed = Ended::Failed { error: String::new(), code: 1, after: None, last: false };
         for (handler, ended) in [("a", &failed), ("b", &failed), ("a", &Ended::Released)] {
-            metrics.attempt_ended(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
+            metrics.count_ended_attempt(&HandlerName::new(handler).unwrap(), ended, Duration::ZERO);
         }
-        assert_eq!(metrics.attempts(), Attempts { failed: 2, released: 1, ..Attempts::default() });
+        assert_eq!(
+            metrics.attempt_counts(),
+            AttemptCounts { failed: 2, released: 1, ..AttemptCounts::default() }
+        );
     }
 
     #[test]
-    fn names_are_as_documented() {
+    fn metric_names_are_as_documented() {
         let metrics = Metrics::default();
         let handler = HandlerName::new("index").unwrap();
-        metrics.task_stands(&handler, Status::Done);
-        metrics.task_stands(&handler, Status::New);
-        metrics.attempt_ended(&handler, &Ended::Released, Duration::from_millis(1));
+        metrics.count_ended_task(&handler, Status::Done);
+        metrics.count_ended_task(&handler, Status::New);
+        metrics.count_ended_attempt(&handler, &Ended::Released, Duration::from_millis(1));
         metrics.set_slots(16, 3);
         let text = metrics.encode();
         for line in [

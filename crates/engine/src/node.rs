@@ -1,4 +1,4 @@
-//! What the rooms of one node share: the store, what is set up, the slots, and the signals between them.
+//! The state that all services of one node share: the store, the active setup, the slots, and the signals between them.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -14,99 +14,99 @@ use pointsman_core::{HandlerName, NewEvent, Status, Tenant, Timestamp};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::attempt;
-use crate::change::Changes;
-use crate::held::{Asked, Held};
-use crate::logbook::Logbook;
+use crate::attempt_ending::EndedAttempt;
+use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
 use crate::observer::Observer;
-use crate::pull::{Desk, Leases};
-use crate::redrive::Redrives;
-use crate::running::Running;
-use crate::settings::Bound;
-use crate::settle::EndedAttempt;
-use crate::signals::Signals;
-use crate::slots::{Reserved, Slots};
+use crate::pull::{LeaseCache, LongPollBroker};
+use crate::redrive::RedriveJobs;
+use crate::running_attempts::RunningAttempts;
+use crate::settings::BoundedRun;
+use crate::slots::{ReservedSlots, Slots};
+use crate::start_gate::{PauseVersion, StartGate};
+use crate::task_change::TaskChangeNotifier;
 use crate::time::TimeSource;
+use crate::wake_signals::WakeSignals;
 use crate::{Runner, Settings, Setup};
 
 pub(crate) struct Node {
-    /// When this node began.
-    pub(crate) started: Timestamp,
-    pub(crate) time: Arc<TimeSource>,
+    /// When this node was started.
+    pub(crate) started_at: Timestamp,
+    pub(crate) time_source: Arc<TimeSource>,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) observer: Observer,
-    pub(crate) changes: Changes,
+    pub(crate) task_changes: TaskChangeNotifier,
     pub(crate) slots: Slots,
-    pub(crate) running: Running,
-    pub(crate) held: Held,
-    pub(crate) logbook: Logbook,
-    /// Where workers elsewhere wait, and what they hold.
-    pub(crate) desk: Desk,
-    pub(crate) leases: Leases,
-    pub(crate) redrives: Redrives,
-    /// Ends on their way to the worker.
-    pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
-    pub(crate) signals: Arc<Signals>,
-    /// Wakes whoever checks that running attempts still hold their tasks.
-    pub(crate) nudged: Notify,
+    pub(crate) running_attempts: RunningAttempts,
+    pub(crate) start_gate: StartGate,
+    pub(crate) log_writer: LogWriterHandle,
+    /// Where pull workers wait for tasks, and the leases they got.
+    pub(crate) pull_broker: LongPollBroker,
+    pub(crate) lease_cache: LeaseCache,
+    pub(crate) redrive_jobs: RedriveJobs,
+    /// Sends ended attempts to the worker.
+    pub(crate) ended_attempts: mpsc::UnboundedSender<EndedAttempt>,
+    pub(crate) signals: Arc<WakeSignals>,
+    /// Wakes the check that running attempts still own their tasks.
+    pub(crate) attempt_check_requested: Notify,
     /// Wakes the clock: a rule was lifted.
-    pub(crate) released: Notify,
-    /// Whether there is work that waits for a slot.
-    pub(crate) saturated: watch::Sender<bool>,
-    configured: ArcSwap<Configured>,
-    reconfigured: watch::Sender<()>,
+    pub(crate) rule_lifted: Notify,
+    /// Whether ready tasks wait for a slot.
+    pub(crate) is_saturated: watch::Sender<bool>,
+    active_setup: ArcSwap<ActiveSetup>,
+    setup_changed: watch::Sender<()>,
     id: AtomicI64,
-    /// The store has not been told what this node can run.
-    unannounced: AtomicBool,
+    /// The last announcement of this node's capabilities failed.
+    needs_announcement: AtomicBool,
 }
 
-/// What a node is made of before it has joined.
-pub(crate) struct Parts {
+/// The parts of a node that exist before it joins the store.
+pub(crate) struct NodeParts {
     pub(crate) store: Arc<dyn Store>,
     pub(crate) settings: Settings,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) logbook: Logbook,
-    pub(crate) desk: Desk,
-    pub(crate) ended: mpsc::UnboundedSender<EndedAttempt>,
+    pub(crate) log_writer: LogWriterHandle,
+    pub(crate) pull_broker: LongPollBroker,
+    pub(crate) ended_attempts: mpsc::UnboundedSender<EndedAttempt>,
 }
 
 impl Node {
-    pub(crate) fn new(parts: Parts, id: NodeId, setup: Setup) -> Self {
-        let signals = Arc::new(Signals::new());
-        let bound = parts.settings.bound.as_ref();
-        let slots = if parts.settings.rooms.worker { parts.settings.slots } else { 0 };
-        let slots = Slots::new(slots, bound.map(|bound| bound.max_events));
-        let configured = ArcSwap::from_pointee(Configured::new(setup, bound));
+    pub(crate) fn new(parts: NodeParts, id: NodeId, setup: Setup) -> Self {
+        let signals = Arc::new(WakeSignals::new());
+        let bound = parts.settings.bounded_run.as_ref();
+        let slots = if parts.settings.services.worker { parts.settings.slots } else { 0 };
+        let slots = Slots::new(slots, bound.map(|bound| bound.max_attempts));
+        let configured = ArcSwap::from_pointee(ActiveSetup::new(setup, bound));
         Self {
-            started: parts.settings.time.now(),
-            time: parts.settings.time.clone(),
+            started_at: parts.settings.time_source.now(),
+            time_source: parts.settings.time_source.clone(),
             observer: Observer::new(parts.store.clone(), parts.metrics.clone(), signals.clone()),
             store: parts.store,
             settings: parts.settings,
             metrics: parts.metrics,
-            changes: Changes::new(),
+            task_changes: TaskChangeNotifier::new(),
             slots,
-            running: Running::default(),
-            held: Held::default(),
-            logbook: parts.logbook,
-            desk: parts.desk,
-            leases: Leases::default(),
-            redrives: Redrives::default(),
-            ended: parts.ended,
+            running_attempts: RunningAttempts::default(),
+            start_gate: StartGate::default(),
+            log_writer: parts.log_writer,
+            pull_broker: parts.pull_broker,
+            lease_cache: LeaseCache::default(),
+            redrive_jobs: RedriveJobs::default(),
+            ended_attempts: parts.ended_attempts,
             signals,
-            nudged: Notify::new(),
-            released: Notify::new(),
-            saturated: watch::Sender::new(false),
-            configured,
-            reconfigured: watch::Sender::new(()),
+            attempt_check_requested: Notify::new(),
+            rule_lifted: Notify::new(),
+            is_saturated: watch::Sender::new(false),
+            active_setup: configured,
+            setup_changed: watch::Sender::new(()),
             id: AtomicI64::new(id),
-            unannounced: AtomicBool::new(false),
+            needs_announcement: AtomicBool::new(false),
         }
     }
 
-    /// Who this node is to the store. Changes when the node was given up and joined again.
+    /// The id of this node in the store. It changes when the node was declared dead and joins again.
     pub(crate) fn id(&self) -> NodeId {
         self.id.load(Ordering::Acquire)
     }
@@ -115,165 +115,173 @@ impl Node {
         self.id.store(id, Ordering::Release);
     }
 
-    pub(crate) fn configured(&self) -> Arc<Configured> {
-        self.configured.load_full()
+    pub(crate) fn active_setup(&self) -> Arc<ActiveSetup> {
+        self.active_setup.load_full()
     }
 
-    pub(crate) fn configure(&self, setup: Setup) {
-        self.configured.store(Arc::new(Configured::new(setup, self.settings.bound.as_ref())));
-        self.reconfigured.send_replace(());
-        self.signals.work();
+    pub(crate) fn apply_setup(&self, setup: Setup) {
+        self.active_setup.store(Arc::new(ActiveSetup::new(setup, self.settings.bounded_run.as_ref())));
+        self.setup_changed.send_replace(());
+        self.signals.notify_work();
     }
 
-    /// Changes whenever something else is set up.
-    pub(crate) fn reconfigured(&self) -> watch::Receiver<()> {
-        self.reconfigured.subscribe()
+    /// Notifies of each new setup.
+    pub(crate) fn subscribe_setup_changes(&self) -> watch::Receiver<()> {
+        self.setup_changed.subscribe()
     }
 
-    /// A claim that fills these slots; none if there is nothing to fill or nothing to run, or while the node is out of
+    /// Builds a claim that fills these slots; none if there are no slots or no handlers, or while the node is out of
     /// service.
-    pub(crate) fn claim(&self, reserved: &Reserved) -> Option<Claim> {
-        let handlers = self.configured.load().names.clone();
+    pub(crate) fn build_claim(&self, reserved: &ReservedSlots) -> Option<Claim> {
+        let handlers = self.active_setup.load().runnable_handlers.clone();
         let max = reserved.count();
-        (max > 0 && !handlers.is_empty() && self.time.is_in_service()).then(|| Claim {
+        (max > 0 && !handlers.is_empty() && self.time_source.is_in_service()).then(|| Claim {
             by: Claimant::Node(self.id()),
             handlers,
             max,
         })
     }
 
-    /// Starts what a claim brought, each in one of the slots that were reserved for it.
-    pub(crate) fn start(self: &Arc<Self>, claims: &mut Claims, reserved: &mut Reserved, asked: Asked) {
+    /// Starts the claimed tasks, each in one of the reserved slots.
+    pub(crate) fn start_claimed_tasks(
+        self: &Arc<Self>,
+        claims: &mut Claims,
+        reserved: &mut ReservedSlots,
+        pause_version: PauseVersion,
+    ) {
         for task in claims.tasks.drain(..) {
-            attempt::start(self, task, reserved.take(), asked);
-            self.slots.begun();
+            attempt::start_attempt(self, task, reserved.take_slot(), pause_version);
+            self.slots.record_started();
         }
     }
 
-    /// Tells all who care that an attempt's end is in the store.
-    pub(crate) fn finished(&self, ended: &EndedAttempt, finished: &Finished, at: Timestamp) {
+    /// Updates metrics and notifies watchers and readers after the end of an attempt was stored.
+    pub(crate) fn report_finished_attempt(&self, ended: &EndedAttempt, finished: &Finished, at: Timestamp) {
         let EndedAttempt { task, ending } = ended;
-        self.metrics.task_stands(&task.handler, finished.status);
+        self.metrics.count_ended_task(&task.handler, finished.status);
         self.metrics.events_emitted.inc_by(finished.emitted.len() as u64);
-        // The journal first: whoever hears of a change finds there what belongs to it.
+        // The journal first, so that a watcher that is notified of the change finds its events there.
         if let Some(last) = finished.emitted.last() {
-            self.signals.grown(last.id);
+            self.signals.advance_journal_head(last.id);
         }
-        self.changes.finished(task, finished, ended.error(), at);
-        self.changes.created(&ending.emits, &finished.emitted, at);
+        self.task_changes.notify_attempt_finished(task, finished, ended.error(), at);
+        self.task_changes.notify_created(&ending.emits, &finished.emitted, at);
         if !ending.logs.is_empty() {
-            self.logbook.stored();
+            self.log_writer.notify_stored();
         }
     }
 
-    /// Tells those who watch of the step that an order stands before. One that runs already, or has ended since, has
-    /// been told of by whoever ran it.
-    pub(crate) async fn tell_step(&self, tenant: &Tenant, order: &OrderKey) -> Result<(), StoreError> {
-        if !self.changes.watched() {
+    /// Notifies watchers of the next step of an order. A step that runs already, or has ended since, was reported by
+    /// the node that ran it.
+    pub(crate) async fn notify_order_step(
+        &self,
+        tenant: &Tenant,
+        order: &OrderKey,
+    ) -> Result<(), StoreError> {
+        if !self.task_changes.has_subscribers() {
             return Ok(());
         }
         let waits = |status| matches!(status, Status::New | Status::Scheduled);
         let step = self.store.order(tenant, order).await?.and_then(|(view, _)| view.task);
         let Some((id, ..)) = step.filter(|(_, status, _)| waits(*status)) else { return Ok(()) };
-        // It may have been run between the two looks.
+        // The step may have been run between the two reads.
         let task = self.store.task(&id).await?.map(|(task, _)| task);
         if let Some(task) = task.filter(|task| waits(task.life.state.status())) {
-            self.changes.moved(task, self.time.now());
+            self.task_changes.notify_task_state(task, self.time_source.now());
         }
         Ok(())
     }
 
-    /// Tells the store what this node can run.
-    pub(crate) async fn announce(&self) -> Result<(), StoreError> {
-        let handlers = match self.settings.rooms.worker {
-            true => BTreeSet::clone(&self.configured.load().names),
+    /// Announces in the store what this node can run.
+    pub(crate) async fn announce_capabilities(&self) -> Result<(), StoreError> {
+        let handlers = match self.settings.services.worker {
+            true => BTreeSet::clone(&self.active_setup.load().runnable_handlers),
             false => BTreeSet::new(),
         };
-        let registrant = self.settings.bound.is_none().then(|| self.settings.registrant.clone());
-        let (slots, clock) = (self.slots.all(), self.time.report());
+        let registrant = self.settings.bounded_run.is_none().then(|| self.settings.registration_name.clone());
+        let (slots, clock) = (self.slots.total(), self.time_source.clock_report());
         self.store.announce(self.id(), Abilities { registrant, handlers, slots, clock }).await
     }
 
-    /// The same, and if the store does not answer now, with the next sweep.
-    pub(crate) async fn announce_soon(&self) {
-        let announced = self.announce().await;
-        self.unannounced.store(announced.is_err(), Ordering::Release);
+    /// Announces the capabilities, and if the store fails, again with the next sweep.
+    pub(crate) async fn announce_or_retry_later(&self) {
+        let announced = self.announce_capabilities().await;
+        self.needs_announcement.store(announced.is_err(), Ordering::Release);
         if let Err(error) = announced {
-            self.store_failed();
-            tracing::debug!(%error, "the store does not know yet what this node can run");
+            self.count_store_error();
+            tracing::debug!(%error, "could not announce this node's handlers; retrying with the next sweep");
         }
     }
 
-    pub(crate) fn announced(&self) -> bool {
-        !self.unannounced.load(Ordering::Acquire)
+    pub(crate) fn is_announced(&self) -> bool {
+        !self.needs_announcement.load(Ordering::Acquire)
     }
 
-    /// Counts a call that the store did not answer. The store itself tells of its outages in the log, once for all who meet
-    /// them.
-    pub(crate) fn store_failed(&self) {
+    /// Counts a failed store call. The store itself logs its outages, once for all callers.
+    pub(crate) fn count_store_error(&self) {
         self.metrics.store_errors.inc();
     }
 }
 
-/// A setup, prepared for looking things up.
-pub(crate) struct Configured {
+/// A setup with indexes for lookups.
+pub(crate) struct ActiveSetup {
     pub(crate) setup: Arc<Setup>,
-    /// What this node asks for.
-    names: Arc<BTreeSet<HandlerName>>,
-    runs: HashMap<HandlerName, Runs>,
+    /// The handlers whose tasks this node claims.
+    runnable_handlers: Arc<BTreeSet<HandlerName>>,
+    runners: HashMap<HandlerName, HandlerRunner>,
 }
 
 /// How a handler is run on this node.
-pub(crate) struct Runs {
+pub(crate) struct HandlerRunner {
     pub(crate) runner: Arc<dyn Runner>,
     pub(crate) timeout: Duration,
 }
 
-impl Configured {
-    fn new(setup: Setup, bound: Option<&Bound>) -> Self {
-        let here = setup.handlers.iter().filter(|spec| !spec.def.pull);
-        let runs = here.filter_map(|spec| {
+impl ActiveSetup {
+    fn new(setup: Setup, bound: Option<&BoundedRun>) -> Self {
+        let own_handlers = setup.handlers.iter().filter(|spec| !spec.def.pull);
+        let runners = own_handlers.filter_map(|spec| {
             let runner = spec.runner.clone()?;
-            Some((spec.def.name.clone(), Runs { runner, timeout: spec.timeout }))
+            Some((spec.def.name.clone(), HandlerRunner { runner, timeout: spec.timeout }))
         });
-        let runs: HashMap<_, _> = runs.collect();
-        let wanted = |name: &&HandlerName| bound.is_none_or(|bound| bound.names(name));
-        let names = Arc::new(runs.keys().filter(wanted).cloned().collect());
-        Self { names, runs, setup: Arc::new(setup) }
+        let runners: HashMap<_, _> = runners.collect();
+        let is_included = |name: &&HandlerName| bound.is_none_or(|bound| bound.includes_handler(name));
+        let runnable_handlers = Arc::new(runners.keys().filter(is_included).cloned().collect());
+        Self { runnable_handlers, runners, setup: Arc::new(setup) }
     }
 
-    /// How this node runs a handler, if it does.
-    pub(crate) fn runs(&self, handler: &HandlerName) -> Option<&Runs> {
-        self.runs.get(handler)
+    /// Finds how this node runs a handler; none if it does not.
+    pub(crate) fn find_runner(&self, handler: &HandlerName) -> Option<&HandlerRunner> {
+        self.runners.get(handler)
     }
 
-    /// About how many tasks of this node's will be ready at once when these events are journaled, at most `enough`. Of
-    /// many events a few dozen are looked at: it is only to know how many slots to set aside.
-    pub(crate) fn ready_tasks<'a>(
+    /// Estimates how many tasks of this node will be ready at once when these events are journaled, at most `max`. Of
+    /// many events only a sample is examined, because the number is only used to reserve slots.
+    pub(crate) fn estimate_ready_tasks<'a>(
         &self,
         events: impl Iterator<Item = &'a NewEvent> + Clone,
-        enough: usize,
+        max: usize,
         now: Timestamp,
     ) -> usize {
-        const LOOK_AT: usize = 64;
-        let every = events.clone().count().div_ceil(LOOK_AT).max(1);
-        let due = events.step_by(every).filter(|event| event.due.is_none_or(|due| due <= now));
+        const SAMPLE_SIZE: usize = 64;
+        let sample_step = events.clone().count().div_ceil(SAMPLE_SIZE).max(1);
+        let due = events.step_by(sample_step).filter(|event| event.due.is_none_or(|due| due <= now));
         let bindings = due.flat_map(|event| self.setup.routes.resolve(&event.kind));
-        let tasks = bindings.filter(|binding| self.names.contains(&binding.handler)).count();
-        tasks.saturating_mul(every).min(enough)
+        let tasks = bindings.filter(|binding| self.runnable_handlers.contains(&binding.handler)).count();
+        tasks.saturating_mul(sample_step).min(max)
     }
 }
 
-/// What the store is told of a setup.
-pub(crate) fn registration(setup: &Setup, settings: &Settings) -> Registration {
+/// Builds the registration of a setup in the store.
+pub(crate) fn build_registration(setup: &Setup, settings: &Settings) -> Registration {
     let handlers = setup.handlers.iter().map(|spec| spec.def.clone()).collect();
     Registration {
-        by: settings.registrant.clone(),
+        by: settings.registration_name.clone(),
         handlers,
         routes: setup.routes.clone(),
-        tenants: setup.tenants.clone(),
+        tenants: setup.tenant_weights.clone(),
         chains: setup.chains.clone(),
         chain_routes: setup.chain_routes.clone(),
-        files: setup.files.clone(),
+        files: setup.file_digests.clone(),
     }
 }

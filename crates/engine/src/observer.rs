@@ -1,14 +1,13 @@
-//! Reading the journal as it grows.
+//! The observer: reads the journal for its followers.
 //!
 //! ```text
 //!   store ──a commit─▶ signals ─▶ filler ──one read──▶ tail (in memory) ─▶ a thousand readers
 //!     └──────────────────────────── far behind the head ───────────────▶ each for itself
 //! ```
 //!
-//! While somebody follows the journal, one filler reads what is new, once, after each commit that it hears of,
-//! and all followers take it from memory. Who waits for something of its own is left alone until that has come
-//! ([`Observer::matched`]). When nobody has read for a while, the tail is let go of, and the
-//! journal is not read until somebody looks again.
+//! While somebody follows the journal, one filler reads new events once after each commit, and all followers read them
+//! from memory. A follower that waits for certain events is woken only by those ([`Observer::wait_for_match`]). When
+//! nobody has read for a while, the tail is dropped, and the journal is not read until somebody reads again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -22,214 +21,219 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::followers::{Follower, Followers};
+use crate::journal_tail::JournalTail;
 use crate::metrics::Metrics;
-use crate::signals::Signals;
-use crate::tail::Tail;
-use crate::time::Patience;
+use crate::time::StoreBackoff;
+use crate::wake_signals::WakeSignals;
 
-/// How long the tail is kept for nobody.
-const KEEP: Duration = Duration::from_secs(10);
-/// How long the filler waits for a signal before it looks anyway.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a reader waits for the filler to catch up before it reads by itself.
-const CATCH_UP: Duration = Duration::from_millis(100);
-/// How many events the filler reads at a time.
-const PIECE: usize = 2_000;
+/// How long the tail is kept without a reader.
+const TAIL_IDLE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the filler waits for a signal before it reads anyway.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a reader waits for the filler to catch up before it reads from the store.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_millis(100);
+/// The number of events that the filler reads at a time.
+const READ_BATCH: usize = 2_000;
 
-/// Reads for those who follow the journal: from memory near its head, from the store behind it.
+/// Reads the journal for its followers: from memory near the head, from the store otherwise.
 pub struct Observer {
     store: Arc<dyn Store>,
     metrics: Arc<Metrics>,
-    tail: RwLock<Option<Tail>>,
-    signals: Arc<Signals>,
+    tail: RwLock<Option<JournalTail>>,
+    signals: Arc<WakeSignals>,
     /// The newest id that the tail has reached.
-    filled: watch::Sender<EventId>,
+    filled_until: watch::Sender<EventId>,
     followers: Arc<Followers>,
-    /// Followers that wait for growth.
-    waiting: AtomicUsize,
-    read_at: Mutex<Instant>,
-    wanted: Notify,
-    stopped: CancellationToken,
+    /// The number of followers that wait for new events.
+    waiting_followers: AtomicUsize,
+    last_read_at: Mutex<Instant>,
+    filler_wakeup: Notify,
+    stop_completed: CancellationToken,
 }
 
 impl std::fmt::Debug for Observer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Observer").field("head", &*self.signals.head.borrow()).finish_non_exhaustive()
+        f.debug_struct("Observer").field("head", &*self.signals.journal_head.borrow()).finish_non_exhaustive()
     }
 }
 
 impl Observer {
-    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, signals: Arc<Signals>) -> Self {
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>, signals: Arc<WakeSignals>) -> Self {
         Self {
             store,
             metrics,
             tail: RwLock::new(None),
             signals,
-            filled: watch::Sender::new(EventId::ZERO),
+            filled_until: watch::Sender::new(EventId::ZERO),
             followers: Arc::default(),
-            waiting: AtomicUsize::new(0),
-            read_at: Mutex::new(Instant::now()),
-            wanted: Notify::new(),
-            stopped: CancellationToken::new(),
+            waiting_followers: AtomicUsize::new(0),
+            last_read_at: Mutex::new(Instant::now()),
+            filler_wakeup: Notify::new(),
+            stop_completed: CancellationToken::new(),
         }
     }
 
-    /// What matches after `after` and up to `until`, at most `limit` and possibly fewer: read on after
-    /// `page.scanned`. Does not wait for events to come. The page's extent tells whether `after` is torn.
-    pub async fn page(
+    /// Reads matching events after `after` and up to `until`, at most `limit` and possibly fewer: continue after
+    /// `page.scanned`. Does not wait for new events. The page's extent tells whether `after` is torn.
+    pub async fn read_page(
         &self,
         filter: &Filter,
         after: EventId,
         until: Option<EventId>,
         limit: usize,
     ) -> Result<Page, StoreError> {
-        self.touch();
-        if self.is_filling() {
-            // What was committed before the question belongs to the answer.
-            let newest = *self.signals.head.borrow();
-            let mut filled = self.filled.subscribe();
-            let caught_up = timeout(CATCH_UP, filled.wait_for(|filled| *filled >= newest)).await;
+        self.record_read();
+        if self.has_tail() {
+            // Events that were committed before this call must be in the page.
+            let newest = *self.signals.journal_head.borrow();
+            let mut filled = self.filled_until.subscribe();
+            let caught_up = timeout(CATCH_UP_TIMEOUT, filled.wait_for(|filled| *filled >= newest)).await;
             if caught_up.is_ok()
-                && let Some(page) = self.remembered(filter, after, until, limit)
+                && let Some(page) = self.read_from_tail(filter, after, until, limit)
             {
                 return Ok(page);
             }
         }
-        self.read(Read { after, until, filter: filter.clone(), limit, backwards: false }).await
+        self.read_from_store(Read { after, until, filter: filter.clone(), limit, backwards: false }).await
     }
 
-    /// The newest `limit` matches, newest first, that come after `after`.
-    pub async fn newest(&self, filter: &Filter, after: EventId, limit: usize) -> Result<Page, StoreError> {
-        self.read(Read { after, until: None, filter: filter.clone(), limit, backwards: true }).await
+    /// Reads the newest `limit` matching events after `after`, newest first.
+    pub async fn read_newest(
+        &self,
+        filter: &Filter,
+        after: EventId,
+        limit: usize,
+    ) -> Result<Page, StoreError> {
+        self.read_from_store(Read { after, until: None, filter: filter.clone(), limit, backwards: true })
+            .await
     }
 
-    /// Where the journal begins and ends, from the store.
-    pub async fn extent(&self) -> Result<Extent, StoreError> {
+    /// Reads from the store where the journal begins and ends.
+    pub async fn read_extent(&self) -> Result<Extent, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.extent().await.inspect_err(|_| self.failed())
+        self.store.extent().await.inspect_err(|_| self.count_store_error())
     }
 
-    /// The journal has forgotten something: from now on the tail does not tell of it either, though nothing is
-    /// committed that it would learn it from.
-    pub(crate) async fn forget(&self) -> Result<(), StoreError> {
-        if !self.is_filling() {
+    /// Drops expired events from the tail. Called after pruning, because no commit notifies the filler of it.
+    pub(crate) async fn drop_expired_from_tail(&self) -> Result<(), StoreError> {
+        if !self.has_tail() {
             return Ok(());
         }
-        let forgotten = self.extent().await?.forgotten;
+        let forgotten = self.read_extent().await?.forgotten;
         if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
-            tail.forget(forgotten);
+            tail.drop_expired(forgotten);
         }
         Ok(())
     }
 
-    /// Waits until something that matches lies after `after`, and moves `after` over what does not match; also when the
-    /// wait is given up by dropping it. Costs nothing while nothing matches.
-    pub async fn matched(&self, filter: &Filter, after: &mut EventId) {
-        let _waiter = Waiter::new(self);
-        self.touch();
+    /// Waits until a matching event exists after `after`, and advances `after` past events that do not match, also when
+    /// the future is dropped. Costs nothing while nothing matches.
+    pub async fn wait_for_match(&self, filter: &Filter, after: &mut EventId) {
+        let _waiting = WaitingFollower::new(self);
+        self.record_read();
         let from = *after;
-        let follower = self.followers.join(filter, from, || self.unmatched(filter, from));
-        Moving { follower, after }.follower.woken().await;
+        let follower = self.followers.add(filter, from, || self.unmatched_until(filter, from));
+        FollowerCursor { follower, cursor: after }.follower.wait_until_woken().await;
     }
 
-    /// Up to where nothing matches that the tail knows of. None: something does, or it does not reach back so far.
-    fn unmatched(&self, filter: &Filter, after: EventId) -> Option<EventId> {
+    /// The id up to which no event of the tail matches. None: one does, or the tail does not reach back that far.
+    fn unmatched_until(&self, filter: &Filter, after: EventId) -> Option<EventId> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
         match &*tail {
-            // Whoever waits is told when the tail begins beyond it.
+            // The follower is woken if the tail later begins after this cursor.
             None => Some(after),
             Some(tail) if tail.head() <= after => Some(after),
             Some(tail) => tail
-                .page(filter, after, None, 1)
+                .find_page(filter, after, None, 1)
                 .filter(|page| page.events.is_empty())
                 .map(|page| page.scanned),
         }
     }
 
-    /// Waits until the node has stopped: from then on nobody is told of the journal's growth.
-    pub async fn stopped(&self) {
-        self.stopped.cancelled().await;
+    /// Waits until the node has stopped; from then on followers are no longer woken.
+    pub async fn wait_until_stopped(&self) {
+        self.stop_completed.cancelled().await;
     }
 
-    /// The filler: reads once for all who follow, for as long as somebody does.
-    pub(crate) async fn fill(&self, stop: CancellationToken) {
+    /// Runs the filler: reads once for all followers, as long as there are any.
+    pub(crate) async fn run_filler(&self, stop: CancellationToken) {
         let filling = async {
-            let mut patience = Patience::new();
+            let mut backoff = StoreBackoff::new();
             loop {
-                self.wanted.notified().await;
+                self.filler_wakeup.notified().await;
                 loop {
-                    if let Err(error) = self.fill_while_wanted(&mut patience).await {
-                        tracing::debug!(%error, "followers of the journal wait for the store");
-                        sleep(patience.wait()).await;
+                    if let Err(error) = self.fill_while_read(&mut backoff).await {
+                        tracing::debug!(%error, "could not read the journal for followers; retrying");
+                        sleep(backoff.next_delay()).await;
                     }
-                    if self.is_wanted() {
+                    if self.has_readers() {
                         continue;
                     }
-                    self.let_go();
-                    // Whoever came while the tail was still there has woken nobody.
-                    if !self.is_wanted() {
+                    self.drop_tail();
+                    // A reader that arrived before the tail was dropped has not woken the filler.
+                    if !self.has_readers() {
                         break;
                     }
                 }
             }
         };
         stop.run_until_cancelled(filling).await;
-        // Nobody fills it any more: what is read from now on comes from the store.
-        self.let_go();
-        self.stopped.cancel();
+        // The tail is no longer filled: later reads go to the store.
+        self.drop_tail();
+        self.stop_completed.cancel();
     }
 
-    async fn fill_while_wanted(&self, patience: &mut Patience) -> Result<(), StoreError> {
-        let mut heard = self.signals.head.subscribe();
-        if !self.is_filling() {
-            let extent = self.extent().await?;
-            self.signals.grown(extent.head);
-            self.set_tail(Some(Tail::starting(extent)));
-            self.followers.begin(extent.head);
-            self.filled.send_replace(extent.head);
+    async fn fill_while_read(&self, backoff: &mut StoreBackoff) -> Result<(), StoreError> {
+        let mut head_changes = self.signals.journal_head.subscribe();
+        if !self.has_tail() {
+            let extent = self.read_extent().await?;
+            self.signals.advance_journal_head(extent.head);
+            self.set_tail(Some(JournalTail::starting_at(extent)));
+            self.followers.restart_after(extent.head);
+            self.filled_until.send_replace(extent.head);
         }
-        while self.is_wanted() {
-            heard.borrow_and_update();
-            self.catch_up().await?;
-            patience.reset();
-            // Nobody minds a signal that does not come: the next look is never far.
-            let _ = timeout(LOOK_AGAIN, heard.changed()).await;
+        while self.has_readers() {
+            head_changes.borrow_and_update();
+            self.read_to_head().await?;
+            backoff.reset();
+            // A lost signal does no harm: the next read follows soon.
+            let _ = timeout(POLL_INTERVAL, head_changes.changed()).await;
         }
         Ok(())
     }
 
     /// Reads until the head is reached.
-    async fn catch_up(&self) -> Result<(), StoreError> {
+    async fn read_to_head(&self) -> Result<(), StoreError> {
         loop {
-            let after = *self.filled.borrow();
+            let after = *self.filled_until.borrow();
             let everything = Filter::default();
-            let read = Read { after, until: None, filter: everything, limit: PIECE, backwards: false };
-            let page = self.read(read).await?;
+            let read = Read { after, until: None, filter: everything, limit: READ_BATCH, backwards: false };
+            let page = self.read_from_store(read).await?;
             let head = page.extent.head;
             let filled = page.scanned.max(after);
             let events = page.events.clone();
             if let Some(tail) = &mut *self.tail.write().unwrap_or_else(PoisonError::into_inner) {
-                tail.extend(page);
+                tail.append_page(page);
             }
-            self.signals.grown(head);
-            self.followers.show(&events, filled);
-            self.filled.send_if_modified(|was| std::mem::replace(was, filled) != filled);
+            self.signals.advance_journal_head(head);
+            self.followers.notify_events(&events, filled);
+            self.filled_until.send_if_modified(|was| std::mem::replace(was, filled) != filled);
             if filled >= head || filled == after {
                 return Ok(());
             }
         }
     }
 
-    async fn read(&self, read: Read) -> Result<Page, StoreError> {
+    async fn read_from_store(&self, read: Read) -> Result<Page, StoreError> {
         self.metrics.journal_reads.inc();
-        self.store.read(read).await.inspect_err(|_| self.failed())
+        self.store.read(read).await.inspect_err(|_| self.count_store_error())
     }
 
-    fn failed(&self) {
+    fn count_store_error(&self) {
         self.metrics.store_errors.inc();
     }
 
-    fn remembered(
+    fn read_from_tail(
         &self,
         filter: &Filter,
         after: EventId,
@@ -237,62 +241,62 @@ impl Observer {
         limit: usize,
     ) -> Option<Page> {
         let tail = self.tail.read().unwrap_or_else(PoisonError::into_inner);
-        tail.as_ref()?.page(filter, after, until, limit)
+        tail.as_ref()?.find_page(filter, after, until, limit)
     }
 
-    /// The tail is there.
-    pub(crate) fn is_filling(&self) -> bool {
+    /// Whether the tail is in memory and being filled.
+    pub(crate) fn has_tail(&self) -> bool {
         self.tail.read().unwrap_or_else(PoisonError::into_inner).is_some()
     }
 
-    /// From now on nothing is known of what is new.
-    fn let_go(&self) {
-        self.followers.begin(EventId::ZERO);
+    /// Drops the tail and wakes all followers, which then read from the store.
+    fn drop_tail(&self) {
+        self.followers.restart_after(EventId::ZERO);
         self.set_tail(None);
     }
 
-    fn set_tail(&self, tail: Option<Tail>) {
+    fn set_tail(&self, tail: Option<JournalTail>) {
         *self.tail.write().unwrap_or_else(PoisonError::into_inner) = tail;
     }
 
-    /// Somebody reads. The filler is woken if it sleeps.
-    fn touch(&self) {
-        *self.read_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
-        if !self.is_filling() {
-            self.wanted.notify_one();
+    /// Records a read, and wakes the filler if there is no tail.
+    fn record_read(&self) {
+        *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        if !self.has_tail() {
+            self.filler_wakeup.notify_one();
         }
     }
 
-    fn is_wanted(&self) -> bool {
-        let read_at = *self.read_at.lock().unwrap_or_else(PoisonError::into_inner);
-        self.waiting.load(Ordering::Acquire) > 0 || read_at.elapsed() < KEEP
+    fn has_readers(&self) -> bool {
+        let read_at = *self.last_read_at.lock().unwrap_or_else(PoisonError::into_inner);
+        self.waiting_followers.load(Ordering::Acquire) > 0 || read_at.elapsed() < TAIL_IDLE_TIMEOUT
     }
 }
 
-/// A follower whose cursor is kept, however its wait ends.
-struct Moving<'a> {
+/// A follower that writes its cursor back however its wait ends.
+struct FollowerCursor<'a> {
     follower: Follower,
-    after: &'a mut EventId,
+    cursor: &'a mut EventId,
 }
 
-impl Drop for Moving<'_> {
+impl Drop for FollowerCursor<'_> {
     fn drop(&mut self) {
-        *self.after = self.follower.passed().max(*self.after);
+        *self.cursor = self.follower.stop_and_get_cursor().max(*self.cursor);
     }
 }
 
 /// Counts a follower for as long as it waits.
-struct Waiter<'a>(&'a Observer);
+struct WaitingFollower<'a>(&'a Observer);
 
-impl<'a> Waiter<'a> {
+impl<'a> WaitingFollower<'a> {
     fn new(observer: &'a Observer) -> Self {
-        observer.waiting.fetch_add(1, Ordering::AcqRel);
+        observer.waiting_followers.fetch_add(1, Ordering::AcqRel);
         Self(observer)
     }
 }
 
-impl Drop for Waiter<'_> {
+impl Drop for WaitingFollower<'_> {
     fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Ordering::AcqRel);
+        self.0.waiting_followers.fetch_sub(1, Ordering::AcqRel);
     }
 }

@@ -1,5 +1,5 @@
-//! The pruner: deletes old events and old history, by count and by age, and unused objects. It works in small pieces and lets
-//! others write in between.
+//! The pruner: deletes old events and old history, by count and by age, and unused objects. It deletes in small batches
+//! and lets others write in between.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,44 +11,45 @@ use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
 
-/// How often it looks.
-const PERIOD: Duration = Duration::from_secs(10);
-/// How long it rests between two pieces.
-const REST: Duration = Duration::from_millis(20);
+/// How often it prunes when nothing is left to delete.
+const PRUNE_INTERVAL: Duration = Duration::from_secs(10);
+/// The pause between two batches.
+const BATCH_PAUSE: Duration = Duration::from_millis(20);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(prune(node)).await;
+    stop.run_until_cancelled(prune_repeatedly(node)).await;
 }
 
-async fn prune(node: Arc<Node>) {
-    let (journal, history) = (node.settings.journal, node.settings.history);
+async fn prune_repeatedly(node: Arc<Node>) {
+    let (journal, history) = (node.settings.journal_retention, node.settings.history_retention);
     loop {
-        if !node.time.may_fire_and_prune() {
-            sleep(PERIOD).await;
+        if !node.time_source.may_fire_and_prune() {
+            sleep(PRUNE_INTERVAL).await;
             continue;
         }
-        match sweep(&node, journal, history).await {
+        match prune_batch(&node, journal, history).await {
             Ok(Pruned { events, tasks, objects, more }) => {
                 if events + tasks + objects > 0 {
-                    tracing::debug!(events, tasks, objects, "pruned");
+                    tracing::debug!(events, tasks, objects, "deleted expired rows");
                 }
-                sleep(if more { REST } else { PERIOD }).await;
+                sleep(if more { BATCH_PAUSE } else { PRUNE_INTERVAL }).await;
             }
             Err(error) => {
-                node.store_failed();
-                tracing::debug!(%error, "the pruner waits for the store");
-                sleep(PERIOD).await;
+                node.count_store_error();
+                tracing::debug!(%error, "pruning failed; retrying after the prune interval");
+                sleep(PRUNE_INTERVAL).await;
             }
         }
     }
 }
 
-/// One piece. When it answers, what is forgotten is no longer told from memory either: the mark may have moved though
-/// nothing was removed yet.
-async fn sweep(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
-    let pruned = node.store.prune(journal, history, node.settings.objects, node.time.now()).await?;
+/// Deletes one batch. When it returns, expired events are no longer served from memory either: the retention limit may
+/// have moved although no row was deleted yet.
+async fn prune_batch(node: &Node, journal: Retention, history: Retention) -> Result<Pruned, StoreError> {
+    let pruned =
+        node.store.prune(journal, history, node.settings.object_retention, node.time_source.now()).await?;
     node.metrics.objects_pruned.inc_by(pruned.objects);
-    node.observer.forget().await?;
+    node.observer.drop_expired_from_tail().await?;
     Ok(pruned)
 }
 
@@ -62,18 +63,18 @@ mod tests {
     use super::*;
     use crate::{Engine, Settings, Setup};
 
-    /// Nothing is committed after the sweep that could tell of it.
+    /// No commit follows the pruning that could notify the observer.
     #[tokio::test]
-    async fn a_cursor_is_torn_as_soon_as_what_follows_it_is_forgotten() {
+    async fn a_cursor_is_torn_as_soon_as_events_after_it_expire() {
         let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
         let mut settings = Settings::default();
-        settings.rooms.pruner = false;
+        settings.services.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
         let (node, everything) = (engine.node(), Filter::default());
         let page =
-            async |after: EventId| engine.observer().page(&everything, after, None, 5000).await.unwrap();
-        let begin = engine.observer().extent().await.unwrap().head;
-        while !node.observer.is_filling() {
+            async |after: EventId| engine.observer().read_page(&everything, after, None, 5000).await.unwrap();
+        let begin = engine.observer().read_extent().await.unwrap().head;
+        while !node.observer.has_tail() {
             page(begin).await;
             tokio::task::yield_now().await;
         }
@@ -83,7 +84,7 @@ mod tests {
         assert_eq!(ids.len(), 3000);
 
         let keep = Retention { count: 500, age: Duration::from_secs(86_400) };
-        while sweep(node, keep, Retention::default()).await.unwrap().more {}
+        while prune_batch(node, keep, Retention::default()).await.unwrap().more {}
         let forgotten = engine.store().extent().await.unwrap().forgotten;
         let last = ids.iter().position(|id| *id == forgotten).unwrap();
         assert!((1..2500).contains(&last), "{last}");
@@ -97,8 +98,8 @@ mod tests {
     #[tokio::test]
     async fn unused_objects_are_deleted_and_counted() {
         let store = Arc::new(Sqlite::in_memory(crate::now()).unwrap());
-        let mut settings = Settings { objects: Duration::ZERO, ..Settings::default() };
-        settings.rooms.pruner = false;
+        let mut settings = Settings { object_retention: Duration::ZERO, ..Settings::default() };
+        settings.services.pruner = false;
         let engine = Engine::start(store, settings, Setup::default()).await.unwrap();
         let node = engine.node();
         let of = |n: usize| {
@@ -108,7 +109,7 @@ mod tests {
         engine.emit(Emission { events: (0..700).map(of).collect(), idempotency: None }).await.unwrap();
         let nothing = Retention { count: 0, age: Duration::ZERO };
         while node.metrics.objects_pruned.get() < 700 {
-            sweep(node, nothing, Retention::default()).await.unwrap();
+            prune_batch(node, nothing, Retention::default()).await.unwrap();
         }
         assert!(node.metrics.encode().contains("pointsman_objects_pruned_total 700"));
         let again = engine.emit(Emission { events: vec![of(1)], idempotency: None }).await.unwrap();

@@ -1,13 +1,12 @@
-//! The room that keeps work from staying with the dead.
+//! The rescuer: takes tasks from nodes and workers that have died.
 //!
-//! Every sweep the node tells the store that it lives, and then frees what nodes hold that have been silent
-//! for a lease. Assumptions on time: clocks of nodes may differ by less than a lease, and a lease is several
-//! sweeps.
+//! In every sweep the node sends a heartbeat to the store, and then frees the tasks of nodes without a heartbeat for a
+//! lease. Assumptions on time: the clocks of nodes differ by less than a lease, and a lease is several sweeps.
 //!
-//! A store that did not answer heard from nobody. So after any trouble with it this node first tells that it
-//! lives itself, and then gives the others a full lease to do the same before it declares one of them dead.
-//! And a node that was given up itself (it was stopped for too long) ends what it ran, whose fences are void,
-//! and joins again under a new identity.
+//! A store that was unavailable received heartbeats from nobody. So after a store failure this node first sends its own
+//! heartbeat, and then gives the other nodes a full lease to do the same before it declares one of them dead. A node
+//! that was declared dead itself (it was suspended for too long) ends its attempts, whose fences are stale, and joins
+//! again under a new id.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,141 +16,154 @@ use pointsman_core::store::{Rescued, StoreError, Sweep};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::node::{Node, registration};
+use crate::node::{Node, build_registration};
 
-/// Sweeps until told to stop.
+/// Sweeps until stopped.
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(sweeps(node)).await;
+    stop.run_until_cancelled(sweep_repeatedly(node)).await;
 }
 
-/// Looks at running attempts whenever somebody steered a task from outside.
-pub(crate) async fn run_checks(node: Arc<Node>, stop: CancellationToken) {
+/// Checks whether running attempts still own their tasks, whenever somebody may have cancelled one.
+pub(crate) async fn run_attempt_checks(node: Arc<Node>, stop: CancellationToken) {
     let checks = async {
         loop {
-            node.nudged.notified().await;
-            if let Err(error) = node.running.check(&*node.store).await {
-                node.store_failed();
-                tracing::debug!(%error, "running attempts could not be checked; the next sweep does it");
+            node.attempt_check_requested.notified().await;
+            if let Err(error) = node.running_attempts.stop_lost_attempts(&*node.store).await {
+                node.count_store_error();
+                tracing::debug!(%error, "could not check running attempts; the next sweep checks them");
             }
         }
     };
     stop.run_until_cancelled(checks).await;
 }
 
-async fn sweeps(node: Arc<Node>) {
-    let mut trust = Trust::new(Instant::now(), node.settings.lease);
+async fn sweep_repeatedly(node: Arc<Node>) {
+    let mut guard = RescueGuard::new(Instant::now(), node.settings.lease);
     loop {
-        sleep(node.settings.sweep).await;
-        let asked = Instant::now();
-        match sweep(&node, &mut trust, asked).await {
+        sleep(node.settings.sweep_interval).await;
+        let requested = Instant::now();
+        match sweep_once(&node, &mut guard, requested).await {
             Ok(()) => {}
             Err(error) => {
-                node.store_failed();
-                trust.failed();
-                tracing::debug!(%error, "a sweep failed");
+                node.count_store_error();
+                guard.record_failure();
+                tracing::warn!(
+                    %error,
+                    lease = ?node.settings.lease,
+                    "heartbeat or rescue failed; retrying with the next sweep. If this lasts longer than the lease, other \
+                     nodes take over this node's tasks: check the store"
+                );
             }
         }
     }
 }
 
-async fn sweep(node: &Arc<Node>, trust: &mut Trust, asked: Instant) -> Result<(), StoreError> {
-    if !node.store.heartbeat(node.id(), node.time.now()).await? {
+async fn sweep_once(node: &Arc<Node>, guard: &mut RescueGuard, requested: Instant) -> Result<(), StoreError> {
+    if !node.store.heartbeat(node.id(), node.time_source.now()).await? {
         rejoin(node).await?;
-    } else if !node.announced() {
-        node.announce_soon().await;
+    } else if !node.is_announced() {
+        node.announce_or_retry_later().await;
     }
-    trust.answered(asked, Instant::now());
-    node.running.check(&*node.store).await?;
-    if node.settings.rooms.rescuer && trust.may_rescue(Instant::now()) {
-        rescue(node).await?;
+    guard.record_answer(requested, Instant::now());
+    node.running_attempts.stop_lost_attempts(&*node.store).await?;
+    if node.settings.services.rescuer && guard.may_rescue(Instant::now()) {
+        rescue_tasks(node).await?;
     }
     Ok(())
 }
 
-/// This node was given up: what it ran is others' now. The check of running attempts that follows ends those
-/// that lost their task; what was claimed since then is still this node's.
+/// Joins again after this node was declared dead and its tasks were given to others. The check of running attempts that
+/// follows ends those that lost their task; tasks claimed since then still belong to this node.
 async fn rejoin(node: &Arc<Node>) -> Result<(), StoreError> {
-    tracing::warn!("this node was silent for too long and was given up; it joins again");
-    node.set_id(node.store.join(&node.settings.node_name, node.time.now()).await?);
+    tracing::warn!(
+        lease = ?node.settings.lease,
+        "this node sent no heartbeat for longer than the lease and was declared dead; it joins again, and its attempts \
+         whose tasks were given to other nodes are cancelled"
+    );
+    node.set_id(node.store.join(&node.settings.node_name, node.time_source.now()).await?);
     register_again(node).await?;
-    node.announce_soon().await;
-    node.signals.work();
+    node.announce_or_retry_later().await;
+    node.signals.notify_work();
     Ok(())
 }
 
-/// A node that was away for longer than a registration outlives its nodes brings it back. If it is still there, others
-/// may have changed it since.
+/// Registers the setup again if the registration has expired while this node was away. An existing registration is left
+/// as it is, because other nodes may have changed it since.
 async fn register_again(node: &Arc<Node>) -> Result<(), StoreError> {
     let (store, settings) = (&node.store, &node.settings);
-    if settings.bound.is_some() || store.registrants().await?.contains(&settings.registrant) {
+    if settings.bounded_run.is_some() || store.registrants().await?.contains(&settings.registration_name) {
         return Ok(());
     }
-    store.register(registration(&node.configured().setup, settings), node.time.now()).await
+    store.register(build_registration(&node.active_setup().setup, settings), node.time_source.now()).await
 }
 
-/// Frees what the dead held, and tells of it.
-pub(crate) async fn rescue(node: &Arc<Node>) -> Result<(), StoreError> {
-    if !node.time.is_in_service() {
+/// Frees the tasks of dead nodes and workers, and notifies watchers.
+pub(crate) async fn rescue_tasks(node: &Arc<Node>) -> Result<(), StoreError> {
+    if !node.time_source.is_in_service() {
         return Ok(());
     }
-    let at = node.time.now();
-    // Workers that got their leases before this start may need as long as a lease to be heard again.
-    // So may those whose leases a step of the clock has ended.
-    let began = node.started.max(node.time.began());
-    let heard_of_all = at.since(began) >= node.settings.lease;
-    let workers_since = if heard_of_all { Timestamp::MIN } else { began };
-    // Which handlers there are is not for a guest to say.
-    let missing = node.settings.bound.is_none();
+    let at = node.time_source.now();
+    // Pull workers whose leases began before this start, or expired by a step of the clock, get a full lease to renew.
+    let began = node.started_at.max(node.time_source.restarted_at());
+    let had_time_to_renew = at.since(began) >= node.settings.lease;
+    let workers_since = if had_time_to_renew { Timestamp::MIN } else { began };
+    // A bounded run may not know all handlers, so it parks no tasks.
+    let missing = node.settings.bounded_run.is_none();
     let sweep = Sweep { silence: node.settings.lease, workers_since, missing };
     let Rescued { tasks, missing } = node.store.rescue(sweep, at).await?;
     if missing > 0 {
-        tracing::warn!(tasks = missing, "tasks were parked because their handler is no longer defined");
+        tracing::warn!(
+            tasks = missing,
+            "tasks were parked because their handler is no longer defined; define it again and adopt them, or cancel \
+             them"
+        );
     }
     if !tasks.is_empty() {
-        tracing::warn!(tasks = tasks.len(), "tasks were taken from nodes and workers that are gone");
-        node.signals.work();
+        tracing::warn!(tasks = tasks.len(), "tasks of dead nodes or workers were freed; they run again");
+        node.signals.notify_work();
     }
-    if node.changes.watched() {
+    if node.task_changes.has_subscribers() {
         for (id, _) in &tasks {
             if let Some((task, _)) = node.store.task(id).await? {
-                node.changes.moved(task, at);
+                node.task_changes.notify_task_state(task, at);
             }
         }
     }
     Ok(())
 }
 
-/// Whether the silence of others is theirs. It may be the store's, or this node's own.
+/// Decides whether missing heartbeats of other nodes mean that they are dead. The cause may also be a store failure or
+/// a suspension of this node.
 #[derive(Debug)]
-struct Trust {
+struct RescueGuard {
     lease: Duration,
-    heard: Instant,
-    failed: bool,
-    rescue_from: Instant,
+    last_answer: Instant,
+    has_failed: bool,
+    rescue_allowed_from: Instant,
 }
 
-impl Trust {
+impl RescueGuard {
     fn new(now: Instant, lease: Duration) -> Self {
-        Self { lease, heard: now, failed: false, rescue_from: now }
+        Self { lease, last_answer: now, has_failed: false, rescue_allowed_from: now }
     }
 
-    fn failed(&mut self) {
-        self.failed = true;
+    fn record_failure(&mut self) {
+        self.has_failed = true;
     }
 
-    /// The store answered a heartbeat. If it had failed, or half a lease has gone by since it last answered,
-    /// others may not have been heard either.
-    fn answered(&mut self, asked: Instant, now: Instant) {
-        let slow = now.duration_since(asked) > self.lease / 2;
-        let long_ago = now.duration_since(self.heard) > self.lease / 2;
-        if std::mem::take(&mut self.failed) || slow || long_ago {
-            self.rescue_from = now + self.lease;
+    /// Records that the store answered a heartbeat. If it had failed, or did not answer for half a lease, the
+    /// heartbeats of other nodes may be missing too, and rescues wait for a lease.
+    fn record_answer(&mut self, requested: Instant, now: Instant) {
+        let is_slow = now.duration_since(requested) > self.lease / 2;
+        let is_overdue = now.duration_since(self.last_answer) > self.lease / 2;
+        if std::mem::take(&mut self.has_failed) || is_slow || is_overdue {
+            self.rescue_allowed_from = now + self.lease;
         }
-        self.heard = now;
+        self.last_answer = now;
     }
 
     fn may_rescue(&self, now: Instant) -> bool {
-        now >= self.rescue_from
+        now >= self.rescue_allowed_from
     }
 }
 
@@ -163,35 +175,35 @@ mod tests {
     const SWEEP: Duration = Duration::from_secs(5);
 
     #[test]
-    fn a_store_that_answers_is_trusted() {
+    fn a_store_that_answers_allows_rescues() {
         let start = Instant::now();
-        let mut trust = Trust::new(start, LEASE);
+        let mut guard = RescueGuard::new(start, LEASE);
         for sweep in 1..10 {
             let now = start + SWEEP * sweep;
-            trust.answered(now, now);
-            assert!(trust.may_rescue(now));
+            guard.record_answer(now, now);
+            assert!(guard.may_rescue(now));
         }
     }
 
     #[test]
-    fn after_trouble_the_others_get_a_full_lease() {
+    fn after_a_store_failure_rescues_wait_for_a_full_lease() {
         let start = Instant::now();
-        let mut trust = Trust::new(start, LEASE);
-        trust.failed();
+        let mut guard = RescueGuard::new(start, LEASE);
+        guard.record_failure();
         let back = start + SWEEP;
-        trust.answered(back, back);
-        assert!(!trust.may_rescue(back));
+        guard.record_answer(back, back);
+        assert!(!guard.may_rescue(back));
         let later = back + LEASE - SWEEP;
-        assert!(!trust.may_rescue(later));
-        assert!(trust.may_rescue(back + LEASE));
+        assert!(!guard.may_rescue(later));
+        assert!(guard.may_rescue(back + LEASE));
     }
 
     #[test]
-    fn a_node_that_slept_does_not_blame_the_others() {
+    fn a_suspended_node_waits_a_lease_before_it_rescues() {
         let start = Instant::now();
-        let mut trust = Trust::new(start, LEASE);
+        let mut guard = RescueGuard::new(start, LEASE);
         let woken = start + LEASE * 10;
-        trust.answered(woken, woken);
-        assert!(!trust.may_rescue(woken));
+        guard.record_answer(woken, woken);
+        assert!(!guard.may_rescue(woken));
     }
 }

@@ -1,4 +1,4 @@
-//! What the worker needs to know of a handler in order to run it.
+//! How the worker runs a handler: the [`Runner`] trait, its input and its outcome.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,31 +13,31 @@ use tokio_util::sync::CancellationToken;
 
 use crate::TimeSource;
 
-/// A handler: what the store knows of it, and how it is run.
+/// A handler: its definition as it is registered in the store, and how it is run.
 #[derive(Clone, Debug)]
 pub struct HandlerSpec {
     pub def: HandlerDef,
-    /// An attempt that takes longer has failed.
+    /// An attempt that takes longer fails.
     pub timeout: Duration,
-    /// None where workers elsewhere fetch its tasks.
+    /// None for a pulled handler, whose tasks are leased by pull workers.
     pub runner: Option<Arc<dyn Runner>>,
 }
 
 /// Runs attempts of one handler.
 #[async_trait]
 pub trait Runner: Send + Sync {
-    /// One word for people: `in-process`, `http`, `command`.
+    /// The kind of handler in one word: `in-process`, `http`, `command`.
     fn kind(&self) -> &'static str;
 
-    /// Where attempts go, for everyone who may see the handler, and so without secrets: the origin of a URL, the name of a
-    /// program and the number of its arguments. None where there is nothing to show.
-    fn target(&self) -> Option<String> {
+    /// A label of the target, without secrets because everybody who may see the handler sees it: the origin of a URL,
+    /// or the name of a program and the number of its arguments. None if there is no target.
+    fn target_label(&self) -> Option<String> {
         None
     }
 
-    /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future
-    /// a moment later: whatever must be cleaned up then (a process group) is cleaned up on drop.
-    async fn run(&self, delivery: Delivery) -> Outcome;
+    /// Runs one attempt. The worker enforces the timeout by cancelling `delivery.cancel`, and drops the future a moment
+    /// later, so cleanup (of a process group, say) must happen on drop.
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome;
 }
 
 impl fmt::Debug for dyn Runner {
@@ -57,29 +57,29 @@ pub struct Delivery {
 
 /// How an attempt ended, and what commits with its end.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct AttemptOutcome {
     pub ended: Ended,
-    /// How the target behind the handler fares, if the attempt tells. None: the handler has no target.
-    pub target: Option<Target>,
+    /// The health of the target behind the handler, as far as this attempt shows. None: the handler has no target.
+    pub target_health: Option<Target>,
     /// Emitted only if the attempt succeeded or snoozed. The worker fills in the cause.
     pub emits: Vec<NewEvent>,
     pub logs: Vec<LogLine>,
 }
 
-impl Outcome {
+impl AttemptOutcome {
     pub fn done() -> Self {
-        Self { ended: Ended::Succeeded { result: None }, target: None, emits: vec![], logs: vec![] }
+        Self { ended: Ended::Succeeded { result: None }, target_health: None, emits: vec![], logs: vec![] }
     }
 
-    /// Failed, to be tried again.
+    /// A failure that is retried.
     pub fn failed(error: impl Into<String>) -> Self {
-        Self::failed_with(1, error)
+        Self::failed_with_code(1, error)
     }
 
-    /// Failed with what a command or a target returned, to be tried again.
-    pub fn failed_with(code: i64, error: impl Into<String>) -> Self {
+    /// A failure that is retried, with the return code of a command or a target.
+    pub fn failed_with_code(code: i64, error: impl Into<String>) -> Self {
         let ended = Ended::Failed { error: error.into(), code, after: None, last: false };
-        Self { ended, target: None, emits: vec![], logs: vec![] }
+        Self { ended, target_health: None, emits: vec![], logs: vec![] }
     }
 }
 
@@ -87,26 +87,26 @@ impl Outcome {
 #[derive(Clone, Debug)]
 pub struct LogSink {
     lines: tokio::sync::mpsc::Sender<LogLine>,
-    time: Arc<TimeSource>,
+    time_source: Arc<TimeSource>,
 }
 
 impl LogSink {
     pub fn new(lines: tokio::sync::mpsc::Sender<LogLine>, time: Arc<TimeSource>) -> Self {
-        Self { lines, time }
+        Self { lines, time_source: time }
     }
 
-    /// The time that the attempt goes by.
-    pub fn time(&self) -> &Arc<TimeSource> {
-        &self.time
+    /// The time source of the attempt.
+    pub fn time_source(&self) -> &Arc<TimeSource> {
+        &self.time_source
     }
 
     pub fn now(&self) -> Timestamp {
-        self.time.now()
+        self.time_source.now()
     }
 
     /// Adds a line, waiting while the store is behind.
-    pub async fn line(&self, time: Timestamp, level: Level, message: String) {
-        // The receiver is gone only when the attempt is over, and then nobody may add to its log.
+    pub async fn write_line(&self, time: Timestamp, level: Level, message: String) {
+        // The receiver is dropped only when the attempt has ended; then its log is closed.
         let _ = self.lines.send(LogLine { time, level, message }).await;
     }
 }

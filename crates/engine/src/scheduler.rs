@@ -1,8 +1,8 @@
-//! The look-ahead: while every slot is taken and more is ready, the next tasks are chosen (`new` →
-//! `scheduled`), fairly and before they are needed, so that the claim of a freed slot finds them chosen. Where
-//! slots are free, claims choose for themselves and this room sleeps.
+//! The scheduler: while every slot is occupied and more tasks are ready, it selects the next tasks ahead (`new` →
+//! `scheduled`), fairly and before they are needed, so that the claim for a freed slot finds them selected. While slots
+//! are free, claims select tasks themselves and this service sleeps.
 //!
-//! The look-ahead is twice the slots at most: a pause must never have to rewrite a backlog.
+//! At most twice as many tasks as slots are selected ahead, so that a pause never has to rewrite a large backlog.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::node::Node;
 
-/// How often it looks while the node is saturated.
-const PERIOD: Duration = Duration::from_secs(1);
+/// How often tasks are selected ahead while the node is saturated.
+const LOOK_AHEAD_INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) async fn run(node: Arc<Node>, stop: CancellationToken) {
-    stop.run_until_cancelled(look_ahead(node)).await;
+    stop.run_until_cancelled(schedule_ahead(node)).await;
 }
 
-async fn look_ahead(node: Arc<Node>) {
-    let mut saturated = node.saturated.subscribe();
+async fn schedule_ahead(node: Arc<Node>) {
+    let mut saturated = node.is_saturated.subscribe();
     while saturated.wait_for(|saturated| *saturated).await.is_ok() {
-        if node.time.is_in_service()
-            && let Err(error) = node.store.schedule(2 * node.slots.all(), node.time.now()).await
+        if node.time_source.is_in_service()
+            && let Err(error) = node.store.schedule(2 * node.slots.total(), node.time_source.now()).await
         {
-            node.store_failed();
-            tracing::debug!(%error, "the look-ahead waits for the store");
+            node.count_store_error();
+            tracing::debug!(%error, "could not select tasks ahead; retrying, claims select tasks themselves meanwhile");
         }
-        sleep(PERIOD).await;
+        sleep(LOOK_AHEAD_INTERVAL).await;
     }
 }

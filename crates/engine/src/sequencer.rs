@@ -1,4 +1,4 @@
-//! Emissions on their way into the journal.
+//! The sequencer: appends emissions to the journal in batches.
 //!
 //! ```text
 //!   producers ─▶ [ waiting ] ─▶ one batch ─▶ store.append + claim ─▶ receipts to the producers
@@ -6,11 +6,11 @@
 //! ```
 //!
 //! Everything that arrives while a commit runs goes into the next one: the busier, the larger the batches. A lone emit
-//! does not wait. Where many emit at a time, those who were just answered have the next one ready in a moment, which is
-//! short beside the commit that it would miss: so they are waited for. What waits is bounded in emissions, events and
-//! bytes; beyond that an emit is refused at once.
+//! does not wait. Under load, producers that just got their receipt emit again within a moment that is short compared
+//! to a commit, so the next batch lingers for them. The queue is bounded in emissions, events and bytes; beyond that an
+//! emit is refused at once.
 //!
-//! A producer that goes away does not take back what it handed over, and nobody else notices.
+//! A producer that disconnects does not withdraw its emission, and other producers are not affected.
 
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
@@ -24,36 +24,36 @@ use tokio_util::sync::CancellationToken;
 
 use crate::EmitError;
 use crate::node::Node;
-use crate::slots::Reserved;
+use crate::slots::ReservedSlots;
 
-/// How much one transaction takes.
-const BATCH: Load = Load { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
-/// How much may wait.
-const BOUND: Load = Load { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
+/// The maximum of one transaction.
+const MAX_BATCH: EmissionLoad = EmissionLoad { emissions: usize::MAX, events: 10_000, bytes: 16 << 20 };
+/// The maximum that may wait in the queue.
+const MAX_WAITING: EmissionLoad = EmissionLoad { emissions: 50_000, events: 200_000, bytes: 64 << 20 };
 
-/// This part of the time that a commit took may pass after it until as many have come as it had; not more, for those who
-/// emitted then may have gone.
-const LINGER: u32 = 8;
-const LONGEST_LINGER: Duration = Duration::from_millis(5);
+/// A batch waits for as many emissions as the last one had, for at most this fraction of the last commit's duration:
+/// its producers may have disconnected.
+const LINGER_DIVISOR: u32 = 8;
+const MAX_LINGER: Duration = Duration::from_millis(5);
 
-/// What a timer can tell apart.
-const SHORTEST_WAIT: Duration = Duration::from_millis(1);
+/// Shorter waits are below the resolution of a timer.
+const TIMER_RESOLUTION: Duration = Duration::from_millis(1);
 
-/// How much memory emissions take.
+/// The size of emissions, as it counts against a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Load {
+struct EmissionLoad {
     emissions: usize,
     events: usize,
     bytes: usize,
 }
 
-impl Load {
-    const NONE: Self = Self { emissions: 0, events: 0, bytes: 0 };
-    /// That of the smallest emission.
-    const LEAST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
+impl EmissionLoad {
+    const EMPTY: Self = Self { emissions: 0, events: 0, bytes: 0 };
+    /// The load of the smallest emission.
+    const SMALLEST: Self = Self { emissions: 1, events: 1, bytes: size_of::<NewEvent>() };
 
-    fn of(emission: &Emission) -> Self {
-        let bytes = emission.events.iter().map(size).sum();
+    fn from_emission(emission: &Emission) -> Self {
+        let bytes = emission.events.iter().map(event_size).sum();
         Self { emissions: 1, events: emission.events.len(), bytes }
     }
 
@@ -73,122 +73,125 @@ impl Load {
         }
     }
 
-    fn within(self, bound: Self) -> bool {
+    fn fits_into(self, bound: Self) -> bool {
         self.emissions <= bound.emissions && self.events <= bound.events && self.bytes <= bound.bytes
     }
 }
 
-/// About how many bytes an event takes.
-fn size(event: &NewEvent) -> usize {
+/// The approximate size of an event in memory, in bytes.
+fn event_size(event: &NewEvent) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     size_of::<NewEvent>() + event.value.as_str().len() + context
 }
 
-/// A share of what may wait, given back when dropped.
+/// A part of the queue's capacity, released when dropped.
 #[derive(Debug)]
-struct Share {
-    load: Load,
-    of: Arc<Mutex<Load>>,
+struct LoadReservation {
+    load: EmissionLoad,
+    total: Arc<Mutex<EmissionLoad>>,
 }
 
-impl Share {
-    /// One that is larger than the bound by itself gets in when nothing else waits: somebody has already taken
-    /// it into memory.
-    fn take(of: &Arc<Mutex<Load>>, load: Load) -> Option<Self> {
-        let mut waiting = of.lock().unwrap_or_else(PoisonError::into_inner);
-        let together = waiting.plus(load);
-        if !together.within(BOUND) && *waiting != Load::NONE {
+impl LoadReservation {
+    /// Reserves capacity, or returns `None` if the queue is full. An emission that exceeds the limit alone is admitted
+    /// when nothing else waits: it is in memory already.
+    fn try_reserve(total: &Arc<Mutex<EmissionLoad>>, load: EmissionLoad) -> Option<Self> {
+        let mut waiting = total.lock().unwrap_or_else(PoisonError::into_inner);
+        let new_total = waiting.plus(load);
+        if !new_total.fits_into(MAX_WAITING) && *waiting != EmissionLoad::EMPTY {
             return None;
         }
-        *waiting = together;
-        Some(Self { load, of: of.clone() })
+        *waiting = new_total;
+        Some(Self { load, total: total.clone() })
     }
 }
 
-impl Drop for Share {
+impl Drop for LoadReservation {
     fn drop(&mut self) {
-        let mut waiting = self.of.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = self.total.lock().unwrap_or_else(PoisonError::into_inner);
         *waiting = waiting.minus(self.load);
     }
 }
 
-type Answer = Result<Receipt, EmitError>;
+type EmitResult = Result<Receipt, EmitError>;
 
 #[derive(Debug)]
-struct Pending {
+struct PendingEmission {
     emission: Emission,
-    answer: oneshot::Sender<Answer>,
-    share: Share,
+    reply: oneshot::Sender<EmitResult>,
+    reservation: LoadReservation,
 }
 
-/// Where producers hand over what they emit.
+/// Hands emissions of producers to the sequencer.
 #[derive(Clone, Debug)]
-pub(crate) struct Intake {
-    pending: mpsc::UnboundedSender<Pending>,
-    waiting: Arc<Mutex<Load>>,
+pub(crate) struct EmissionSender {
+    emissions: mpsc::UnboundedSender<PendingEmission>,
+    waiting_load: Arc<Mutex<EmissionLoad>>,
 }
 
-impl Intake {
-    /// Answers when the events are durable.
-    pub(crate) async fn emit(&self, emission: Emission) -> Answer {
-        let share = Share::take(&self.waiting, Load::of(&emission)).ok_or(EmitError::Overloaded)?;
-        let (answer, answered) = oneshot::channel();
+impl EmissionSender {
+    /// Returns when the events are durable.
+    pub(crate) async fn emit(&self, emission: Emission) -> EmitResult {
+        let reservation =
+            LoadReservation::try_reserve(&self.waiting_load, EmissionLoad::from_emission(&emission))
+                .ok_or(EmitError::Overloaded)?;
+        let (reply, response) = oneshot::channel();
         let closed = |_| EmitError::Store(StoreError::Closed);
-        self.pending
-            .send(Pending { emission, answer, share })
+        self.emissions
+            .send(PendingEmission { emission, reply, reservation })
             .map_err(|_| EmitError::Store(StoreError::Closed))?;
-        answered.await.map_err(closed)?
+        response.await.map_err(closed)?
     }
 }
 
-/// The room.
+/// The service that journals emissions.
 pub(crate) struct Sequencer {
     node: Arc<Node>,
-    inbox: Inbox,
+    queue: EmissionQueue,
 }
 
-/// What was handed over and is to be journaled.
+/// Emissions that wait to be journaled.
 #[derive(Debug)]
-struct Inbox {
-    pending: mpsc::UnboundedReceiver<Pending>,
-    /// One that no longer fitted into the last batch.
-    held_over: Option<Pending>,
-    /// How many emissions the last batch had, and until when as many are waited for.
-    last: usize,
-    linger: Instant,
+struct EmissionQueue {
+    emissions: mpsc::UnboundedReceiver<PendingEmission>,
+    /// An emission that no longer fitted into the last batch.
+    carried_over: Option<PendingEmission>,
+    /// The number of emissions in the last batch, and until when the next batch waits for as many.
+    last_batch_len: usize,
+    linger_until: Instant,
 }
 
-impl Inbox {
-    fn new(pending: mpsc::UnboundedReceiver<Pending>) -> Self {
-        Self { pending, held_over: None, last: 0, linger: Instant::now() }
+impl EmissionQueue {
+    fn new(pending: mpsc::UnboundedReceiver<PendingEmission>) -> Self {
+        Self { emissions: pending, carried_over: None, last_batch_len: 0, linger_until: Instant::now() }
     }
 
-    /// The first one of the next batch; none if there will be none.
-    async fn first(&mut self, stop: &CancellationToken) -> Option<Pending> {
+    /// Waits for the first emission of the next batch; none after the sequencer was stopped.
+    async fn wait_for_first(&mut self, stop: &CancellationToken) -> Option<PendingEmission> {
         loop {
-            if let Some(pending) = self.held_over.take() {
+            if let Some(pending) = self.carried_over.take() {
                 return Some(pending);
             }
             tokio::select! {
                 biased;
-                pending = self.pending.recv() => return pending,
-                () = stop.cancelled(), if !self.pending.is_closed() => self.pending.close(),
+                pending = self.emissions.recv() => return pending,
+                () = stop.cancelled(), if !self.emissions.is_closed() => self.emissions.close(),
             }
         }
     }
 
-    /// The first one and whatever else waits or comes in a moment, as far as it fits.
-    async fn gather(&mut self, first: Pending) -> Vec<Pending> {
-        // Producers that were answered a moment ago may have the next one ready.
+    /// Fills a batch with the first emission and all others that wait or arrive within the linger time, up to the
+    /// limit.
+    async fn fill_batch(&mut self, first: PendingEmission) -> Vec<PendingEmission> {
+        // Producers that just got their receipt may have the next emission ready.
         tokio::task::yield_now().await;
-        let mut load = first.share.load;
+        let mut load = first.reservation.load;
         let mut batch = vec![first];
-        while load.plus(Load::LEAST).within(BATCH)
-            && let Some(next) = self.next(batch.len()).await
+        while load.plus(EmissionLoad::SMALLEST).fits_into(MAX_BATCH)
+            && let Some(next) = self.next_for_batch(batch.len()).await
         {
-            load = load.plus(next.share.load);
-            if !load.within(BATCH) {
-                self.held_over = Some(next);
+            load = load.plus(next.reservation.load);
+            if !load.fits_into(MAX_BATCH) {
+                self.carried_over = Some(next);
                 break;
             }
             batch.push(next);
@@ -196,107 +199,123 @@ impl Inbox {
         batch
     }
 
-    /// The next one for a batch that has so many.
-    async fn next(&mut self, gathered: usize) -> Option<Pending> {
-        match self.pending.try_recv() {
+    /// The next emission for a batch that has `gathered` of them.
+    async fn next_for_batch(&mut self, gathered: usize) -> Option<PendingEmission> {
+        match self.emissions.try_recv() {
             Ok(pending) => Some(pending),
-            Err(_) if gathered >= self.last || self.linger < Instant::now() + SHORTEST_WAIT => None,
-            Err(_) => timeout_at(self.linger, self.pending.recv()).await.ok().flatten(),
+            Err(_)
+                if gathered >= self.last_batch_len
+                    || self.linger_until < Instant::now() + TIMER_RESOLUTION =>
+            {
+                None
+            }
+            Err(_) => timeout_at(self.linger_until, self.emissions.recv()).await.ok().flatten(),
         }
     }
 
-    /// So many emissions were committed, which took so long.
-    fn committed(&mut self, emissions: usize, took: Duration) {
-        self.last = emissions;
-        self.linger = Instant::now() + (took / LINGER).min(LONGEST_LINGER);
+    /// Records the size and the duration of a commit, from which the linger time of the next batch follows.
+    fn record_commit(&mut self, emissions: usize, took: Duration) {
+        self.last_batch_len = emissions;
+        self.linger_until = Instant::now() + (took / LINGER_DIVISOR).min(MAX_LINGER);
     }
 }
 
 impl Sequencer {
-    pub(crate) fn new(node: Arc<Node>) -> (Intake, Self) {
+    pub(crate) fn new(node: Arc<Node>) -> (EmissionSender, Self) {
         let (sender, pending) = mpsc::unbounded_channel();
-        let intake = Intake { pending: sender, waiting: Arc::default() };
-        (intake, Self { node, inbox: Inbox::new(pending) })
+        let intake = EmissionSender { emissions: sender, waiting_load: Arc::default() };
+        (intake, Self { node, queue: EmissionQueue::new(pending) })
     }
 
-    /// Journals until told to stop, and then what was handed over before.
+    /// Journals until stopped; emissions that were handed over before are still journaled.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        while let Some(first) = self.inbox.first(&stop).await {
-            let batch = self.inbox.gather(first).await;
-            let (emissions, begun) = (batch.len(), Instant::now());
-            self.commit(batch).await;
-            self.inbox.committed(emissions, begun.elapsed());
+        while let Some(first) = self.queue.wait_for_first(&stop).await {
+            let batch = self.queue.fill_batch(first).await;
+            let (emissions, began) = (batch.len(), Instant::now());
+            self.commit_batch(batch).await;
+            self.queue.record_commit(emissions, began.elapsed());
         }
     }
 
-    async fn commit(&self, batch: Vec<Pending>) {
+    async fn commit_batch(&self, batch: Vec<PendingEmission>) {
         let node = &self.node;
         let mut emissions = Vec::with_capacity(batch.len());
         let mut producers = Vec::with_capacity(batch.len());
-        for Pending { emission, answer, share } in batch {
+        for PendingEmission { emission, reply, reservation } in batch {
             emissions.push(emission);
-            producers.push((answer, share));
+            producers.push((reply, reservation));
         }
-        let kept = node.changes.watched().then(|| emissions.clone());
+        let watched_emissions = node.task_changes.has_subscribers().then(|| emissions.clone());
         let delayed = emissions.iter().flat_map(|emission| &emission.events).any(|event| event.due.is_some());
-        let now = node.time.now();
-        let mut reserved = self.reserve(&emissions);
-        let asked = node.held.asked();
-        match node.store.append(emissions, node.claim(&reserved), now).await {
+        let now = node.time_source.now();
+        let mut reserved = self.reserve_slots(&emissions);
+        let pause_version = node.start_gate.pause_version();
+        match node.store.append(emissions, node.build_claim(&reserved), now).await {
             Ok((receipts, mut claims)) => {
-                self.journaled(&receipts, kept.as_deref());
+                self.report_journaled(&receipts, watched_emissions.as_deref());
                 if claims.turned_away > 0 {
-                    node.slots.missed(claims.turned_away);
+                    node.slots.record_missed(claims.turned_away);
                 }
-                node.start(&mut claims, &mut reserved, asked);
-                self.hint(&claims, delayed);
-                for ((answer, _share), receipt) in producers.into_iter().zip(receipts) {
-                    // A producer that no longer listens has its events all the same.
-                    let _ = answer.send(receipt.map_err(EmitError::Refused));
+                node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
+                self.wake_worker_if_needed(&claims, delayed);
+                for ((reply, _reservation), receipt) in producers.into_iter().zip(receipts) {
+                    // The events of a producer that has disconnected are journaled all the same.
+                    let _ = reply.send(receipt.map_err(EmitError::Refused));
                 }
             }
             Err(error) => {
-                node.store_failed();
-                tracing::debug!(%error, emissions = producers.len(), "emissions could not be journaled");
-                for (answer, _share) in producers {
-                    let _ = answer.send(Err(EmitError::Store(error.clone())));
+                node.count_store_error();
+                tracing::debug!(
+                    %error, emissions = producers.len(),
+                    "could not append to the journal; the producers get the error and may retry"
+                );
+                for (reply, _reservation) in producers {
+                    let _ = reply.send(Err(EmitError::Store(error.clone())));
                 }
             }
         }
-        node.slots.give_back(reserved);
+        node.slots.return_unused(reserved);
     }
 
-    /// Sets slots aside for the tasks that this batch will make.
-    fn reserve(&self, emissions: &[Emission]) -> Reserved {
+    /// Reserves slots for the tasks that this batch will create.
+    fn reserve_slots(&self, emissions: &[Emission]) -> ReservedSlots {
         let slots = &self.node.slots;
-        let free = slots.available();
-        if free == 0 || slots.troubled() {
-            return Reserved::none();
+        let free = slots.available_count();
+        if free == 0 || slots.is_store_failing() {
+            return ReservedSlots::empty();
         }
         let events = emissions.iter().flat_map(|emission| &emission.events);
-        slots.reserve(self.node.configured().ready_tasks(events, free, self.node.time.now()))
+        slots.reserve(self.node.active_setup().estimate_ready_tasks(
+            events,
+            free,
+            self.node.time_source.now(),
+        ))
     }
 
-    /// Tells the worker what this claim left: others that are ready, or tasks whose time will come.
-    fn hint(&self, claims: &Claims, delayed: bool) {
+    /// Wakes the worker if this claim left ready tasks, or if the batch creates tasks that are due later.
+    fn wake_worker_if_needed(&self, claims: &Claims, delayed: bool) {
         if claims.more || delayed {
-            self.node.signals.work();
+            self.node.signals.notify_work();
         }
     }
 
-    fn journaled(&self, receipts: &[Result<Receipt, Refused>], kept: Option<&[Emission]>) {
+    fn report_journaled(
+        &self,
+        receipts: &[Result<Receipt, Refused>],
+        watched_emissions: Option<&[Emission]>,
+    ) {
         let node = &self.node;
-        let fresh = |receipt: &&Receipt| !receipt.repeated;
-        let new = receipts.iter().flatten().filter(fresh);
+        let is_new = |receipt: &&Receipt| !receipt.repeated;
+        let new = receipts.iter().flatten().filter(is_new);
         node.metrics.events_emitted.inc_by(new.clone().map(|receipt| receipt.events.len() as u64).sum());
-        // Whoever emits and then reads finds what was emitted.
+        // So that a producer that emits and then reads finds its events.
         if let Some(last) = new.flat_map(|receipt| &receipt.events).map(|event| event.id).max() {
-            node.signals.grown(last);
+            node.signals.advance_journal_head(last);
         }
-        let at = node.time.now();
-        for (receipt, emission) in receipts.iter().zip(kept.unwrap_or_default()) {
-            if let Some(receipt) = receipt.as_ref().ok().filter(fresh) {
-                node.changes.created(&emission.events, &receipt.events, at);
+        let at = node.time_source.now();
+        for (receipt, emission) in receipts.iter().zip(watched_emissions.unwrap_or_default()) {
+            if let Some(receipt) = receipt.as_ref().ok().filter(is_new) {
+                node.task_changes.notify_created(&emission.events, &receipt.events, at);
             }
         }
     }
@@ -307,72 +326,84 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_is_bounded_and_given_back() {
-        let waiting = Arc::new(Mutex::new(Load::NONE));
-        let half = Load { emissions: 1, events: 1, bytes: BOUND.bytes / 2 };
-        let first = Share::take(&waiting, half).unwrap();
-        let second = Share::take(&waiting, half).unwrap();
-        assert!(Share::take(&waiting, half).is_none());
+    fn waiting_emissions_are_bounded_and_released_on_drop() {
+        let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
+        let half = EmissionLoad { emissions: 1, events: 1, bytes: MAX_WAITING.bytes / 2 };
+        let first = LoadReservation::try_reserve(&waiting, half).unwrap();
+        let second = LoadReservation::try_reserve(&waiting, half).unwrap();
+        assert!(LoadReservation::try_reserve(&waiting, half).is_none());
         drop(first);
-        assert!(Share::take(&waiting, half).is_some());
+        assert!(LoadReservation::try_reserve(&waiting, half).is_some());
         drop(second);
-        assert_eq!(*waiting.lock().unwrap(), Load::NONE);
+        assert_eq!(*waiting.lock().unwrap(), EmissionLoad::EMPTY);
     }
 
-    fn handed_over(sender: &mpsc::UnboundedSender<Pending>) {
+    fn enqueue_emission(sender: &mpsc::UnboundedSender<PendingEmission>) {
         let emission = Emission { events: vec![], idempotency: None };
-        let share = Share::take(&Arc::default(), Load::of(&emission)).unwrap();
-        sender.send(Pending { emission, answer: oneshot::channel().0, share }).unwrap();
+        let reservation =
+            LoadReservation::try_reserve(&Arc::default(), EmissionLoad::from_emission(&emission)).unwrap();
+        sender.send(PendingEmission { emission, reply: oneshot::channel().0, reservation }).unwrap();
     }
 
-    /// How many are in a batch whose second and third emission come so late.
-    async fn gathered(last: usize, took: Duration, later: Duration) -> usize {
+    /// The size of a batch whose second and third emission arrive `later`.
+    async fn batch_len_with_late_emissions(last: usize, took: Duration, later: Duration) -> usize {
         let (sender, pending) = mpsc::unbounded_channel();
-        let mut inbox = Inbox::new(pending);
-        inbox.committed(last, took);
-        handed_over(&sender);
-        let first = inbox.first(&CancellationToken::new()).await.unwrap();
+        let mut queue = EmissionQueue::new(pending);
+        queue.record_commit(last, took);
+        enqueue_emission(&sender);
+        let first = queue.wait_for_first(&CancellationToken::new()).await.unwrap();
         let others = async {
             tokio::time::sleep(later).await;
-            (0..2).for_each(|_| handed_over(&sender));
+            (0..2).for_each(|_| enqueue_emission(&sender));
         };
-        let (batch, ()) = tokio::join!(inbox.gather(first), others);
+        let (batch, ()) = tokio::join!(queue.fill_batch(first), others);
         batch.len()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn those_who_were_just_answered_are_waited_for() {
+    async fn a_batch_waits_briefly_for_producers_of_the_last_batch() {
         let ms = Duration::from_millis;
-        assert_eq!(gathered(3, ms(24), ms(2)).await, 3);
-        assert_eq!(gathered(1, ms(24), ms(2)).await, 1, "a lone one does not wait");
-        assert_eq!(gathered(3, ms(24), ms(4)).await, 1, "nobody waits for longer than it is worth");
-        assert_eq!(gathered(3, ms(20_000), ms(6)).await, 1, "a commit that hung is no measure");
+        assert_eq!(batch_len_with_late_emissions(3, ms(24), ms(2)).await, 3);
+        assert_eq!(batch_len_with_late_emissions(1, ms(24), ms(2)).await, 1, "a lone emission does not wait");
         assert_eq!(
-            gathered(3, ms(4), ms(1)).await,
+            batch_len_with_late_emissions(3, ms(24), ms(4)).await,
             1,
-            "what is shorter than a timer can tell is not waited for"
+            "the linger time is bounded by a fraction of the commit"
+        );
+        assert_eq!(
+            batch_len_with_late_emissions(3, ms(20_000), ms(6)).await,
+            1,
+            "the linger time has an absolute maximum"
+        );
+        assert_eq!(
+            batch_len_with_late_emissions(3, ms(4), ms(1)).await,
+            1,
+            "a linger time below the timer resolution is not waited for"
         );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_comes_later_does_not_wait() {
+    async fn an_emission_after_the_linger_period_does_not_wait() {
         let (sender, pending) = mpsc::unbounded_channel();
-        let mut inbox = Inbox::new(pending);
-        inbox.committed(8, Duration::from_millis(40));
+        let mut queue = EmissionQueue::new(pending);
+        queue.record_commit(8, Duration::from_millis(40));
         tokio::time::sleep(Duration::from_millis(6)).await;
-        handed_over(&sender);
-        let first = inbox.first(&CancellationToken::new()).await.unwrap();
-        let begun = Instant::now();
-        assert_eq!(inbox.gather(first).await.len(), 1);
-        assert_eq!(begun.elapsed(), Duration::ZERO);
+        enqueue_emission(&sender);
+        let first = queue.wait_for_first(&CancellationToken::new()).await.unwrap();
+        let began = Instant::now();
+        assert_eq!(queue.fill_batch(first).await.len(), 1);
+        assert_eq!(began.elapsed(), Duration::ZERO);
     }
 
     #[test]
-    fn a_large_one_gets_in_alone() {
-        let waiting = Arc::new(Mutex::new(Load::NONE));
-        let huge = Load { emissions: 1, events: BOUND.events + 1, bytes: 1 };
-        let share = Share::take(&waiting, huge).unwrap();
-        assert!(Share::take(&waiting, Load { emissions: 1, events: 1, bytes: 1 }).is_none());
-        drop(share);
+    fn an_oversized_emission_is_admitted_only_alone() {
+        let waiting = Arc::new(Mutex::new(EmissionLoad::EMPTY));
+        let huge = EmissionLoad { emissions: 1, events: MAX_WAITING.events + 1, bytes: 1 };
+        let reservation = LoadReservation::try_reserve(&waiting, huge).unwrap();
+        assert!(
+            LoadReservation::try_reserve(&waiting, EmissionLoad { emissions: 1, events: 1, bytes: 1 })
+                .is_none()
+        );
+        drop(reservation);
     }
 }

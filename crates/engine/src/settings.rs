@@ -1,4 +1,4 @@
-//! What an engine is told when it starts, and what can be changed while it runs.
+//! The settings of an engine, which are fixed at its start, and its setup, which can be replaced while it runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,38 +12,38 @@ use pointsman_core::{HandlerName, Routes, ScheduleName, Tenant, Weight, cron};
 
 use crate::{HandlerSpec, TimeSource};
 
-/// Fixed for the life of the process.
+/// Settings that are fixed for the life of the process.
 #[derive(Clone, Debug)]
 pub struct Settings {
     pub node_name: String,
-    /// By which name it registers its handlers and routes. Nodes on one store that are set up alike share one, and what
-    /// the last of them registered counts; those of others add up.
-    pub registrant: String,
-    /// How many tasks run at a time.
+    /// The name under which it registers its handlers and routes. Nodes with the same configuration share a name, and
+    /// the last registration under a name replaces the earlier ones; registrations under different names add up.
+    pub registration_name: String,
+    /// The number of tasks that run at a time.
     pub slots: usize,
-    /// How long a node may be silent before its work is given to others.
+    /// How long a node may be without a heartbeat before its tasks are given to others.
     pub lease: Duration,
-    /// How often the rescuer looks.
-    pub sweep: Duration,
-    pub journal: Retention,
-    pub history: Retention,
+    /// How often the rescuer sends heartbeats and frees tasks of dead nodes.
+    pub sweep_interval: Duration,
+    pub journal_retention: Retention,
+    pub history_retention: Retention,
     /// How long an unused object is kept after its last event.
-    pub objects: Duration,
-    pub rooms: Rooms,
+    pub object_retention: Duration,
+    pub services: EnabledServices,
     /// The time source of the node. Measure the clock of a store's server before opening the store, so that nothing is
     /// written by a clock that is off.
-    pub time: Arc<TimeSource>,
-    /// A run that ends by itself; a node that goes on for ever has none.
-    pub bound: Option<Bound>,
+    pub time_source: Arc<TimeSource>,
+    /// The limits of a bounded run; none for a node that runs permanently.
+    pub bounded_run: Option<BoundedRun>,
 }
 
-/// What a bounded run does. It takes handlers and routes as the store has them.
+/// The limits of a bounded run. It uses the handlers and routes that are registered in the store.
 #[derive(Clone, Debug)]
-pub struct Bound {
-    /// It runs only these; all that it can if empty.
+pub struct BoundedRun {
+    /// It runs only these handlers; all if empty.
     pub handlers: BTreeSet<HandlerName>,
-    /// It begins no more attempts than this.
-    pub max_events: u64,
+    /// The maximum number of attempts that it starts.
+    pub max_attempts: u64,
 }
 
 /// How long an unused object is kept, unless the settings say otherwise.
@@ -53,23 +53,23 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             node_name: "pointsman".into(),
-            registrant: "server".into(),
+            registration_name: "server".into(),
             slots: 16,
             lease: Duration::from_secs(30),
-            sweep: Duration::from_secs(5),
-            journal: Retention::default(),
-            history: Retention::default(),
-            objects: OBJECTS_RETAIN_FOR,
-            rooms: Rooms::default(),
-            time: Arc::default(),
-            bound: None,
+            sweep_interval: Duration::from_secs(5),
+            journal_retention: Retention::default(),
+            history_retention: Retention::default(),
+            object_retention: OBJECTS_RETAIN_FOR,
+            services: EnabledServices::default(),
+            time_source: Arc::default(),
+            bounded_run: None,
         }
     }
 }
 
-/// Which rooms this process runs. Emitting and reading work in all of them.
+/// The services that this process runs. Emitting and reading always work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rooms {
+pub struct EnabledServices {
     pub scheduler: bool,
     pub worker: bool,
     pub clock: bool,
@@ -77,50 +77,50 @@ pub struct Rooms {
     pub pruner: bool,
 }
 
-impl Default for Rooms {
+impl Default for EnabledServices {
     fn default() -> Self {
         Self { scheduler: true, worker: true, clock: true, rescuer: true, pruner: true }
     }
 }
 
-/// What the configuration and the program say is to be done. Can be replaced while running.
+/// Handlers, routes, schedules and chains, from the configuration and the program. Can be replaced while running.
 #[derive(Clone, Debug, Default)]
 pub struct Setup {
     pub handlers: Vec<HandlerSpec>,
     pub routes: Routes,
-    /// The shares of tenants in the round robin; 1 for those not named.
-    pub tenants: BTreeMap<Tenant, Weight>,
-    pub schedules: Vec<Schedule>,
+    /// The weights of tenants in the round robin; 1 for tenants that are not named.
+    pub tenant_weights: BTreeMap<Tenant, Weight>,
+    pub schedules: Vec<ScheduleSpec>,
     pub chains: Vec<Chain>,
-    /// Which chains events make orders for.
+    /// The chains for which events create orders.
     pub chain_routes: ChainRoutes,
-    /// What is configured in files, by its key in the stream, and a digest of each.
-    pub files: BTreeMap<String, String>,
+    /// Digests of everything that is configured in files, by its key in the journal.
+    pub file_digests: BTreeMap<String, String>,
 }
 
-/// Makes an event, a task or an order at planned times.
+/// A schedule, which creates an event, a task or an order at planned times.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Schedule {
+pub struct ScheduleSpec {
     pub name: ScheduleName,
-    pub when: cron::Schedule,
-    pub makes: Makes,
+    pub cron: cron::Schedule,
+    pub action: Makes,
     pub catch_up: CatchUp,
-    /// Only times that passed no longer ago are made up for.
-    pub catch_up_within: Duration,
+    /// Missed times are caught up only if they are at most this old.
+    pub catch_up_window: Duration,
     pub overlap: Overlap,
-    /// Each firing is put off by a part of this, the same on every node.
+    /// Each firing is delayed by a part of this, the same on every node.
     pub jitter: Duration,
 }
 
-impl Schedule {
-    /// One with the usual policies.
+impl ScheduleSpec {
+    /// A schedule with the default policies.
     pub fn new(name: ScheduleName, when: cron::Schedule, makes: Makes) -> Self {
         Self {
             name,
-            when,
-            makes,
+            cron: when,
+            action: makes,
             catch_up: CatchUp::default(),
-            catch_up_within: Duration::from_secs(24 * 3600),
+            catch_up_window: Duration::from_secs(24 * 3600),
             overlap: Overlap::default(),
             jitter: Duration::ZERO,
         }

@@ -1,14 +1,14 @@
 //! The slots of a node: how many attempts may run at a time.
 //!
-//! Whoever asks the store for work first reserves the slots for it, so that a claim never brings more than the
-//! node can run. The sequencer and the worker reserve from the same lot; what a claim did not fill goes back.
+//! Slots are reserved before the store is asked for tasks, so that a claim never returns more than the node can run.
+//! The sequencer and the worker share the slots; those that a claim did not fill are returned.
 //!
-//! While a backlog takes every slot, what is emitted meanwhile by others would wait for one to become free and for the
-//! commit that fills it. So when the sequencer finds no slot for tasks whose turn it is, the worker leaves a few free
-//! for a while.
+//! While a backlog occupies every slot, tasks of newly emitted events would wait for a free slot and for the commit
+//! that fills it. So when the sequencer finds no slot for tasks that are ready, the worker leaves a few slots free for
+//! a while: the fresh reserve.
 //!
-//! A bounded run also has a budget: how many attempts it begins altogether. It is reserved along with the slots,
-//! and what an attempt has taken of it never comes back.
+//! A bounded run also has a budget: the total number of attempts that it starts. It is reserved along with the slots,
+//! and the part that an attempt has used is never returned.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,200 +16,207 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
 
-/// One slot, held by a running attempt. Dropping it frees it.
+/// One slot, occupied by a running attempt. Dropping it frees it.
 pub(crate) type Slot = OwnedSemaphorePermit;
 
 #[derive(Debug)]
 pub(crate) struct Slots {
-    all: usize,
-    free: Arc<Semaphore>,
-    closed: AtomicBool,
-    troubled: AtomicBool,
-    returned: Notify,
-    budget: Option<Budget>,
-    kept: Mutex<Kept>,
+    total: usize,
+    free_slots: Arc<Semaphore>,
+    is_closed: AtomicBool,
+    is_store_failing: AtomicBool,
+    slots_returned: Notify,
+    budget: Option<AttemptBudget>,
+    fresh_reserve: Mutex<FreshReserve>,
 }
 
-/// How many slots the worker leaves free: as many more as were missed, at first a quarter of all and never more than
-/// half, and an eighth fewer whenever none was missed for a while.
+/// The number of slots that the worker leaves free for fresh tasks. It grows by the number of fresh tasks that found no
+/// slot, starts at a quarter of all slots, is at most half of them, and shrinks by an eighth whenever no task missed a
+/// slot for a while.
 #[derive(Debug)]
-struct Kept {
+struct FreshReserve {
     slots: usize,
     since: Instant,
 }
 
-/// Beside a flood, 10 % of a thousand tasks a second found no slot where one in eight was left free, 2 % with one in
-/// four; after a slow commit more come at once than that.
-const FIRST_KEPT: usize = 4;
-const MOST_KEPT: usize = 2;
-const KEEP_FOR: Duration = Duration::from_secs(2);
-/// After so many times that none is kept any more, however many there were.
-const FADING: usize = 8;
+/// Measured under a flood of tasks: with one in eight slots free, 10 % of a thousand fresh tasks per second found none;
+/// with one in four, 2 %. After a slow commit more tasks arrive at once.
+const FIRST_RESERVE_DIVISOR: usize = 4;
+const MAX_RESERVE_DIVISOR: usize = 2;
+const RESERVE_STEP_INTERVAL: Duration = Duration::from_secs(2);
+/// The number of [`RESERVE_STEP_INTERVAL`]s after which the reserve is empty, however large it was.
+const RESERVE_STEPS: usize = 8;
 
-impl Kept {
-    fn missed(&mut self, count: usize, all: usize) {
-        let slots = (self.now().0 + count).max(all / FIRST_KEPT).min(all / MOST_KEPT);
+impl FreshReserve {
+    fn add_missed(&mut self, count: usize, all: usize) {
+        let slots =
+            (self.current().0 + count).max(all / FIRST_RESERVE_DIVISOR).min(all / MAX_RESERVE_DIVISOR);
         *self = Self { slots, since: Instant::now() };
     }
 
-    /// How many are kept now, and for how long it will be so many.
-    fn now(&self) -> (usize, Duration) {
+    /// The current number of reserved slots, and how long it stays the same.
+    fn current(&self) -> (usize, Duration) {
         let passed = self.since.elapsed();
-        let steps = (passed.as_millis() / KEEP_FOR.as_millis()) as usize;
-        let left = KEEP_FOR.saturating_mul(steps as u32 + 1).saturating_sub(passed);
-        let step = self.slots.div_ceil(FADING);
+        let steps = (passed.as_millis() / RESERVE_STEP_INTERVAL.as_millis()) as usize;
+        let left = RESERVE_STEP_INTERVAL.saturating_mul(steps as u32 + 1).saturating_sub(passed);
+        let step = self.slots.div_ceil(RESERVE_STEPS);
         (self.slots.saturating_sub(steps.saturating_mul(step)), left)
     }
 }
 
 #[derive(Debug)]
-struct Budget {
-    left: Arc<Semaphore>,
-    /// How many attempts have yet to begin.
-    unbegun: watch::Sender<usize>,
+struct AttemptBudget {
+    permits: Arc<Semaphore>,
+    /// The number of attempts that have yet to start.
+    unstarted: watch::Sender<usize>,
 }
 
-impl Budget {
+impl AttemptBudget {
     fn new(attempts: u64) -> Self {
         let attempts = usize::try_from(attempts).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS);
-        Self { left: Arc::new(Semaphore::new(attempts)), unbegun: watch::Sender::new(attempts) }
+        Self { permits: Arc::new(Semaphore::new(attempts)), unstarted: watch::Sender::new(attempts) }
     }
 }
 
 impl Slots {
-    /// So many slots, for so many attempts altogether, if that is bounded.
+    /// Creates `total` slots; `attempts` is the budget of a bounded run.
     pub(crate) fn new(all: usize, attempts: Option<u64>) -> Self {
         Self {
-            budget: attempts.map(Budget::new),
-            all,
-            free: Arc::new(Semaphore::new(all)),
-            closed: AtomicBool::new(false),
-            troubled: AtomicBool::new(false),
-            returned: Notify::new(),
-            kept: Mutex::new(Kept { slots: 0, since: Instant::now() }),
+            budget: attempts.map(AttemptBudget::new),
+            total: all,
+            free_slots: Arc::new(Semaphore::new(all)),
+            is_closed: AtomicBool::new(false),
+            is_store_failing: AtomicBool::new(false),
+            slots_returned: Notify::new(),
+            fresh_reserve: Mutex::new(FreshReserve { slots: 0, since: Instant::now() }),
         }
     }
 
-    pub(crate) fn all(&self) -> usize {
-        self.all
+    pub(crate) fn total(&self) -> usize {
+        self.total
     }
 
-    pub(crate) fn busy(&self) -> usize {
-        self.all.saturating_sub(self.free.available_permits())
+    pub(crate) fn busy_count(&self) -> usize {
+        self.total.saturating_sub(self.free_slots.available_permits())
     }
 
-    /// How many could be reserved now.
-    pub(crate) fn available(&self) -> usize {
-        let affordable = self.budget.as_ref().map_or(usize::MAX, |budget| budget.left.available_permits());
-        if self.closed.load(Ordering::Acquire) { 0 } else { self.free.available_permits().min(affordable) }
-    }
-
-    /// So many tasks whose turn it was found no slot. A node with few slots keeps none back all the same.
-    pub(crate) fn missed(&self, count: usize) {
-        if self.all >= FIRST_KEPT {
-            self.kept().missed(count, self.all);
+    /// The number of slots that could be reserved now.
+    pub(crate) fn available_count(&self) -> usize {
+        let budget_left =
+            self.budget.as_ref().map_or(usize::MAX, |budget| budget.permits.available_permits());
+        if self.is_closed.load(Ordering::Acquire) {
+            0
+        } else {
+            self.free_slots.available_permits().min(budget_left)
         }
     }
 
-    /// For how long as many slots as now are left free for what comes fresh; `None` if none are.
-    pub(crate) fn keeping(&self) -> Option<Duration> {
-        let (slots, left) = self.kept().now();
+    /// Records that `count` fresh tasks found no slot. A node with few slots never has a reserve.
+    pub(crate) fn record_missed(&self, count: usize) {
+        if self.total >= FIRST_RESERVE_DIVISOR {
+            self.lock_fresh_reserve().add_missed(count, self.total);
+        }
+    }
+
+    /// How long the fresh reserve stays at its current size; `None` if it is empty.
+    pub(crate) fn fresh_reserve_duration(&self) -> Option<Duration> {
+        let (slots, left) = self.lock_fresh_reserve().current();
         (slots > 0).then_some(left)
     }
 
-    /// How many of the free ones the worker may take for what has waited.
-    pub(crate) fn for_backlog(&self) -> usize {
-        self.available().saturating_sub(self.kept().now().0)
+    /// The number of free slots that the worker may use for the backlog.
+    pub(crate) fn available_for_backlog(&self) -> usize {
+        self.available_count().saturating_sub(self.lock_fresh_reserve().current().0)
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_fresh_reserve(&self) -> MutexGuard<'_, FreshReserve> {
+        self.fresh_reserve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes up to `most` free slots, without waiting for more.
-    pub(crate) fn reserve(&self, most: usize) -> Reserved {
+    /// Reserves up to `max` free slots, without waiting for more.
+    pub(crate) fn reserve(&self, max: usize) -> ReservedSlots {
         loop {
-            let wanted = self.available().min(most).min(u32::MAX as usize) as u32;
-            if wanted == 0 {
-                return Reserved::none();
+            let count = self.available_count().min(max).min(u32::MAX as usize) as u32;
+            if count == 0 {
+                return ReservedSlots::empty();
             }
-            let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(wanted);
-            let budget = self.budget.as_ref().map(|budget| take(&budget.left)).transpose();
-            // Somebody else may have been quicker; then there are fewer to ask for.
-            if let (Ok(slots), Ok(budget)) = (take(&self.free), budget) {
-                return Reserved { slots: Some(slots), budget };
+            let take = |from: &Arc<Semaphore>| from.clone().try_acquire_many_owned(count);
+            let budget = self.budget.as_ref().map(|budget| take(&budget.permits)).transpose();
+            // Another service may have reserved some meanwhile; then try again with fewer.
+            if let (Ok(slots), Ok(budget)) = (take(&self.free_slots), budget) {
+                return ReservedSlots { slots: Some(slots), budget };
             }
         }
     }
 
-    /// Gives back what a claim of the sequencer did not fill, and tells the worker, who may have found none
-    /// free in the meantime.
-    pub(crate) fn give_back(&self, reserved: Reserved) {
+    /// Returns the slots that a claim of the sequencer did not fill, and wakes the worker, which may have found none
+    /// free meanwhile.
+    pub(crate) fn return_unused(&self, reserved: ReservedSlots) {
         if reserved.count() > 0 {
             drop(reserved);
-            self.returned.notify_one();
+            self.slots_returned.notify_one();
         }
     }
 
-    /// Waits until the sequencer gives slots back.
-    pub(crate) async fn returned(&self) {
-        self.returned.notified().await;
+    /// Waits until the sequencer returns slots.
+    pub(crate) async fn wait_for_returned(&self) {
+        self.slots_returned.notified().await;
     }
 
-    /// An attempt has begun, and is among those that run.
-    pub(crate) fn begun(&self) {
+    /// Counts an attempt that has started against the budget.
+    pub(crate) fn record_started(&self) {
         if let Some(budget) = &self.budget {
-            budget.unbegun.send_modify(|left| *left = left.saturating_sub(1));
+            budget.unstarted.send_modify(|left| *left = left.saturating_sub(1));
         }
     }
 
     /// Whether the budget is used up.
-    pub(crate) fn spent(&self) -> bool {
-        self.budget.as_ref().is_some_and(|budget| *budget.unbegun.borrow() == 0)
+    pub(crate) fn is_budget_spent(&self) -> bool {
+        self.budget.as_ref().is_some_and(|budget| *budget.unstarted.borrow() == 0)
     }
 
     /// Waits until the budget is used up; for ever if there is none.
-    pub(crate) async fn all_spent(&self) {
+    pub(crate) async fn wait_until_budget_spent(&self) {
         match &self.budget {
             // The sender is our own, and lives as long as we do.
-            Some(budget) => drop(budget.unbegun.subscribe().wait_for(|left| *left == 0).await),
+            Some(budget) => drop(budget.unstarted.subscribe().wait_for(|left| *left == 0).await),
             None => std::future::pending().await,
         }
     }
 
-    /// From now on nothing is reserved.
+    /// Refuses all further reservations.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.is_closed.store(true, Ordering::Release);
     }
 
     /// Waits until every slot is free and keeps them all. Call after [`Slots::close`].
-    pub(crate) async fn drained(&self) {
-        let all = u32::try_from(self.all).unwrap_or(u32::MAX);
-        if let Ok(permits) = self.free.acquire_many(all).await {
+    pub(crate) async fn wait_until_all_free(&self) {
+        let all = u32::try_from(self.total).unwrap_or(u32::MAX);
+        if let Ok(permits) = self.free_slots.acquire_many(all).await {
             permits.forget();
         }
     }
 
-    /// Whether the worker cannot get its ends into the store. No new work is taken on beside it then, or ends
-    /// that wait in memory would have no bound.
-    pub(crate) fn troubled(&self) -> bool {
-        self.troubled.load(Ordering::Acquire)
+    /// Whether the worker cannot store attempt ends. Then the sequencer claims no tasks, or the number of ends that
+    /// wait in memory would be unbounded.
+    pub(crate) fn is_store_failing(&self) -> bool {
+        self.is_store_failing.load(Ordering::Acquire)
     }
 
-    pub(crate) fn set_troubled(&self, troubled: bool) {
-        self.troubled.store(troubled, Ordering::Release);
+    pub(crate) fn set_store_failing(&self, troubled: bool) {
+        self.is_store_failing.store(troubled, Ordering::Release);
     }
 }
 
-/// Slots set aside for a claim. What is not taken is free again when this is dropped.
+/// Slots reserved for a claim. Those that are not taken are free again when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Reserved {
+pub(crate) struct ReservedSlots {
     slots: Option<OwnedSemaphorePermit>,
     budget: Option<OwnedSemaphorePermit>,
 }
 
-impl Reserved {
-    pub(crate) fn none() -> Self {
+impl ReservedSlots {
+    pub(crate) fn empty() -> Self {
         Self { slots: None, budget: None }
     }
 
@@ -217,11 +224,11 @@ impl Reserved {
         self.slots.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
     }
 
-    /// One of them, for an attempt.
-    pub(crate) fn take(&mut self) -> Option<Slot> {
+    /// Takes one slot for an attempt.
+    pub(crate) fn take_slot(&mut self) -> Option<Slot> {
         let slot = self.slots.as_mut().and_then(|permits| permits.split(1))?;
-        if let Some(paid) = self.budget.as_mut().and_then(|permits| permits.split(1)) {
-            paid.forget();
+        if let Some(permit) = self.budget.as_mut().and_then(|permits| permits.split(1)) {
+            permit.forget();
         }
         Some(slot)
     }
@@ -236,46 +243,50 @@ mod tests {
         let slots = Slots::new(3, None);
         let mut first = slots.reserve(2);
         let second = slots.reserve(5);
-        assert_eq!((first.count(), second.count(), slots.available()), (2, 1, 0));
-        let one = first.take();
+        assert_eq!((first.count(), second.count(), slots.available_count()), (2, 1, 0));
+        let one = first.take_slot();
         drop((first, second));
-        assert_eq!((slots.available(), slots.busy()), (2, 1));
+        assert_eq!((slots.available_count(), slots.busy_count()), (2, 1));
         drop(one);
-        assert_eq!(slots.available(), 3);
+        assert_eq!(slots.available_count(), 3);
     }
 
     #[test]
-    fn some_are_left_free_for_a_while_after_one_was_missed() {
+    fn some_slots_stay_reserved_after_a_fresh_task_found_none() {
         let slots = Slots::new(16, None);
-        assert_eq!(slots.for_backlog(), 16);
-        slots.missed(1);
-        assert_eq!((slots.for_backlog(), slots.available()), (12, 16));
-        let backlog = slots.reserve(slots.for_backlog());
-        assert_eq!((backlog.count(), slots.for_backlog(), slots.reserve(9).count()), (12, 0, 4));
+        assert_eq!(slots.available_for_backlog(), 16);
+        slots.record_missed(1);
+        assert_eq!((slots.available_for_backlog(), slots.available_count()), (12, 16));
+        let backlog = slots.reserve(slots.available_for_backlog());
+        assert_eq!((backlog.count(), slots.available_for_backlog(), slots.reserve(9).count()), (12, 0, 4));
         drop(backlog);
-        slots.missed(2);
-        assert_eq!(slots.for_backlog(), 10, "as many more as were missed");
-        slots.missed(100);
-        assert_eq!(slots.for_backlog(), 8, "never more than half");
+        slots.record_missed(2);
+        assert_eq!(slots.available_for_backlog(), 10, "as many more as were missed");
+        slots.record_missed(100);
+        assert_eq!(slots.available_for_backlog(), 8, "never more than half");
         let few = Slots::new(3, None);
-        few.missed(1);
-        assert_eq!(few.for_backlog(), 3);
+        few.record_missed(1);
+        assert_eq!(few.available_for_backlog(), 3);
     }
 
     #[test]
-    fn ever_fewer_are_left_free_when_none_is_missed() {
-        let kept = |halves: u32| {
-            let since = Instant::now().checked_sub(KEEP_FOR / 2 * halves).unwrap();
-            Kept { slots: 3, since }.now()
+    fn the_fresh_reserve_shrinks_over_time() {
+        let reserve = |halves: u32| {
+            let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL / 2 * halves).unwrap();
+            FreshReserve { slots: 3, since }.current()
         };
-        assert_eq!([0, 3, 5, 7, 1_001].map(|halves| kept(halves).0), [3, 2, 1, 0, 0]);
-        assert!(kept(3).1 <= KEEP_FOR / 2 && kept(3).1 > Duration::ZERO);
-        let since = Instant::now().checked_sub(KEEP_FOR * 4).unwrap();
-        assert_eq!(Kept { slots: 1_024, since }.now().0, 512, "many fade as fast as few");
+        assert_eq!([0, 3, 5, 7, 1_001].map(|halves| reserve(halves).0), [3, 2, 1, 0, 0]);
+        assert!(reserve(3).1 <= RESERVE_STEP_INTERVAL / 2 && reserve(3).1 > Duration::ZERO);
+        let since = Instant::now().checked_sub(RESERVE_STEP_INTERVAL * 4).unwrap();
+        assert_eq!(
+            FreshReserve { slots: 1_024, since }.current().0,
+            512,
+            "a large reserve shrinks as fast as a small one"
+        );
     }
 
     #[test]
-    fn closed_slots_are_not_reserved() {
+    fn closed_slots_cannot_be_reserved() {
         let slots = Slots::new(3, None);
         slots.close();
         assert_eq!(slots.reserve(1).count(), 0);
@@ -285,15 +296,15 @@ mod tests {
     async fn a_budget_is_reserved_with_the_slots_and_spent_by_attempts_alone() {
         let slots = Slots::new(3, Some(4));
         let mut first = slots.reserve(9);
-        assert_eq!((first.count(), slots.available()), (3, 0));
-        drop((first.take(), first.take()));
+        assert_eq!((first.count(), slots.available_count()), (3, 0));
+        drop((first.take_slot(), first.take_slot()));
         drop(first);
-        assert_eq!(slots.available(), 2, "what was not taken came back, slots and budget");
+        assert_eq!(slots.available_count(), 2, "unused slots and budget were returned");
         let mut second = slots.reserve(9);
-        drop((second.take(), second.take(), second.take()));
-        assert_eq!((slots.available(), slots.spent()), (0, false));
-        (0..4).for_each(|_| slots.begun());
-        slots.all_spent().await;
-        assert!(slots.spent());
+        drop((second.take_slot(), second.take_slot(), second.take_slot()));
+        assert_eq!((slots.available_count(), slots.is_budget_spent()), (0, false));
+        (0..4).for_each(|_| slots.record_started());
+        slots.wait_until_budget_spent().await;
+        assert!(slots.is_budget_spent());
     }
 }

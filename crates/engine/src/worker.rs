@@ -1,12 +1,11 @@
-//! The room that keeps the slots filled.
+//! The worker: stores the ends of attempts and claims tasks for free slots.
 //!
-//! It sleeps until something has happened: an attempt ended, the store told of work, the sequencer gave slots
-//! back, or a waiting task fell due. Then it takes all ends that are waiting and sends them to the store in one
-//! transaction, together with a claim for every slot that is free: at full load an end and the claim that
-//! follows it cost one commit, shared with all others that ended meanwhile.
+//! It sleeps until an attempt ends, the store signals work, the sequencer returns slots, or a waiting task falls due.
+//! Then it sends all waiting ends to the store in one transaction, together with a claim for every free slot: at full
+//! load an end and the claim that follows it cost one commit, shared with all other attempts that ended meanwhile.
 //!
-//! Ends are never lost while the node lives: if the store does not answer, they are kept and sent again until
-//! it has taken or refused them.
+//! Ends are never lost while the node lives: if the store fails, they are kept and sent again until the store has
+//! accepted or refused them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,182 +17,207 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::attempt_ending::EndedAttempt;
 use crate::node::Node;
-use crate::settle::EndedAttempt;
-use crate::time::Patience;
+use crate::time::StoreBackoff;
 
-/// How many ends one transaction takes.
-const MOST_ENDS: usize = 1024;
-/// How long the last ends are tried when the node stops.
-const LAST_TRIES: Duration = Duration::from_secs(5);
-/// A task that is due and yet not to be had (another node was quicker) is not asked for in a tight loop.
-const SHORTEST_SLEEP: Duration = Duration::from_millis(20);
+/// The maximum number of ends in one transaction.
+const MAX_ENDS_PER_BATCH: usize = 1024;
+/// How long the remaining ends are retried when the node stops.
+const FINAL_FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
+/// The minimum sleep. A task that is due but cannot be claimed (another node has it) must not cause a tight loop.
+const MIN_SLEEP: Duration = Duration::from_millis(20);
 
-/// The room.
+/// The service that fills the slots.
 pub(crate) struct Worker {
     node: Arc<Node>,
-    ended: mpsc::UnboundedReceiver<EndedAttempt>,
-    /// Ends that the store has not taken yet.
-    kept: Vec<EndedAttempt>,
+    ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>,
+    /// Ends that the store has not accepted yet.
+    unsent_ends: Vec<EndedAttempt>,
     /// There may be work.
-    look: bool,
+    may_have_work: bool,
     /// When the next waiting task falls due.
-    due: Option<Timestamp>,
-    /// The store did not answer the last time.
-    failing: bool,
-    patience: Patience,
+    next_due: Option<Timestamp>,
+    /// The last store call failed.
+    is_store_failing: bool,
+    backoff: StoreBackoff,
 }
 
 impl Worker {
-    pub(crate) fn new(node: Arc<Node>, ended: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
-        Self { node, ended, kept: vec![], look: true, due: None, failing: false, patience: Patience::new() }
+    pub(crate) fn new(node: Arc<Node>, ended_attempts: mpsc::UnboundedReceiver<EndedAttempt>) -> Self {
+        Self {
+            node,
+            ended_attempts,
+            unsent_ends: vec![],
+            may_have_work: true,
+            next_due: None,
+            is_store_failing: false,
+            backoff: StoreBackoff::new(),
+        }
     }
 
-    /// Works until told to stop; then sends the ends that are left.
+    /// Works until stopped; then sends the remaining ends.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        while self.wait(&stop).await {
-            self.turn().await;
+        while self.wait_for_work(&stop).await {
+            self.flush_and_claim().await;
         }
-        self.last_ends().await;
+        self.flush_remaining_ends().await;
     }
 
     /// Waits until there is something to do. `false`: it is time to stop.
-    async fn wait(&mut self, stop: &CancellationToken) -> bool {
-        if self.failing {
+    async fn wait_for_work(&mut self, stop: &CancellationToken) -> bool {
+        if self.is_store_failing {
             return tokio::select! {
-                () = sleep(self.patience.wait()) => true,
+                () = sleep(self.backoff.next_delay()) => true,
                 () = stop.cancelled() => false,
             };
         }
         loop {
-            let room = self.node.slots.for_backlog() > 0;
-            if self.look && room {
+            let has_slots = self.node.slots.available_for_backlog() > 0;
+            if self.may_have_work && has_slots {
                 return true;
             }
-            let saturated = self.look && !room && !self.node.slots.spent();
-            self.node.saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
-            let nap = self.nap();
+            let saturated = self.may_have_work && !has_slots && !self.node.slots.is_budget_spent();
+            self.node.is_saturated.send_if_modified(|was| std::mem::replace(was, saturated) != saturated);
+            let duration = self.sleep_duration();
             tokio::select! {
-                taken = self.ended.recv_many(&mut self.kept, MOST_ENDS) => return taken > 0,
-                () = self.node.signals.worker.notified() => self.look = true,
-                () = self.node.slots.returned() => {}
-                () = sleep(nap) => self.look = true,
+                taken = self.ended_attempts.recv_many(&mut self.unsent_ends, MAX_ENDS_PER_BATCH) => return taken > 0,
+                () = self.node.signals.worker.notified() => self.may_have_work = true,
+                () = self.node.slots.wait_for_returned() => {}
+                () = sleep(duration) => self.may_have_work = true,
                 () = stop.cancelled() => return false,
             }
         }
     }
 
-    /// How long to sleep: until the next task falls due, and never so long that a lost signal or a clock that
-    /// was put right would matter.
-    fn nap(&self) -> Duration {
-        let longest = self.node.slots.keeping().unwrap_or(Duration::MAX).min(self.node.settings.sweep);
-        let due = self.due.map_or(longest, |due| due.since(self.node.time.now()).max(SHORTEST_SLEEP));
-        due.min(longest)
+    /// The time until the next task falls due, bounded so that a lost signal or a corrected clock is noticed soon.
+    fn sleep_duration(&self) -> Duration {
+        let max = self
+            .node
+            .slots
+            .fresh_reserve_duration()
+            .unwrap_or(Duration::MAX)
+            .min(self.node.settings.sweep_interval);
+        let due = self.next_due.map_or(max, |due| due.since(self.node.time_source.now()).max(MIN_SLEEP));
+        due.min(max)
     }
 
-    /// Sends the ends that are waiting, and claims for the slots that are free.
-    async fn turn(&mut self) {
-        // Attempts that are through but for a moment on this thread come along.
+    /// Sends the waiting ends, and claims tasks for the free slots.
+    async fn flush_and_claim(&mut self) {
+        // Lets attempts on this thread that are about to end do so, and includes their ends.
         tokio::task::yield_now().await;
-        while self.kept.len() < MOST_ENDS
-            && let Ok(ended) = self.ended.try_recv()
+        while self.unsent_ends.len() < MAX_ENDS_PER_BATCH
+            && let Ok(ended) = self.ended_attempts.try_recv()
         {
-            self.kept.push(ended);
+            self.unsent_ends.push(ended);
         }
-        let mut reserved = self.node.slots.reserve(self.node.slots.for_backlog());
-        let claim = self.node.claim(&reserved);
-        let asked = self.node.held.asked();
-        let (claimed, ends) = (claim.is_some(), !self.kept.is_empty());
-        match self.ask(claim).await {
+        let mut reserved = self.node.slots.reserve(self.node.slots.available_for_backlog());
+        let claim = self.node.build_claim(&reserved);
+        let pause_version = self.node.start_gate.pause_version();
+        let (has_claim, has_ends) = (claim.is_some(), !self.unsent_ends.is_empty());
+        match self.send_ends_or_claim(claim).await {
             Ok(mut claims) => {
-                self.recovered();
-                if claimed {
-                    // More, and yet nothing for this node: there is no use in asking again at once.
-                    self.look = claims.more && !claims.tasks.is_empty();
-                    self.due = earliest(claims.next_due, self.due.filter(|due| *due > self.node.time.now()));
+                self.record_recovery();
+                if has_claim {
+                    // More tasks, but none for this node: claiming again at once would find none either.
+                    self.may_have_work = claims.more && !claims.tasks.is_empty();
+                    self.next_due = earliest(
+                        claims.next_due,
+                        self.next_due.filter(|due| *due > self.node.time_source.now()),
+                    );
                 } else {
-                    // Without a slot an end may still have made way for others. With slots there was no claim
-                    // because this node has no handlers.
-                    self.look = reserved.count() == 0 && (self.look || ends);
+                    // Without a slot there may be work: an end may have unblocked other tasks. With slots there was
+                    // no claim because this node has no handlers.
+                    self.may_have_work = reserved.count() == 0 && (self.may_have_work || has_ends);
                 }
-                self.node.start(&mut claims, &mut reserved, asked);
+                self.node.start_claimed_tasks(&mut claims, &mut reserved, pause_version);
             }
-            Err(error) => self.failed(&error),
+            Err(error) => self.record_failure(&error),
         }
     }
 
-    async fn ask(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
-        if !self.kept.is_empty() {
-            return self.finish(claim).await;
+    async fn send_ends_or_claim(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
+        if !self.unsent_ends.is_empty() {
+            return self.send_ends(claim).await;
         }
         match claim {
-            Some(claim) => self.node.store.claim(claim, self.node.time.now()).await,
+            Some(claim) => self.node.store.claim(claim, self.node.time_source.now()).await,
             None => Ok(Claims::default()),
         }
     }
 
-    async fn finish(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
-        let endings: Vec<Ending> = self.kept.iter().map(|ended| ended.ending.clone()).collect();
-        let at = self.node.time.now();
+    async fn send_ends(&mut self, claim: Option<Claim>) -> Result<Claims, StoreError> {
+        let endings: Vec<Ending> = self.unsent_ends.iter().map(|ended| ended.ending.clone()).collect();
+        let at = self.node.time_source.now();
         let (results, claims) = self.node.store.finish(endings, claim, at).await?;
-        for (ended, result) in std::mem::take(&mut self.kept).into_iter().zip(results) {
-            self.finished(ended, result, at);
+        for (ended, result) in std::mem::take(&mut self.unsent_ends).into_iter().zip(results) {
+            self.report_end(ended, result, at);
         }
         Ok(claims)
     }
 
-    /// Tells of one end what became of it.
-    fn finished(&mut self, ended: EndedAttempt, result: Result<Finished, Rejected>, at: Timestamp) {
+    /// Reports whether the store accepted an end.
+    fn report_end(&mut self, ended: EndedAttempt, result: Result<Finished, Rejected>, at: Timestamp) {
         let node = &self.node;
         let task = &ended.task;
         match result {
             Ok(finished) => {
-                node.finished(&ended, &finished, at);
+                node.report_finished_attempt(&ended, &finished, at);
                 let delays = ended.ending.emits.iter().filter_map(|emit| emit.due);
-                self.due = delays.chain(finished.due).chain(self.due).min();
+                self.next_due = delays.chain(finished.due).chain(self.next_due).min();
             }
             Err(rejected) => {
-                tracing::info!(task.id = %task.id, attempt = task.attempt, %rejected, "an attempt's end was refused");
+                tracing::info!(
+                    task.id = %task.id, attempt = task.attempt, %rejected,
+                    "the store refused the end of an attempt: its task was cancelled or given to another node"
+                );
             }
         }
     }
 
-    fn recovered(&mut self) {
-        if std::mem::take(&mut self.failing) {
-            tracing::debug!("the store answers again");
-            self.patience.reset();
-            self.node.slots.set_troubled(false);
+    fn record_recovery(&mut self) {
+        if std::mem::take(&mut self.is_store_failing) {
+            tracing::debug!("the store is available again");
+            self.backoff.reset();
+            self.node.slots.set_store_failing(false);
         }
     }
 
-    fn failed(&mut self, error: &StoreError) {
-        self.node.store_failed();
-        self.failing = true;
-        self.look = true;
-        self.node.slots.set_troubled(true);
-        tracing::debug!(%error, ends = self.kept.len(), "the worker waits for the store");
+    fn record_failure(&mut self, error: &StoreError) {
+        self.node.count_store_error();
+        self.is_store_failing = true;
+        self.may_have_work = true;
+        self.node.slots.set_store_failing(true);
+        tracing::debug!(
+            %error, ends = self.unsent_ends.len(),
+            "could not store attempt ends or claim tasks; keeping the ends and retrying"
+        );
     }
 
-    /// The ends that are left when the node stops. Those that the store does not take in time are its loss:
-    /// the rescuer gives the tasks to others.
-    async fn last_ends(&mut self) {
-        let deadline = Instant::now() + LAST_TRIES;
+    /// Sends the remaining ends when the node stops. If the store does not accept them in time, they are lost, and the
+    /// rescuer of another node has the tasks run again.
+    async fn flush_remaining_ends(&mut self) {
+        let deadline = Instant::now() + FINAL_FLUSH_TIMEOUT;
         loop {
-            while let Ok(ended) = self.ended.try_recv() {
-                self.kept.push(ended);
+            while let Ok(ended) = self.ended_attempts.try_recv() {
+                self.unsent_ends.push(ended);
             }
-            if self.kept.is_empty() {
+            if self.unsent_ends.is_empty() {
                 return;
             }
-            match self.finish(None).await {
+            match self.send_ends(None).await {
                 Ok(_) => {}
                 Err(error) if error == StoreError::Closed || Instant::now() >= deadline => {
-                    tracing::error!(%error, ends = self.kept.len(), "the ends of attempts could not be stored");
+                    tracing::error!(
+                        %error, ends = self.unsent_ends.len(),
+                        "could not store the ends of attempts before the stop; other nodes run their tasks again \
+                         after the lease"
+                    );
                     return;
                 }
                 Err(error) => {
-                    self.failed(&error);
-                    sleep(self.patience.wait()).await;
+                    self.record_failure(&error);
+                    sleep(self.backoff.next_delay()).await;
                 }
             }
         }

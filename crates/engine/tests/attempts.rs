@@ -12,53 +12,56 @@ use pointsman_core::event::MAX_DEPTH;
 use pointsman_core::store::{Ended, Tasks};
 use pointsman_core::task::{AttemptEnd, EndReason, Level, LogLine};
 use pointsman_core::{Event, NewEvent, Status};
-use pointsman_engine::{Delivery, Engine, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery, Engine};
 
-async fn all_events(engine: &Engine) -> Vec<Arc<Event>> {
-    emitted(engine).await
+async fn list_all_events(engine: &Engine) -> Vec<Arc<Event>> {
+    list_emitted(engine).await
 }
 
 #[tokio::test]
 async fn a_failure_is_retried_and_then_final() {
-    let store = store();
-    let engine = House::default()
-        .handler("h", |d: Delivery| async move { Outcome::failed(format!("fault {}", d.task.attempt)) })
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler(
+            "h",
+            |d: Delivery| async move { AttemptOutcome::failed(format!("fault {}", d.task.attempt)) },
+        )
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let retry = watcher.until(|c| c.attempt == 1 && c.status == Status::New).await;
-    assert!(retry.due.is_some() && retry.error.as_deref() == Some("fault 1"));
-    let ended = watcher.ended(1).await.remove(0);
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let retry = watcher.wait_for(|c| c.attempt == 1 && c.status == Status::New).await;
+    assert!(retry.due_at.is_some() && retry.error.as_deref() == Some("fault 1"));
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt, ended.error.as_deref()), (Status::Error, 3, Some("fault 3")));
     let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.attempts.len(), 3);
     assert_eq!(task.life.retries, 2);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_handler_may_say_that_a_failure_is_final() {
-    let store = store();
-    let engine = House::default()
+async fn a_handler_may_declare_a_failure_final() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
             let ended = Ended::Failed { error: "no use".into(), code: 1, after: None, last: true };
-            Outcome { ended, ..Outcome::done() }
+            AttemptOutcome { ended, ..AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let ended = watcher.ended(1).await.remove(0);
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Error, 1));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
-    let store = store();
+    let store = in_memory_store();
     let early = Arc::new(AtomicBool::new(false));
     let until = now().plus(Duration::from_millis(200));
     let handler = {
@@ -67,43 +70,47 @@ async fn a_snooze_costs_no_retry_and_runs_again_when_its_time_has_come() {
             let early = early.clone();
             async move {
                 match d.task.attempt {
-                    1 => snoozed(until),
+                    1 => snoozed_outcome(until),
                     _ => {
                         early.fetch_or(now() < until, Ordering::SeqCst);
-                        Outcome::done()
+                        AttemptOutcome::done()
                     }
                 }
             }
         }
     };
-    let engine = House::default().handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let ended = watcher.ended(1).await.remove(0);
+    let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Done, 2));
     assert!(!early.load(Ordering::SeqCst));
     let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
     assert_eq!(task.life.retries, 0);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_delayed_event_is_not_handled_before_its_time() {
-    let store = store();
-    let engine =
-        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = TaskWatcher::new(&engine);
     let due = now().plus(Duration::from_millis(200));
-    emit(&engine, vec![NewEvent { due: Some(due), ..event("a", "late") }, event("a", "now")]).await;
-    let ended = watcher.ended(2).await;
+    emit(&engine, vec![NewEvent { due: Some(due), ..keyed_event("a", "late") }, keyed_event("a", "now")])
+        .await;
+    let ended = watcher.wait_for_ended(2).await;
     assert_eq!(ended[0].key.as_ref().unwrap().as_str(), "now");
-    assert!(ended[1].at >= due);
-    engine.stop(PATIENCE).await;
+    assert!(ended[1].changed_at >= due);
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
-    let store = store();
+    let store = in_memory_store();
     let cancelled = Arc::new(AtomicBool::new(false));
     let handler = {
         let cancelled = cancelled.clone();
@@ -112,11 +119,11 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
             async move {
                 d.cancel.cancelled().await;
                 cancelled.store(true, Ordering::SeqCst);
-                Outcome::done()
+                AttemptOutcome::done()
             }
         }
     };
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler_with(
             "h",
             |spec| {
@@ -128,12 +135,12 @@ async fn an_attempt_that_takes_too_long_is_cancelled_and_has_failed() {
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let ended = watcher.ended(1).await.remove(0);
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.error.as_deref()), (Status::Error, Some("timed out after 30ms")));
     assert!(cancelled.load(Ordering::SeqCst));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
@@ -144,7 +151,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
             self.0.store(true, Ordering::SeqCst);
         }
     }
-    let store = store();
+    let store = in_memory_store();
     let cleaned = Arc::new(AtomicBool::new(false));
     let handler = {
         let cleaned = cleaned.clone();
@@ -156,7 +163,7 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
             }
         }
     };
-    let engine = House::default()
+    let engine = TestEngineBuilder::default()
         .handler_with(
             "h",
             |spec| {
@@ -168,169 +175,174 @@ async fn a_handler_that_ignores_its_cancellation_is_dropped() {
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    assert_eq!(watcher.ended(1).await[0].status, Status::Error);
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    assert_eq!(watcher.wait_for_ended(1).await[0].status, Status::Error);
     assert!(cleaned.load(Ordering::SeqCst));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_panic_is_a_failure_with_its_message() {
-    let store = store();
-    let engine = House::default()
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             assert!(d.task.attempt > 1, "first time unlucky");
-            Outcome::done()
+            AttemptOutcome::done()
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let failed = watcher.until(|c| c.error.is_some()).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let failed = watcher.wait_for(|c| c.error.is_some()).await;
     assert_eq!(failed.error.as_deref(), Some("the handler panicked: first time unlucky"));
-    assert_eq!(watcher.ended(1).await[0].status, Status::Done);
-    engine.stop(PATIENCE).await;
+    assert_eq!(watcher.wait_for_ended(1).await[0].status, Status::Done);
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn emits_commit_with_the_end_and_name_their_cause() {
-    let store = store();
-    let engine = House::default()
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
-            let emits = vec![event("b", "y"), event("b", "z")];
+            let emits = vec![keyed_event("b", "y"), keyed_event("b", "z")];
             let ended = match d.task.attempt {
                 1 => Ended::Failed { error: "once".into(), code: 1, after: None, last: false },
                 _ => Ended::Succeeded { result: None },
             };
-            Outcome { ended, emits, ..Outcome::done() }
+            AttemptOutcome { ended, emits, ..AttemptOutcome::done() }
         })
-        .handler("next", |_| async { Outcome::done() })
+        .handler("next", |_| async { AttemptOutcome::done() })
         .route("a", "h")
         .route("b", "next")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    watcher.ended(3).await;
-    let events = all_events(&engine).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for_ended(3).await;
+    let events = list_all_events(&engine).await;
     // One failed attempt emitted nothing, the other one both.
     assert_eq!(events.iter().map(|e| e.kind.as_str()).collect::<Vec<_>>(), ["a", "b", "b"]);
     for emitted in &events[1..] {
         let cause = emitted.cause.unwrap();
         assert_eq!((cause.event, cause.depth), (Some(events[0].id), 1));
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_storm_of_events_is_stopped() {
-    let store = store();
-    let engine = House::default()
-        .handler("again", |_| async { Outcome { emits: vec![event("a", "x")], ..Outcome::done() } })
+async fn an_event_storm_is_stopped() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler("again", |_| async {
+            AttemptOutcome { emits: vec![keyed_event("a", "x")], ..AttemptOutcome::done() }
+        })
         .route("a", "again")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let ended = watcher.until(|c| c.status == Status::Error).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let ended = watcher.wait_for(|c| c.status == Status::Error).await;
     assert!(ended.error.unwrap().contains("event storm"));
     assert_eq!(ended.attempt, 1);
-    let events = all_events(&engine).await;
+    let events = list_all_events(&engine).await;
     assert_eq!(events.len(), usize::from(MAX_DEPTH) + 1);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_handler_may_not_emit_what_is_the_engines() {
+async fn a_handler_may_not_emit_engine_events() {
     for kind in ["OrderStarted", "Torn", "task"] {
-        let store = store();
-        let engine = House::default()
+        let store = in_memory_store();
+        let engine = TestEngineBuilder::default()
             .handler("h", move |_| async move {
-                Outcome { emits: vec![event("b", "x"), event(kind, "x")], ..Outcome::done() }
+                AttemptOutcome {
+                    emits: vec![keyed_event("b", "x"), keyed_event(kind, "x")],
+                    ..AttemptOutcome::done()
+                }
             })
             .route("a", "h")
             .start(&store)
             .await;
-        let mut watcher = Watcher::of(&engine);
-        emit(&engine, vec![event("a", "x")]).await;
-        assert_eq!(watcher.ended(1).await[0].status, Status::Error, "{kind}");
-        assert_eq!(all_events(&engine).await.len(), 1, "{kind}");
-        engine.stop(PATIENCE).await;
+        let mut watcher = TaskWatcher::new(&engine);
+        emit(&engine, vec![keyed_event("a", "x")]).await;
+        assert_eq!(watcher.wait_for_ended(1).await[0].status, Status::Error, "{kind}");
+        assert_eq!(list_all_events(&engine).await.len(), 1, "{kind}");
+        engine.stop(TEST_TIMEOUT).await;
     }
 }
 
 #[tokio::test]
-async fn every_line_is_kept_in_order_up_to_the_limit() {
+async fn log_lines_are_kept_in_order_up_to_the_limit() {
     const LINES: usize = 10_500;
-    let store = store();
-    let engine = House::default()
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..LINES {
-                d.log.line(now(), Level::Info, format!("line {n}")).await;
+                d.log.write_line(now(), Level::Info, format!("line {n}")).await;
             }
             let last = LogLine { time: now(), level: Level::Info, message: "with the end".into() };
-            Outcome { logs: vec![last], ..Outcome::done() }
+            AttemptOutcome { logs: vec![last], ..AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let ended = watcher.ended(1).await.remove(0);
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     let page = store.logs(&ended.id, 0, 20_000).await.unwrap().unwrap();
     assert_eq!(page.lines.len(), 10_001);
     for (n, stored) in page.lines[..10_000].iter().enumerate() {
         assert_eq!(stored.line.message, format!("line {n}"));
     }
     assert!(page.lines[10_000].line.message.contains("output is cut here"));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn lines_of_many_attempts_do_not_mix_and_those_of_failures_stay() {
-    let store = store();
-    let engine = House::default()
+async fn log_lines_of_attempts_do_not_mix_and_failed_attempts_keep_theirs() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             for n in 0..50 {
-                d.log.line(now(), Level::Info, format!("{} {n}", d.task.attempt)).await;
+                d.log.write_line(now(), Level::Info, format!("{} {n}", d.task.attempt)).await;
             }
-            if d.task.attempt == 1 { Outcome::failed("once") } else { Outcome::done() }
+            if d.task.attempt == 1 { AttemptOutcome::failed("once") } else { AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, (0..20).map(|n| event("a", &format!("k{n}"))).collect()).await;
-    for ended in watcher.ended(20).await {
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, (0..20).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
+    for ended in watcher.wait_for_ended(20).await {
         let page = store.logs(&ended.id, 0, 1000).await.unwrap().unwrap();
         let lines: Vec<_> = page.lines.iter().map(|l| l.line.message.clone()).collect();
         let expected: Vec<_> = (1..=2).flat_map(|a| (0..50).map(move |n| format!("{a} {n}"))).collect();
         assert_eq!(lines, expected);
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_task_ends_its_attempt() {
-    let store = store();
-    let engine = House::default()
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("h", |d: Delivery| async move {
             d.cancel.cancelled().await;
-            Outcome::done()
+            AttemptOutcome::done()
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let running = watcher.until(|c| c.status == Status::Locked).await;
-    engine.cancel(&running.id).await.unwrap().unwrap();
-    let told = watcher.until(|c| c.status == Status::Error).await;
-    assert_eq!(told.reason, Some(EndReason::Canceled));
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let running = watcher.wait_for(|c| c.status == Status::Locked).await;
+    engine.cancel_task(&running.id).await.unwrap().unwrap();
+    let result = watcher.wait_for(|c| c.status == Status::Error).await;
+    assert_eq!(result.reason, Some(EndReason::Canceled));
     assert!(engine.metrics_text().await.contains("tasks_ended_total{handler=\"h\",status=\"error\"} 1"));
-    soon("the slot to be free", async {
+    within_timeout("the slot to be free", async {
         while !engine.metrics_text().await.contains("pointsman_slots_busy 0") {
             tokio::task::yield_now().await;
         }
@@ -339,5 +351,5 @@ async fn a_cancelled_task_ends_its_attempt() {
     let (task, _) = store.task(&running.id).await.unwrap().unwrap();
     assert_eq!(task.life.state.status(), Status::Error);
     assert_eq!(task.attempts.last().unwrap().end, AttemptEnd::Canceled);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use handler_support::{bare_task, delivery, event, failure, run, run_task, task};
+use handler_support::{
+    bare_task, claimed_task, event_of_task, failure_of, new_delivery, run_attempt, run_task,
+};
 use nix::errno::Errno;
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
@@ -17,23 +19,23 @@ use pointsman_core::{Event, Json};
 use pointsman_engine::handlers::command::{
     BadCommand, BadRunAs, CommandHandler, CommandSpec, RunAs, adopt_orphans,
 };
-use pointsman_engine::{Outcome, Runner};
+use pointsman_engine::{AttemptOutcome, Runner};
 
-fn sh(script: &str) -> CommandHandler {
-    command(&["sh", "-c", script])
+fn shell_handler(script: &str) -> CommandHandler {
+    command_handler(&["sh", "-c", script])
 }
 
-fn command(argv: &[&str]) -> CommandHandler {
+fn command_handler(argv: &[&str]) -> CommandHandler {
     let argv = argv.iter().map(|argument| argument.to_string()).collect();
     CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap()
 }
 
-async fn outcome(script: &str) -> Outcome {
-    run(&sh(script), task()).await.0
+async fn shell_outcome(script: &str) -> AttemptOutcome {
+    run_attempt(&shell_handler(script), claimed_task()).await.0
 }
 
-async fn printed(script: &str, task: Claimed) -> Vec<String> {
-    let (outcome, lines) = run(&sh(script), task).await;
+async fn shell_output(script: &str, task: Claimed) -> Vec<String> {
+    let (outcome, lines) = run_attempt(&shell_handler(script), task).await;
     assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
     lines.into_iter().map(|line| line.message).collect()
 }
@@ -45,7 +47,7 @@ fn is_gone(pid: i32) -> bool {
 }
 
 /// Waits until a process is gone.
-async fn gone(pid: i32) {
+async fn wait_until_gone(pid: i32) {
     let wait = async {
         while !is_gone(pid) {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -55,7 +57,7 @@ async fn gone(pid: i32) {
 }
 
 #[tokio::test]
-async fn the_environment_holds_what_is_documented_and_nothing_else() {
+async fn the_environment_contains_only_documented_variables() {
     // Cargo's own variable is the canary: it is in this process's environment, and not to be passed on.
     assert!(std::env::var_os("CARGO_MANIFEST_DIR").is_some());
     let spec = CommandSpec {
@@ -64,7 +66,7 @@ async fn the_environment_holds_what_is_documented_and_nothing_else() {
         dir: None,
         run_as: None,
     };
-    let (_, lines) = run(&CommandHandler::new(spec).unwrap(), task()).await;
+    let (_, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await;
     let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.message.split_once('=')).collect();
     let names: Vec<_> = found.keys().copied().collect();
     let mut expected = vec![
@@ -94,41 +96,41 @@ async fn the_environment_holds_what_is_documented_and_nothing_else() {
     assert_eq!(found["POINTSMAN_SOURCE"], "index");
     assert_eq!(found["POINTSMAN_KEY"], "record: 100% \"ü\"");
     assert_eq!(found["POINTSMAN_TENANT"], "shop");
-    assert_eq!(found["POINTSMAN_TASK_ID"], task().id.as_str());
+    assert_eq!(found["POINTSMAN_TASK_ID"], claimed_task().id.as_str());
     assert_eq!(found["POINTSMAN_ATTEMPT"], "2");
     assert_eq!(found["POINTSMAN_FENCE"], "77");
     assert_eq!(found["POINTSMAN_LATE"], "true");
 }
 
 #[tokio::test]
-async fn what_is_not_there_has_no_variable() {
+async fn absent_values_have_no_variable() {
     let script = "env | grep -cE '^POINTSMAN_(KEY|PREV|PREV_SENT|LATE)=' || true";
-    assert_eq!(printed(script, bare_task()).await, ["0"]);
+    assert_eq!(shell_output(script, bare_task()).await, ["0"]);
 }
 
 #[tokio::test]
-async fn the_event_is_on_stdin_for_those_who_care() {
-    assert_eq!(printed("cat", task()).await, [event(&task()).to_json()]);
+async fn the_event_is_on_stdin_and_reading_it_is_optional() {
+    assert_eq!(shell_output("cat", claimed_task()).await, [event_of_task(&claimed_task()).to_json()]);
     let value = Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
-    let subject = Subject::Event(Event { value, ..event(&task()) }.into());
-    let large = Claimed { subject, ..task() };
-    assert_eq!(printed("exec <&-; echo deaf", large.clone()).await, ["deaf"]);
-    assert_eq!(printed("echo hasty", large).await, ["hasty"]);
+    let subject = Subject::Event(Event { value, ..event_of_task(&claimed_task()) }.into());
+    let large = Claimed { subject, ..claimed_task() };
+    assert_eq!(shell_output("exec <&-; echo deaf", large.clone()).await, ["deaf"]);
+    assert_eq!(shell_output("echo hasty", large).await, ["hasty"]);
 }
 
 #[tokio::test]
-async fn a_source_is_told_which_collection_to_synchronise() {
-    let said = printed("cat", run_task()).await.remove(0);
+async fn a_source_command_receives_its_collection() {
+    let stdin = shell_output("cat", run_task()).await.remove(0);
     let id = run_task().id;
     let expected = serde_json::json!({
         "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
         "planned_at": "2026-01-31T12:00:00.000000Z",
     });
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&said).unwrap(), expected);
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&stdin).unwrap(), expected);
     let unplanned = Claimed { planned: None, ..run_task() };
-    assert!(printed("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
+    assert!(shell_output("cat", unplanned).await[0].ends_with(r#""planned_at":""}"#));
 
-    let lines = printed("env | grep ^POINTSMAN_ | sort", run_task()).await;
+    let lines = shell_output("env | grep ^POINTSMAN_ | sort", run_task()).await;
     let found: BTreeMap<_, _> = lines.iter().filter_map(|line| line.split_once('=')).collect();
     let names: Vec<_> = found.keys().map(|name| name.trim_start_matches("POINTSMAN_")).collect();
     assert_eq!(names, ["ATTEMPT", "COLLECTION", "EFFECTS", "FENCE", "SOURCE", "TASK_ID", "TENANT"]);
@@ -137,37 +139,39 @@ async fn a_source_is_told_which_collection_to_synchronise() {
 }
 
 #[tokio::test]
-async fn arguments_meet_no_shell() {
-    let (outcome, lines) = run(&command(&["echo", "$HOME; `id`", "*"]), task()).await;
+async fn arguments_are_not_interpreted_by_a_shell() {
+    let (outcome, lines) = run_attempt(&command_handler(&["echo", "$HOME; `id`", "*"]), claimed_task()).await;
     assert!(matches!(outcome.ended, Ended::Succeeded { result: None }));
     assert_eq!(lines[0].message, "$HOME; `id` *");
 }
 
 #[tokio::test]
-async fn exit_codes_decide() {
-    assert!(matches!(outcome("exit 0").await.ended, Ended::Succeeded { result: None }));
-    assert_eq!(failure(&outcome("exit 3").await), ("exit code 3", false));
-    let complaint = outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
-    assert_eq!(failure(&complaint), ("exit code 1: no space left", false));
-    assert_eq!(failure(&outcome("kill -KILL $$").await), ("killed by signal 9 (SIGKILL)", false));
-    let missing = run(&command(&["pointsman-no-such-program"]), task()).await.0;
-    let said = "cannot start \"pointsman-no-such-program\": there is no such program";
-    assert_eq!(failure(&missing), (said, false));
+async fn the_exit_code_decides_the_outcome() {
+    assert!(matches!(shell_outcome("exit 0").await.ended, Ended::Succeeded { result: None }));
+    assert_eq!(failure_of(&shell_outcome("exit 3").await), ("exit code 3", false));
+    let complaint = shell_outcome("echo first >&2; echo 'no space left' >&2; echo >&2; exit 1").await;
+    assert_eq!(failure_of(&complaint), ("exit code 1: no space left", false));
+    assert_eq!(failure_of(&shell_outcome("kill -KILL $$").await), ("killed by signal 9 (SIGKILL)", false));
+    let missing = run_attempt(&command_handler(&["pointsman-no-such-program"]), claimed_task()).await.0;
+    let expected = "cannot start \"pointsman-no-such-program\": there is no such program";
+    assert_eq!(failure_of(&missing), (expected, false));
 }
 
 #[tokio::test]
-async fn it_runs_in_its_folder() {
+async fn a_command_runs_in_its_folder() {
     let dir = tempfile::tempdir().unwrap();
     let spec =
         |dir| CommandSpec { argv: vec!["pwd".into()], env: BTreeMap::new(), dir: Some(dir), run_as: None };
-    let (_, lines) = run(&CommandHandler::new(spec(dir.path().into())).unwrap(), task()).await;
+    let (_, lines) =
+        run_attempt(&CommandHandler::new(spec(dir.path().into())).unwrap(), claimed_task()).await;
     assert_eq!(lines[0].message, dir.path().canonicalize().unwrap().display().to_string());
-    let nowhere = run(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), task()).await.0;
-    assert!(failure(&nowhere).0.contains("is not there"), "{nowhere:?}");
+    let nowhere =
+        run_attempt(&CommandHandler::new(spec(dir.path().join("gone"))).unwrap(), claimed_task()).await.0;
+    assert!(failure_of(&nowhere).0.contains("does not exist"), "{nowhere:?}");
 }
 
 #[tokio::test]
-async fn it_runs_as_its_user_and_has_no_other_groups() {
+async fn a_command_runs_as_its_user_without_supplementary_groups() {
     let run_as = RunAs::find(Some("65534"), Some("65533"));
     if !nix::unistd::geteuid().is_root() {
         assert_eq!(run_as, Err(BadRunAs::NotPermitted));
@@ -178,33 +182,33 @@ async fn it_runs_as_its_user_and_has_no_other_groups() {
         rm -f "$POINTSMAN_EFFECTS" 2>/dev/null || echo kept"#;
     let argv = vec!["sh".into(), "-c".into(), script.into()];
     let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some("/".into()), run_as: run_as.ok() };
-    let (outcome, lines) = run(&CommandHandler::new(spec).unwrap(), task()).await;
+    let (outcome, lines) = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await;
     let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
     assert_eq!(lines, ["65534", "65533", "65533", "65534 600", "unlisted", "kept"]);
     assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("1").unwrap()) });
 }
 
 #[tokio::test]
-async fn a_program_that_its_user_may_not_run_is_named() {
+async fn a_program_that_its_user_may_not_run_is_reported() {
     let Ok(run_as) = RunAs::find(Some("65534"), Some("65534")) else { return };
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let argv = vec!["true".into()];
     let spec = CommandSpec { argv, env: BTreeMap::new(), dir: Some(dir.path().into()), run_as: Some(run_as) };
-    let outcome = run(&CommandHandler::new(spec).unwrap(), task()).await.0;
-    let said = "cannot start \"true\": its user may not run the program, or not enter its folder";
-    assert_eq!(failure(&outcome), (said, false));
+    let outcome = run_attempt(&CommandHandler::new(spec).unwrap(), claimed_task()).await.0;
+    let expected = "cannot start \"true\": its user may not execute the program, or may not enter its folder";
+    assert_eq!(failure_of(&outcome), (expected, false));
 }
 
 #[tokio::test]
-async fn snoozes_last_five_minutes_unless_told_otherwise() {
+async fn snoozes_last_five_minutes_by_default() {
     for (script, seconds) in [
         ("exit 75", 300),
         (r#"echo '{"snooze":"1h"}' >>"$POINTSMAN_EFFECTS"; exit 75"#, 3600),
         (r#"echo '{"snooze":60}' >>"$POINTSMAN_EFFECTS""#, 60),
     ] {
         let before = jiff::Timestamp::now().as_microsecond();
-        let outcome = outcome(script).await;
+        let outcome = shell_outcome(script).await;
         let after = jiff::Timestamp::now().as_microsecond();
         let Ended::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
         let wait = seconds * 1_000_000;
@@ -213,27 +217,27 @@ async fn snoozes_last_five_minutes_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn effects_are_taken_from_the_file_and_the_file_is_private() {
+async fn effects_are_read_from_a_private_file() {
     let script = r#"
         stat -c %a "$POINTSMAN_EFFECTS" "$(dirname "$POINTSMAN_EFFECTS")"
         echo "$POINTSMAN_EFFECTS"
         echo '{"emit":[{"type":"record.indexed","key":"record:1","value":{"n":1.50}}]}' >>"$POINTSMAN_EFFECTS"
-        echo '{"log":["noted"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
-    let (outcome, lines) = run(&sh(script), task()).await;
+        echo '{"log":["recorded_calls"],"result":{"pages":3}}' >>"$POINTSMAN_EFFECTS""#;
+    let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
     assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse(r#"{"pages":3}"#).unwrap()) });
     assert_eq!(outcome.emits.len(), 1);
     assert_eq!(outcome.emits[0].kind.as_str(), "record.indexed");
     assert_eq!(outcome.emits[0].value.as_str(), r#"{"n":1.50}"#);
     assert_eq!(outcome.emits[0].tenant.as_str(), "shop");
-    assert_eq!(outcome.logs[0].message, "noted");
+    assert_eq!(outcome.logs[0].message, "recorded_calls");
     let lines: Vec<_> = lines.iter().map(|line| line.message.as_str()).collect();
     assert_eq!(lines[..2], ["600", "700"]);
     assert!(!std::path::Path::new(lines[2]).parent().unwrap().exists(), "it is removed");
 }
 
 #[tokio::test]
-async fn bad_effects_fail_for_good_and_none_of_them_happens() {
-    for (script, said) in [
+async fn invalid_effects_fail_for_good_and_none_is_applied() {
+    for (script, expected) in [
         (r#"echo '{"emit":[{"type":"a"},{"type":"b c"}]}' >>"$POINTSMAN_EFFECTS""#, "line 1: /emit/1/type"),
         (
             r#"echo '{"emit":[{"type":"task"}]}' >>"$POINTSMAN_EFFECTS""#,
@@ -248,95 +252,100 @@ async fn bad_effects_fail_for_good_and_none_of_them_happens() {
         (r#"head -c 5000000 /dev/zero >"$POINTSMAN_EFFECTS""#, "more than 4194304 bytes"),
         (r#"rm "$POINTSMAN_EFFECTS"; mkfifo "$POINTSMAN_EFFECTS""#, "no longer a plain file"),
     ] {
-        let outcome = outcome(script).await;
-        let (error, last) = failure(&outcome);
-        assert!(last && error.contains(said), "{error}");
+        let outcome = shell_outcome(script).await;
+        let (error, last) = failure_of(&outcome);
+        assert!(last && error.contains(expected), "{error}");
         assert!(outcome.logs.is_empty());
     }
 }
 
 #[tokio::test]
-async fn a_failure_stays_one_whatever_its_effects() {
-    let refused = outcome(r#"echo '{"retry":false,"log":["x"]}' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
-    assert_eq!(failure(&refused), ("exit code 2", true));
+async fn effects_do_not_turn_a_failure_into_a_success() {
+    let refused = shell_outcome(r#"echo '{"retry":false,"log":["x"]}' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
+    assert_eq!(failure_of(&refused), ("exit code 2", true));
     assert_eq!(refused.logs[0].message, "x");
-    let broken = outcome(r#"printf '{"emit":[{"ty' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
-    assert_eq!(failure(&broken), ("exit code 2", false));
+    let broken = shell_outcome(r#"printf '{"emit":[{"ty' >>"$POINTSMAN_EFFECTS"; exit 2"#).await;
+    assert_eq!(failure_of(&broken), ("exit code 2", false));
     assert!(broken.logs[0].message.contains("line 1"), "{broken:?}");
 }
 
 #[tokio::test]
-async fn every_line_is_logged_in_order_also_when_they_are_all_the_same() {
+async fn every_output_line_is_logged_in_order_even_if_identical() {
     let script = "i=0; while [ $i -lt 10000 ]; do echo same; i=$((i+1)); done; echo last >&2; printf tail";
-    let (_, lines) = run(&sh(script), task()).await;
+    let (_, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
     let (info, error): (Vec<LogLine>, Vec<LogLine>) = lines.into_iter().partition(|l| l.level == Level::Info);
     assert_eq!(info.len(), 10_001);
     assert!(info[..10_000].iter().all(|line| line.message == "same"));
     assert_eq!(info[10_000].message, "tail");
     assert!(info.is_sorted_by_key(|line| line.time));
     assert_eq!(error.iter().map(|line| line.message.as_str()).collect::<Vec<_>>(), ["last"]);
-    let numbered = printed("seq 1 20000", task()).await;
+    let numbered = shell_output("seq 1 20000", claimed_task()).await;
     assert!(numbered.iter().enumerate().all(|(index, line)| *line == (index + 1).to_string()));
 }
 
 #[tokio::test]
-async fn output_that_is_no_text_is_mended() {
-    assert_eq!(printed(r"printf 'a\000b\377c\n\n\303\251'", task()).await, ["a\u{FFFD}b\u{FFFD}c", "", "é"]);
+async fn output_that_is_not_utf8_is_replaced() {
+    assert_eq!(
+        shell_output(r"printf 'a\000b\377c\n\n\303\251'", claimed_task()).await,
+        ["a\u{FFFD}b\u{FFFD}c", "", "é"]
+    );
 }
 
 #[tokio::test]
 async fn lines_arrive_while_the_command_runs() {
-    let (delivery, mut lines, cancel) = delivery(task());
-    let handler = sh("echo ready; exec sleep 600");
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+    let handler = shell_handler("echo ready; exec sleep 600");
     let running = tokio::spawn(async move { handler.run(delivery).await });
     assert_eq!(lines.recv().await.unwrap().message, "ready");
     assert!(!running.is_finished());
     cancel.cancel();
     let outcome = running.await.unwrap();
-    assert_eq!(failure(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
+    assert_eq!(failure_of(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
 }
 
 /// A script that starts a grandchild, prints its pid and its own, and stays.
-const FAMILY: &str = "sleep 600 & echo $!; echo $$; wait";
+const SPAWN_CHILD_SCRIPT: &str = "sleep 600 & echo $!; echo $$; wait";
 
 #[tokio::test]
 async fn cancelling_ends_the_whole_group() {
-    for script in [FAMILY.to_owned(), format!("trap '' TERM; {FAMILY}; {FAMILY}")] {
-        let (delivery, mut lines, cancel) = delivery(task());
-        let handler = sh(&script);
+    for script in
+        [SPAWN_CHILD_SCRIPT.to_owned(), format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}; {SPAWN_CHILD_SCRIPT}")]
+    {
+        let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+        let handler = shell_handler(&script);
         let running = tokio::spawn(async move { handler.run(delivery).await });
         let child: i32 = lines.recv().await.unwrap().message.parse().unwrap();
         let parent: i32 = lines.recv().await.unwrap().message.parse().unwrap();
         cancel.cancel();
         let outcome = running.await.unwrap();
-        assert!(failure(&outcome).0.starts_with("cancelled; killed by signal"), "{outcome:?}");
-        gone(child).await;
-        gone(parent).await;
+        assert!(failure_of(&outcome).0.starts_with("cancelled; killed by signal"), "{outcome:?}");
+        wait_until_gone(child).await;
+        wait_until_gone(parent).await;
     }
 }
 
 #[tokio::test]
 async fn dropping_the_attempt_kills_the_whole_group() {
-    let (delivery, mut lines, _cancel) = delivery(task());
-    let handler = sh(&format!("trap '' TERM; {FAMILY}"));
+    let (delivery, mut lines, _cancel) = new_delivery(claimed_task());
+    let handler = shell_handler(&format!("trap '' TERM; {SPAWN_CHILD_SCRIPT}"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let child: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     let parent: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    gone(child).await;
-    gone(parent).await;
+    wait_until_gone(child).await;
+    wait_until_gone(parent).await;
 }
 
 #[tokio::test]
-async fn a_grandchild_that_keeps_the_output_open_does_not_hold_the_attempt() {
-    let (outcome, lines) = run(&sh("sleep 600 & echo $!"), task()).await;
+async fn a_grandchild_that_keeps_the_output_open_does_not_delay_the_attempt() {
+    let (outcome, lines) = run_attempt(&shell_handler("sleep 600 & echo $!"), claimed_task()).await;
     assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
-    gone(lines[0].message.parse().unwrap()).await;
+    wait_until_gone(lines[0].message.parse().unwrap()).await;
 }
 
 /// A script that starts a process in a session of its own, without the command's streams, and prints its pid.
-const DETACHED: &str = r#"
+const SPAWN_DETACHED_SCRIPT: &str = r#"
     setsid sh -c 'echo $$ >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.pid" \
         </dev/null >/dev/null 2>&1 &
     until [ -s "$POINTSMAN_EFFECTS.pid" ]; do sleep 0.01; done
@@ -345,10 +354,12 @@ const DETACHED: &str = r#"
 #[tokio::test]
 async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
     adopt_orphans().unwrap();
-    for (start, end) in
-        [("sleep 600 >/dev/null 2>&1 & echo $!", "exit 0"), (DETACHED, "exit 0"), (DETACHED, "exit 1")]
-    {
-        let (_, lines) = run(&sh(&format!("{start}\n{end}")), task()).await;
+    for (start, end) in [
+        ("sleep 600 >/dev/null 2>&1 & echo $!", "exit 0"),
+        (SPAWN_DETACHED_SCRIPT, "exit 0"),
+        (SPAWN_DETACHED_SCRIPT, "exit 1"),
+    ] {
+        let (_, lines) = run_attempt(&shell_handler(&format!("{start}\n{end}")), claimed_task()).await;
         let pid: i32 = lines[0].message.parse().unwrap();
         assert!(is_gone(pid), "{start}: process {pid} survives the attempt");
         assert_eq!(lines[1].message, "killed 1 process that the command had left running");
@@ -358,61 +369,61 @@ async fn background_processes_end_with_a_command_that_succeeds_or_fails() {
 #[tokio::test]
 async fn a_process_in_its_own_session_ends_with_a_cancelled_attempt() {
     adopt_orphans().unwrap();
-    let (delivery, mut lines, cancel) = delivery(task());
-    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+    let handler = shell_handler(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     cancel.cancel();
     let outcome = running.await.unwrap();
-    assert_eq!(failure(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
-    gone(detached).await;
+    assert_eq!(failure_of(&outcome), ("cancelled; killed by signal 15 (SIGTERM)", false));
+    wait_until_gone(detached).await;
 }
 
 #[tokio::test]
 async fn a_process_in_its_own_session_ends_with_a_dropped_attempt() {
     adopt_orphans().unwrap();
-    let (delivery, mut lines, _cancel) = delivery(task());
-    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let (delivery, mut lines, _cancel) = new_delivery(claimed_task());
+    let handler = shell_handler(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
     running.abort();
     assert!(running.await.unwrap_err().is_cancelled());
-    gone(detached).await;
+    wait_until_gone(detached).await;
 }
 
 #[tokio::test]
-async fn a_detached_process_that_keeps_the_output_open_does_not_hold_the_attempt() {
+async fn a_detached_process_that_keeps_the_output_open_does_not_delay_the_attempt() {
     adopt_orphans().unwrap();
     // The command ends only after its child has printed its pid.
     let script = r#"mkfifo "$POINTSMAN_EFFECTS.fifo"
         setsid sh -c 'echo $$; echo >"$0"; exec sleep 600' "$POINTSMAN_EFFECTS.fifo" &
         read -r _ <"$POINTSMAN_EFFECTS.fifo""#;
-    let (outcome, lines) = run(&sh(script), task()).await;
+    let (outcome, lines) = run_attempt(&shell_handler(script), claimed_task()).await;
     assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
-    gone(lines[0].message.parse().unwrap()).await;
+    wait_until_gone(lines[0].message.parse().unwrap()).await;
 }
 
 #[tokio::test]
-async fn an_attempt_leaves_the_processes_of_others_alone() {
+async fn an_attempt_does_not_kill_processes_of_other_attempts() {
     adopt_orphans().unwrap();
-    let (delivery, mut lines, cancel) = delivery(task());
-    let handler = sh(&format!("{DETACHED}; sleep 600"));
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
+    let handler = shell_handler(&format!("{SPAWN_DETACHED_SCRIPT}; sleep 600"));
     let running = tokio::spawn(async move { handler.run(delivery).await });
     let detached: i32 = lines.recv().await.unwrap().message.parse().unwrap();
-    let (outcome, _) = run(&sh(DETACHED), task()).await;
+    let (outcome, _) = run_attempt(&shell_handler(SPAWN_DETACHED_SCRIPT), claimed_task()).await;
     assert!(matches!(outcome.ended, Ended::Succeeded { .. }), "{outcome:?}");
     assert!(!is_gone(detached) && !running.is_finished());
     cancel.cancel();
     running.await.unwrap();
-    gone(detached).await;
+    wait_until_gone(detached).await;
 }
 
 #[tokio::test]
 async fn a_cancelled_attempt_starts_nothing() {
-    let (delivery, mut lines, cancel) = delivery(task());
+    let (delivery, mut lines, cancel) = new_delivery(claimed_task());
     cancel.cancel();
-    let outcome = sh("echo started").run(delivery).await;
-    assert!(failure(&outcome).0.contains("cancelled"));
+    let outcome = shell_handler("echo started").run(delivery).await;
+    assert!(failure_of(&outcome).0.contains("cancelled"));
     assert!(lines.recv().await.is_none());
 }
 

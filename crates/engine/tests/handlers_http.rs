@@ -10,46 +10,48 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::http::StatusCode;
-use handler_support::{bare_task, delivery, event, failure, run, run_task, task};
+use handler_support::{
+    bare_task, claimed_task, event_of_task, failure_of, new_delivery, run_attempt, run_task,
+};
 use pointsman_core::Json;
 use pointsman_core::limit::Target;
 use pointsman_core::store::Ended;
 use pointsman_core::task::Level;
 use pointsman_engine::handlers::http::{BadTarget, HttpHandler, HttpTarget, NetworkAccess, WebhookSecret};
-use pointsman_engine::{Outcome, Runner};
+use pointsman_engine::{AttemptOutcome, Runner};
 use tokio::sync::Notify;
 use url::Url;
-use web::{answer, handler, server, target};
+use web::{build_response, http_handler, http_target, start_server};
 
 /// The outcome of a delivery that is answered like this.
-async fn answered(
+async fn outcome_of_response(
     status: u16,
     headers: &'static [(&'static str, &'static str)],
     body: impl Into<String>,
-) -> Outcome {
+) -> AttemptOutcome {
     let body = body.into();
-    let (url, _) = server(move || answer(status, headers, &body)).await;
-    run(&handler(url), task()).await.0
+    let (url, _) = start_server(move || build_response(status, headers, &body)).await;
+    run_attempt(&http_handler(url), claimed_task()).await.0
 }
 
 const JSON: &[(&str, &str)] = &[("content-type", "application/json; charset=utf-8")];
 
 #[tokio::test]
 async fn a_delivery_is_a_cloud_event() {
-    let (url, inbox) = server(|| answer(204, &[], "")).await;
+    let (url, inbox) = start_server(|| build_response(204, &[], "")).await;
     let target = HttpTarget {
         headers: vec![
             ("authorization".parse().unwrap(), "Bearer x".parse().unwrap()),
             ("ce-id".parse().unwrap(), "forged".parse().unwrap()),
         ],
-        ..target(url)
+        ..http_target(url)
     };
-    let (outcome, lines) = run(&HttpHandler::new(target).unwrap(), task()).await;
+    let (outcome, lines) = run_attempt(&HttpHandler::new(target).unwrap(), claimed_task()).await;
     assert_eq!(outcome.ended, Ended::Succeeded { result: None });
     assert_eq!((lines[0].level, lines[0].message.as_str()), (Level::Info, "HTTP 204 No Content"));
 
     let (headers, body) = inbox.take().remove(0);
-    assert_eq!(body, event(&task()).value.as_str());
+    assert_eq!(body, event_of_task(&claimed_task()).value.as_str());
     for (name, value) in [
         ("content-type", "application/json"),
         ("ce-specversion", "1.0"),
@@ -60,7 +62,7 @@ async fn a_delivery_is_a_cloud_event() {
         ("ce-time", "2016-11-04T11:07:35.827000Z"),
         ("pointsman-prev", "1478257655000000"),
         ("pointsman-prev-sent", "5"),
-        ("pointsman-task", task().id.as_str()),
+        ("pointsman-task", claimed_task().id.as_str()),
         ("pointsman-attempt", "2"),
         ("pointsman-fence", "77"),
         ("pointsman-late", "true"),
@@ -74,9 +76,9 @@ async fn a_delivery_is_a_cloud_event() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_has_no_header() {
-    let (url, inbox) = server(|| answer(200, &[], "")).await;
-    run(&handler(url), bare_task()).await;
+async fn absent_values_have_no_header() {
+    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
+    run_attempt(&http_handler(url), bare_task()).await;
     let (headers, _) = inbox.take().remove(0);
     for name in ["ce-subject", "pointsman-prev", "pointsman-prev-sent", "pointsman-late", "traceparent"] {
         assert!(!headers.contains_key(name), "{name}");
@@ -86,12 +88,12 @@ async fn what_is_not_there_has_no_header() {
 
 #[tokio::test]
 async fn the_reference_implementation_accepts_the_signatures() {
-    let (url, inbox) = server(|| answer(200, &[], "")).await;
+    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
     let texts = ["whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX"];
     let secrets: Vec<WebhookSecret> = texts.iter().map(|text| text.parse().unwrap()).collect();
-    let handler = HttpHandler::new(HttpTarget { secrets, ..target(url) }).unwrap();
-    run(&handler, task()).await;
-    run(&handler, task()).await;
+    let handler = HttpHandler::new(HttpTarget { secrets, ..http_target(url) }).unwrap();
+    run_attempt(&handler, claimed_task()).await;
+    run_attempt(&handler, claimed_task()).await;
     let sent = inbox.take();
     for (headers, body) in &sent {
         for text in texts {
@@ -99,7 +101,7 @@ async fn the_reference_implementation_accepts_the_signatures() {
         }
         let stranger = standardwebhooks::Webhook::new("whsec_c3RyYW5nZXJzdHJhbmdlcnN0cmFuZ2Vy").unwrap();
         assert!(stranger.verify(body, headers).is_err());
-        assert_eq!(headers["webhook-id"], task().id.as_str(), "the same at every attempt");
+        assert_eq!(headers["webhook-id"], claimed_task().id.as_str(), "the same at every attempt");
     }
     assert_eq!(sent.len(), 2);
 }
@@ -107,17 +109,20 @@ async fn the_reference_implementation_accepts_the_signatures() {
 #[tokio::test]
 async fn a_reply_may_carry_effects() {
     let body = r#"{"emit":[{"type":"record.indexed","key":"r","delay":"1m"}],"log":["x"],"result":[1.50]}"#;
-    let outcome = answered(200, JSON, body).await;
+    let outcome = outcome_of_response(200, JSON, body).await;
     assert_eq!(outcome.ended, Ended::Succeeded { result: Some(Json::parse("[1.50]").unwrap()) });
     assert_eq!(outcome.emits.len(), 1);
     assert_eq!(outcome.emits[0].tenant.as_str(), "shop");
     assert!(outcome.emits[0].due.is_some());
     assert_eq!(outcome.logs[0].message, "x");
-    assert!(matches!(answered(200, JSON, r#"{"snooze":"5m"}"#).await.ended, Ended::Snoozed { .. }));
+    assert!(matches!(
+        outcome_of_response(200, JSON, r#"{"snooze":"5m"}"#).await.ended,
+        Ended::Snoozed { .. }
+    ));
 }
 
 #[tokio::test]
-async fn other_replies_are_nobodys_business() {
+async fn replies_without_effects_are_ignored() {
     for (headers, body) in [
         (JSON, r#"{"ok":true}"#),
         (JSON, "[1,2]"),
@@ -125,11 +130,11 @@ async fn other_replies_are_nobodys_business() {
         (&[("content-type", "text/plain")], r#"{"emit":"nonsense"}"#),
         (&[], r#"{"emit":"nonsense"}"#),
     ] {
-        let outcome = answered(200, headers, body).await;
+        let outcome = outcome_of_response(200, headers, body).await;
         assert_eq!(outcome.ended, Ended::Succeeded { result: None }, "{body}");
         assert!(outcome.logs.is_empty() && outcome.emits.is_empty());
     }
-    let ambiguous = answered(200, JSON, r#"{"result":"ok","id":5}"#).await;
+    let ambiguous = outcome_of_response(200, JSON, r#"{"result":"ok","id":5}"#).await;
     assert_eq!(ambiguous.ended, Ended::Succeeded { result: None });
     assert!(ambiguous.logs[0].message.contains("\"id\""), "{ambiguous:?}");
 }
@@ -137,7 +142,7 @@ async fn other_replies_are_nobodys_business() {
 #[tokio::test]
 async fn bad_effects_fail_for_good() {
     let large = format!(r#"{{"result":"{}"}}"#, "x".repeat(4 << 20));
-    for (body, said) in [
+    for (body, expected) in [
         (r#"{"emit":[{"type":"a"},{"type":"TaskEnded"}]}"#.to_owned(), "/emit/1/type"),
         (
             r#"{"emit":[{"type":"a"},{"type":"Torn"}]}"#.to_owned(),
@@ -147,44 +152,44 @@ async fn bad_effects_fail_for_good() {
         (r#"{"result":1,"snooze":1}"#.to_owned(), "/snooze"),
         (large, "more than 4194304 bytes"),
     ] {
-        let outcome = answered(200, JSON, body).await;
-        let (error, last) = failure(&outcome);
-        assert!(last && error.contains(said), "{error}");
+        let outcome = outcome_of_response(200, JSON, body).await;
+        let (error, last) = failure_of(&outcome);
+        assert!(last && error.contains(expected), "{error}");
     }
 }
 
 #[tokio::test]
-async fn failures_quote_the_answer() {
-    let outcome = answered(500, &[], "x".repeat(2000)).await;
-    let (error, last) = failure(&outcome);
+async fn failures_quote_the_response() {
+    let outcome = outcome_of_response(500, &[], "x".repeat(2000)).await;
+    let (error, last) = failure_of(&outcome);
     assert_eq!(error, format!("HTTP 500 Internal Server Error: {}…", "x".repeat(500)));
     assert!(!last);
-    let gone = answered(410, &[], "").await;
-    assert_eq!(failure(&gone), ("the target says it is gone (HTTP 410)", true));
-    let final_word = answered(422, JSON, r#"{"retry":false,"log":["never"]}"#).await;
-    assert!(failure(&final_word).1);
+    let gone = outcome_of_response(410, &[], "").await;
+    assert_eq!(failure_of(&gone), ("the target is gone (HTTP 410); not retrying", true));
+    let final_word = outcome_of_response(422, JSON, r#"{"retry":false,"log":["never"]}"#).await;
+    assert!(failure_of(&final_word).1);
     assert_eq!(final_word.logs[0].message, "never");
-    let broken = answered(500, JSON, r#"{"log":"oops"}"#).await;
-    assert!(!failure(&broken).1, "the failure itself may pass: {broken:?}");
+    let broken = outcome_of_response(500, JSON, r#"{"log":"oops"}"#).await;
+    assert!(!failure_of(&broken).1, "the failure itself may pass: {broken:?}");
 }
 
 #[tokio::test]
 async fn redirects_are_failures() {
-    let (elsewhere, inbox) = server(|| answer(200, &[], "")).await;
-    let (url, _) = server(move || answer(307, &[("location", elsewhere.as_str())], "")).await;
-    let outcome = run(&handler(url), task()).await.0;
-    let said = "HTTP 307 Temporary Redirect: redirects are not followed";
-    assert_eq!(failure(&outcome), (said, false));
+    let (elsewhere, inbox) = start_server(|| build_response(200, &[], "")).await;
+    let (url, _) = start_server(move || build_response(307, &[("location", elsewhere.as_str())], "")).await;
+    let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
+    let error = "HTTP 307 Temporary Redirect: redirects are not followed";
+    assert_eq!(failure_of(&outcome), (error, false));
     assert!(inbox.take().is_empty());
 }
 
 #[tokio::test]
-async fn a_run_of_a_source_is_told_like_an_event() {
-    let (url, inbox) = server(|| answer(204, &[], "")).await;
+async fn a_source_run_is_delivered_like_an_event() {
+    let (url, inbox) = start_server(|| build_response(204, &[], "")).await;
     let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
     let handler =
-        HttpHandler::new(HttpTarget { secrets: vec![secret.parse().unwrap()], ..target(url) }).unwrap();
-    run(&handler, run_task()).await;
+        HttpHandler::new(HttpTarget { secrets: vec![secret.parse().unwrap()], ..http_target(url) }).unwrap();
+    run_attempt(&handler, run_task()).await;
     let (headers, body) = inbox.take().remove(0);
     let id = run_task().id;
     for (name, value) in [
@@ -200,71 +205,84 @@ async fn a_run_of_a_source_is_told_like_an_event() {
     ] {
         assert_eq!(headers[name], value, "{name}");
     }
-    let said: serde_json::Value = serde_json::from_slice(&body).unwrap();
+    let sent: serde_json::Value = serde_json::from_slice(&body).unwrap();
     let expected = serde_json::json!({
         "task_id": id.as_str(), "source": "shop", "collection": "orders", "tenant": "north",
         "planned_at": "2026-01-31T12:00:00.000000Z",
     });
-    assert_eq!(said, expected);
+    assert_eq!(sent, expected);
     standardwebhooks::Webhook::new(secret).unwrap().verify(&body, &headers).unwrap();
 }
 
 #[tokio::test]
-async fn a_busy_target_is_waited_for_at_no_cost() {
+async fn a_busy_target_snoozes_the_task_without_a_retry() {
     for status in [429, 503] {
         let before = jiff::Timestamp::now().as_microsecond();
-        let outcome = answered(status, &[("retry-after", "3600")], "busy").await;
+        let outcome = outcome_of_response(status, &[("retry-after", "3600")], "busy").await;
         let after = jiff::Timestamp::now().as_microsecond();
         let Ended::Snoozed { until } = outcome.ended else { panic!("{outcome:?}") };
         assert!((before..=after).contains(&(until.micros() - 3_600_000_000)));
-        assert_eq!(outcome.target, Some(Target::Busy { until }));
+        assert_eq!(outcome.target_health, Some(Target::Busy { until }));
     }
     let never = &[("retry-after", "3600"), ("content-type", "application/json")];
-    let refused = answered(429, never, r#"{"retry":false}"#).await;
-    assert!(failure(&refused).1, "{refused:?}");
-    assert!(matches!(refused.target, Some(Target::Busy { .. })));
+    let refused = outcome_of_response(429, never, r#"{"retry":false}"#).await;
+    assert!(failure_of(&refused).1, "{refused:?}");
+    assert!(matches!(refused.target_health, Some(Target::Busy { .. })));
 }
 
 #[tokio::test]
-async fn every_answer_tells_how_the_target_fares() {
+async fn every_response_reports_the_target_health() {
     for (status, headers) in [(200, &[][..]), (204, &[]), (307, &[]), (404, &[]), (410, &[])] {
-        assert_eq!(answered(status, headers, "").await.target, Some(Target::Well), "{status}");
+        assert_eq!(
+            outcome_of_response(status, headers, "").await.target_health,
+            Some(Target::Well),
+            "{status}"
+        );
     }
-    assert_eq!(answered(200, JSON, r#"{"emit":1}"#).await.target, Some(Target::Well), "it works, if oddly");
+    assert_eq!(
+        outcome_of_response(200, JSON, r#"{"emit":1}"#).await.target_health,
+        Some(Target::Well),
+        "it works, if oddly"
+    );
     for (status, headers) in [(500, &[("retry-after", "3600")][..]), (502, &[]), (503, &[])] {
-        let outcome = answered(status, headers, "").await;
-        assert_eq!(outcome.target, Some(Target::Unwell), "{status}");
+        let outcome = outcome_of_response(status, headers, "").await;
+        assert_eq!(outcome.target_health, Some(Target::Unwell), "{status}");
         assert!(matches!(outcome.ended, Ended::Failed { after: None, last: false, .. }), "{status}");
     }
-    let busy = answered(429, &[], "").await;
-    assert!(matches!(busy.ended, Ended::Failed { last: false, .. }), "it did not say how long: {busy:?}");
-    assert!(matches!(busy.target, Some(Target::Busy { .. })));
+    let busy = outcome_of_response(429, &[], "").await;
+    assert!(matches!(busy.ended, Ended::Failed { last: false, .. }), "it gave no duration: {busy:?}");
+    assert!(matches!(busy.target_health, Some(Target::Busy { .. })));
 }
 
 #[tokio::test]
-async fn an_unreachable_target_is_told_by_its_root_cause() {
+async fn an_unreachable_target_is_reported_with_its_root_cause() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
-    let outcome = run(&handler(format!("http://{address}/?token=secret").parse().unwrap()), task()).await.0;
-    let (error, last) = failure(&outcome);
+    let outcome = run_attempt(
+        &http_handler(format!("http://{address}/?token=secret").parse().unwrap()),
+        claimed_task(),
+    )
+    .await
+    .0;
+    let (error, last) = failure_of(&outcome);
     assert!(error.starts_with(&format!("cannot reach http://{address}: Connection refused")), "{error}");
     assert!(!last && !error.contains("secret"));
-    assert_eq!(outcome.target, Some(Target::Unwell));
+    assert_eq!(outcome.target_health, Some(Target::Unwell));
 }
 
 #[tokio::test]
-async fn https_is_spoken_to_https_targets() {
-    let (url, inbox) = server(|| answer(200, &[], "")).await;
+async fn https_targets_never_receive_plain_http() {
+    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
     let secure = url.as_str().replace("http://", "https://").parse().unwrap();
-    let outcome = run(&handler(secure), task()).await.0;
-    let (error, last) = failure(&outcome);
+    let outcome = run_attempt(&http_handler(secure), claimed_task()).await.0;
+    let (error, last) = failure_of(&outcome);
     assert!(error.starts_with("cannot reach https://127.0.0.1:") && !last, "{error}");
     assert!(inbox.take().is_empty(), "nothing is sent in the clear");
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_a_failure() {
+async fn a_truncated_response_is_a_failure() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url: Url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(async move {
@@ -272,75 +290,75 @@ async fn an_answer_that_breaks_off_is_a_failure() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut request = Vec::new();
         // To the end of the body: closing with something unread would reset the connection.
-        while !request.ends_with(event(&task()).value.as_str().as_bytes()) {
+        while !request.ends_with(event_of_task(&claimed_task()).value.as_str().as_bytes()) {
             assert!(stream.read_buf(&mut request).await.unwrap() > 0);
         }
         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf").await.unwrap();
     });
-    let outcome = run(&handler(url), task()).await.0;
-    let (error, last) = failure(&outcome);
+    let outcome = run_attempt(&http_handler(url), claimed_task()).await.0;
+    let (error, last) = failure_of(&outcome);
     assert!(error.contains("broke off") && !last, "{error}");
-    assert_eq!(outcome.target, Some(Target::Unwell));
+    assert_eq!(outcome.target_health, Some(Target::Unwell));
 }
 
 #[tokio::test]
 async fn cancelling_ends_the_request() {
     let arrived = Arc::new(Notify::new());
-    let told = arrived.clone();
+    let request_arrived = arrived.clone();
     let app = Router::new().fallback(move || {
-        told.notify_one();
+        request_arrived.notify_one();
         std::future::pending::<StatusCode>()
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     tokio::spawn(async move { axum::serve(listener, app).await });
-    let (delivery, _lines, cancel) = delivery(task());
-    let handler = handler(url);
+    let (delivery, _lines, cancel) = new_delivery(claimed_task());
+    let handler = http_handler(url);
     let running = tokio::spawn(async move { handler.run(delivery).await });
     arrived.notified().await;
     cancel.cancel();
     let outcome = running.await.unwrap();
-    assert!(failure(&outcome).0.contains("cancelled"));
-    assert_eq!(outcome.target, Some(Target::Unwell), "if it was cut because it took too long");
+    assert!(failure_of(&outcome).0.contains("cancelled"));
+    assert_eq!(outcome.target_health, Some(Target::Unwell), "if it was cut because it took too long");
 }
 
 #[tokio::test]
 async fn addresses_that_are_not_allowed_are_never_connected_to() {
-    let (url, inbox) = server(|| answer(200, &[], "")).await;
+    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
     let port = url.port().unwrap();
     let access = NetworkAccess::default();
     for host in ["127.0.0.1", "localhost", "0x7f.1", "[::ffff:127.0.0.1]", "2130706433"] {
         let url = format!("http://{host}:{port}/").parse().unwrap();
-        let handler = HttpHandler::new(HttpTarget { access: access.clone(), ..target(url) }).unwrap();
-        let outcome = run(&handler, task()).await.0;
-        let (error, last) = failure(&outcome);
+        let handler = HttpHandler::new(HttpTarget { access: access.clone(), ..http_target(url) }).unwrap();
+        let outcome = run_attempt(&handler, claimed_task()).await.0;
+        let (error, last) = failure_of(&outcome);
         assert!(last, "{host}: {error}");
         assert!(error.contains("127.0.0.1") || error.contains("::1"), "{error}");
         assert!(error.contains("network.allow"), "{error}");
-        assert_eq!(outcome.target, None, "nobody was asked");
+        assert_eq!(outcome.target_health, None, "no request was sent");
     }
     assert!(inbox.take().is_empty());
 }
 
 #[tokio::test]
-async fn a_name_can_be_allowed() {
-    let (url, inbox) = server(|| answer(200, &[], "")).await;
+async fn a_host_name_can_be_allowed() {
+    let (url, inbox) = start_server(|| build_response(200, &[], "")).await;
     let named: Url = format!("http://localhost:{}/", url.port().unwrap()).parse().unwrap();
     let access = NetworkAccess { allow_loopback: false, allow: vec!["localhost".parse().unwrap()] };
-    let handler = HttpHandler::new(HttpTarget { access, ..target(named) }).unwrap();
-    let outcome = run(&handler, task()).await.0;
+    let handler = HttpHandler::new(HttpTarget { access, ..http_target(named) }).unwrap();
+    let outcome = run_attempt(&handler, claimed_task()).await.0;
     assert_eq!(outcome.ended, Ended::Succeeded { result: None });
     assert_eq!(inbox.take().len(), 1);
 }
 
 #[test]
-fn only_http_targets_are_taken_and_secrets_are_not_shown() {
-    let refused = HttpHandler::new(target("ftp://example.org/".parse().unwrap())).unwrap_err();
+fn only_http_urls_are_accepted_and_secrets_are_not_printed() {
+    let refused = HttpHandler::new(http_target("ftp://example.org/".parse().unwrap())).unwrap_err();
     assert!(matches!(refused, BadTarget::Scheme(scheme) if scheme == "ftp"));
     let target = HttpTarget {
         headers: vec![("authorization".parse().unwrap(), "Bearer hidden".parse().unwrap())],
-        ..target("https://user:hidden@example.org/path?token=hidden".parse().unwrap())
+        ..http_target("https://user:hidden@example.org/path?token=hidden".parse().unwrap())
     };
-    let shown = format!("{:?}", HttpHandler::new(target).unwrap());
-    assert!(!shown.contains("hidden") && shown.contains("https://example.org"), "{shown}");
+    let printed = format!("{:?}", HttpHandler::new(target).unwrap());
+    assert!(!printed.contains("hidden") && printed.contains("https://example.org"), "{printed}");
 }

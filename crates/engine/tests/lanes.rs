@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use common::*;
 use pointsman_core::EventId;
-use pointsman_engine::{Delivery, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery};
 
 const KEYS: usize = 12;
 const ROUNDS: usize = 25;
@@ -17,7 +17,7 @@ const ROUNDS: usize = 25;
 struct Lane {
     running: bool,
     /// The events of this lane, each where it last ran.
-    ran: Vec<EventId>,
+    run_events: Vec<EventId>,
     overlaps: usize,
 }
 
@@ -35,7 +35,7 @@ async fn lanes_keep_their_order_under_failures() {
                     let mut lanes = lanes.lock().unwrap();
                     let lane = lanes.entry(key.clone()).or_default();
                     lane.overlaps += usize::from(std::mem::replace(&mut lane.running, true));
-                    lane.ran.push(event.id);
+                    lane.run_events.push(event.id);
                 }
                 for _ in 0..event.id.get() % 7 {
                     tokio::task::yield_now().await;
@@ -43,29 +43,37 @@ async fn lanes_keep_their_order_under_failures() {
                 lanes.lock().unwrap().get_mut(&key).unwrap().running = false;
                 // About a third of the first and second attempts fail, whichever they are.
                 let luck = event.id.get().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60;
-                if d.task.attempt <= 2 && luck < 5 { Outcome::failed("bad luck") } else { Outcome::done() }
+                if d.task.attempt <= 2 && luck < 5 {
+                    AttemptOutcome::failed("bad luck")
+                } else {
+                    AttemptOutcome::done()
+                }
             }
         }
     };
-    let store = store();
-    let engine = House::default().slots(16).handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
+    let store = in_memory_store();
+    let engine =
+        TestEngineBuilder::default().slots(16).handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
     let mut ended = 0;
     for _ in 0..ROUNDS {
-        let events = (0..KEYS).map(|k| event("a", &format!("k{k}"))).collect();
+        let events = (0..KEYS).map(|k| keyed_event("a", &format!("k{k}"))).collect();
         emit(&engine, events).await;
-        ended += watcher.ended(KEYS / 2).await.len();
+        ended += watcher.wait_for_ended(KEYS / 2).await.len();
     }
-    watcher.ended(KEYS * ROUNDS - ended).await;
-    engine.stop(PATIENCE).await;
+    watcher.wait_for_ended(KEYS * ROUNDS - ended).await;
+    engine.stop(TEST_TIMEOUT).await;
     let lanes = lanes.lock().unwrap();
     assert_eq!(lanes.len(), KEYS);
     for (key, lane) in lanes.iter() {
         assert_eq!(lane.overlaps, 0, "{key}");
-        assert!(lane.ran.is_sorted(), "{key}: {:?}", lane.ran);
-        let mut distinct = lane.ran.clone();
+        assert!(lane.run_events.is_sorted(), "{key}: {:?}", lane.run_events);
+        let mut distinct = lane.run_events.clone();
         distinct.dedup();
         assert_eq!(distinct.len(), ROUNDS, "{key}");
     }
-    assert!(lanes.values().map(|lane| lane.ran.len()).sum::<usize>() > KEYS * ROUNDS, "some were retried");
+    assert!(
+        lanes.values().map(|lane| lane.run_events.len()).sum::<usize>() > KEYS * ROUNDS,
+        "some were retried"
+    );
 }

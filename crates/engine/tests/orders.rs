@@ -1,22 +1,22 @@
-//! Orders on their way along chains, on a real store.
+//! Orders that run through chains, on a real store.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 #[path = "handler_support/server.rs"]
 mod server;
 
-#[path = "orders/changing.rs"]
-mod changing;
-#[path = "orders/failing.rs"]
-mod failing;
-#[path = "orders/making.rs"]
-mod making;
-#[path = "orders/returning.rs"]
-mod returning;
-#[path = "orders/steering.rs"]
-mod steering;
-#[path = "orders/travelling.rs"]
-mod travelling;
+#[path = "orders/chain_changes.rs"]
+mod chain_changes;
+#[path = "orders/control.rs"]
+mod control;
+#[path = "orders/creation.rs"]
+mod creation;
+#[path = "orders/end_to_end.rs"]
+mod end_to_end;
+#[path = "orders/step_failures.rs"]
+mod step_failures;
+#[path = "orders/step_results.rs"]
+mod step_results;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,21 +28,21 @@ use pointsman_core::store::{Ended, NewOrder};
 use pointsman_core::task::{StepRun, Subject};
 use pointsman_core::{EventId, Json, ObjectKey, Tenant};
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
-use pointsman_engine::{Delivery, Engine, Outcome};
+use pointsman_engine::{AttemptOutcome, Delivery, Engine};
 use tokio::sync::Semaphore;
 
-fn json(text: &str) -> Json {
+fn parse_json(text: &str) -> Json {
     Json::parse(text).unwrap()
 }
 
-fn key(text: &str) -> OrderKey {
+fn parse_order_key(text: &str) -> OrderKey {
     text.parse().unwrap()
 }
 
 /// Adds an order with this value and answers its name.
-async fn add(engine: &Engine, order: &str, value: &str) -> OrderKey {
-    let OrderKey { chain, id } = key(order);
-    let new = NewOrder { id: Some(id), value: json(value), ..NewOrder::of(chain) };
+async fn add_order(engine: &Engine, order: &str, value: &str) -> OrderKey {
+    let OrderKey { chain, id } = parse_order_key(order);
+    let new = NewOrder { id: Some(id), value: parse_json(value), ..NewOrder::of(chain) };
     engine.add_orders(vec![new]).await.unwrap().unwrap().orders.remove(0).order
 }
 
@@ -55,7 +55,7 @@ fn step_of(delivery: &Delivery) -> &StepRun {
 }
 
 /// A step that is a shell script.
-fn shell(script: &str) -> Arc<CommandHandler> {
+fn shell_handler(script: &str) -> Arc<CommandHandler> {
     let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
     Arc::new(
         CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap(),
@@ -63,75 +63,76 @@ fn shell(script: &str) -> Arc<CommandHandler> {
 }
 
 /// Done, with a new value for the order.
-fn returns(value: &str) -> Outcome {
-    Outcome { ended: Ended::Succeeded { result: Some(json(value)) }, ..Outcome::done() }
+fn outcome_returning(value: &str) -> AttemptOutcome {
+    AttemptOutcome { ended: Ended::Succeeded { result: Some(parse_json(value)) }, ..AttemptOutcome::done() }
 }
 
-/// What the journal tells of an order, up to the first event of this type. The order's name and the tasks' are left out,
-/// and so are quotation marks.
-async fn told(engine: &Engine, order: &OrderKey, last: &str) -> Vec<String> {
-    told_times(engine, order, last, 1).await
+/// The engine events of an order, up to the first one of this type, without the order's and tasks' names and without
+/// quotation marks.
+async fn published_until(engine: &Engine, order: &OrderKey, last: &str) -> Vec<String> {
+    published_until_nth(engine, order, last, 1).await
 }
 
-/// The same, up to the event of this type that is the `times`th.
-async fn told_times(engine: &Engine, order: &OrderKey, last: &str, times: usize) -> Vec<String> {
+/// The engine events of an order, up to the `times`th one of this type.
+async fn published_until_nth(engine: &Engine, order: &OrderKey, last: &str, times: usize) -> Vec<String> {
     let filter = Filter { key: Some(ObjectKey::new(order.to_string()).unwrap()), ..Filter::default() };
-    let (mut after, mut told) = (EventId::ZERO, Vec::new());
-    soon(last, async {
+    let (mut after, mut published) = (EventId::ZERO, Vec::new());
+    within_timeout(last, async {
         let mut left = times;
         loop {
-            let page = engine.observer().page(&filter, after, None, 1000).await.unwrap();
+            let page = engine.observer().read_page(&filter, after, None, 1000).await.unwrap();
             after = page.scanned;
             for event in &page.events {
                 let fields: serde_json::Value = event.value.to().unwrap();
                 let mut fields = fields.as_object().unwrap().clone();
                 fields.remove("taskId");
                 let fields = serde_json::Value::from(fields).to_string().replace(['"', '{', '}'], "");
-                told.push(format!("{} {}", event.kind, fields.replace("nodeTransition:TYPE:", "")));
+                published.push(format!("{} {}", event.kind, fields.replace("nodeTransition:TYPE:", "")));
                 left -= usize::from(event.kind.as_str() == last);
                 if left == 0 {
                     return;
                 }
             }
-            engine.observer().matched(&filter, &mut after).await;
+            engine.observer().wait_for_match(&filter, &mut after).await;
         }
     })
     .await;
-    told.into_iter().map(|line| line.trim().to_owned()).collect()
+    published.into_iter().map(|line| line.trim().to_owned()).collect()
 }
 
-/// A door that steps wait at.
+/// Blocks steps until they are released.
 #[derive(Clone)]
-struct Door {
-    came: Arc<Semaphore>,
+struct StepGate {
+    arrived: Arc<Semaphore>,
     open: Arc<Semaphore>,
 }
 
-impl Door {
+impl StepGate {
     fn new() -> Self {
-        Self { came: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
+        Self { arrived: Arc::new(Semaphore::new(0)), open: Arc::new(Semaphore::new(0)) }
     }
 
-    /// A step that stands at the door until it is let in.
-    fn step(
+    /// A step that blocks until it is released.
+    fn gated_step(
         &self,
-    ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, Outcome> + Send + Sync + 'static {
-        let door = self.clone();
+    ) -> impl Fn(Delivery) -> futures::future::BoxFuture<'static, AttemptOutcome> + Send + Sync + 'static
+    {
+        let gate = self.clone();
         move |_| {
-            let door = door.clone();
+            let gate = gate.clone();
             Box::pin(async move {
-                door.came.add_permits(1);
-                door.open.acquire().await.unwrap().forget();
-                Outcome::done()
+                gate.arrived.add_permits(1);
+                gate.open.acquire().await.unwrap().forget();
+                AttemptOutcome::done()
             })
         }
     }
 
-    async fn somebody(&self) {
-        soon("a step at the door", self.came.acquire()).await.unwrap().forget();
+    async fn wait_for_arrival(&self) {
+        within_timeout("a step at the gate", self.arrived.acquire()).await.unwrap().forget();
     }
 
-    fn let_in(&self) {
+    fn release_one(&self) {
         self.open.add_permits(1);
     }
 }

@@ -10,49 +10,49 @@ use common::*;
 use pointsman_core::store::{Ended, Registration, Registry, TaskFilter, Tasks};
 use pointsman_core::task::AttemptEnd;
 use pointsman_core::{Json, Status};
-use pointsman_engine::{Delivery, Outcome, Setup};
+use pointsman_engine::{AttemptOutcome, Delivery, Setup};
 use tokio::sync::Semaphore;
 
 #[tokio::test]
 async fn an_event_reaches_the_handlers_of_its_ancestors_first() {
-    let diary = Diary::default();
-    let store = store();
-    let engine = House::default()
+    let calls = CallLog::default();
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .slots(1)
-        .handler("index", noting(&diary))
-        .handler("audit", noting(&diary))
-        .handler("notify", noting(&diary))
+        .handler("index", recording_handler(&calls))
+        .handler("audit", recording_handler(&calls))
+        .handler("notify", recording_handler(&calls))
         .route("record.published", "index")
         .route("record.published", "notify")
         .route("record", "audit")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    let receipt = emit(&engine, vec![event("record.published", "record:1")]).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let receipt = emit(&engine, vec![keyed_event("record.published", "record:1")]).await;
     assert_eq!(receipt.events[0].tasks.len(), 3);
-    watcher.ended(3).await;
+    watcher.wait_for_ended(3).await;
     // One slot: those of one event, in different queues, run in the order in which they were made.
-    assert_eq!(diary.read(), ["audit", "index", "notify"]);
-    engine.stop(PATIENCE).await;
+    assert_eq!(calls.entries(), ["audit", "index", "notify"]);
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn synchronous_handlers_end_before_queued_ones_begin() {
-    let diary = Diary::default();
+    let calls = CallLog::default();
     let slow = |mark: &'static str| {
-        let diary = diary.clone();
+        let calls = calls.clone();
         move |_: Delivery| {
-            let diary = diary.clone();
+            let calls = calls.clone();
             async move {
-                diary.note(format!("{mark} begins"));
+                calls.record(format!("{mark} begins"));
                 tokio::task::yield_now().await;
-                diary.note(format!("{mark} ends"));
-                Outcome::done()
+                calls.record(format!("{mark} ends"));
+                AttemptOutcome::done()
             }
         }
     };
-    let store = store();
-    let engine = House::default()
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("queued", slow("queued"))
         .handler("first", slow("first"))
         .handler("second", slow("second"))
@@ -61,148 +61,156 @@ async fn synchronous_handlers_end_before_queued_ones_begin() {
         .route_sync("a.b", "second")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a.b", "x")]).await;
-    watcher.ended(3).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a.b", "x")]).await;
+    watcher.wait_for_ended(3).await;
     let expected =
         ["first begins", "first ends", "second begins", "second ends", "queued begins", "queued ends"];
-    assert_eq!(diary.read(), expected);
-    engine.stop(PATIENCE).await;
+    assert_eq!(calls.entries(), expected);
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_synchronous_handler_that_fails_does_not_hold_the_others() {
-    let store = store();
-    let engine = House::default()
+async fn a_failing_synchronous_handler_does_not_block_others() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("sync", |d: Delivery| async move {
-            if d.task.attempt < 3 { Outcome::failed("not yet") } else { Outcome::done() }
+            if d.task.attempt < 3 { AttemptOutcome::failed("not yet") } else { AttemptOutcome::done() }
         })
-        .handler("queued", |_| async { Outcome::done() })
+        .handler("queued", |_| async { AttemptOutcome::done() })
         .route_sync("a", "sync")
         .route("a", "queued")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let ended = watcher.ended(2).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let ended = watcher.wait_for_ended(2).await;
     assert!(ended.iter().all(|change| change.status == Status::Done));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn watchers_see_new_locked_done() {
-    let store = store();
-    let engine =
-        House::default().handler("h", |_| async { Outcome::done() }).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
-    let receipt = emit(&engine, vec![event("a", "x")]).await;
-    let seen = [watcher.next().await, watcher.next().await, watcher.next().await];
-    assert_eq!(seen.each_ref().map(|c| c.status), [Status::New, Status::Locked, Status::Done]);
-    assert_eq!(seen.each_ref().map(|c| c.attempt), [0, 1, 1]);
-    for change in &seen {
+async fn watchers_receive_new_locked_and_done() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
+    let changes = [watcher.next().await, watcher.next().await, watcher.next().await];
+    assert_eq!(changes.each_ref().map(|c| c.status), [Status::New, Status::Locked, Status::Done]);
+    assert_eq!(changes.each_ref().map(|c| c.attempt), [0, 1, 1]);
+    for change in &changes {
         assert_eq!(change.id, receipt.events[0].tasks[0]);
-        assert_eq!((change.handler.as_str(), change.event), ("h", Some(receipt.events[0].id)));
+        assert_eq!((change.handler.as_str(), change.event_id), ("h", Some(receipt.events[0].id)));
     }
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn results_and_ends_are_in_the_store() {
-    let store = store();
-    let engine = House::default()
+async fn results_and_attempt_ends_are_stored() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
         .handler("h", |_| async {
             let result = Some(Json::parse(r#"{"n":1}"#).unwrap());
-            Outcome { ended: Ended::Succeeded { result }, ..Outcome::done() }
+            AttemptOutcome { ended: Ended::Succeeded { result }, ..AttemptOutcome::done() }
         })
         .route("a", "h")
         .start(&store)
         .await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    let ended = watcher.ended(1).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let ended = watcher.wait_for_ended(1).await;
     let (task, _) = engine.store().task(&ended[0].id).await.unwrap().unwrap();
     assert_eq!(task.result.unwrap().as_str(), r#"{"n":1}"#);
     assert_eq!(task.attempts.len(), 1);
     assert_eq!(task.attempts[0].end, AttemptEnd::Succeeded);
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn no_more_attempts_run_than_there_are_slots() {
-    let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let (running, max_running) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let go = Arc::new(Semaphore::new(0));
     let handler = {
-        let (running, most, go) = (running.clone(), most.clone(), go.clone());
+        let (running, max_running, go) = (running.clone(), max_running.clone(), go.clone());
         move |_: Delivery| {
-            let (running, most, go) = (running.clone(), most.clone(), go.clone());
+            let (running, max_running, go) = (running.clone(), max_running.clone(), go.clone());
             async move {
-                most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                max_running.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                 go.acquire().await.unwrap().forget();
                 running.fetch_sub(1, Ordering::SeqCst);
-                Outcome::done()
+                AttemptOutcome::done()
             }
         }
     };
-    let store = store();
-    let engine = House::default().slots(4).handler("h", handler).route("a", "h").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, (0..40).map(|n| event("a", &format!("k{n}"))).collect()).await;
+    let store = in_memory_store();
+    let engine =
+        TestEngineBuilder::default().slots(4).handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, (0..40).map(|n| keyed_event("a", &format!("k{n}"))).collect()).await;
     for _ in 0..4 {
-        watcher.until(|c| c.status == Status::Locked).await;
+        watcher.wait_for(|c| c.status == Status::Locked).await;
     }
     assert_eq!(engine.metrics_text().await.lines().filter(|l| *l == "pointsman_slots_busy 4").count(), 1);
     go.add_permits(40);
-    watcher.ended(40).await;
-    assert_eq!(most.load(Ordering::SeqCst), 4);
-    engine.stop(PATIENCE).await;
+    watcher.wait_for_ended(40).await;
+    assert_eq!(max_running.load(Ordering::SeqCst), 4);
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn what_a_node_cannot_run_waits_for_one_that_can() {
-    let diary = Diary::default();
-    let store = store();
+async fn tasks_wait_for_a_node_that_has_their_handler() {
+    let calls = CallLog::default();
+    let store = in_memory_store();
     let both = || {
-        House::default()
-            .handler("here", noting(&diary))
-            .handler("there", noting(&diary))
+        TestEngineBuilder::default()
+            .handler("here", recording_handler(&calls))
+            .handler("there", recording_handler(&calls))
             .route("a", "there")
             .route("a", "here")
     };
-    let engine = House::default().handler("here", noting(&diary)).start(&store).await;
+    let engine = TestEngineBuilder::default().handler("here", recording_handler(&calls)).start(&store).await;
     let Setup { handlers, routes, .. } = both().setup;
     let handlers = handlers.into_iter().map(|spec| spec.def).collect();
     store.register(Registration { handlers, routes, ..Registration::default() }, now()).await.unwrap();
 
-    let mut watcher = Watcher::of(&engine);
+    let mut watcher = TaskWatcher::new(&engine);
     for _ in 0..3 {
-        emit(&engine, vec![event("a", "x")]).await;
-        assert_eq!(watcher.ended(1).await[0].handler, name("here"));
+        emit(&engine, vec![keyed_event("a", "x")]).await;
+        assert_eq!(watcher.wait_for_ended(1).await[0].handler, handler_name("here"));
     }
-    let waiting = TaskFilter { handler: Some(name("there")), ..TaskFilter::default() };
+    let waiting = TaskFilter { handler: Some(handler_name("there")), ..TaskFilter::default() };
     let page = store.tasks(waiting, None, 10).await.unwrap();
     assert_eq!(page.tasks.len(), 3);
     assert!(page.tasks.iter().all(|task| task.life.attempt == 0));
-    assert_eq!(diary.read(), ["here"; 3]);
+    assert_eq!(calls.entries(), ["here"; 3]);
 
     engine.reconfigure(both().setup).await.unwrap();
-    watcher.ended(3).await;
-    assert_eq!(diary.read()[3..], ["there"; 3]);
-    engine.stop(PATIENCE).await;
+    watcher.wait_for_ended(3).await;
+    assert_eq!(calls.entries()[3..], ["there"; 3]);
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
 async fn handlers_can_be_replaced_while_running() {
-    let diary = Diary::default();
-    let store = store();
-    let engine = House::default().handler("old", noting(&diary)).route("a", "old").start(&store).await;
-    let mut watcher = Watcher::of(&engine);
-    emit(&engine, vec![event("a", "x")]).await;
-    watcher.ended(1).await;
-    let new = House::default().handler("new", noting(&diary)).route("a", "new").setup;
+    let calls = CallLog::default();
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler("old", recording_handler(&calls))
+        .route("a", "old")
+        .start(&store)
+        .await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for_ended(1).await;
+    let new = TestEngineBuilder::default().handler("new", recording_handler(&calls)).route("a", "new").setup;
     engine.reconfigure(new).await.unwrap();
     assert_eq!(engine.setup().handlers.len(), 1);
-    emit(&engine, vec![event("a", "x")]).await;
-    watcher.ended(1).await;
-    assert_eq!(diary.read(), ["old", "new"]);
-    engine.stop(PATIENCE).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for_ended(1).await;
+    assert_eq!(calls.entries(), ["old", "new"]);
+    engine.stop(TEST_TIMEOUT).await;
 }

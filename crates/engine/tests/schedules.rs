@@ -1,88 +1,88 @@
-//! Schedules: each planned time is settled once, whoever races for it, dies or sleeps.
+//! Schedules: each planned time is resolved once, even if nodes race for it, die or sleep.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
-#[path = "schedules/catching_up.rs"]
-mod catching_up;
-#[path = "schedules/holding.rs"]
-mod holding;
-#[path = "schedules/making.rs"]
-mod making;
-#[path = "schedules/overlapping.rs"]
-mod overlapping;
-#[path = "schedules/sharing.rs"]
-mod sharing;
+#[path = "schedules/catch_up.rs"]
+mod catch_up;
+#[path = "schedules/firing.rs"]
+mod firing;
+#[path = "schedules/overlap.rs"]
+mod overlap;
+#[path = "schedules/pauses.rs"]
+mod pauses;
+#[path = "schedules/several_nodes.rs"]
+mod several_nodes;
 
 use std::time::Duration;
 
 use common::*;
-use pointsman_core::fire::{Fire, Makes, Outcome as Became, Skipped};
+use pointsman_core::fire::{Fire, Makes, Outcome as FireOutcome, Skipped};
 use pointsman_core::store::{Plan, Schedules, Standing};
 use pointsman_core::{Event, EventId, NewEvent, ScheduleName, Timestamp, cron};
-use pointsman_engine::{Engine, Schedule};
+use pointsman_engine::{Engine, ScheduleSpec};
 use pointsman_store_sqlite::SqliteStore;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_secs(3600);
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-const MISSED: Became = Became::Skipped(Skipped::Missed);
-const HELD: Became = Became::Skipped(Skipped::Held);
+const MISSED: FireOutcome = FireOutcome::Skipped(Skipped::Missed);
+const PAUSED: FireOutcome = FireOutcome::Skipped(Skipped::Held);
 
 fn schedule_name(text: &str) -> ScheduleName {
     ScheduleName::new(text).unwrap()
 }
 
-fn schedule_that(makes: Makes, schedule: &str, when: &str) -> Schedule {
-    Schedule::new(schedule_name(schedule), cron::Schedule::utc(when).unwrap(), makes)
+fn schedule_with_action(makes: Makes, schedule: &str, when: &str) -> ScheduleSpec {
+    ScheduleSpec::new(schedule_name(schedule), cron::Schedule::utc(when).unwrap(), makes)
 }
 
 /// One that emits an event named after it.
-fn schedule(schedule: &str, when: &str) -> Schedule {
-    schedule_that(Makes::Event(Box::new(NewEvent::of(kind(schedule)))), schedule, when)
+fn event_schedule(schedule: &str, when: &str) -> ScheduleSpec {
+    schedule_with_action(Makes::Event(Box::new(NewEvent::of(handling_key(schedule)))), schedule, when)
 }
 
-fn ticking() -> Schedule {
-    schedule("tick", "every 1s")
+fn every_second() -> ScheduleSpec {
+    event_schedule("tick", "every 1s")
 }
 
 /// One whose last planned time passed a while ago and whose next is far off.
-fn long_ago() -> Schedule {
+fn daily_twelve_hours_ago() -> ScheduleSpec {
     let quiet = now().minus(HOUR * 12);
     let time = quiet.to_string();
     let (hour, minute) = (&time[11..13], &time[14..16]);
-    schedule("daily", &format!("{minute} {hour} * * *"))
+    event_schedule("daily", &format!("{minute} {hour} * * *"))
 }
 
-/// Makes a schedule stand where it would if it had first been planned then.
-async fn planned_since(store: &SqliteStore, schedules: &[&Schedule], then: Timestamp) -> Vec<Standing> {
-    let plan = |schedule: &&Schedule| {
-        let when = &schedule.when;
+/// Plans schedules as if they had been registered at `then`.
+async fn plan_since(store: &SqliteStore, schedules: &[&ScheduleSpec], then: Timestamp) -> Vec<Standing> {
+    let plan = |schedule: &&ScheduleSpec| {
+        let when = &schedule.cron;
         let (zone, dialect) = (when.zone().name(), when.expression().dialect());
         Plan { name: schedule.name.clone(), expression: format!("{} {zone} {dialect}", when.expression()) }
     };
     store.plan(schedules.iter().map(plan).collect(), then).await.unwrap()
 }
 
-/// What became of its planned times, the earliest first.
-async fn ledger(store: &SqliteStore, schedule: &Schedule) -> Vec<Fire> {
+/// Reads the ledger of a schedule, the earliest planned time first.
+async fn read_ledger(store: &SqliteStore, schedule: &ScheduleSpec) -> Vec<Fire> {
     let mut fires = store.fires(&schedule.name, None, 10_000).await.unwrap().fires;
     fires.reverse();
     fires
 }
 
-/// Waits until the ledger is as wanted.
-async fn ledger_when(
+/// Waits until the ledger fulfils a condition.
+async fn wait_for_ledger(
     store: &SqliteStore,
-    schedule: &Schedule,
+    schedule: &ScheduleSpec,
     what: &str,
-    wanted: impl Fn(&[Fire]) -> bool,
+    is_complete: impl Fn(&[Fire]) -> bool,
 ) -> Vec<Fire> {
-    soon(what, async {
+    within_timeout(what, async {
         loop {
-            let fires = ledger(store, schedule).await;
-            if wanted(&fires) {
+            let fires = read_ledger(store, schedule).await;
+            if is_complete(&fires) {
                 return fires;
             }
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -91,26 +91,26 @@ async fn ledger_when(
     .await
 }
 
-fn outcomes(fires: &[Fire]) -> Vec<Became> {
+fn fire_outcomes(fires: &[Fire]) -> Vec<FireOutcome> {
     fires.iter().map(|fire| fire.outcome).collect()
 }
 
-fn made(fires: &[Fire]) -> Vec<EventId> {
+fn created_event_ids(fires: &[Fire]) -> Vec<EventId> {
     fires.iter().filter_map(|fire| fire.event).collect()
 }
 
-fn count(fires: &[Fire], wanted: Became) -> usize {
-    fires.iter().filter(|fire| fire.outcome == wanted).count()
+fn count_outcome(fires: &[Fire], outcome: FireOutcome) -> usize {
+    fires.iter().filter(|fire| fire.outcome == outcome).count()
 }
 
 /// All events there are, in order.
-async fn events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
-    emitted(engine).await
+async fn list_events(engine: &Engine) -> Vec<std::sync::Arc<Event>> {
+    list_emitted(engine).await
 }
 
-/// Waits until the clock has gone past this time.
-async fn past(time: Timestamp) {
-    soon("time to pass", async {
+/// Waits until this time has passed.
+async fn wait_until_past(time: Timestamp) {
+    within_timeout("time to pass", async {
         while now() <= time {
             tokio::time::sleep(SECOND / 20).await;
         }

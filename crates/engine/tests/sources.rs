@@ -8,48 +8,50 @@ use std::time::Duration;
 
 use common::*;
 use pointsman_core::{Place, Rule, RuleKind, Status};
-use pointsman_engine::Outcome;
-use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::AttemptOutcome;
+use pointsman_engine::handlers::in_process::InProcessHandler;
 
 #[tokio::test]
-async fn a_run_is_told_what_to_do_and_its_emits_name_it() {
-    let store = store();
+async fn a_source_command_receives_its_run_and_causes_its_emits() {
+    let store = in_memory_store();
     let script = r#"cat; echo; echo "$POINTSMAN_SOURCE $POINTSMAN_COLLECTION"
         echo '{"emit":[{"type":"order.found"}],"result":{"rows":3}}' >>"$POINTSMAN_EFFECTS""#;
-    let engine = House::default().source("shop", &["orders"], script).start(&store).await;
-    let mut watcher = Watcher::of(&engine);
-    let mut lines = engine.logged();
-    let run = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
+    let engine = TestEngineBuilder::default().source("shop", &["orders"], script).start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let mut lines = engine.subscribe_log_writes();
+    let run = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
     assert!(run.created && run.task.as_str().starts_with("shop_orders_"));
-    let ended = watcher.ended(1).await.remove(0);
-    assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event), ("shop", "orders", None));
+    let ended = watcher.wait_for_ended(1).await.remove(0);
+    assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event_id), ("shop", "orders", None));
     assert_eq!((ended.id.clone(), ended.status), (run.task.clone(), Status::Done));
-    soon("the log to be told of", lines.changed()).await.unwrap();
+    within_timeout("the log to be told of", lines.changed()).await.unwrap();
 
-    let done = task(&store, &run.task).await;
+    let done = read_task(&store, &run.task).await;
     assert_eq!((done.handler.as_str(), &*done.collection, done.event), ("shop", "orders", None));
     assert_eq!(done.result.unwrap().as_str(), r#"{"rows":3}"#);
-    let said = logged(&store, &run.task).await;
+    let log = read_log(&store, &run.task).await;
     let expected = format!(
         r#"{{"task_id":"{}","source":"shop","collection":"orders","tenant":"default","planned_at":""}}"#,
         run.task
     );
-    assert_eq!(said, [expected.as_str(), "shop orders"]);
-    let events = emitted(&engine).await;
+    assert_eq!(log, [expected.as_str(), "shop orders"]);
+    let events = list_emitted(&engine).await;
     let cause = events[0].cause.unwrap();
     assert_eq!((cause.event, cause.task, cause.depth), (None, done.seq, 1));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whoever_races_for_a_pair_gets_the_one_task_there_is() {
-    let store = store();
-    let house = House::default().source("shop", &["orders", "stock"], "sleep 600");
-    let engine = house.start(&store).await;
+async fn concurrent_runs_of_a_collection_share_one_task() {
+    let store = in_memory_store();
+    let builder = TestEngineBuilder::default().source("shop", &["orders", "stock"], "sleep 600");
+    let engine = builder.start(&store).await;
     let racers: Vec<_> = (0..100)
         .map(|_| {
             let engine = engine.clone();
-            tokio::spawn(async move { engine.run(run_of("shop/orders"), None).await.unwrap().unwrap() })
+            tokio::spawn(async move {
+                engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap()
+            })
         })
         .collect();
     let mut runs = Vec::new();
@@ -58,23 +60,26 @@ async fn whoever_races_for_a_pair_gets_the_one_task_there_is() {
     }
     assert_eq!(runs.iter().filter(|run| run.created).count(), 1);
     assert!(runs.iter().all(|run| run.task == runs[0].task));
-    assert_ne!(engine.run(run_of("shop/stock"), None).await.unwrap().unwrap().task, runs[0].task);
-    assert!(engine.run(run_of("shop/none"), None).await.unwrap().is_err());
-    assert!(engine.run(run_of("none/orders"), None).await.unwrap().is_err());
+    assert_ne!(engine.run_collection(new_run("shop/stock"), None).await.unwrap().unwrap().task, runs[0].task);
+    assert!(engine.run_collection(new_run("shop/none"), None).await.unwrap().is_err());
+    assert!(engine.run_collection(new_run("none/orders"), None).await.unwrap().is_err());
 
     // A cancelled one makes way, and its command ends.
-    until("it to run", || async { task(&store, &runs[0].task).await.life.state.status() == Status::Locked })
-        .await;
-    engine.cancel(&runs[0].task).await.unwrap().unwrap();
-    let next = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
+    wait_until("it to run", || async {
+        read_task(&store, &runs[0].task).await.life.state.status() == Status::Locked
+    })
+    .await;
+    engine.cancel_task(&runs[0].task).await.unwrap().unwrap();
+    let next = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
     assert!(next.created);
     engine.stop(Duration::ZERO).await;
 }
 
 #[tokio::test]
-async fn a_held_collection_keeps_one_task_and_holds_no_other() {
-    let store = store();
-    let engine = House::default().source("shop", &["orders", "stock"], "true").start(&store).await;
+async fn a_paused_collection_keeps_one_task_and_blocks_no_other() {
+    let store = in_memory_store();
+    let engine =
+        TestEngineBuilder::default().source("shop", &["orders", "stock"], "true").start(&store).await;
     let place = Place::Collection("shop/orders".parse().unwrap());
     let pause = Rule {
         kind: RuleKind::Pause,
@@ -84,29 +89,29 @@ async fn a_held_collection_keeps_one_task_and_holds_no_other() {
         reason: String::new(),
         since: now(),
     };
-    engine.hold(pause).await.unwrap();
-    let mut watcher = Watcher::of(&engine);
-    let held = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
-    let free = engine.run(run_of("shop/stock"), None).await.unwrap().unwrap();
-    assert_eq!(watcher.ended(1).await[0].id, free.task);
-    let again = engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
-    assert_eq!((again.created, &again.task), (false, &held.task));
-    assert!(engine.release(RuleKind::Pause, &place, None).await.unwrap());
-    assert_eq!(watcher.ended(1).await[0].id, held.task);
-    engine.stop(PATIENCE).await;
+    engine.set_rule(pause).await.unwrap();
+    let mut watcher = TaskWatcher::new(&engine);
+    let paused = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
+    let free = engine.run_collection(new_run("shop/stock"), None).await.unwrap().unwrap();
+    assert_eq!(watcher.wait_for_ended(1).await[0].id, free.task);
+    let again = engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
+    assert_eq!((again.created, &again.task), (false, &paused.task));
+    assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
+    assert_eq!(watcher.wait_for_ended(1).await[0].id, paused.task);
+    engine.stop(TEST_TIMEOUT).await;
 }
 
 #[tokio::test]
-async fn a_function_of_this_process_is_no_source() {
-    let store = store();
-    let function = Arc::new(InProcess::new(|_| async { Outcome::done() }));
-    let house =
-        House::default().runner("shop", Some(function), |def| def.source = Some(collections_of(&["orders"])));
-    let engine = house.start(&store).await;
-    let mut watcher = Watcher::of(&engine);
-    engine.run(run_of("shop/orders"), None).await.unwrap().unwrap();
-    let ended = watcher.ended(1).await.remove(0);
+async fn an_in_process_handler_cannot_be_a_source() {
+    let store = in_memory_store();
+    let function = Arc::new(InProcessHandler::new(|_| async { AttemptOutcome::done() }));
+    let builder = TestEngineBuilder::default()
+        .runner("shop", Some(function), |def| def.source = Some(source_def(&["orders"])));
+    let engine = builder.start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    engine.run_collection(new_run("shop/orders"), None).await.unwrap().unwrap();
+    let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (Status::Error, 1));
     assert!(ended.error.unwrap().contains("cannot be a source"));
-    engine.stop(PATIENCE).await;
+    engine.stop(TEST_TIMEOUT).await;
 }

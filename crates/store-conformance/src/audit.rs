@@ -1,29 +1,29 @@
-//! Who did what: written down, and read newest first.
+//! Audit entries: recorded, and listed newest first.
 
 use pointsman_core::store::Deed;
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn deed(world: &World<'_>, n: usize) -> Deed {
+fn audit_entry(fixture: &StoreFixture<'_>, n: usize) -> Deed {
     let (by, action) = ("ops \"the\" second".to_string(), ["pause", "retry", "run"][n % 3].to_string());
-    Deed { at: world.now, by, action, what: format!("thing-{n}"), detail: "weil's klemmt".into() }
+    Deed { at: fixture.now, by, action, what: format!("thing-{n}"), detail: "weil's klemmt".into() }
 }
 
-pub async fn deeds_are_read_newest_first_page_by_page(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    assert!(must(world.store.deeds(None, 10).await).is_empty());
+pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    assert!(expect_ok(fixture.store.deeds(None, 10).await).is_empty());
     let mut done = Vec::new();
     for n in 0..7 {
-        done.push(deed(&world, n));
-        must(world.store.note(done[n].clone()).await);
-        world.tick(1);
+        done.push(audit_entry(&fixture, n));
+        expect_ok(fixture.store.note(done[n].clone()).await);
+        fixture.advance_clock(1);
     }
     done.reverse();
-    let world = world.reopen().await;
+    let fixture = fixture.reopen().await;
     let (mut before, mut found, mut numbers) = (None, Vec::new(), Vec::new());
     loop {
-        let page = must(world.store.deeds(before, 3).await);
+        let page = expect_ok(fixture.store.deeds(before, 3).await);
         assert!(page.len() <= 3);
         let Some((last, _)) = page.last() else { break };
         before = Some(*last);
@@ -36,10 +36,10 @@ pub async fn deeds_are_read_newest_first_page_by_page(harness: &dyn Harness) {
     assert_ascending(&numbers);
 }
 
-pub async fn equal_deeds_are_all_kept(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn identical_audit_entries_are_all_kept(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for _ in 0..5 {
-        must(world.store.note(deed(&world, 1)).await);
+        expect_ok(fixture.store.note(audit_entry(&fixture, 1)).await);
     }
-    assert_eq!(must(world.store.deeds(None, 100).await).len(), 5);
+    assert_eq!(expect_ok(fixture.store.deeds(None, 100).await).len(), 5);
 }

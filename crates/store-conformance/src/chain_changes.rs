@@ -1,282 +1,303 @@
-//! A chain that changes under its orders: they go on, or wait at a node that is gone and say so.
+//! Chains that change while they have orders: orders continue, or are orphaned at a removed chain node.
 
 use pointsman_core::Status;
 use pointsman_core::chain::Action;
 use pointsman_core::store::{OrderRefused, TaskFilter};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
 }
 
 /// The same chain without its node `a`.
-fn shorter() -> Plan {
-    plan().chain("/x/y", "b=second>done!failed done failed")
+fn registration_without_first_node() -> RegistrationBuilder {
+    registration().chain("/x/y", "b=second>done!failed done failed")
 }
 
-const KEY: &str = "/x/y,1";
+const ORDER_KEY: &str = "/x/y,1";
 
-async fn waiting(harness: &dyn Harness) -> World<'_> {
-    let world = World::new(harness, plan()).await;
-    world.add(order(KEY).holding("1")).await;
-    world
+async fn fixture_with_waiting_order(harness: &dyn Harness) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order(ORDER_KEY).with_value("1")).await;
+    fixture
 }
 
-async fn live_tasks(world: &World<'_>) -> usize {
+async fn count_live_tasks(fixture: &StoreFixture<'_>) -> usize {
     let statuses = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
-    world.tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await.len()
+    fixture.list_tasks(&TaskFilter { statuses, ..TaskFilter::default() }).await.len()
 }
 
-pub async fn an_unchanged_chain_leaves_its_orders_alone(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let (before, since) = (world.look(KEY).await, world.head().await);
-    world.register(plan()).await;
-    assert_eq!((world.look(KEY).await, world.head().await), (before, since));
-    assert_eq!(live_tasks(&world).await, 1);
+pub async fn registering_an_unchanged_chain_does_not_change_its_orders(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let (before, since) = (fixture.read_order(ORDER_KEY).await, fixture.journal_head().await);
+    fixture.register(registration()).await;
+    assert_eq!((fixture.read_order(ORDER_KEY).await, fixture.journal_head().await), (before, since));
+    assert_eq!(count_live_tasks(&fixture).await, 1);
 }
 
-pub async fn an_order_waits_at_a_node_that_is_gone(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.register(shorter()).await;
-    let view = world.look(KEY).await;
-    assert!(view.stranded && !view.order.suspended, "it says so");
+pub async fn an_order_at_a_removed_chain_node_is_orphaned(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.register(registration_without_first_node()).await;
+    let view = fixture.read_order(ORDER_KEY).await;
+    assert!(view.stranded && !view.order.suspended, "the order is orphaned");
     assert_eq!((view.order.node.as_str(), view.task), ("a", None));
-    world.nothing_begins("its node is gone").await;
-    assert_eq!(live_tasks(&world).await, 0);
-    let mut world = world.reopen().await;
-    assert!(world.look(KEY).await.stranded, "after a restart, too");
-    assert_eq!(world.chains().await[0].orders, [(node_id("a"), 1)], "nodes that are gone are named");
-    world.register(plan()).await;
-    let view = world.look(KEY).await;
+    fixture.assert_nothing_claimable("its chain node was removed").await;
+    assert_eq!(count_live_tasks(&fixture).await, 0);
+    let mut fixture = fixture.reopen().await;
+    assert!(fixture.read_order(ORDER_KEY).await.stranded, "after a restart, too");
+    assert_eq!(
+        fixture.list_chains().await[0].orders,
+        [(chain_node_id("a"), 1)],
+        "removed chain nodes are listed"
+    );
+    fixture.register(registration()).await;
+    let view = fixture.read_order(ORDER_KEY).await;
     assert!(!view.stranded && view.task.is_some());
-    let task = world.claim_one().await;
+    let task = fixture.claim_one().await;
     assert_eq!((task.step().node.as_str(), task.step().value.as_str()), ("a", "1"));
 }
 
-pub async fn a_stranded_order_can_be_moved(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.register(shorter()).await;
-    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("a")));
-    assert_eq!(world.steer(KEY, to_node("a")).await, nowhere);
-    let since = world.head().await;
-    world.steer(KEY, to_node("b")).await.expect("nothing runs");
-    assert_eq!(world.told_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
-    assert!(!world.look(KEY).await.stranded);
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+pub async fn an_orphaned_order_can_be_moved(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.register(registration_without_first_node()).await;
+    let nowhere = Err(OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("a")));
+    assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("a")).await, nowhere);
+    let since = fixture.journal_head().await;
+    fixture.command_order(ORDER_KEY, move_to_node("b")).await.expect("no step is running");
+    assert_eq!(fixture.engine_event_summaries_after(since).await, ["OrderNodeChanged fromNodeId:a,nodeId:b"]);
+    assert!(!fixture.read_order(ORDER_KEY).await.stranded);
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
-pub async fn a_stranded_order_can_be_suspended_and_removed(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.register(shorter()).await;
-    world.suspend(KEY).await;
-    world.resume_order(KEY).await;
-    world.nothing_begins("its node is gone").await;
-    world.remove(KEY).await;
-    world.register(plan()).await;
-    world.nothing_begins("it is gone").await;
+pub async fn an_orphaned_order_can_be_suspended_and_removed(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.register(registration_without_first_node()).await;
+    fixture.suspend_order(ORDER_KEY).await;
+    fixture.resume_order(ORDER_KEY).await;
+    fixture.assert_nothing_claimable("its chain node was removed").await;
+    fixture.remove_order(ORDER_KEY).await;
+    fixture.register(registration()).await;
+    fixture.assert_nothing_claimable("it is gone").await;
 }
 
-pub async fn a_running_step_ends_though_its_node_is_gone(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let task = world.claim_one().await;
-    world.register(shorter()).await;
-    let view = world.look(KEY).await;
-    assert!(view.stranded && view.order.running, "what runs is let end");
-    let since = world.head().await;
-    assert_eq!(world.succeed(&task).await.status, Status::Done);
-    assert_eq!(world.told_after(since).await, ["OrderStepEnded Success"], "and leads nowhere");
-    world.nothing_begins("its node is gone").await;
-    let mut world = world.reopen().await;
-    world.register(plan()).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"], "what is done is not done again");
+pub async fn a_running_step_can_finish_at_a_removed_chain_node(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let task = fixture.claim_one().await;
+    fixture.register(registration_without_first_node()).await;
+    let view = fixture.read_order(ORDER_KEY).await;
+    assert!(view.stranded && view.order.running, "the running step can finish");
+    let since = fixture.journal_head().await;
+    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(
+        fixture.engine_event_summaries_after(since).await,
+        ["OrderStepEnded Success"],
+        "and the order does not move"
+    );
+    fixture.assert_nothing_claimable("its chain node was removed").await;
+    let mut fixture = fixture.reopen().await;
+    fixture.register(registration()).await;
+    assert_eq!(
+        describe_steps(&fixture.claim(10).await),
+        ["/x/y,1 b"],
+        "the finished step does not run again"
+    );
 }
 
-/// A node that was a step when its step began, and is an end when that ends.
-pub async fn a_step_may_end_where_an_end_is_now(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let task = world.claim_one().await;
-    world.register(plan().chain("/x/y", "a b=second>a")).await;
-    let since = world.head().await;
-    world.succeed(&task).await;
+/// The chain node was a step when its step started, and is an end when the step finishes.
+pub async fn a_step_can_finish_at_a_chain_node_that_became_an_end(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let task = fixture.claim_one().await;
+    fixture.register(registration().chain("/x/y", "a b=second>a")).await;
+    let since = fixture.journal_head().await;
+    fixture.succeed(&task).await;
     let want = ["OrderStepEnded Success", "OrderFinished nodeId:a", "FileBasedRemoved"];
-    assert_eq!(world.told_after(since).await, want);
-    assert!(world.find(KEY).await.is_none());
+    assert_eq!(fixture.engine_event_summaries_after(since).await, want);
+    assert!(fixture.find_order(ORDER_KEY).await.is_none());
 }
 
-pub async fn a_step_is_not_set_back_at_a_node_that_is_gone(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let task = world.claim_one().await;
-    world.register(shorter()).await;
-    world.fail(&task).await;
-    world.tick(BACKOFF);
-    world.nothing_begins("its node is gone").await;
-    let view = world.look(KEY).await;
+pub async fn a_failed_step_is_not_retried_at_a_removed_chain_node(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let task = fixture.claim_one().await;
+    fixture.register(registration_without_first_node()).await;
+    fixture.fail(&task).await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    fixture.assert_nothing_claimable("its chain node was removed").await;
+    let view = fixture.read_order(ORDER_KEY).await;
     assert_eq!((view.task, view.stranded), (None, true));
-    world.register(plan()).await;
-    assert_eq!(world.claim(10).await.len(), 1);
+    fixture.register(registration()).await;
+    assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// The node is still there while the step runs; where it leads is asked when the step has ended.
-pub async fn a_step_leads_where_the_chain_leads_now(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let task = world.claim_one().await;
-    world.register(plan().chain("/x/y", "a=first>c c=third>done done")).await;
-    world.succeed(&task).await;
-    let task = world.claim_one().await;
+/// The chain node still exists while the step runs; its successor is looked up when the step finishes.
+pub async fn a_finished_step_follows_the_current_chain_definition(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let task = fixture.claim_one().await;
+    fixture.register(registration().chain("/x/y", "a=first>c c=third>done done")).await;
+    fixture.succeed(&task).await;
+    let task = fixture.claim_one().await;
     assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("third", "c"));
 }
 
-pub async fn a_node_that_becomes_an_end_lets_its_orders_arrive(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let since = world.head().await;
-    world.register(plan().chain("/x/y", "a b=second>a")).await;
-    assert_eq!(world.told_of(KEY, since).await, ["OrderFinished nodeId:a"]);
-    assert!(world.find(KEY).await.is_none());
-    assert_eq!(live_tasks(&world).await, 0);
+pub async fn orders_finish_when_their_chain_node_becomes_an_end(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let since = fixture.journal_head().await;
+    fixture.register(registration().chain("/x/y", "a b=second>a")).await;
+    assert_eq!(fixture.order_event_summaries_after(ORDER_KEY, since).await, ["OrderFinished nodeId:a"]);
+    assert!(fixture.find_order(ORDER_KEY).await.is_none());
+    assert_eq!(count_live_tasks(&fixture).await, 0);
 }
 
-pub async fn a_waiting_step_becomes_the_new_handlers(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let since = world.head().await;
-    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
-    assert_eq!(world.told_of(KEY, since).await, [""; 0], "the order has not moved");
-    assert_eq!(live_tasks(&world).await, 1);
-    let name = world.task_of(KEY).await;
-    assert_eq!(world.task(&name).await.handler, handler("other"));
-    assert!(world.claim_for(&["first"], 10).await.is_empty());
-    let task = world.claim_one().await;
+pub async fn a_waiting_step_moves_to_the_new_handler(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let since = fixture.journal_head().await;
+    fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
+    assert_eq!(
+        fixture.order_event_summaries_after(ORDER_KEY, since).await,
+        [""; 0],
+        "the order has not moved"
+    );
+    assert_eq!(count_live_tasks(&fixture).await, 1);
+    let name = fixture.order_task_id(ORDER_KEY).await;
+    assert_eq!(fixture.read_task(&name).await.handler, handler_name("other"));
+    assert!(fixture.claim_for_handlers(&["first"], 10).await.is_empty());
+    let task = fixture.claim_one().await;
     assert_eq!((&task.id, task.handler.as_str(), task.step().value.as_str()), (&name, "other", "1"));
-    world.succeed(&task).await;
-    assert_eq!(world.look(KEY).await.order.node, node_id("b"));
+    fixture.succeed(&task).await;
+    assert_eq!(fixture.read_order(ORDER_KEY).await.order.node, chain_node_id("b"));
 }
 
-/// Also one that is not due, and one that was chosen for the next free slot.
-pub async fn a_handed_over_step_keeps_its_time(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    world.add(order(KEY).planned(world.later(60))).await;
-    world.add(order("/x/y,2")).await;
-    world.schedule(5).await;
-    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
-    let task = world.claim_one().await;
-    assert_eq!((&task.handler, &task.step().order), (&handler("other"), &order_key("/x/y,2")));
-    world.nothing_begins("the other one's time has not come").await;
-    world.tick(60);
-    assert_eq!(world.claim_one().await.handler, handler("other"));
+/// Also for steps that are not due yet and for scheduled ones.
+pub async fn a_step_moved_to_a_new_handler_keeps_its_due_time(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order(ORDER_KEY).planned_at(fixture.seconds_from_now(60))).await;
+    fixture.add_order(new_order("/x/y,2")).await;
+    fixture.schedule_ahead(5).await;
+    fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
+    let task = fixture.claim_one().await;
+    assert_eq!((&task.handler, &task.step().order), (&handler_name("other"), &order_key("/x/y,2")));
+    fixture.assert_nothing_claimable("the other order is not due").await;
+    fixture.advance_clock(60);
+    assert_eq!(fixture.claim_one().await.handler, handler_name("other"));
 }
 
-pub async fn a_running_step_ends_as_it_began(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let task = world.claim_one().await;
-    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
-    assert_eq!(world.succeed(&task).await.status, Status::Done);
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"]);
+pub async fn a_running_step_finishes_with_its_old_handler(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let task = fixture.claim_one().await;
+    fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
+    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
 }
 
-pub async fn a_removed_chain_strands_its_orders(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.add(order("/x/y,2").starting("b")).await;
-    let running = world.claim_for(&["second"], 10).await;
-    world.register(plan().without_chain("/x/y")).await;
-    let left = world.chains().await;
+pub async fn removing_a_chain_orphans_its_orders(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.add_order(new_order("/x/y,2").starting_at("b")).await;
+    let running = fixture.claim_for_handlers(&["second"], 10).await;
+    fixture.register(registration().without_chain("/x/y")).await;
+    let left = fixture.list_chains().await;
     assert!(left[0].chain.nodes.is_empty(), "only its orders are left of it");
-    assert_eq!(left[0].orders, [(node_id("a"), 1), (node_id("b"), 1)]);
+    assert_eq!(left[0].orders, [(chain_node_id("a"), 1), (chain_node_id("b"), 1)]);
     let gone = Err(OrderRefused::NoSuchChain(chain_path("/x/y")));
-    assert_eq!(world.try_add(order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
-    let stranded: Vec<_> = world.orders_at("/x/y").await.iter().map(|view| view.stranded).collect();
-    assert_eq!(stranded, [true, true], "its orders are still there");
-    world.nothing_begins("there is no such chain").await;
-    world.succeed(&running[0]).await;
-    assert_eq!(world.look("/x/y,2").await.order.node, node_id("b"), "a step that ends leads nowhere");
-    assert_eq!(world.steer(KEY, to_node("b")).await, gone);
-    let mut world = world.reopen().await;
-    assert_eq!(world.statistics("/").await.total, 2);
-    world.register(plan()).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
-    assert!(world.find("/x/y,2").await.is_none(), "its step was done, and now leads to the end");
+    assert_eq!(fixture.try_add_order(new_order("/x/y,3")).await, gone.clone().map(|()| unreachable!()));
+    let stranded: Vec<_> = fixture.list_orders("/x/y").await.iter().map(|view| view.stranded).collect();
+    assert_eq!(stranded, [true, true], "its orders still exist");
+    fixture.assert_nothing_claimable("there is no such chain").await;
+    fixture.succeed(&running[0]).await;
+    assert_eq!(
+        fixture.read_order("/x/y,2").await.order.node,
+        chain_node_id("b"),
+        "the order stays when its step finishes"
+    );
+    assert_eq!(fixture.command_order(ORDER_KEY, move_to_node("b")).await, gone);
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(fixture.order_statistics("/").await.total, 2);
+    fixture.register(registration()).await;
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
+    assert!(fixture.find_order("/x/y,2").await.is_none(), "its step had finished, and now leads to the end");
 }
 
 pub async fn orders_of_a_removed_chain_can_be_removed(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.register(plan().without_chain("/x/y")).await;
-    world.remove(KEY).await;
-    assert!(world.find(KEY).await.is_none() && world.orders_at("/").await.is_empty());
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.register(registration().without_chain("/x/y")).await;
+    fixture.remove_order(ORDER_KEY).await;
+    assert!(fixture.find_order(ORDER_KEY).await.is_none() && fixture.list_orders("/").await.is_empty());
 }
 
-/// A stop, and what nodes are set to, hold for the chain as it is now.
-pub async fn a_changed_chain_is_still_stopped(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.set_chain("/x/y", true).await;
-    world.register(plan().chain("/x/y", "a=other>c c=third>done done")).await;
-    world.add(order("/x/y,2").starting("c")).await;
-    world.nothing_begins("the chain is stopped").await;
-    world.set_chain("/x/y", false).await;
-    let mut handlers: Vec<_> = world.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
+/// Stops and chain node actions apply to the current chain definition.
+pub async fn a_changed_chain_stays_stopped(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.set_chain_stopped("/x/y", true).await;
+    fixture.register(registration().chain("/x/y", "a=other>c c=third>done done")).await;
+    fixture.add_order(new_order("/x/y,2").starting_at("c")).await;
+    fixture.assert_nothing_claimable("the chain is stopped").await;
+    fixture.set_chain_stopped("/x/y", false).await;
+    let mut handlers: Vec<_> = fixture.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
     handlers.sort();
     assert_eq!(handlers, ["other", "third"]);
 }
 
-pub async fn a_stopped_node_is_stopped_for_its_new_handler_too(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.set_node("/x/y a", Action::Stop).await;
-    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
-    world.nothing_begins("the node is stopped").await;
-    let mut world = world.reopen().await;
-    world.register(plan()).await;
-    world.nothing_begins("the node is stopped").await;
-    world.set_node("/x/y a", Action::Process).await;
-    assert_eq!(world.claim_one().await.handler, handler("first"));
+pub async fn a_stopped_chain_node_stays_stopped_for_its_new_handler(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.set_node_action("/x/y a", Action::Stop).await;
+    fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
+    fixture.assert_nothing_claimable("the node is stopped").await;
+    let mut fixture = fixture.reopen().await;
+    fixture.register(registration()).await;
+    fixture.assert_nothing_claimable("the node is stopped").await;
+    fixture.set_node_action("/x/y a", Action::Process).await;
+    assert_eq!(fixture.claim_one().await.handler, handler_name("first"));
 }
 
-pub async fn chains_are_read_back_as_registered(harness: &dyn Harness) {
-    let plan = plan().setback("/x/y", "a", 4, 9).chain("/c", "z=third>e e").orders("record", "/c");
-    let world = World::new(harness, plan).await;
-    let want = world.plan.registration();
-    let read = must(world.store.registration().await);
+pub async fn chains_can_be_read_back_as_registered(harness: &dyn Harness) {
+    let registration =
+        registration().step_retry("/x/y", "a", 4, 9).chain("/c", "z=third>e e").chain_route("record", "/c");
+    let fixture = StoreFixture::new(harness, registration).await;
+    let want = fixture.registration.build();
+    let read = expect_ok(fixture.store.registration().await);
     assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
-    let world = world.reopen().await;
-    let read = must(world.store.registration().await);
+    let fixture = fixture.reopen().await;
+    let read = expect_ok(fixture.store.registration().await);
     assert_eq!((&read.chains, &read.chain_routes), (&want.chains, &want.chain_routes));
-    let seen: Vec<_> = world.chains().await.into_iter().map(|view| view.chain).collect();
+    let seen: Vec<_> = fixture.list_chains().await.into_iter().map(|view| view.chain).collect();
     assert_eq!(seen, want.chains, "by path");
-    world.add(order("/x/y,1")).await;
-    assert_eq!(world.fail(&world.claim_one().await).await.due, Some(world.later(9)));
+    fixture.add_order(new_order("/x/y,1")).await;
+    assert_eq!(fixture.fail(&fixture.claim_one().await).await.due, Some(fixture.seconds_from_now(9)));
 }
 
-/// The attempt that fails is the old handler's, the next one is not.
-pub async fn a_step_set_back_is_tried_by_the_new_handler(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    let task = world.claim_one().await;
-    world.register(plan().chain("/x/y", "a=other>b b=second>done done")).await;
-    world.fail(&task).await;
-    world.tick(BACKOFF);
-    let again = world.claim_one().await;
+/// The failed attempt belongs to the old handler, the retry to the new one.
+pub async fn a_failed_step_is_retried_by_the_new_handler(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    let task = fixture.claim_one().await;
+    fixture.register(registration().chain("/x/y", "a=other>b b=second>done done")).await;
+    fixture.fail(&task).await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    let again = fixture.claim_one().await;
     assert_eq!((again.handler.as_str(), again.step().node.as_str()), ("other", "a"));
-    assert_eq!(live_tasks(&world).await, 1);
+    assert_eq!(count_live_tasks(&fixture).await, 1);
 }
 
-pub async fn a_change_elsewhere_leaves_a_setback_alone(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.fail(&world.claim_one().await).await;
-    let before = world.look(KEY).await;
-    assert_eq!(before.setback, Some(world.later(BACKOFF)));
-    world.register(plan().chain("/x/y", "a=first>c b=second>done c=third>done done")).await;
-    assert_eq!(world.look(KEY).await, before);
-    world.nothing_begins("it is set back").await;
-    world.tick(BACKOFF);
-    assert_eq!(world.claim_one().await.attempt, 2);
+pub async fn changing_other_chain_nodes_does_not_affect_a_pending_retry(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.fail(&fixture.claim_one().await).await;
+    let before = fixture.read_order(ORDER_KEY).await;
+    assert_eq!(before.setback, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
+    fixture.register(registration().chain("/x/y", "a=first>c b=second>done c=third>done done")).await;
+    assert_eq!(fixture.read_order(ORDER_KEY).await, before);
+    fixture.assert_nothing_claimable("it is set back").await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    assert_eq!(fixture.claim_one().await.attempt, 2);
 }
 
-/// A node that dies with a step whose node is gone leaves nothing behind.
-pub async fn a_crash_at_a_node_that_is_gone_leaves_no_task(harness: &dyn Harness) {
-    let mut world = waiting(harness).await;
-    world.claim_one().await;
-    world.register(plan().without_chain("/x/y")).await;
-    world.tick(LEASE + 1);
-    world.node = must(world.store.join("heir", world.now).await);
-    world.rescue().await;
-    assert_eq!(live_tasks(&world).await, 0);
-    world.register(plan()).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+/// A cluster node dies while running a step whose chain node was removed.
+pub async fn a_crash_at_a_removed_chain_node_leaves_no_task(harness: &dyn Harness) {
+    let mut fixture = fixture_with_waiting_order(harness).await;
+    fixture.claim_one().await;
+    fixture.register(registration().without_chain("/x/y")).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+    fixture.rescue_tasks().await;
+    assert_eq!(count_live_tasks(&fixture).await, 0);
+    fixture.register(registration()).await;
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }

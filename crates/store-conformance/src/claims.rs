@@ -1,4 +1,4 @@
-//! Who gets which task, and when.
+//! Which tasks a claim returns, and when.
 
 use std::sync::Arc;
 
@@ -6,84 +6,86 @@ use pointsman_core::Status;
 use pointsman_core::store::{Claim, Claimant};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-pub async fn a_claim_gives_only_the_handlers_it_names(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
-    world.emit_many(3, event("record")).await;
-    let claimed = world.claim_for(&["notify"], 10).await;
+pub async fn a_claim_returns_only_tasks_of_the_handlers_it_names(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
+    fixture.emit_many(3, new_event("record")).await;
+    let claimed = fixture.claim_for_handlers(&["notify"], 10).await;
     assert_eq!(claimed.len(), 3);
-    assert!(claimed.iter().all(|task| task.handler == handler("notify")));
-    assert!(world.claim_for(&["notify"], 10).await.is_empty());
-    assert!(world.claim_for(&["unheard-of"], 10).await.is_empty());
-    assert!(world.claim_for(&[], 10).await.is_empty());
-    assert_eq!(world.claim_for(&["index"], 10).await.len(), 3);
+    assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
+    assert!(fixture.claim_for_handlers(&["notify"], 10).await.is_empty());
+    assert!(fixture.claim_for_handlers(&["unheard-of"], 10).await.is_empty());
+    assert!(fixture.claim_for_handlers(&[], 10).await.is_empty());
+    assert_eq!(fixture.claim_for_handlers(&["index"], 10).await.len(), 3);
 }
 
-pub async fn a_claim_gives_no_more_than_it_asks_for(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(7, event("record")).await;
+pub async fn a_claim_returns_at_most_the_requested_number(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(7, new_event("record")).await;
     let mut sizes = Vec::new();
     for _ in 0..4 {
-        let claims = world.claims(2).await;
+        let claims = fixture.claim_outcome(2).await;
         sizes.push((claims.tasks.len(), claims.more));
     }
     assert_eq!(sizes, [(2, true), (2, true), (2, true), (1, false)]);
-    assert!(world.claim(0).await.is_empty());
+    assert!(fixture.claim(0).await.is_empty());
 }
 
-/// Those behind a claimed head are not ready, so there is no more.
-pub async fn more_counts_ready_tasks_only(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(5, event("record").key("a")).await;
-    world.emit(event("record").due(world.later(60))).await;
-    let claims = world.claims(1).await;
+/// Tasks behind a claimed head are not ready, so `more` is false.
+pub async fn more_flag_counts_only_ready_tasks(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(5, new_event("record").with_key("a")).await;
+    fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    let claims = fixture.claim_outcome(1).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, false));
 }
 
-pub async fn more_counts_what_is_scheduled_too(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(3, event("record")).await;
-    assert_eq!(world.schedule(3).await, 3);
-    let claims = world.claims(1).await;
+pub async fn more_flag_counts_scheduled_tasks(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(3, new_event("record")).await;
+    assert_eq!(fixture.schedule_ahead(3).await, 3);
+    let claims = fixture.claim_outcome(1).await;
     assert_eq!((claims.tasks.len(), claims.more), (1, true));
-    let claims = world.claims(2).await;
+    let claims = fixture.claim_outcome(2).await;
     assert_eq!((claims.tasks.len(), claims.more), (2, false));
 }
 
 pub async fn a_claimed_task_is_locked_by_its_node(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record").key("a").value("{\"n\":1}")).await;
-    world.tick(5);
-    let claimed = world.claim_one().await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record").with_key("a").with_value("{\"n\":1}")).await;
+    fixture.advance_clock(5);
+    let claimed = fixture.claim_one().await;
     assert_eq!((claimed.attempt, claimed.retries, claimed.late), (1, 0, false));
     assert_eq!(claimed.event().value.as_str(), "{\"n\":1}");
-    let task = world.task(&claimed.id).await;
+    let task = fixture.read_task(&claimed.id).await;
     assert_eq!((task.seq, &task.handler), (claimed.seq, &claimed.handler));
     let pointsman_core::task::State::Locked(lease) = task.life.state else {
         panic!("locked, not {:?}", task.life.state);
     };
-    assert_eq!((lease.node, lease.fence, lease.since), (world.node, claimed.fence, world.now));
-    assert_eq!(task.started_at, Some(world.now));
-    assert!(world.claim(10).await.is_empty(), "nobody else gets it");
+    assert_eq!((lease.node, lease.fence, lease.since), (fixture.node, claimed.fence, fixture.now));
+    assert_eq!(task.started_at, Some(fixture.now));
+    assert!(fixture.claim(10).await.is_empty(), "the claimed task is not claimed again");
 }
 
-pub async fn priority_decides_then_age(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn claims_go_by_priority_then_age(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
-        events.push(world.emit(event("record").priority(priority)).await.id);
+        events.push(fixture.emit(new_event("record").with_priority(priority)).await.id);
     }
-    let order = events_of(&world.run_all().await);
+    let order = event_ids_of(&fixture.run_all_ready().await);
     assert_eq!(order, [3, 0, 2, 1, 4].map(|n| events[n]));
     let mut events = Vec::new();
     for priority in [100, 5, 100, 9000, 5] {
-        events.push(world.emit(event("record").priority(priority)).await.id);
+        events.push(fixture.emit(new_event("record").with_priority(priority)).await.id);
     }
     let mut order = Vec::new();
     for _ in 0..2 {
-        let claimed = world.claim(2).await;
-        order.extend(events_of(&claimed));
+        let claimed = fixture.claim(2).await;
+        order.extend(event_ids_of(&claimed));
     }
     order.sort();
     let mut want = [3, 0, 2, 1].map(|n| events[n]);
@@ -91,172 +93,175 @@ pub async fn priority_decides_then_age(harness: &dyn Harness) {
     assert_eq!(order, want, "the same when several are claimed at once");
 }
 
-pub async fn nothing_is_claimed_before_it_is_due(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let late = world.emit(event("record").due(world.later(120))).await;
-    let soon = world.emit(event("record").due(world.later(60))).await;
-    let now = world.emit(event("record").due(world.now)).await;
-    let past = world.emit(event("record").due(BEGINNING.minus(secs(60)))).await;
-    let claims = world.claims(10).await;
-    let mut claimed = events_of(&claims.tasks);
+pub async fn no_task_is_claimed_before_it_is_due(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let late = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(120))).await;
+    let soon = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    let now = fixture.emit(new_event("record").due_at(fixture.now)).await;
+    let past = fixture.emit(new_event("record").due_at(START_TIME.minus(secs(60)))).await;
+    let claims = fixture.claim_outcome(10).await;
+    let mut claimed = event_ids_of(&claims.tasks);
     claimed.sort();
     assert_eq!(claimed, [now.id, past.id]);
-    assert_eq!(claims.next_due, Some(world.later(60)));
-    world.tick(59);
-    assert!(world.claim(10).await.is_empty());
-    world.tick(1);
-    let claims = world.claims(10).await;
-    assert_eq!(events_of(&claims.tasks), [soon.id]);
-    assert_eq!(claims.next_due, Some(world.later(60)));
-    world.tick(60);
-    let claims = world.claims(10).await;
-    assert_eq!((events_of(&claims.tasks), claims.next_due, claims.more), (vec![late.id], None, false));
+    assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
+    fixture.advance_clock(59);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(1);
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!(event_ids_of(&claims.tasks), [soon.id]);
+    assert_eq!(claims.next_due, Some(fixture.seconds_from_now(60)));
+    fixture.advance_clock(60);
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((event_ids_of(&claims.tasks), claims.next_due, claims.more), (vec![late.id], None, false));
 }
 
-pub async fn a_retry_and_a_snooze_are_told_as_next_due(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(2, event("record")).await;
-    let claimed = world.claim(2).await;
-    world.snooze(&claimed[0], 300).await;
-    assert_eq!(world.claims(10).await.next_due, Some(world.later(300)));
-    world.fail(&claimed[1]).await;
-    assert_eq!(world.claims(10).await.next_due, Some(world.later(BACKOFF)));
+pub async fn retries_and_snoozes_are_reported_as_next_due(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    let claimed = fixture.claim(2).await;
+    fixture.snooze(&claimed[0], 300).await;
+    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(300)));
+    fixture.fail(&claimed[1]).await;
+    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)));
 }
 
-/// A claim may take them up in pieces, as long as it says that there is more.
-pub async fn a_crowd_that_falls_due_at_once_runs_whole(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit_many(2500, event("record").due(world.later(60))).await;
-    world.tick(60);
+/// A claim may return them in batches, as long as it reports that there are more.
+pub async fn many_tasks_due_at_once_are_all_claimed(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(2500, new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    fixture.advance_clock(60);
     let mut claimed = 0;
     loop {
-        let claims = world.claims(10_000).await;
+        let claims = fixture.claim_outcome(10_000).await;
         claimed += claims.tasks.len();
-        let due = claims.next_due.is_some_and(|due| due <= world.now);
+        let due = claims.next_due.is_some_and(|due| due <= fixture.now);
         if !claims.more && !due {
             break;
         }
-        assert!(!claims.tasks.is_empty(), "there is more, but it does not come");
+        assert!(!claims.tasks.is_empty(), "`more` is set, but no task is returned");
     }
     assert_eq!(claimed, 2500);
 }
 
 pub async fn due_times_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let delayed = world.emit(event("record").due(world.later(60))).await;
-    let mut world = world.reopen().await;
-    let claims = world.claims(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(world.later(60))));
-    world.tick(60);
-    assert_eq!(events_of(&world.claim(10).await), [delayed.id]);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    let mut fixture = fixture.reopen().await;
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(fixture.seconds_from_now(60))));
+    fixture.advance_clock(60);
+    assert_eq!(event_ids_of(&fixture.claim(10).await), [delayed.id]);
 }
 
-pub async fn scheduling_looks_no_further_ahead_than_told(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(10, event("record")).await;
-    assert_eq!(world.schedule(2).await, 2);
-    assert_eq!(world.schedule(2).await, 2, "in all, not each time");
-    assert_eq!(world.schedule(4).await, 4);
-    assert_eq!(world.queue("index").await.scheduled, 4);
-    world.claim(3).await;
-    assert_eq!(world.schedule(4).await, 4);
-    assert_eq!(world.schedule(100).await, 7);
+pub async fn schedule_prefetches_at_most_the_requested_number(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(10, new_event("record")).await;
+    assert_eq!(fixture.schedule_ahead(2).await, 2);
+    assert_eq!(fixture.schedule_ahead(2).await, 2, "in total, not per call");
+    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.read_queue("index").await.scheduled, 4);
+    fixture.claim(3).await;
+    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.schedule_ahead(100).await, 7);
 }
 
-pub async fn nothing_is_scheduled_before_it_is_due(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let delayed = world.emit(event("record").due(world.later(60))).await;
-    assert_eq!(world.schedule(10).await, 0);
-    world.tick(60);
-    assert_eq!(world.schedule(10).await, 1);
-    assert_eq!(world.status(&delayed.tasks[0]).await, Status::Scheduled);
+pub async fn no_task_is_scheduled_before_it_is_due(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    assert_eq!(fixture.schedule_ahead(10).await, 0);
+    fixture.advance_clock(60);
+    assert_eq!(fixture.schedule_ahead(10).await, 1);
+    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, Status::Scheduled);
 }
 
-pub async fn what_is_scheduled_is_claimed_first(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let scheduled = world.emit_many(2, event("record")).await;
-    assert_eq!(world.schedule(2).await, 2);
-    let urgent = world.emit(event("record").priority(9000)).await;
-    let mut first = events_of(&world.claim(2).await);
+pub async fn scheduled_tasks_are_claimed_first(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let scheduled = fixture.emit_many(2, new_event("record")).await;
+    assert_eq!(fixture.schedule_ahead(2).await, 2);
+    let urgent = fixture.emit(new_event("record").with_priority(9000)).await;
+    let mut first = event_ids_of(&fixture.claim(2).await);
     first.sort();
-    assert_eq!(first, ids_of(&scheduled));
-    assert_eq!(events_of(&world.claim(2).await), [urgent.id]);
+    assert_eq!(first, sequenced_ids(&scheduled));
+    assert_eq!(event_ids_of(&fixture.claim(2).await), [urgent.id]);
 }
 
 pub async fn scheduled_tasks_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = world.emit_many(3, event("record")).await;
-    world.schedule(2).await;
-    let world = world.reopen().await;
-    assert_eq!(world.schedule(0).await, 2);
-    assert_eq!(world.claim(10).await.len(), events.len());
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(3, new_event("record")).await;
+    fixture.schedule_ahead(2).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.schedule_ahead(0).await, 2);
+    assert_eq!(fixture.claim(10).await.len(), events.len());
 }
 
-pub async fn fences_always_grow(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(4, event("record")).await;
+pub async fn fences_strictly_increase(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(4, new_event("record")).await;
     let mut fences = Vec::new();
     for _ in 0..3 {
-        let claimed = world.claim(2).await;
+        let claimed = fixture.claim(2).await;
         let mut new: Vec<_> = claimed.iter().map(|task| task.fence).collect();
         new.sort();
         fences.extend(new);
         for task in &claimed {
-            world.give_back(task).await;
+            fixture.release_task(task).await;
         }
     }
-    let world = world.reopen().await;
-    let mut new: Vec<_> = world.claim(4).await.iter().map(|task| task.fence).collect();
+    let fixture = fixture.reopen().await;
+    let mut new: Vec<_> = fixture.claim(4).await.iter().map(|task| task.fence).collect();
     new.sort();
     fences.extend(new);
     assert_ascending(&fences);
 }
 
-pub async fn an_append_can_claim_what_it_brings(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let old = world.emit(event("record")).await;
-    let emissions = vec![emission([event("record"), event("record")])];
-    let (answers, claims) = must(world.store.append(emissions, Some(world.asking(2)), world.now).await);
+pub async fn an_append_can_claim_the_tasks_it_creates(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let old = fixture.emit(new_event("record")).await;
+    let emissions = vec![emission([new_event("record"), new_event("record")])];
+    let (answers, claims) =
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(2)), fixture.now).await);
     let new = answers.into_iter().next().expect("one answer").expect("accepted").events;
-    assert_eq!(events_of(&claims.tasks), [old.id, new[0].id], "the older one first");
+    assert_eq!(event_ids_of(&claims.tasks), [old.id, new[0].id], "the older task first");
     assert!(claims.more);
-    assert_eq!(world.status(&claims.tasks[1].id).await, Status::Locked);
-    assert_eq!(events_of(&world.claim(10).await), [new[1].id]);
+    assert_eq!(fixture.task_status(&claims.tasks[1].id).await, Status::Locked);
+    assert_eq!(event_ids_of(&fixture.claim(10).await), [new[1].id]);
 }
 
-pub async fn a_finish_can_claim_what_it_frees(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
-    let head = world.claim_one().await;
-    let endings = vec![ending(&head, succeeded())];
-    let (answers, claims) = must(world.store.finish(endings, Some(world.asking(5)), world.now).await);
+pub async fn finishing_can_claim_the_tasks_it_frees(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
+    let endings = vec![attempt_ending(&head, success())];
+    let (answers, claims) =
+        expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
-    assert_eq!(events_of(&claims.tasks), [events[1].id]);
+    assert_eq!(event_ids_of(&claims.tasks), [events[1].id]);
     assert!(claims.tasks[0].fence > head.fence);
 }
 
-/// Without a claim, a verb that could claim does not.
-pub async fn nothing_is_claimed_unasked(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let (_, claims) = must(world.store.append(vec![emission([event("record")])], None, world.now).await);
+/// A call that could claim does not claim unless it is given a claim.
+pub async fn an_append_without_a_claim_claims_nothing(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let (_, claims) =
+        expect_ok(fixture.store.append(vec![emission([new_event("record")])], None, fixture.now).await);
     assert!(claims.tasks.is_empty());
-    assert_eq!(world.queue("index").await.running, 0);
+    assert_eq!(fixture.read_queue("index").await.running, 0);
 }
 
-pub async fn racing_nodes_never_get_the_same_task(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(100, event("record")).await;
-    let handlers = Arc::new(world.plan.names());
+pub async fn racing_nodes_never_claim_the_same_task(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(100, new_event("record")).await;
+    let handlers = Arc::new(fixture.registration.handler_names());
     let mut racers = Vec::new();
     for n in 0..10 {
-        let node = must(world.store.join(&format!("node-{n}"), world.now).await);
+        let node = expect_ok(fixture.store.join(&format!("node-{n}"), fixture.now).await);
         let claim = Claim { by: Claimant::Node(node), handlers: Arc::clone(&handlers), max: 13 };
-        let (store, now) = (Arc::clone(&world.store), world.now);
-        racers.push(tokio::spawn(async move { must(store.claim(claim, now).await).tasks }));
+        let (store, now) = (Arc::clone(&fixture.store), fixture.now);
+        racers.push(tokio::spawn(async move { expect_ok(store.claim(claim, now).await).tasks }));
     }
     let mut seen = Vec::new();
     for racer in racers {
-        seen.extend(racer.await.expect("the racer ended well").iter().map(|task| task.seq));
+        seen.extend(racer.await.expect("the racing call succeeded").iter().map(|task| task.seq));
     }
     assert_eq!(seen.len(), 100);
     seen.sort();

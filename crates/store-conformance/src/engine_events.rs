@@ -1,4 +1,4 @@
-//! The engine's own events lie in the journal like all others, and are nobody's.
+//! Engine events are stored in the journal like all others, and belong to no object.
 
 use pointsman_core::EventId;
 use pointsman_core::engine_event::{EngineEvent, SchedulerState};
@@ -7,121 +7,134 @@ use pointsman_core::journal::{Filter, Retention};
 use pointsman_core::store::{NewOrder, Read};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>done done")
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
-fn state(state: SchedulerState) -> EngineEvent {
+fn scheduler_state_event(state: SchedulerState) -> EngineEvent {
     EngineEvent::SchedulerStateChanged { state }
 }
 
-async fn tell(world: &World<'_>, events: Vec<EngineEvent>) {
-    must(world.store.tell(events, world.now).await);
+async fn publish_engine_events(fixture: &StoreFixture<'_>, events: Vec<EngineEvent>) {
+    expect_ok(fixture.store.tell(events, fixture.now).await);
 }
 
-pub async fn the_engine_tells_of_itself(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let since = world.head().await;
-    tell(&world, vec![state(SchedulerState::Starting), state(SchedulerState::Running)]).await;
-    tell(&world, vec![state(SchedulerState::Stopping), EngineEvent::SchedulerClosed]).await;
+pub async fn engine_state_changes_are_published(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let since = fixture.journal_head().await;
+    publish_engine_events(
+        &fixture,
+        vec![scheduler_state_event(SchedulerState::Starting), scheduler_state_event(SchedulerState::Running)],
+    )
+    .await;
+    publish_engine_events(
+        &fixture,
+        vec![scheduler_state_event(SchedulerState::Stopping), EngineEvent::SchedulerClosed],
+    )
+    .await;
     let want = [
         r#"{"TYPE":"SchedulerStateChanged","state":"starting"}"#,
         r#"{"TYPE":"SchedulerStateChanged","state":"running"}"#,
         r#"{"TYPE":"SchedulerStateChanged","state":"stopping"}"#,
         r#"{"TYPE":"SchedulerClosed"}"#,
     ];
-    assert_eq!(world.shown_after(since).await, want);
-    tell(&world, vec![]).await;
-    let world = world.reopen().await;
-    assert_eq!(world.shown_after(since).await, want, "they are kept like any others");
+    assert_eq!(fixture.engine_event_json_after(since).await, want);
+    publish_engine_events(&fixture, vec![]).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.engine_event_json_after(since).await, want, "engine events survive a restart");
 }
 
-/// They stand in the one order of the journal, between what others emit.
-pub async fn their_ids_are_the_journals(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+/// Engine events and emitted events share one order of ids.
+pub async fn engine_events_share_the_journals_id_order(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
     let mut ids = Vec::new();
     for _ in 0..3 {
-        ids.push(world.emit(event("note")).await.id);
-        tell(&world, vec![EngineEvent::SchedulerClosed]).await;
-        ids.push(world.head().await);
-        ids.push(world.try_add(order("/x/y")).await.expect("nothing to refuse").event);
-        world.tick(1);
+        ids.push(fixture.emit(new_event("note")).await.id);
+        publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
+        ids.push(fixture.journal_head().await);
+        ids.push(fixture.try_add_order(new_order("/x/y")).await.expect("the request is valid").event);
+        fixture.advance_clock(1);
     }
     assert_ascending(&ids);
-    let read: Vec<EventId> = world.read_all().await.iter().map(|event| event.id).collect();
+    let read: Vec<EventId> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert_eq!(read, ids);
-    assert_eq!(world.head().await, ids[8]);
+    assert_eq!(fixture.journal_head().await, ids[8]);
 }
 
-/// Not even where somebody has bound their types, or the one above all.
-pub async fn they_go_to_no_handler(harness: &dyn Harness) {
+/// Not even if a route is bound to their types or to the type above all.
+pub async fn engine_events_create_no_tasks_or_orders(harness: &dyn Harness) {
     let types = ["Event", "OrderEvent", "OrderStarted", "OrderFinished", "SchedulerClosed", "FileBasedAdded"];
-    let plan = types.into_iter().fold(plan(), |plan, key| plan.on(key, &["curious"]).orders(key, "/x/y"));
-    let world = World::new(harness, plan).await;
-    tell(&world, vec![EngineEvent::SchedulerClosed]).await;
-    world.add(order("/x/y,1")).await;
-    let ran = world.run_all().await;
+    let registration = types.into_iter().fold(registration(), |registration, key| {
+        registration.route(key, &["curious"]).chain_route(key, "/x/y")
+    });
+    let fixture = StoreFixture::new(harness, registration).await;
+    publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
+    fixture.add_order(new_order("/x/y,1")).await;
+    let ran = fixture.run_all_ready().await;
     assert_eq!(ran.len(), 1, "the order's step alone");
-    for event in world.read_all().await {
-        let view = must(world.store.event(event.id).await).expect("it is remembered");
+    for event in fixture.read_all_events().await {
+        let view = expect_ok(fixture.store.event(event.id).await).expect("the event has not expired");
         assert!(view.tasks.is_empty() && view.caused.is_empty());
         assert_eq!(*view.event, *event);
         assert!(event.is_engine() && event.prev.is_none() && event.cause.is_none() && event.sub.is_none());
     }
-    assert!(world.orders_at("/").await.is_empty());
+    assert!(fixture.list_orders("/").await.is_empty());
 }
 
-/// What is told of an order does not belong to the object that somebody calls the same.
-pub async fn they_are_no_objects_past(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/x/y,1")).await;
-    world.claim_one().await;
-    let object =
-        async |world: &World<'_>| must(world.store.object(&Default::default(), &key("/x/y,1"), 10).await);
-    assert!(object(&world).await.is_none());
-    let emitted = world.emit(event("note").key("/x/y,1")).await;
+/// Events of an order do not belong to an object whose key equals the order's.
+pub async fn engine_events_do_not_belong_to_an_object(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/x/y,1")).await;
+    fixture.claim_one().await;
+    let object = async |fixture: &StoreFixture<'_>| {
+        expect_ok(fixture.store.object(&Default::default(), &object_key("/x/y,1"), 10).await)
+    };
+    assert!(object(&fixture).await.is_none());
+    let emitted = fixture.emit(new_event("note").with_key("/x/y,1")).await;
     assert_eq!(emitted.prev, None);
-    world.suspend("/x/y,1").await;
-    let next = world.emit(event("note").key("/x/y,1")).await;
+    fixture.suspend_order("/x/y,1").await;
+    let next = fixture.emit(new_event("note").with_key("/x/y,1")).await;
     assert_eq!(next.prev, Some(emitted.id));
-    let view = object(&world).await.expect("it has events");
+    let view = object(&fixture).await.expect("it has events");
     assert_eq!(view.events.iter().map(|event| event.id).collect::<Vec<_>>(), [next.id, emitted.id]);
 }
 
-/// A world whose journal holds something of everything.
-async fn motley(harness: &dyn Harness) -> World<'_> {
-    let plan = plan()
+/// A fixture whose journal contains events of every kind.
+async fn fixture_with_mixed_events(harness: &dyn Harness) -> StoreFixture<'_> {
+    let registration = registration()
         .chain("/x/deep/z", "a=first>done done")
-        .observing("first", pointsman_core::handler::Observe::All)
-        .file("JobChain:/x/y", "1")
-        .file("Job:/first", "1");
-    let world = World::new(harness, plan).await;
-    tell(&world, vec![state(SchedulerState::Running)]).await;
+        .observe_attempts("first", pointsman_core::handler::Observe::All)
+        .config_file("JobChain:/x/y", "1")
+        .config_file("Job:/first", "1");
+    let fixture = StoreFixture::new(harness, registration).await;
+    publish_engine_events(&fixture, vec![scheduler_state_event(SchedulerState::Running)]).await;
     for key in ["/x/y,1", "/x/y,12", "/x/deep/z,1"] {
-        world.add(order(key)).await;
+        fixture.add_order(new_order(key)).await;
     }
-    world.emit(event("note").key("/x/y,1")).await;
-    world.emit(event("note").key("Order:/x/y,1").tenant("shop")).await;
-    world.run_all().await;
-    world.set_chain("/x/y", true).await;
-    world.set_chain("/x/y", false).await;
-    world
+    fixture.emit(new_event("note").with_key("/x/y,1")).await;
+    fixture.emit(new_event("note").with_key("Order:/x/y,1").for_tenant("shop")).await;
+    fixture.run_all_ready().await;
+    fixture.set_chain_stopped("/x/y", true).await;
+    fixture.set_chain_stopped("/x/y", false).await;
+    fixture
 }
 
-async fn found(world: &World<'_>, filter: Filter) -> usize {
-    let found = world.read_after(world.extent().await.forgotten, &filter).await;
-    let all = world.read_all().await;
+async fn count_filtered_events(fixture: &StoreFixture<'_>, filter: Filter) -> usize {
+    let found = fixture.read_events_after(fixture.journal_extent().await.forgotten, &filter).await;
+    let all = fixture.read_all_events().await;
     let want: Vec<_> = all.into_iter().filter(|event| filter.matches(event)).collect();
     assert_eq!(found, want, "{filter:?}");
     found.len()
 }
 
-pub async fn they_are_found_by_type_and_ancestor(harness: &dyn Harness) {
-    let world = motley(harness).await;
-    let of =
-        |names: &[&str]| Filter { kinds: names.iter().map(|name| kind(name)).collect(), ..Filter::default() };
+pub async fn engine_events_are_filtered_by_type_and_parent_type(harness: &dyn Harness) {
+    let fixture = fixture_with_mixed_events(harness).await;
+    let of = |names: &[&str]| Filter {
+        kinds: names.iter().map(|name| handling_key(name)).collect(),
+        ..Filter::default()
+    };
     for (names, count) in [
         (&["OrderEvent"][..], 3 * 5),
         (&["OrderStarted"], 3),
@@ -136,40 +149,40 @@ pub async fn they_are_found_by_type_and_ancestor(harness: &dyn Harness) {
         (&["OrderSuspended"], 0),
         (&["Event"], 15 + 9 + 10 + 2 + 1 + 2),
     ] {
-        assert_eq!(found(&world, of(names)).await, count, "{names:?}");
+        assert_eq!(count_filtered_events(&fixture, of(names)).await, count, "{names:?}");
     }
 }
 
-pub async fn they_are_found_by_path_and_key(harness: &dyn Harness) {
-    let world = motley(harness).await;
-    let orders = || vec![kind("OrderEvent")];
+pub async fn engine_events_are_filtered_by_path_and_key(harness: &dyn Harness) {
+    let fixture = fixture_with_mixed_events(harness).await;
+    let orders = || vec![handling_key("OrderEvent")];
     for (text, count) in [("/x/", 15), ("/x/*", 10), ("/x/y", 10), ("/x/y,1", 5), ("/x/deep/", 5), ("/y/", 0)]
     {
-        let filter = Filter { kinds: orders(), path: path(text), ..Filter::default() };
-        assert_eq!(found(&world, filter).await, count, "{text}");
+        let filter = Filter { kinds: orders(), path: path_filter(text), ..Filter::default() };
+        assert_eq!(count_filtered_events(&fixture, filter).await, count, "{text}");
     }
     for text in ["/x/", "/x/*", "/x/y", "/x/y,1", "/x/deep/", "/first", "/y/"] {
-        found(&world, Filter { path: path(text), ..Filter::default() }).await;
+        count_filtered_events(&fixture, Filter { path: path_filter(text), ..Filter::default() }).await;
     }
     for (text, count) in [("/x/y,1", 6), ("/x/y", 2), ("Order:/x/y,12", 2), ("Job:/first", 2)] {
-        let filter = Filter { key: Some(key(text)), ..Filter::default() };
-        assert_eq!(found(&world, filter).await, count, "{text}");
+        let filter = Filter { key: Some(object_key(text)), ..Filter::default() };
+        assert_eq!(count_filtered_events(&fixture, filter).await, count, "{text}");
     }
 }
 
-/// What is told of a tenant's orders and tasks is seen by whoever may see the tenant's events; all else is not.
-pub async fn a_tenant_sees_those_of_its_orders_and_tasks(harness: &dyn Harness) {
-    let plan = plan().observing("first", Observe::All);
-    let world = World::new(harness, plan).await;
-    tell(&world, vec![EngineEvent::SchedulerClosed]).await;
+/// A tenant's reader sees the engine events of its orders and tasks, and no others.
+pub async fn a_tenant_sees_engine_events_of_its_orders_and_tasks(harness: &dyn Harness) {
+    let registration = registration().observe_attempts("first", Observe::All);
+    let fixture = StoreFixture::new(harness, registration).await;
+    publish_engine_events(&fixture, vec![EngineEvent::SchedulerClosed]).await;
     let shop = tenant("shop");
-    world.add(NewOrder { tenant: shop.clone(), ..order("/x/y,1") }).await;
-    world.add(order("/x/y,2")).await;
-    world.run_all().await;
-    assert_eq!(must(world.store.stop_chain(&chain_path("/x/y"), true, world.now).await), Ok(()));
+    fixture.add_order(NewOrder { tenant: shop.clone(), ..new_order("/x/y,1") }).await;
+    fixture.add_order(new_order("/x/y,2")).await;
+    fixture.run_all_ready().await;
+    assert_eq!(expect_ok(fixture.store.stop_chain(&chain_path("/x/y"), true, fixture.now).await), Ok(()));
     for (of, own) in [(shop, "/x/y,1"), (tenant("default"), "/x/y,2")] {
         let filter = Filter { tenant: Some(of), ..Filter::default() };
-        let seen = world.read_after(EventId::ZERO, &filter).await;
+        let seen = fixture.read_events_after(EventId::ZERO, &filter).await;
         let keys: Vec<_> =
             seen.iter().map(|event| event.key.as_ref().map_or("", |key| key.as_str())).collect();
         assert!(keys.iter().all(|key| key.ends_with(own) || key.starts_with("{\"jobPath\"")), "{keys:?}");
@@ -187,38 +200,44 @@ pub async fn a_tenant_sees_those_of_its_orders_and_tasks(harness: &dyn Harness) 
     }
 }
 
-pub async fn they_are_read_backwards_too(harness: &dyn Harness) {
-    let world = motley(harness).await;
-    let filter = Filter { kinds: vec![kind("JobChainEvent")], ..Filter::default() };
+pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
+    let fixture = fixture_with_mixed_events(harness).await;
+    let filter = Filter { kinds: vec![handling_key("JobChainEvent")], ..Filter::default() };
     let read = Read { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
-    let page = must(world.store.read(read).await);
-    let told: Vec<_> = page.events.iter().map(|event| in_words(event)).collect();
+    let page = expect_ok(fixture.store.read(read).await);
+    let told: Vec<_> = page.events.iter().map(|event| summarize_event(event)).collect();
     assert_eq!(told, ["JobChainStateChanged state:running"]);
 }
 
-pub async fn they_are_forgotten_like_any_others(harness: &dyn Harness) {
-    let mut world = motley(harness).await;
-    world.add(order("/x/y,2")).await;
-    let head = world.head().await;
-    world.tick(1000);
+pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
+    let mut fixture = fixture_with_mixed_events(harness).await;
+    fixture.add_order(new_order("/x/y,2")).await;
+    let head = fixture.journal_head().await;
+    fixture.advance_clock(1000);
     let nothing = Retention { count: 0, age: secs(1) };
-    assert_eq!(world.prune(nothing, EVERYTHING).await.events, 39 + 1);
-    let extent = world.extent().await;
+    assert_eq!(fixture.prune(nothing, KEEP_EVERYTHING).await.events, 39 + 1);
+    let extent = fixture.journal_extent().await;
     assert_eq!((extent.forgotten, extent.head), (head, head));
-    assert!(world.read_all().await.is_empty() && must(world.store.event(head).await).is_none());
-    world.run_all().await;
-    assert!(world.find("/x/y,2").await.is_none(), "orders go on without their past");
-    let fresh = world.own_after(head).await;
+    assert!(
+        fixture.read_all_events().await.is_empty() && expect_ok(fixture.store.event(head).await).is_none()
+    );
+    fixture.run_all_ready().await;
+    assert!(fixture.find_order("/x/y,2").await.is_none(), "orders go on without their past");
+    let fresh = fixture.engine_events_after(head).await;
     assert_eq!((fresh.len(), fresh[0].id > head), (3 + 6, true));
 }
 
-/// What changed in the files since the last registration, and nothing else.
-pub async fn changed_files_are_told(harness: &dyn Harness) {
-    let filed =
-        |plan: Plan| plan.file("Job:/first", "1").file("JobChain:/x/y", "1").file("Schedule:/nightly", "1");
-    let mut world = World::new(harness, filed(plan())).await;
-    let told = async |world: &World<'_>, since| {
-        let mut told = world.shown_after(since).await;
+/// Only files that changed since the last registration are published.
+pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
+    let filed = |registration: RegistrationBuilder| {
+        registration
+            .config_file("Job:/first", "1")
+            .config_file("JobChain:/x/y", "1")
+            .config_file("Schedule:/nightly", "1")
+    };
+    let mut fixture = StoreFixture::new(harness, filed(registration())).await;
+    let told = async |fixture: &StoreFixture<'_>, since| {
+        let mut told = fixture.engine_event_json_after(since).await;
         told.sort();
         told
     };
@@ -226,38 +245,40 @@ pub async fn changed_files_are_told(harness: &dyn Harness) {
     let all = ["Job:/first", "JobChain:/x/y", "Schedule:/nightly"];
     let mut want: Vec<_> = all.iter().flat_map(|key| [line(key, "Activated"), line(key, "Added")]).collect();
     want.sort();
-    assert_eq!(told(&world, world.extent().await.forgotten).await, want);
+    assert_eq!(told(&fixture, fixture.journal_extent().await.forgotten).await, want);
 
-    let since = world.head().await;
-    world.register(filed(plan())).await;
-    let mut world = world.reopen().await;
-    world.register(filed(plan())).await;
-    assert_eq!(world.head().await, since, "a start without changes tells nothing");
+    let since = fixture.journal_head().await;
+    fixture.register(filed(registration())).await;
+    let mut fixture = fixture.reopen().await;
+    fixture.register(filed(registration())).await;
+    assert_eq!(fixture.journal_head().await, since, "a start without changes publishes nothing");
 
-    world.register(filed(plan()).file("Job:/first", "2").without_file("JobChain:/x/y")).await;
+    fixture
+        .register(filed(registration()).config_file("Job:/first", "2").without_config_file("JobChain:/x/y"))
+        .await;
     let mut want = vec![
         line("Job:/first", "Activated"),
         line("Job:/first", "Replaced"),
         line("JobChain:/x/y", "Removed"),
     ];
     want.sort();
-    assert_eq!(told(&world, since).await, want);
+    assert_eq!(told(&fixture, since).await, want);
 
-    let since = world.head().await;
-    world.register(filed(plan()).file("Job:/first", "2")).await;
+    let since = fixture.journal_head().await;
+    fixture.register(filed(registration()).config_file("Job:/first", "2")).await;
     assert_eq!(
-        told(&world, since).await,
+        told(&fixture, since).await,
         [line("JobChain:/x/y", "Activated"), line("JobChain:/x/y", "Added")]
     );
-    let read = must(world.store.registration().await);
-    assert_eq!(read.files, world.plan.registration().files, "they are read back");
+    let read = expect_ok(fixture.store.registration().await);
+    assert_eq!(read.files, fixture.registration.build().files, "they are read back");
 }
 
-/// First that it changed, then that it is in force.
-pub async fn a_file_is_activated_after_it_was_read(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan().file("Job:/first", "1")).await;
-    world.register(plan().file("Job:/first", "2")).await;
-    let told = world.told_after(world.extent().await.forgotten).await;
+/// First that it changed, then that it is active.
+pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration().config_file("Job:/first", "1")).await;
+    fixture.register(registration().config_file("Job:/first", "2")).await;
+    let told = fixture.engine_event_summaries_after(fixture.journal_extent().await.forgotten).await;
     let want = ["FileBasedAdded", "FileBasedActivated", "FileBasedReplaced", "FileBasedActivated"];
     assert_eq!(told, want);
 }

@@ -1,127 +1,130 @@
-//! Fairness is between queues: a flood in one delays nobody else.
+//! Fairness between queues: a busy queue does not delay the others.
 
 use pointsman_core::store::Claimed;
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-/// How often each of the two names was served.
-fn shares(tasks: &[Claimed], name: &str) -> (usize, usize) {
-    let mine = tasks.iter().filter(|task| task.handler == handler(name)).count();
+/// Counts the tasks of this handler and of all others.
+fn count_claims_of_handler(tasks: &[Claimed], name: &str) -> (usize, usize) {
+    let mine = tasks.iter().filter(|task| task.handler == handler_name(name)).count();
     (mine, tasks.len() - mine)
 }
 
-fn plan() -> Plan {
-    Plan::default().on("flood", &["busy"]).on("drop", &["quiet"])
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().route("flood", &["busy"]).route("drop", &["quiet"])
 }
 
-pub async fn a_flood_delays_a_single_task_by_one_round(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit_many(1000, event("flood")).await;
-    // The busy queue has been served for a while when the other one wakes.
+pub async fn a_busy_queue_delays_another_queue_by_at_most_one_round(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(1000, new_event("flood")).await;
+    // The busy queue has been served for a while before the other one gets a task.
     for _ in 0..10 {
-        world.claim(10).await;
+        fixture.claim(10).await;
     }
-    world.emit(event("drop")).await;
-    let next = [world.claim_one().await, world.claim_one().await];
-    assert_eq!(shares(&next, "quiet").0, 1, "two queues make a round of two");
+    fixture.emit(new_event("drop")).await;
+    let next = [fixture.claim_one().await, fixture.claim_one().await];
+    assert_eq!(count_claims_of_handler(&next, "quiet").0, 1, "a round of two queues has two claims");
 }
 
 pub async fn one_claim_serves_every_queue(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit_many(1000, event("flood").priority(9000)).await;
-    world.emit(event("drop").priority(1)).await;
-    assert_eq!(shares(&world.claim(10).await, "quiet"), (1, 9), "however low its priority");
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(1000, new_event("flood").with_priority(9000)).await;
+    fixture.emit(new_event("drop").with_priority(1)).await;
+    assert_eq!(
+        count_claims_of_handler(&fixture.claim(10).await, "quiet"),
+        (1, 9),
+        "however low its priority"
+    );
 }
 
-pub async fn tenants_of_one_handler_are_queues_of_their_own(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(500, event("record").tenant("loud")).await;
+pub async fn each_tenant_of_a_handler_has_its_own_queue(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(500, new_event("record").for_tenant("loud")).await;
     for n in 0..5 {
-        world.emit(event("record").tenant(&format!("tenant-{n}"))).await;
+        fixture.emit(new_event("record").for_tenant(&format!("tenant-{n}"))).await;
     }
-    let served: Vec<_> = world.claim(6).await.iter().map(|task| task.event().tenant.to_string()).collect();
+    let served: Vec<_> = fixture.claim(6).await.iter().map(|task| task.event().tenant.to_string()).collect();
     for n in 0..5 {
         assert!(served.contains(&format!("tenant-{n}")), "{served:?}");
     }
 }
 
-/// Having been idle earns no credit: a queue that wakes is ahead by what one claim may give, whatever the other
-/// one got while it slept.
-pub async fn idleness_is_not_saved_up(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit(event("drop")).await;
-    world.run_all().await;
-    world.emit_many(400, event("flood")).await;
+/// Being idle earns no credit: a queue with new tasks is ahead by at most one claim, however much the other one was
+/// served in the meantime.
+pub async fn an_idle_queue_earns_no_credit(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("drop")).await;
+    fixture.run_all_ready().await;
+    fixture.emit_many(400, new_event("flood")).await;
     for _ in 0..50 {
-        world.claim(4).await;
+        fixture.claim(4).await;
     }
-    world.emit_many(100, event("drop")).await;
+    fixture.emit_many(100, new_event("drop")).await;
     let mut served = Vec::new();
     for _ in 0..40 {
-        served.push(world.claim_one().await);
+        served.push(fixture.claim_one().await);
     }
-    let (quiet, busy) = shares(&served, "quiet");
+    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 5, "{quiet} to {busy} of 40");
 }
 
-pub async fn two_busy_queues_share_evenly(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit_many(300, event("flood")).await;
-    world.emit_many(100, event("drop")).await;
+pub async fn two_busy_queues_share_claims_evenly(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(300, new_event("flood")).await;
+    fixture.emit_many(100, new_event("drop")).await;
     let mut served = Vec::new();
     for size in [1, 7, 3, 16, 1, 1, 5, 16] {
-        served.extend(world.claim(size).await);
+        served.extend(fixture.claim(size).await);
     }
-    let (quiet, busy) = shares(&served, "quiet");
+    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 8, "{quiet} to {busy}: one odd task a claim at most");
 }
 
-pub async fn looking_ahead_is_fair_too(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit_many(100, event("flood")).await;
-    world.emit(event("drop")).await;
-    assert_eq!(world.schedule(4).await, 4);
-    assert_eq!(world.queue("quiet").await.scheduled, 1);
-    assert_eq!(world.queue("busy").await.scheduled, 3);
+pub async fn prefetch_is_fair_between_queues(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(100, new_event("flood")).await;
+    fixture.emit(new_event("drop")).await;
+    assert_eq!(fixture.schedule_ahead(4).await, 4);
+    assert_eq!(fixture.read_queue("quiet").await.scheduled, 1);
+    assert_eq!(fixture.read_queue("busy").await.scheduled, 3);
 }
 
-/// A held or lane-bound backlog takes nobody's turn.
-/// What others have scheduled has had its turn: it does not keep one waiting who has not.
-pub async fn what_others_have_scheduled_delays_nobody(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit_many(100, event("flood")).await;
-    assert_eq!(world.schedule(30).await, 30);
+/// Prefetched tasks have used their turn: they do not delay a queue that has not.
+pub async fn prefetched_tasks_of_one_queue_do_not_delay_another(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(100, new_event("flood")).await;
+    assert_eq!(fixture.schedule_ahead(30).await, 30);
     let append = async |kind: &str| {
-        let emissions = vec![emission(vec![event(kind)])];
-        must(world.store.append(emissions, Some(world.asking(1)), world.now).await).1.tasks
+        let emissions = vec![emission(vec![new_event(kind)])];
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(1)), fixture.now).await).1.tasks
     };
-    assert_eq!(shares(&append("drop").await, "quiet"), (1, 0));
-    let newest = world.read_all().await.last().map(|event| event.id);
+    assert_eq!(count_claims_of_handler(&append("drop").await, "quiet"), (1, 0));
+    let newest = fixture.read_all_events().await.last().map(|event| event.id);
     let own = append("flood").await;
-    assert!(Some(own[0].event().id) < newest, "but those of its own queue come first");
+    assert!(Some(own[0].event().id) < newest, "but older tasks of its own queue run first");
 }
 
-pub async fn a_queue_that_cannot_run_takes_no_turn(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit_many(50, event("flood")).await;
-    world.pause("busy").await;
-    world.emit_many(5, event("drop")).await;
-    assert_eq!(shares(&world.claim(5).await, "quiet"), (5, 0));
+pub async fn a_paused_queue_uses_no_round_robin_turn(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(50, new_event("flood")).await;
+    fixture.pause("busy").await;
+    fixture.emit_many(5, new_event("drop")).await;
+    assert_eq!(count_claims_of_handler(&fixture.claim(5).await, "quiet"), (5, 0));
 }
 
 pub async fn fairness_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.emit_many(200, event("flood")).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(200, new_event("flood")).await;
     for _ in 0..50 {
-        world.claim(2).await;
+        fixture.claim(2).await;
     }
-    let world = world.reopen().await;
-    world.emit_many(50, event("drop")).await;
+    let fixture = fixture.reopen().await;
+    fixture.emit_many(50, new_event("drop")).await;
     let mut served = Vec::new();
     for _ in 0..20 {
-        served.push(world.claim_one().await);
+        served.push(fixture.claim_one().await);
     }
-    let (quiet, busy) = shares(&served, "quiet");
+    let (quiet, busy) = count_claims_of_handler(&served, "quiet");
     assert!(quiet.abs_diff(busy) <= 4, "{quiet} to {busy} of 20");
 }

@@ -1,113 +1,133 @@
-//! A producer that repeats itself gets the answer it got before.
+//! A producer that repeats a request gets the receipt of the first one.
 
 use std::sync::Arc;
 
 use pointsman_core::store::{Receipt, Refused};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn conflict(key: &str) -> Result<Receipt, Refused> {
+fn idempotency_conflict(key: &str) -> Result<Receipt, Refused> {
     Err(Refused::IdempotencyConflict(key.into()))
 }
 
-pub async fn the_same_key_gets_the_same_answer(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let send = || keyed("default", "k", 1, [event("record").key("a"), event("record").key("a")]);
-    let first = world.append(vec![send()]).await.remove(0).expect("accepted");
+pub async fn a_repeated_idempotency_key_returns_the_first_receipt(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let send = || {
+        keyed_emission(
+            "default",
+            "k",
+            1,
+            [new_event("record").with_key("a"), new_event("record").with_key("a")],
+        )
+    };
+    let first = fixture.append(vec![send()]).await.remove(0).expect("accepted");
     assert!(!first.repeated);
-    world.run_all().await;
-    world.tick(60);
-    world.emit(event("record").key("a")).await;
-    let head = world.extent().await.head;
-    let again = world.append(vec![send()]).await.remove(0).expect("known");
+    fixture.run_all_ready().await;
+    fixture.advance_clock(60);
+    fixture.emit(new_event("record").with_key("a")).await;
+    let head = fixture.journal_extent().await.head;
+    let again = fixture.append(vec![send()]).await.remove(0).expect("known");
     assert_eq!(again, Receipt { repeated: true, ..first });
-    assert_eq!(world.extent().await.head, head, "nothing new was journaled");
-    assert_eq!(world.read_all().await.len(), 3);
+    assert_eq!(fixture.journal_extent().await.head, head, "nothing new was journaled");
+    assert_eq!(fixture.read_all_events().await.len(), 3);
 }
 
-pub async fn the_same_key_with_other_content_is_refused(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let first = world.append(vec![keyed("default", "k", 1, [event("record")])]).await.remove(0);
+pub async fn an_idempotency_key_with_different_content_is_refused(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first =
+        fixture.append(vec![keyed_emission("default", "k", 1, [new_event("record")])]).await.remove(0);
     assert!(first.is_ok());
-    let answer = world.append(vec![keyed("default", "k", 2, [event("record"), event("record")])]).await;
-    assert_eq!(answer, [conflict("k")]);
-    assert_eq!(world.read_all().await.len(), 1, "nothing of it was stored");
-    assert_eq!(world.claim(10).await.len(), 1);
+    let answer = fixture
+        .append(vec![keyed_emission("default", "k", 2, [new_event("record"), new_event("record")])])
+        .await;
+    assert_eq!(answer, [idempotency_conflict("k")]);
+    assert_eq!(fixture.read_all_events().await.len(), 1, "nothing of it was stored");
+    assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// The refused one leaves the others of its append alone.
-pub async fn keys_hold_within_one_append(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let answers = world
+/// A refused emission does not affect the others of its append.
+pub async fn idempotency_keys_apply_within_one_append(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let answers = fixture
         .append(vec![
-            keyed("default", "k", 1, [event("record").key("a")]),
-            keyed("default", "k", 1, [event("record").key("a")]),
-            keyed("default", "k", 2, [event("record").key("a")]),
-            emission([event("record").key("a")]),
+            keyed_emission("default", "k", 1, [new_event("record").with_key("a")]),
+            keyed_emission("default", "k", 1, [new_event("record").with_key("a")]),
+            keyed_emission("default", "k", 2, [new_event("record").with_key("a")]),
+            emission([new_event("record").with_key("a")]),
         ])
         .await;
     let first = answers[0].clone().expect("accepted");
     assert_eq!(answers[1], Ok(Receipt { repeated: true, ..first.clone() }));
-    assert_eq!(answers[2], conflict("k"));
+    assert_eq!(answers[2], idempotency_conflict("k"));
     let last = answers[3].clone().expect("accepted");
     assert_eq!(last.events[0].prev, Some(first.events[0].id));
-    assert_eq!(world.read_all().await.len(), 2);
+    assert_eq!(fixture.read_all_events().await.len(), 2);
 }
 
-pub async fn keys_belong_to_a_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn idempotency_keys_are_scoped_to_a_tenant(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for tenant in ["default", "shop"] {
-        let answer =
-            world.append(vec![keyed(tenant, "k", 1, [event("record").tenant(tenant)])]).await.remove(0);
+        let answer = fixture
+            .append(vec![keyed_emission(tenant, "k", 1, [new_event("record").for_tenant(tenant)])])
+            .await
+            .remove(0);
         assert!(!answer.expect("accepted").repeated, "{tenant}");
     }
-    let answer =
-        world.append(vec![keyed("depot", "k", 2, [event("record").tenant("depot")])]).await.remove(0);
+    let answer = fixture
+        .append(vec![keyed_emission("depot", "k", 2, [new_event("record").for_tenant("depot")])])
+        .await
+        .remove(0);
     assert!(answer.is_ok(), "another tenant's content is no conflict");
 }
 
-pub async fn keys_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let send = || keyed("default", "k", 1, [event("record").key("a")]);
-    let first = world.append(vec![send()]).await.remove(0).expect("accepted");
-    let world = world.reopen().await;
-    let again = world.append(vec![send()]).await.remove(0);
+pub async fn idempotency_keys_survive_a_restart(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let send = || keyed_emission("default", "k", 1, [new_event("record").with_key("a")]);
+    let first = fixture.append(vec![send()]).await.remove(0).expect("accepted");
+    let fixture = fixture.reopen().await;
+    let again = fixture.append(vec![send()]).await.remove(0);
     assert_eq!(again, Ok(Receipt { repeated: true, ..first }));
-    assert_eq!(world.append(vec![keyed("default", "k", 9, [event("record")])]).await, [conflict("k")]);
-    assert_eq!(world.read_all().await.len(), 1);
+    assert_eq!(
+        fixture.append(vec![keyed_emission("default", "k", 9, [new_event("record")])]).await,
+        [idempotency_conflict("k")]
+    );
+    assert_eq!(fixture.read_all_events().await.len(), 1);
 }
 
-pub async fn racing_duplicates_make_one_event(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn racing_duplicate_emissions_create_one_event(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let racers: Vec<_> = (0..100)
         .map(|_| {
-            let (store, now) = (Arc::clone(&world.store), world.now);
+            let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             tokio::spawn(async move {
-                let emissions = vec![keyed("default", "k", 1, [event("record").key("a")])];
-                must(store.append(emissions, None, now).await).0.remove(0).expect("never refused")
+                let emissions = vec![keyed_emission("default", "k", 1, [new_event("record").with_key("a")])];
+                expect_ok(store.append(emissions, None, now).await).0.remove(0).expect("never refused")
             })
         })
         .collect();
     let mut receipts = Vec::new();
     for racer in racers {
-        receipts.push(racer.await.expect("the racer ended well"));
+        receipts.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
-    assert_eq!(world.read_all().await.len(), 1);
-    assert_eq!(world.claim(10).await.len(), 1);
+    assert_eq!(fixture.read_all_events().await.len(), 1);
+    assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-/// A key is remembered for a day, and however many there were, none for ever.
-pub async fn old_keys_are_all_forgotten(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
+/// A key is kept for a day; any number of old keys is deleted.
+pub async fn old_idempotency_keys_expire_after_a_day(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let name = |n: usize| format!("k{n}");
-    world.append((0..12_000).map(|n| keyed("default", &name(n), 1, [event("note")])).collect()).await;
-    world.tick(2 * 86_400);
-    world.prune(EVERYTHING, EVERYTHING).await;
+    fixture
+        .append((0..12_000).map(|n| keyed_emission("default", &name(n), 1, [new_event("note")])).collect())
+        .await;
+    fixture.advance_clock(2 * 86_400);
+    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
     for n in [0, 11_999] {
-        let again = world.append(vec![keyed("default", &name(n), 2, [event("note")])]).await.remove(0);
+        let again =
+            fixture.append(vec![keyed_emission("default", &name(n), 2, [new_event("note")])]).await.remove(0);
         assert!(again.is_ok_and(|receipt| !receipt.repeated), "{n}");
     }
 }

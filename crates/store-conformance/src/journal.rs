@@ -1,4 +1,4 @@
-//! Ids and `prev`: what the sequencer promises.
+//! Event ids and `prev`: the guarantees of the sequencer.
 
 use std::sync::Arc;
 
@@ -6,112 +6,116 @@ use pointsman_core::event::Context;
 use pointsman_core::{EventId, NewEvent};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const HOUR: u64 = 3600;
 
-pub async fn ids_ascend_strictly(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let mut ids = ids_of(&world.emit_many(50, event("record")).await);
+pub async fn event_ids_strictly_increase(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut ids = sequenced_ids(&fixture.emit_many(50, new_event("record")).await);
     for _ in 0..10 {
-        ids.push(world.emit(event("note")).await.id);
-        world.tick(1);
-        ids.push(world.emit(event("record")).await.id);
+        ids.push(fixture.emit(new_event("note")).await.id);
+        fixture.advance_clock(1);
+        ids.push(fixture.emit(new_event("record")).await.id);
     }
     assert_ascending(&ids);
-    assert_eq!(world.extent().await.head, ids[ids.len() - 1]);
+    assert_eq!(fixture.journal_extent().await.head, ids[ids.len() - 1]);
 }
 
-pub async fn an_id_tells_when_it_was_given(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn an_event_id_encodes_its_time(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for _ in 0..5 {
-        world.tick(7);
-        assert_eq!(world.emit(event("record")).await.id.get(), world.now.millis() as u64 * 1000);
+        fixture.advance_clock(7);
+        assert_eq!(fixture.emit(new_event("record")).await.id.get(), fixture.now.millis() as u64 * 1000);
     }
 }
 
-pub async fn a_clock_that_steps_back_never_makes_an_id_smaller(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let mut ids = vec![world.emit(event("record")).await.id];
-    world.now = BEGINNING.minus(secs(HOUR));
-    ids.push(world.emit(event("record")).await.id);
-    let mut world = world.reopen().await;
-    ids.push(world.emit(event("record")).await.id);
-    world.now = BEGINNING.minus(secs(24 * HOUR));
-    let world = world.reopen().await;
-    ids.push(world.emit(event("record")).await.id);
+pub async fn event_ids_increase_when_the_clock_steps_back(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut ids = vec![fixture.emit(new_event("record")).await.id];
+    fixture.now = START_TIME.minus(secs(HOUR));
+    ids.push(fixture.emit(new_event("record")).await.id);
+    let mut fixture = fixture.reopen().await;
+    ids.push(fixture.emit(new_event("record")).await.id);
+    fixture.now = START_TIME.minus(secs(24 * HOUR));
+    let fixture = fixture.reopen().await;
+    ids.push(fixture.emit(new_event("record")).await.id);
     assert_ascending(&ids);
 }
 
-/// A clock that jumps ten years ahead for a while must not push the ids there for ever.
-pub async fn a_leap_ahead_is_capped(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record")).await;
-    world.tick(10 * 365 * 24 * HOUR);
+/// A clock that jumps ten years ahead for a while must not move the ids there permanently.
+pub async fn event_ids_follow_a_clock_jump_by_at_most_an_hour(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record")).await;
+    fixture.advance_clock(10 * 365 * 24 * HOUR);
     let mut ids = Vec::new();
     for _ in 0..20 {
-        ids.push(world.emit(event("record")).await.id);
+        ids.push(fixture.emit(new_event("record")).await.id);
     }
-    let cap = BEGINNING.plus(secs(HOUR + 1));
+    let cap = START_TIME.plus(secs(HOUR + 1));
     assert!(ids.iter().all(|id| id.timestamp() <= cap), "{:?} is beyond {cap}", ids.last());
 
-    world.now = BEGINNING.plus(secs(1));
-    ids.push(world.emit(event("record")).await.id);
+    fixture.now = START_TIME.plus(secs(1));
+    ids.push(fixture.emit(new_event("record")).await.id);
     assert_ascending(&ids);
 
-    // Three quiet hours later, as the sweeps saw them pass, ids tell the time again.
-    world.now = BEGINNING.plus(secs(3 * HOUR));
+    // Three hours later, after several rescues, ids encode the current time again.
+    fixture.now = START_TIME.plus(secs(3 * HOUR));
     for _ in 0..5 {
-        world.heartbeat().await;
-        world.rescue().await;
+        fixture.heartbeat().await;
+        fixture.rescue_tasks().await;
     }
-    assert_eq!(world.emit(event("record")).await.id.timestamp(), world.now);
+    assert_eq!(fixture.emit(new_event("record")).await.id.timestamp(), fixture.now);
 }
 
 pub async fn prev_is_the_preceding_event_of_the_object(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
-    let other = world.emit(event("record").key("b")).await;
-    let foreign = world.emit(event("record").key("a").tenant("shop")).await;
-    let unrouted = world.emit(event("note").key("a")).await;
-    let part = world.emit(event("record").key("a").sub("part")).await;
-    let last = world.emit(event("record").key("a")).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    let other = fixture.emit(new_event("record").with_key("b")).await;
+    let foreign = fixture.emit(new_event("record").with_key("a").for_tenant("shop")).await;
+    let unrouted = fixture.emit(new_event("note").with_key("a")).await;
+    let part = fixture.emit(new_event("record").with_key("a").with_sub_key("part")).await;
+    let last = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!([first.prev, other.prev, foreign.prev], [None; 3]);
     assert_eq!(unrouted.prev, Some(first.id), "whatever its type");
     assert_eq!(part.prev, Some(unrouted.id), "a part belongs to its object");
     assert_eq!(last.prev, Some(part.id));
-    assert_eq!(world.emit(event("record").key("a").tenant("shop")).await.prev, Some(foreign.id));
+    assert_eq!(
+        fixture.emit(new_event("record").with_key("a").for_tenant("shop")).await.prev,
+        Some(foreign.id)
+    );
 }
 
-pub async fn events_without_a_key_have_no_prev(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    for event in world.emit_many(3, event("record")).await {
+pub async fn events_without_an_object_key_have_no_prev(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    for event in fixture.emit_many(3, new_event("record")).await {
         assert_eq!(event.prev, None);
     }
-    assert_eq!(world.emit(event("record")).await.prev, None);
+    assert_eq!(fixture.emit(new_event("record")).await.prev, None);
 }
 
 pub async fn prev_links_events_of_one_emission_and_of_one_append(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let a = || event("record").key("a");
-    let answers = world.append(vec![emission([a(), event("record").key("b"), a()]), emission([a()])]).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let a = || new_event("record").with_key("a");
+    let answers =
+        fixture.append(vec![emission([a(), new_event("record").with_key("b"), a()]), emission([a()])]).await;
     let events: Vec<_> = answers.into_iter().flat_map(|answer| answer.expect("accepted").events).collect();
     let prevs: Vec<_> = events.iter().map(|event| event.prev).collect();
     assert_eq!(prevs, [None, None, Some(events[0].id), Some(events[2].id)]);
 }
 
 pub async fn prev_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
-    let world = world.reopen().await;
-    assert_eq!(world.emit(event("record").key("a")).await.prev, Some(first.id));
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, Some(first.id));
 }
 
-pub async fn many_emissions_are_answered_in_the_order_asked(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn receipts_are_in_the_order_of_the_emissions(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let emissions: Vec<_> =
-        (1..=20).map(|n| emission(vec![event("record").value(&n.to_string()); n])).collect();
-    let answers = world.append(emissions).await;
+        (1..=20).map(|n| emission(vec![new_event("record").with_value(&n.to_string()); n])).collect();
+    let answers = fixture.append(emissions).await;
     assert_eq!(answers.len(), 20);
     let mut all = Vec::new();
     for (n, answer) in (1..=20).zip(answers) {
@@ -122,58 +126,62 @@ pub async fn many_emissions_are_answered_in_the_order_asked(harness: &dyn Harnes
     }
     assert_ascending(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>());
     let stored: Vec<_> =
-        world.read_all().await.iter().map(|e| (e.id, e.value.as_str().to_string())).collect();
+        fixture.read_all_events().await.iter().map(|e| (e.id, e.value.as_str().to_string())).collect();
     assert_eq!(stored, all);
 }
 
-pub async fn an_append_of_nothing_changes_nothing(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let head = world.extent().await.head;
-    assert!(world.append(vec![]).await.is_empty());
-    assert_eq!(world.extent().await.head, head);
+pub async fn an_empty_append_changes_nothing(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let head = fixture.journal_extent().await.head;
+    assert!(fixture.append(vec![]).await.is_empty());
+    assert_eq!(fixture.journal_extent().await.head, head);
 }
 
-pub async fn an_event_is_kept_exactly_as_emitted(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_event_is_stored_exactly_as_emitted(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let context = Context::from([("ip".into(), "::1".into()), ("Ключ".into(), "a \"b\"".into())]);
     let text = r#"{ "n": 1.50, "big": 12345678901234567890, "s": "é\u00e9\n", "list": [], "none": null }"#;
-    let sent = NewEvent { context, ..event("record.published").key("../a:#%").sub("part 1").tenant("shop") };
-    let sent = sent.value(text);
-    let sequenced = world.emit(sent.clone()).await;
-    let stored = world.read_all().await.remove(0);
+    let sent = NewEvent {
+        context,
+        ..new_event("record.published").with_key("../a:#%").with_sub_key("part 1").for_tenant("shop")
+    };
+    let sent = sent.with_value(text);
+    let sequenced = fixture.emit(sent.clone()).await;
+    let stored = fixture.read_all_events().await.remove(0);
     assert_eq!(stored.id, sequenced.id);
     assert_eq!(stored.value.as_str(), text, "payloads are never re-encoded");
     assert_eq!(
         (&stored.kind, &stored.key, &stored.sub, &stored.context, &stored.tenant, &stored.cause),
         (&sent.kind, &sent.key, &sent.sub, &sent.context, &sent.tenant, &sent.cause)
     );
-    let claimed = world.claim_one().await;
+    let claimed = fixture.claim_one().await;
     assert_eq!(*claimed.event(), stored, "and reaches the handler so");
 }
 
-pub async fn a_value_may_be_large(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn an_event_value_can_be_large(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let text = format!("\"{}\"", "ä".repeat(500_000));
-    world.emit(event("record").key("a").value(&text)).await;
-    let world = world.reopen().await;
-    assert_eq!(world.claim_one().await.event().value.as_str(), text);
+    fixture.emit(new_event("record").with_key("a").with_value(&text)).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.claim_one().await.event().value.as_str(), text);
 }
 
-pub async fn emitters_at_the_same_time_share_one_order(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn concurrent_emits_form_one_prev_chain(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let emitters: Vec<_> = (0..64)
         .map(|_| {
-            let (store, now) = (Arc::clone(&world.store), world.now);
+            let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             tokio::spawn(async move {
-                let (answers, _) =
-                    must(store.append(vec![emission([event("record").key("a")])], None, now).await);
+                let (answers, _) = expect_ok(
+                    store.append(vec![emission([new_event("record").with_key("a")])], None, now).await,
+                );
                 answers.into_iter().next().expect("one answer").expect("accepted").events.remove(0)
             })
         })
         .collect();
     let mut events = Vec::new();
     for emitter in emitters {
-        events.push(emitter.await.expect("the emitter ended well"));
+        events.push(emitter.await.expect("the emitter succeeded"));
     }
     events.sort_by_key(|event| event.id);
     let mut prev: Option<EventId> = None;
@@ -181,6 +189,6 @@ pub async fn emitters_at_the_same_time_share_one_order(harness: &dyn Harness) {
         assert_eq!(event.prev, prev, "one chain, without forks");
         prev = Some(event.id);
     }
-    let read: Vec<_> = world.read_all().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, ids_of(&events));
+    let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
+    assert_eq!(read, sequenced_ids(&events));
 }

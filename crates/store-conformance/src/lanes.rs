@@ -5,215 +5,223 @@ use pointsman_core::task::{EndReason, State};
 use pointsman_core::{EventId, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-/// So many events of the object `a`.
-async fn three(world: &World<'_>) -> Vec<Sequenced> {
-    world.emit_many(3, event("record").key("a")).await
+/// Emits three events of the object `a`.
+async fn emit_three_events(fixture: &StoreFixture<'_>) -> Vec<Sequenced> {
+    fixture.emit_many(3, new_event("record").with_key("a")).await
 }
 
 pub async fn a_lane_runs_one_task_at_a_time_in_journal_order(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = three(&world).await;
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
     for event in &events {
-        let claimed = world.claim(10).await;
-        assert_eq!(events_of(&claimed), [event.id]);
-        assert!(world.claim(10).await.is_empty(), "the lane is taken");
-        world.succeed(&claimed[0]).await;
+        let claimed = fixture.claim(10).await;
+        assert_eq!(event_ids_of(&claimed), [event.id]);
+        assert!(fixture.claim(10).await.is_empty(), "the lane is taken");
+        fixture.succeed(&claimed[0]).await;
     }
-    assert!(world.claim(10).await.is_empty());
+    assert!(fixture.claim(10).await.is_empty());
 }
 
-pub async fn lanes_run_side_by_side(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "audit"])).await;
+pub async fn different_lanes_run_concurrently(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "audit"])).await;
     for (key, tenant) in [("a", "default"), ("b", "default"), ("a", "shop")] {
-        world.emit_many(2, event("record").key(key).tenant(tenant)).await;
+        fixture.emit_many(2, new_event("record").with_key(key).for_tenant(tenant)).await;
     }
-    let claimed = world.claim(100).await;
+    let claimed = fixture.claim(100).await;
     assert_eq!(claimed.len(), 6, "three objects, two handlers");
-    let mut heads = events_of(&claimed);
+    let mut heads = event_ids_of(&claimed);
     heads.sort();
     heads.dedup();
     assert_eq!(heads.len(), 3, "each the first of its object");
 }
 
-/// One handler's slow task does not hold up another handler of the same object.
+/// A slow task of one handler does not delay another handler of the same object.
 pub async fn lanes_of_different_handlers_are_independent(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["slow", "quick"])).await;
-    let events = three(&world).await;
-    let slow = world.claim_one_for("slow").await;
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["slow", "quick"])).await;
+    let events = emit_three_events(&fixture).await;
+    let slow = fixture.claim_one_for_handler("slow").await;
     for event in &events {
-        let quick = world.claim_one_for("quick").await;
+        let quick = fixture.claim_one_for_handler("quick").await;
         assert_eq!(quick.event().id, event.id);
-        world.succeed(&quick).await;
+        fixture.succeed(&quick).await;
     }
-    assert!(world.claim(10).await.is_empty());
-    world.succeed(&slow).await;
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.succeed(&slow).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
-pub async fn tasks_without_order_run_freely(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple().free("index")).await;
-    three(&world).await;
-    assert_eq!(world.claim(10).await.len(), 3);
+pub async fn tasks_of_an_unordered_handler_run_concurrently(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
+    emit_three_events(&fixture).await;
+    assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
-pub async fn tasks_without_a_key_run_freely(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(3, event("record")).await;
-    assert_eq!(world.claim(10).await.len(), 3);
+pub async fn tasks_without_an_object_key_run_concurrently(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(3, new_event("record")).await;
+    assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
-pub async fn a_retrying_head_holds_its_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    let finished = world.fail(&head).await;
-    assert_eq!((finished.status, finished.due), (Status::New, Some(world.later(BACKOFF))));
-    assert!(world.claim(10).await.is_empty());
-    world.tick(BACKOFF);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+pub async fn a_retrying_head_blocks_its_lane(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    let finished = fixture.fail(&head).await;
+    assert_eq!(
+        (finished.status, finished.due),
+        (Status::New, Some(fixture.seconds_from_now(RETRY_DELAY_SECS)))
+    );
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
-pub async fn a_snoozing_head_holds_its_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    world.snooze(&head, 300).await;
-    world.tick(299);
-    assert!(world.claim(10).await.is_empty());
-    world.tick(1);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+pub async fn a_snoozed_head_blocks_its_lane(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    fixture.snooze(&head, 300).await;
+    fixture.advance_clock(299);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(1);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
-pub async fn a_delayed_head_holds_its_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
-    let prompt = world.emit(event("record").key("a")).await;
-    assert!(world.claim(10).await.is_empty());
-    world.tick(60);
-    assert_eq!(events_of(&world.run_all().await), [delayed.id, prompt.id]);
+pub async fn a_delayed_head_blocks_its_lane(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let delayed = fixture.emit(new_event("record").with_key("a").due_at(fixture.seconds_from_now(60))).await;
+    let prompt = fixture.emit(new_event("record").with_key("a")).await;
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(60);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [delayed.id, prompt.id]);
 }
 
-/// It comes to the head of its lane early, and waits there.
-pub async fn a_task_is_delayed_in_the_middle_of_its_lane_too(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
-    let delayed = world.emit(event("record").key("a").due(world.later(60))).await;
-    let last = world.emit(event("record").key("a")).await;
-    assert_eq!(events_of(&world.run_all().await), [first.id]);
-    world.tick(60);
-    assert_eq!(events_of(&world.run_all().await), [delayed.id, last.id]);
+/// The delayed task becomes the head of its lane early, and waits there.
+pub async fn a_delayed_task_blocks_its_lane_when_it_becomes_head(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    let delayed = fixture.emit(new_event("record").with_key("a").due_at(fixture.seconds_from_now(60))).await;
+    let last = fixture.emit(new_event("record").with_key("a")).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [first.id]);
+    fixture.advance_clock(60);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [delayed.id, last.id]);
 }
 
-pub async fn a_released_head_keeps_its_place(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    world.give_back(&head).await;
-    let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), ids_of(&events));
+pub async fn a_released_head_keeps_its_lane_position(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    fixture.release_task(&head).await;
+    let ran = fixture.run_all_ready().await;
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
     assert_eq!((ran[0].attempt, ran[0].retries), (2, 0));
 }
 
-pub async fn priority_ranks_heads_never_tasks_within_a_lane(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let low = world.emit(event("record").key("a").priority(1)).await;
-    let high = world.emit(event("record").key("a").priority(9000)).await;
-    let middle = world.emit(event("record").key("b").priority(50)).await;
-    let ran = events_of(&world.run_all().await);
+pub async fn priority_orders_lane_heads_but_not_tasks_within_a_lane(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let low = fixture.emit(new_event("record").with_key("a").with_priority(1)).await;
+    let high = fixture.emit(new_event("record").with_key("a").with_priority(9000)).await;
+    let middle = fixture.emit(new_event("record").with_key("b").with_priority(50)).await;
+    let ran = event_ids_of(&fixture.run_all_ready().await);
     let place = |id: EventId| ran.iter().position(|ran| *ran == id).expect("it ran");
-    assert!(place(low.id) < place(high.id), "the lane's order stands");
+    assert!(place(low.id) < place(high.id), "the lane's order is kept");
     assert_eq!(place(middle.id), 0, "of two heads the more urgent one");
 }
 
-pub async fn a_parked_head_lets_its_lane_go_on(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = three(&world).await;
-    let finished = world.fail_for_good(&world.claim_one().await).await;
+pub async fn a_permanently_failed_head_unblocks_its_lane(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let finished = fixture.fail_permanently(&fixture.claim_one().await).await;
     assert_eq!((finished.status, finished.due), (Status::Error, None));
-    let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), ids_of(&events[1..]));
-    assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery tells of the hole");
+    let ran = fixture.run_all_ready().await;
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&events[1..]));
+    assert_eq!(ran[0].event().prev, Some(events[0].id), "the delivery names the failed event as prev");
 }
 
-pub async fn a_halted_head_holds_its_lane_until_it_is_retried(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().halting("index")).await;
-    let events = three(&world).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    world.tick(100_000);
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.queue("index").await.halted, 1);
-    let world = world.reopen().await;
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.retry(&events[0].tasks[0]).await, Ok(()));
-    let ran = world.run_all().await;
-    assert_eq!(events_of(&ran), ids_of(&events));
+pub async fn a_halted_head_blocks_its_lane_until_retried(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    let events = emit_three_events(&fixture).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.advance_clock(100_000);
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.read_queue("index").await.halted, 1);
+    let fixture = fixture.reopen().await;
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.retry_task(&events[0].tasks[0]).await, Ok(()));
+    let ran = fixture.run_all_ready().await;
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&events));
     assert!(!ran[0].late, "it never left its place");
 }
 
-pub async fn a_halted_head_holds_its_lane_until_it_is_dropped(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple().halting("index")).await;
-    let events = three(&world).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    let elsewhere = world.emit(event("record").key("b")).await;
-    assert_eq!(events_of(&world.run_all().await), [elsewhere.id], "other lanes go on");
-    assert_eq!(world.cancel(&events[0].tasks[0]).await, Ok(()));
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
-    assert_eq!(world.queue("index").await.halted, 0);
+pub async fn a_halted_head_blocks_its_lane_until_cancelled(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    let events = emit_three_events(&fixture).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let elsewhere = fixture.emit(new_event("record").with_key("b")).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [elsewhere.id], "other lanes continue");
+    assert_eq!(fixture.cancel_task(&events[0].tasks[0]).await, Ok(()));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    assert_eq!(fixture.read_queue("index").await.halted, 0);
 }
 
-pub async fn a_cancelled_head_lets_its_lane_go_on(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = three(&world).await;
-    let head = world.claim_one().await;
-    assert_eq!(world.cancel(&head.id).await, Ok(()));
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+pub async fn a_cancelled_head_unblocks_its_lane(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    let head = fixture.claim_one().await;
+    assert_eq!(fixture.cancel_task(&head.id).await, Ok(()));
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
-/// Taking one out of the middle moves nobody forward.
-pub async fn cancelling_behind_the_head_moves_nobody_forward(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = world.emit_many(4, event("record").key("a")).await;
-    let head = world.claim_one().await;
-    assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
-    assert!(world.claim(10).await.is_empty(), "the head still runs");
-    world.succeed(&head).await;
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[2..]));
+/// Removing a task from the middle of a lane does not unblock the tasks behind it.
+pub async fn cancelling_a_task_behind_the_head_does_not_unblock_the_lane(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
+    assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
+    assert!(fixture.claim(10).await.is_empty(), "the head still runs");
+    fixture.succeed(&head).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[2..]));
 }
 
-pub async fn a_scheduled_head_holds_its_lane(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = three(&world).await;
-    assert_eq!(world.schedule(10).await, 1, "only the head can be scheduled");
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+pub async fn a_scheduled_head_blocks_its_lane(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = emit_three_events(&fixture).await;
+    assert_eq!(fixture.schedule_ahead(10).await, 1, "only the head can be scheduled");
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
-pub async fn a_lane_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let mut events = three(&world).await;
-    let world = world.reopen().await;
-    events.push(world.emit(event("record").key("a")).await);
-    let head = world.claim(10).await;
-    assert_eq!(events_of(&head), [events[0].id]);
-    world.succeed(&head[0]).await;
-    let mut world = world.reopen().await;
-    world.tick(1);
-    events.push(world.emit(event("record").key("a")).await);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
+pub async fn lane_order_survives_a_restart(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut events = emit_three_events(&fixture).await;
+    let fixture = fixture.reopen().await;
+    events.push(fixture.emit(new_event("record").with_key("a")).await);
+    let head = fixture.claim(10).await;
+    assert_eq!(event_ids_of(&head), [events[0].id]);
+    fixture.succeed(&head[0]).await;
+    let mut fixture = fixture.reopen().await;
+    fixture.advance_clock(1);
+    events.push(fixture.emit(new_event("record").with_key("a")).await);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
 }
 
-/// A handler that is sent a part of an object's events is told of the last one *it* was sent.
-pub async fn prev_sent_is_told_for_each_handler(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["all"]).on("record.published", &["some"]);
-    let mut world = World::new(harness, plan).await;
+/// A handler that gets only some of an object's events is given the id of the last one *it* was sent.
+pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
+    let registration =
+        RegistrationBuilder::default().route("record", &["all"]).route("record.published", &["some"]);
+    let mut fixture = StoreFixture::new(harness, registration).await;
     let mut events = Vec::new();
     for kind in ["record.published", "record.changed", "record.published"] {
-        events.push(world.emit(event(kind).key("a")).await.id);
+        events.push(fixture.emit(new_event(kind).with_key("a")).await.id);
     }
-    let elsewhere = world.emit(event("record.published").key("a").tenant("shop")).await.id;
+    let elsewhere = fixture.emit(new_event("record.published").with_key("a").for_tenant("shop")).await.id;
     let mut sent = Vec::new();
-    for task in world.run_all().await {
+    for task in fixture.run_all_ready().await {
         sent.push((task.handler.to_string(), task.event().id, task.prev_sent));
     }
     sent.sort();
@@ -230,36 +238,40 @@ pub async fn prev_sent_is_told_for_each_handler(harness: &dyn Harness) {
             told("some", elsewhere, None),
         ]
     );
-    world.tick(1);
-    let last = world.emit(event("record.published").key("a")).await.id;
-    assert_eq!(world.claim_one_for("some").await.prev_sent, Some(events[2]), "also when the lane was empty");
-    assert_eq!(world.claim_one_for("all").await.event().id, last);
+    fixture.advance_clock(1);
+    let last = fixture.emit(new_event("record.published").with_key("a")).await.id;
+    assert_eq!(
+        fixture.claim_one_for_handler("some").await.prev_sent,
+        Some(events[2]),
+        "also when the lane was empty"
+    );
+    assert_eq!(fixture.claim_one_for_handler("all").await.event().id, last);
 }
 
 pub async fn a_resend_carries_the_same_id_and_prev(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let first = world.emit(event("record").key("a")).await;
-    world.emit(event("note").key("a")).await;
-    world.emit(event("record").key("a")).await;
-    world.succeed(&world.claim_one().await).await;
-    let once = world.claim_one().await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.emit(new_event("note").with_key("a")).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    let once = fixture.claim_one().await;
     assert_eq!(once.prev_sent, Some(first.id));
-    world.fail(&once).await;
-    world.tick(BACKOFF);
-    let again = world.claim_one().await;
+    fixture.fail(&once).await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.event(), again.prev_sent), (&once.id, once.event(), once.prev_sent));
-    world.give_back(&again).await;
-    let world = world.reopen().await;
-    let anew = world.claim_one().await;
+    fixture.release_task(&again).await;
+    let fixture = fixture.reopen().await;
+    let anew = fixture.claim_one().await;
     assert_eq!((&anew.id, anew.event(), anew.prev_sent), (&once.id, once.event(), once.prev_sent));
     assert_eq!((anew.attempt, anew.retries), (3, 1));
 }
 
-pub async fn a_task_without_a_lane_halts_nothing(harness: &dyn Harness) {
-    let plan = Plan::simple().halting("index");
-    let world = World::new(harness, plan).await;
-    let id = world.emit(event("record")).await.tasks.remove(0);
-    world.fail_for_good(&world.claim_one().await).await;
-    let task = world.task(&id).await;
+pub async fn a_failed_task_without_a_lane_does_not_halt(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::single_handler().halt_on_error("index");
+    let fixture = StoreFixture::new(harness, registration).await;
+    let id = fixture.emit(new_event("record")).await.tasks.remove(0);
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let task = fixture.read_task(&id).await;
     assert_eq!(task.life.state, State::Error { reason: EndReason::Failed, halts: false });
 }

@@ -1,8 +1,8 @@
-//! The state × command table of the core, cell by cell.
+//! The core's table of states and commands, case by case.
 //!
-//! For every state a task is brought into it by verbs, then every command that has a verb is tried. What the
-//! store makes of it must be what [`transition`] says: the same life, the same record of the attempt, in or
-//! out of the history; and for an illegal cell the same refusal and a task that has not changed at all.
+//! Each case brings a task into a state by store calls and then executes a command that has a store call. The result
+//! must match [`transition`]: the same state, the same attempt record, in or out of the history; and for an illegal
+//! command the same refusal and an unchanged task.
 
 use pointsman_core::store::{Claimed, Ended, Ending};
 use pointsman_core::task::lifecycle::{Effect, table, transition};
@@ -10,62 +10,66 @@ use pointsman_core::task::{Command, Lease, Life, Rejected, State, Task};
 use pointsman_core::{Status, TaskId};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-/// A world with one task in the wanted state.
-struct Cell<'h> {
-    world: World<'h>,
-    /// The task is fetched by a worker.
-    pulled: bool,
+/// A fixture with one task in the required state.
+struct LifecycleCase<'h> {
+    fixture: StoreFixture<'h>,
+    /// Workers fetch the task.
+    is_pulled: bool,
     id: TaskId,
     /// The last claim of the task, if there was one.
     claimed: Option<Claimed>,
 }
 
-impl<'h> Cell<'h> {
-    async fn in_state(harness: &'h dyn Harness, state: State) -> Self {
+impl<'h> LifecycleCase<'h> {
+    async fn with_task_in_state(harness: &'h dyn Harness, state: State) -> Self {
         let halts = matches!(state, State::Error { halts: true, .. });
         let pulled = matches!(state, State::Locked(lease) if lease.until.is_some());
-        let plan = if halts { Plan::simple().halting("index") } else { Plan::simple() };
-        let plan = if pulled { plan.pulled("index") } else { plan };
-        let mut world = World::new(harness, plan.clone()).await;
-        let id = world.emit(event("record").key("a")).await.tasks.remove(0);
+        let registration = if halts {
+            RegistrationBuilder::single_handler().halt_on_error("index")
+        } else {
+            RegistrationBuilder::single_handler()
+        };
+        let registration = if pulled { registration.pulled_by_workers("index") } else { registration };
+        let mut fixture = StoreFixture::new(harness, registration.clone()).await;
+        let id = fixture.emit(new_event("record").with_key("a")).await.tasks.remove(0);
         let mut claimed = None;
         match state {
             State::New { .. } => {}
-            State::Scheduled => assert_eq!(world.schedule(1).await, 1),
-            State::Locked(_) if pulled => claimed = Some(world.fetch_one("index").await),
-            State::Locked(_) => claimed = Some(world.claim_one().await),
+            State::Scheduled => assert_eq!(fixture.schedule_ahead(1).await, 1),
+            State::Locked(_) if pulled => claimed = Some(fixture.fetch_one_as_worker("index").await),
+            State::Locked(_) => claimed = Some(fixture.claim_one().await),
             State::Done => {
-                let task = world.claim_one().await;
-                world.succeed(&task).await;
+                let task = fixture.claim_one().await;
+                fixture.succeed(&task).await;
                 claimed = Some(task);
             }
             State::Error { .. } => {
-                let task = world.claim_one().await;
-                world.fail_for_good(&task).await;
+                let task = fixture.claim_one().await;
+                fixture.fail_permanently(&task).await;
                 claimed = Some(task);
             }
             State::Missing { .. } => {
-                assert_eq!(world.lose("index").await, 1);
-                world.register(plan).await;
+                assert_eq!(fixture.undefine_handler("index").await, 1);
+                fixture.register(registration).await;
             }
         }
-        Self { world, pulled, id, claimed }
+        Self { fixture, is_pulled: pulled, id, claimed }
     }
 
-    /// The table's command with this task's own fence and the world's time in it.
-    fn at_home(&self, command: Command) -> Command {
+    /// The table's command with this task's fence and the fixture's time.
+    fn command_for_task(&self, command: Command) -> Command {
         let fence = self.claimed.as_ref().map_or(table::FENCE, |task| task.fence);
-        let now = self.world.now;
+        let now = self.fixture.now;
         match command {
             Command::Succeed { .. } => Command::Succeed { fence },
             Command::Fail { after, last, .. } => Command::Fail { fence, after, last },
             Command::Snooze { .. } => Command::Snooze { fence, until: now.plus(secs(60)) },
             Command::Release { .. } => Command::Release { fence },
-            Command::Renew { .. } => Command::Renew { fence, until: now.plus(secs(2 * LEASE)) },
+            Command::Renew { .. } => Command::Renew { fence, until: now.plus(secs(2 * LEASE_SECS)) },
             Command::Expire { .. } => Command::Expire { fence },
-            Command::Lock(lease) => Command::Lock(Lease { node: self.world.node, since: now, ..lease }),
+            Command::Lock(lease) => Command::Lock(Lease { node: self.fixture.node, since: now, ..lease }),
             Command::Schedule
             | Command::Unschedule
             | Command::Lose
@@ -75,53 +79,53 @@ impl<'h> Cell<'h> {
         }
     }
 
-    /// Does it by verbs. Answers the command as it was carried out, and the refusal where the verb tells one.
-    async fn apply(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
+    /// Executes a command by a store call. Returns the command as executed, and the refusal if the call reports one.
+    async fn execute_command(&mut self, command: Command, before: &Task) -> (Command, Option<Rejected>) {
         let (mut done, mut refusal) = (command, None);
         match command {
-            Command::Schedule => drop(self.world.schedule(100).await),
-            Command::Unschedule => self.world.pause("index").await,
+            Command::Schedule => drop(self.fixture.schedule_ahead(100).await),
+            Command::Unschedule => self.fixture.pause("index").await,
             Command::Lock(lease) => {
-                let claimed = match self.pulled {
-                    true => self.world.fetch(&["index"], 10).await,
-                    false => self.world.claim(10).await,
+                let claimed = match self.is_pulled {
+                    true => self.fixture.fetch_as_worker(&["index"], 10).await,
+                    false => self.fixture.claim(10).await,
                 };
                 if let Some(task) = claimed.first() {
                     done = Command::Lock(Lease { fence: task.fence, ..lease });
                 }
             }
-            Command::Succeed { fence } => refusal = self.end(before, fence, succeeded()).await,
+            Command::Succeed { fence } => refusal = self.finish_task(before, fence, success()).await,
             Command::Fail { fence, last, .. } => {
-                let ended = if last { failed_for_good() } else { failed() };
-                refusal = self.end(before, fence, ended).await;
+                let ended = if last { permanent_failure() } else { retryable_failure() };
+                refusal = self.finish_task(before, fence, ended).await;
             }
             Command::Snooze { fence, until } => {
-                refusal = self.end(before, fence, Ended::Snoozed { until }).await;
+                refusal = self.finish_task(before, fence, Ended::Snoozed { until }).await;
             }
-            Command::Release { fence } => refusal = self.end(before, fence, Ended::Released).await,
+            Command::Release { fence } => refusal = self.finish_task(before, fence, Ended::Released).await,
             Command::Renew { fence, until } => {
-                refusal = must(self.world.store.renew(before.seq, fence, until).await).err();
+                refusal = expect_ok(self.fixture.store.renew(before.seq, fence, until).await).err();
             }
             Command::Expire { .. } => {
-                self.world.tick(LEASE + 1);
-                self.world.rescue().await;
+                self.fixture.advance_clock(LEASE_SECS + 1);
+                self.fixture.rescue_tasks().await;
             }
-            Command::Lose => drop(self.world.lose("index").await),
-            Command::Adopt => drop(self.world.adopt("index").await),
-            Command::Retry => refusal = self.world.retry(&self.id).await.err(),
-            Command::Cancel => refusal = self.world.cancel(&self.id).await.err(),
+            Command::Lose => drop(self.fixture.undefine_handler("index").await),
+            Command::Adopt => drop(self.fixture.adopt_missing_tasks("index").await),
+            Command::Retry => refusal = self.fixture.retry_task(&self.id).await.err(),
+            Command::Cancel => refusal = self.fixture.cancel_task(&self.id).await.err(),
         }
         (done, refusal)
     }
 
-    async fn end(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
+    async fn finish_task(&self, task: &Task, fence: i64, ended: Ended) -> Option<Rejected> {
         let (target, emits, logs) = (None, vec![], vec![]);
-        self.world.end(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
+        self.fixture.finish_attempt(Ending { task: task.seq, fence, ended, target, emits, logs }).await.err()
     }
 }
 
-/// Whether the verb of this command tells why it was refused; the others just find nothing to do.
-fn tells(command: Command) -> bool {
+/// Whether the store call of this command reports a refusal; the others just find nothing to do.
+fn reports_refusal(command: Command) -> bool {
     match command {
         Command::Succeed { .. }
         | Command::Fail { .. }
@@ -139,49 +143,58 @@ fn tells(command: Command) -> bool {
     }
 }
 
-/// A rule takes a task back without being told the time: when it falls due then is the store's choice.
-fn without_due(life: Life) -> Life {
+/// Setting a rule takes no time argument, so the store chooses the due time of an unscheduled task.
+fn without_due_time(life: Life) -> Life {
     match life.state {
-        State::New { .. } => Life { state: State::New { due: BEGINNING }, ..life },
+        State::New { .. } => Life { state: State::New { due: START_TIME }, ..life },
         _ => life,
     }
 }
 
-async fn check(harness: &dyn Harness, state: State, command: Command) {
-    let mut cell = Cell::in_state(harness, state).await;
+async fn check_transition(harness: &dyn Harness, state: State, command: Command) {
+    let mut cell = LifecycleCase::with_task_in_state(harness, state).await;
     let name = format!("{state:?} × {command:?}");
-    let def = cell.world.plan.def("index").clone();
-    let before = cell.world.task(&cell.id).await;
+    let def = cell.fixture.registration.handler_def("index").clone();
+    let before = cell.fixture.read_task(&cell.id).await;
     assert_eq!(before.life.state.status(), state.status(), "{name}: brought into its state");
-    let command = cell.at_home(command);
-    let (command, refusal) = cell.apply(command, &before).await;
-    let after = cell.world.task(&cell.id).await;
-    match transition(before.seq, before.life, command, &def, cell.world.now) {
+    let command = cell.command_for_task(command);
+    let (command, refusal) = cell.execute_command(command, &before).await;
+    let after = cell.fixture.read_task(&cell.id).await;
+    match transition(before.seq, before.life, command, &def, cell.fixture.now) {
         Err(rejected) => {
             assert_eq!(after, before, "{name}: an illegal cell changes nothing");
-            if tells(command) {
+            if reports_refusal(command) {
                 assert_eq!(refusal, Some(rejected), "{name}");
             }
         }
         Ok((life, effects)) => {
             assert_eq!(refusal, None, "{name}");
             let taken_back = command == Command::Unschedule;
-            let (got, want) =
-                if taken_back { (without_due(after.life), without_due(life)) } else { (after.life, life) };
+            let (got, want) = if taken_back {
+                (without_due_time(after.life), without_due_time(life))
+            } else {
+                (after.life, life)
+            };
             assert_eq!(got, want, "{name}");
             check_effects(&cell, &before, &after, &effects, &name).await;
         }
     }
 }
 
-async fn check_effects(cell: &Cell<'_>, before: &Task, after: &Task, effects: &[Effect], name: &str) {
+async fn check_effects(
+    cell: &LifecycleCase<'_>,
+    before: &Task,
+    after: &Task,
+    effects: &[Effect],
+    name: &str,
+) {
     let recorded = effects.iter().find_map(|effect| match effect {
         Effect::RecordAttempt(end) => Some(*end),
         Effect::OpenGate | Effect::Archive | Effect::AdvanceLane | Effect::Restore | Effect::JoinLane => None,
     });
     let new: Vec<_> = after.attempts[before.attempts.len()..].iter().map(|attempt| attempt.end).collect();
     assert_eq!(new, Vec::from_iter(recorded), "{name}: the record of the attempt");
-    let queue = cell.world.queue("index").await;
+    let queue = cell.fixture.read_queue("index").await;
     let live = queue.ready + queue.waiting + queue.scheduled + queue.running + queue.halted + queue.missing;
     let ended = matches!(after.life.state, State::Done | State::Error { halts: false, .. });
     assert_eq!(live, u64::from(!ended), "{name}: live or in the history");
@@ -192,46 +205,46 @@ async fn check_effects(cell: &Cell<'_>, before: &Task, after: &Task, effects: &[
     );
 }
 
-/// Every cell whose state has this status; one test a row keeps a failure readable.
-async fn row(harness: &dyn Harness, status: Status) {
-    for state in table::states(BEGINNING) {
+/// Checks every command in all states with this status; one test per status keeps a failure readable.
+async fn check_rows_of_status(harness: &dyn Harness, status: Status) {
+    for state in table::states(START_TIME) {
         if state.status() == status {
-            for command in table::commands(BEGINNING) {
-                check(harness, state, command).await;
+            for command in table::commands(START_TIME) {
+                check_transition(harness, state, command).await;
             }
         }
     }
 }
 
-pub async fn every_command_on_a_new_task(harness: &dyn Harness) {
-    row(harness, Status::New).await;
+pub async fn every_command_on_a_new_task_follows_the_transition_table(harness: &dyn Harness) {
+    check_rows_of_status(harness, Status::New).await;
 }
 
-pub async fn every_command_on_a_scheduled_task(harness: &dyn Harness) {
-    row(harness, Status::Scheduled).await;
+pub async fn every_command_on_a_scheduled_task_follows_the_transition_table(harness: &dyn Harness) {
+    check_rows_of_status(harness, Status::Scheduled).await;
 }
 
-pub async fn every_command_on_a_locked_task(harness: &dyn Harness) {
-    row(harness, Status::Locked).await;
+pub async fn every_command_on_a_locked_task_follows_the_transition_table(harness: &dyn Harness) {
+    check_rows_of_status(harness, Status::Locked).await;
 }
 
-/// Held by a worker, whose lease ends by itself.
-pub async fn every_command_on_a_fetched_task(harness: &dyn Harness) {
-    let until = Some(BEGINNING.plus(secs(LEASE)));
-    let lease = Lease { node: 0, fence: table::FENCE, since: BEGINNING, until };
-    for command in table::commands(BEGINNING) {
-        check(harness, State::Locked(lease), command).await;
+/// Locked by a worker, whose lease expires without a rescue of its node.
+pub async fn every_command_on_a_fetched_task_follows_the_transition_table(harness: &dyn Harness) {
+    let until = Some(START_TIME.plus(secs(LEASE_SECS)));
+    let lease = Lease { node: 0, fence: table::FENCE, since: START_TIME, until };
+    for command in table::commands(START_TIME) {
+        check_transition(harness, State::Locked(lease), command).await;
     }
 }
 
-pub async fn every_command_on_a_done_task(harness: &dyn Harness) {
-    row(harness, Status::Done).await;
+pub async fn every_command_on_a_done_task_follows_the_transition_table(harness: &dyn Harness) {
+    check_rows_of_status(harness, Status::Done).await;
 }
 
-pub async fn every_command_on_a_task_in_error(harness: &dyn Harness) {
-    row(harness, Status::Error).await;
+pub async fn every_command_on_a_task_in_error_follows_the_transition_table(harness: &dyn Harness) {
+    check_rows_of_status(harness, Status::Error).await;
 }
 
-pub async fn every_command_on_a_missing_task(harness: &dyn Harness) {
-    row(harness, Status::Missing).await;
+pub async fn every_command_on_a_missing_task_follows_the_transition_table(harness: &dyn Harness) {
+    check_rows_of_status(harness, Status::Missing).await;
 }

@@ -1,96 +1,106 @@
-//! Every log line, in order.
+//! Log lines of tasks, in order.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Claimed, Ended, Ending, NewLogLine};
 use pointsman_core::task::{Level, LogLine};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-async fn running(harness: &dyn Harness) -> (World<'_>, Claimed) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record").key("a")).await;
-    let task = world.claim_one().await;
-    (world, task)
+async fn fixture_with_running_task(harness: &dyn Harness) -> (StoreFixture<'_>, Claimed) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    let task = fixture.claim_one().await;
+    (fixture, task)
 }
 
-async fn write(world: &World<'_>, task: &Claimed, messages: &[&str]) {
-    let lines = messages.iter().map(|message| line(world.now, message));
+async fn write_log_lines(fixture: &StoreFixture<'_>, task: &Claimed, messages: &[&str]) {
+    let lines = messages.iter().map(|message| info_line(fixture.now, message));
     let lines = lines.map(|line| NewLogLine { task: task.seq, fence: task.fence, line }).collect();
-    must(world.store.log(lines).await);
+    expect_ok(fixture.store.log(lines).await);
 }
 
-pub async fn lines_keep_their_order_over_attempts_and_ends(harness: &dyn Harness) {
-    let (mut world, task) = running(harness).await;
-    write(&world, &task, &["one", "two"]).await;
-    write(&world, &task, &["three"]).await;
-    let logs = vec![line(world.now, "four"), line(world.now, "five")];
-    world.end(Ending { logs, ..ending(&task, failed()) }).await.expect("ours");
-    assert_eq!(world.messages(&task.id).await, ["one", "two", "three", "four", "five"]);
-    world.tick(BACKOFF);
-    let again = world.claim_one().await;
-    write(&world, &again, &["six"]).await;
-    let logs = vec![line(world.now, "seven")];
-    world.end(Ending { logs, ..ending(&again, succeeded()) }).await.expect("ours");
-    let world = world.reopen().await;
+pub async fn log_lines_keep_their_order_across_attempts(harness: &dyn Harness) {
+    let (mut fixture, task) = fixture_with_running_task(harness).await;
+    write_log_lines(&fixture, &task, &["one", "two"]).await;
+    write_log_lines(&fixture, &task, &["three"]).await;
+    let logs = vec![info_line(fixture.now, "four"), info_line(fixture.now, "five")];
+    fixture
+        .finish_attempt(Ending { logs, ..attempt_ending(&task, retryable_failure()) })
+        .await
+        .expect("the fence is current");
+    assert_eq!(fixture.log_messages(&task.id).await, ["one", "two", "three", "four", "five"]);
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    let again = fixture.claim_one().await;
+    write_log_lines(&fixture, &again, &["six"]).await;
+    let logs = vec![info_line(fixture.now, "seven")];
+    fixture
+        .finish_attempt(Ending { logs, ..attempt_ending(&again, success()) })
+        .await
+        .expect("the fence is current");
+    let fixture = fixture.reopen().await;
     let want = ["one", "two", "three", "four", "five", "six", "seven"];
-    assert_eq!(world.messages(&task.id).await, want);
-    let numbers: Vec<_> = world.logs(&task.id).await.iter().map(|line| line.number).collect();
+    assert_eq!(fixture.log_messages(&task.id).await, want);
+    let numbers: Vec<_> = fixture.read_logs(&task.id).await.iter().map(|line| line.number).collect();
     assert_eq!(numbers, (numbers[0]..numbers[0] + 7).collect::<Vec<_>>(), "numbered without holes");
 }
 
-pub async fn a_line_is_kept_as_written(harness: &dyn Harness) {
-    let (world, task) = running(harness).await;
-    let said =
-        LogLine {
-            time: world.later(2), level: Level::Error, message: "tab\there, \"quoted\", ключ".into()
-        };
+pub async fn a_log_line_is_stored_as_written(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_running_task(harness).await;
+    let said = LogLine {
+        time: fixture.seconds_from_now(2),
+        level: Level::Error,
+        message: "tab\there, \"quoted\", ключ".into(),
+    };
     let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: said.clone() }];
-    must(world.store.log(lines).await);
-    assert_eq!(world.logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(), [said]);
+    expect_ok(fixture.store.log(lines).await);
+    assert_eq!(
+        fixture.read_logs(&task.id).await.into_iter().map(|line| line.line).collect::<Vec<_>>(),
+        [said]
+    );
 }
 
-pub async fn identical_lines_are_all_kept(harness: &dyn Harness) {
-    let (world, task) = running(harness).await;
+pub async fn identical_log_lines_are_all_kept(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_running_task(harness).await;
     for _ in 0..10 {
-        write(&world, &task, &["again"; 100]).await;
+        write_log_lines(&fixture, &task, &["again"; 100]).await;
     }
-    assert_eq!(world.messages(&task.id).await.len(), 1000);
+    assert_eq!(fixture.log_messages(&task.id).await.len(), 1000);
 }
 
-pub async fn lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
-    let (world, zombie) = running(harness).await;
-    world.give_back(&zombie).await;
-    write(&world, &zombie, &["after the end"]).await;
-    let owner = world.claim_one().await;
-    write(&world, &zombie, &["from beyond"]).await;
-    write(&world, &owner, &["mine"]).await;
-    assert_eq!(world.messages(&owner.id).await, ["mine"]);
-    world.end_as(&owner, Ended::Succeeded { result: None }).await;
-    write(&world, &owner, &["too late"]).await;
-    assert_eq!(world.messages(&owner.id).await, ["mine"]);
+pub async fn log_lines_with_a_stale_fence_are_dropped(harness: &dyn Harness) {
+    let (fixture, zombie) = fixture_with_running_task(harness).await;
+    fixture.release_task(&zombie).await;
+    write_log_lines(&fixture, &zombie, &["after the end"]).await;
+    let owner = fixture.claim_one().await;
+    write_log_lines(&fixture, &zombie, &["from beyond"]).await;
+    write_log_lines(&fixture, &owner, &["mine"]).await;
+    assert_eq!(fixture.log_messages(&owner.id).await, ["mine"]);
+    fixture.finish_as(&owner, Ended::Succeeded { result: None }).await;
+    write_log_lines(&fixture, &owner, &["too late"]).await;
+    assert_eq!(fixture.log_messages(&owner.id).await, ["mine"]);
 }
 
-pub async fn a_log_is_read_page_by_page(harness: &dyn Harness) {
-    let (world, task) = running(harness).await;
+pub async fn logs_are_read_in_pages(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_running_task(harness).await;
     let said: Vec<String> = (0..25).map(|n| n.to_string()).collect();
-    write(&world, &task, &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
-    let first = must(world.store.logs(&task.id, 0, 10).await).expect("the task is there");
+    write_log_lines(&fixture, &task, &said.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let first = expect_ok(fixture.store.logs(&task.id, 0, 10).await).expect("the task exists");
     assert_eq!((first.lines.len(), first.status), (10, Status::Locked));
     let from = first.lines[9].number + 1;
-    let next = must(world.store.logs(&task.id, from, 100).await).expect("the task is there");
+    let next = expect_ok(fixture.store.logs(&task.id, from, 100).await).expect("the task exists");
     let rest: Vec<_> = next.lines.iter().map(|line| line.line.message.clone()).collect();
     assert_eq!(rest, said[10..]);
-    let beyond = must(world.store.logs(&task.id, from + 1000, 10).await).expect("the task is there");
+    let beyond = expect_ok(fixture.store.logs(&task.id, from + 1000, 10).await).expect("the task exists");
     assert!(beyond.lines.is_empty());
-    world.succeed(&task).await;
-    let ended = must(world.store.logs(&task.id, 0, 1).await).expect("the task is there");
+    fixture.succeed(&task).await;
+    let ended = expect_ok(fixture.store.logs(&task.id, 0, 1).await).expect("the task exists");
     assert_eq!((ended.lines.len(), ended.status), (1, Status::Done));
 }
 
-pub async fn a_task_that_never_was_has_no_log(harness: &dyn Harness) {
-    let (world, task) = running(harness).await;
+pub async fn an_unknown_task_has_no_log(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_running_task(harness).await;
     let foreign = pointsman_core::TaskId::from_text("index_record_00000000-0000-8000-8000-000000000000");
-    assert!(must(world.store.logs(&foreign, 0, 10).await).is_none());
-    assert!(must(world.store.logs(&task.id, 0, 10).await).is_some());
+    assert!(expect_ok(fixture.store.logs(&foreign, 0, 10).await).is_none());
+    assert!(expect_ok(fixture.store.logs(&task.id, 0, 10).await).is_some());
 }

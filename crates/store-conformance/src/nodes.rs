@@ -1,115 +1,123 @@
-//! The nodes there are, what they can do and what they hold.
+//! The listed nodes, their capabilities and their running tasks.
 
 use pointsman_core::store::{Abilities, BootMark, ClockReport, ClockStep, NodeId, NodeView};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-async fn view(world: &World<'_>, node: NodeId) -> NodeView {
-    let found = must(world.store.nodes().await);
-    found.into_iter().find(|view| view.id == node).expect("the node is told of")
+async fn read_node(fixture: &StoreFixture<'_>, node: NodeId) -> NodeView {
+    let found = expect_ok(fixture.store.nodes().await);
+    found.into_iter().find(|view| view.id == node).expect("the node is listed")
 }
 
-fn abilities(names: &[&str], slots: usize) -> Abilities {
-    let handlers = names.iter().map(|name| handler(name)).collect();
+fn node_capabilities(names: &[&str], slots: usize) -> Abilities {
+    let handlers = names.iter().map(|name| handler_name(name)).collect();
     Abilities { handlers, slots, ..Abilities::default() }
 }
 
-pub async fn a_node_is_seen_as_it_joined(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.tick(10);
-    let second = must(world.store.join("second", world.now).await);
-    let seen = view(&world, second).await;
-    assert_eq!((seen.name.as_str(), seen.joined, seen.heard), ("second", world.now, world.now));
+pub async fn a_joined_node_is_listed(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.advance_clock(10);
+    let second = expect_ok(fixture.store.join("second", fixture.now).await);
+    let seen = read_node(&fixture, second).await;
+    assert_eq!((seen.name.as_str(), seen.joined, seen.heard), ("second", fixture.now, fixture.now));
     assert_eq!((seen.gone, seen.running, seen.abilities), (false, 0, Abilities::default()));
-    assert_eq!(view(&world, world.node).await.joined, BEGINNING);
+    assert_eq!(read_node(&fixture, fixture.node).await.joined, START_TIME);
 }
 
-pub async fn a_node_tells_what_it_can_run(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    for told in [abilities(&["index", "notify"], 16), abilities(&["index"], 4), abilities(&[], 0)] {
-        must(world.store.announce(world.node, told.clone()).await);
-        assert_eq!(view(&world, world.node).await.abilities, told);
+pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    for told in [
+        node_capabilities(&["index", "notify"], 16),
+        node_capabilities(&["index"], 4),
+        node_capabilities(&[], 0),
+    ] {
+        expect_ok(fixture.store.announce(fixture.node, told.clone()).await);
+        assert_eq!(read_node(&fixture, fixture.node).await.abilities, told);
     }
-    let told = abilities(&["index"], 8);
-    must(world.store.announce(world.node, told.clone()).await);
-    let node = world.node;
-    let world = world.reopen().await;
-    assert_eq!(view(&world, node).await.abilities, told);
+    let told = node_capabilities(&["index"], 8);
+    expect_ok(fixture.store.announce(fixture.node, told.clone()).await);
+    let node = fixture.node;
+    let fixture = fixture.reopen().await;
+    assert_eq!(read_node(&fixture, node).await.abilities, told);
 }
 
-/// What a node reports of its clock is kept with it, whatever its own time is.
-pub async fn a_node_reports_its_clock(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let last_step = Some(ClockStep { at: world.now, by_ms: -93_600_000 });
-    let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: world.now, unconfirmed: None });
+/// A node's clock report is stored with the node, whatever its own time is.
+pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let last_step = Some(ClockStep { at: fixture.now, by_ms: -93_600_000 });
+    let boot = Some(BootMark { boot: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed: None });
     let clock = ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot };
-    let told = Abilities { clock, ..abilities(&["index"], 8) };
-    must(world.store.announce(world.node, told.clone()).await);
-    assert_eq!(view(&world, world.node).await.abilities, told);
+    let told = Abilities { clock, ..node_capabilities(&["index"], 8) };
+    expect_ok(fixture.store.announce(fixture.node, told.clone()).await);
+    assert_eq!(read_node(&fixture, fixture.node).await.abilities, told);
 }
 
-/// A server's clock goes on; an embedded store has none. Reading it changes nothing of the time that verbs were given.
+/// The server clock advances; an embedded store has none. Reading it does not affect the times given to calls.
 pub async fn the_clock_of_a_server_can_be_read(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let first = must(world.store.read_clock().await);
-    let second = must(world.store.read_clock().await);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let first = expect_ok(fixture.store.read_clock().await);
+    let second = expect_ok(fixture.store.read_clock().await);
     assert!(first.is_some() == second.is_some() && first <= second, "{first:?} {second:?}");
-    world.tick(20);
-    assert!(world.heartbeat().await);
-    assert_eq!(view(&world, world.node).await.heard, world.now);
+    fixture.advance_clock(20);
+    assert!(fixture.heartbeat().await);
+    assert_eq!(read_node(&fixture, fixture.node).await.heard, fixture.now);
 }
 
-pub async fn a_node_is_heard_of(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.tick(20);
-    assert!(world.heartbeat().await);
-    let seen = view(&world, world.node).await;
-    assert_eq!((seen.heard, seen.joined, seen.gone), (world.now, BEGINNING, false));
+pub async fn a_heartbeat_updates_the_node(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.advance_clock(20);
+    assert!(fixture.heartbeat().await);
+    let seen = read_node(&fixture, fixture.node).await;
+    assert_eq!((seen.heard, seen.joined, seen.gone), (fixture.now, START_TIME, false));
 }
 
-pub async fn what_a_node_holds_is_counted(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().on("note", &["remote"]).pulled("remote")).await;
-    world.emit_many(5, event("record")).await;
-    world.emit(event("note")).await;
-    let held = world.claim(2).await;
-    let first = world.node;
-    world.node = must(world.store.join("second", world.now).await);
-    world.claim(3).await;
-    world.fetch_one("remote").await;
-    assert_eq!(view(&world, first).await.running, 2);
-    assert_eq!(view(&world, world.node).await.running, 3, "a worker's are no node's");
-    world.succeed(&held[0]).await;
-    assert_eq!(view(&world, first).await.running, 1);
+pub async fn running_tasks_are_counted_per_node(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(
+        harness,
+        RegistrationBuilder::single_handler().route("note", &["remote"]).pulled_by_workers("remote"),
+    )
+    .await;
+    fixture.emit_many(5, new_event("record")).await;
+    fixture.emit(new_event("note")).await;
+    let held = fixture.claim(2).await;
+    let first = fixture.node;
+    fixture.node = expect_ok(fixture.store.join("second", fixture.now).await);
+    fixture.claim(3).await;
+    fixture.fetch_one_as_worker("remote").await;
+    assert_eq!(read_node(&fixture, first).await.running, 2);
+    assert_eq!(read_node(&fixture, fixture.node).await.running, 3, "a worker's are no node's");
+    fixture.succeed(&held[0]).await;
+    assert_eq!(read_node(&fixture, first).await.running, 1);
 }
 
-pub async fn a_node_that_left_or_was_given_up_is_gone(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record")).await;
-    world.claim_one().await;
-    let (silent, leaving) = (world.node, must(world.store.join("leaving", world.now).await));
-    must(world.store.leave(leaving, world.now).await);
-    assert!(view(&world, leaving).await.gone);
-    assert!(!view(&world, silent).await.gone);
-    world.tick(LEASE + 1);
-    world.rescue().await;
-    let seen = view(&world, silent).await;
-    assert_eq!((seen.gone, seen.running, seen.heard), (true, 0, BEGINNING));
+pub async fn nodes_that_left_or_expired_are_marked_gone(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record")).await;
+    fixture.claim_one().await;
+    let (silent, leaving) = (fixture.node, expect_ok(fixture.store.join("leaving", fixture.now).await));
+    expect_ok(fixture.store.leave(leaving, fixture.now).await);
+    assert!(read_node(&fixture, leaving).await.gone);
+    assert!(!read_node(&fixture, silent).await.gone);
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.rescue_tasks().await;
+    let seen = read_node(&fixture, silent).await;
+    assert_eq!((seen.gone, seen.running, seen.heard), (true, 0, START_TIME));
 }
 
-/// However many have come and gone, those that live are told of.
-pub async fn those_that_live_are_all_told_of(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let mut living = vec![world.node];
+/// All live nodes are listed, however many have left.
+pub async fn all_live_nodes_are_listed(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut living = vec![fixture.node];
     for n in 0..60 {
-        world.tick(1);
-        let node = must(world.store.join(&format!("node-{n}"), world.now).await);
+        fixture.advance_clock(1);
+        let node = expect_ok(fixture.store.join(&format!("node-{n}"), fixture.now).await);
         match n % 10 {
             0 => living.push(node),
-            _ => must(world.store.leave(node, world.now).await),
+            _ => expect_ok(fixture.store.leave(node, fixture.now).await),
         }
     }
-    let found = must(world.store.nodes().await);
+    let found = expect_ok(fixture.store.nodes().await);
     let mut alive: Vec<_> = found.iter().filter(|view| !view.gone).map(|view| view.id).collect();
     alive.sort();
     assert_eq!(alive, living);

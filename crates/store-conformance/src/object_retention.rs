@@ -1,4 +1,4 @@
-//! Objects that nothing refers to any more are deleted after a retention of their own.
+//! Objects without events and unfinished tasks are deleted after their own retention.
 
 use std::time::Duration;
 
@@ -8,56 +8,56 @@ use pointsman_core::task::Rejected;
 use pointsman_core::{EventId, NewEvent, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const DAY: u64 = 86_400;
 const ONE_DAY: Duration = Duration::from_secs(DAY);
 
-async fn view(world: &World<'_>, name: &str) -> Option<ObjectView> {
-    must(world.store.object(&tenant("default"), &key(name), 10).await)
+async fn read_object(fixture: &StoreFixture<'_>, name: &str) -> Option<ObjectView> {
+    expect_ok(fixture.store.object(&tenant("default"), &object_key(name), 10).await)
 }
 
-fn note(object: usize) -> NewEvent {
-    event("note").key(&format!("object:{object}"))
+fn note_event(object: usize) -> NewEvent {
+    new_event("note").with_key(&format!("object:{object}"))
 }
 
-fn prevs(events: &[Sequenced]) -> Vec<Option<EventId>> {
+fn prev_ids(events: &[Sequenced]) -> Vec<Option<EventId>> {
     events.iter().map(|event| event.prev).collect()
 }
 
-pub async fn an_unused_object_is_deleted_and_starts_a_new_chain(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit_many(3, event("record").key("a")).await;
-    world.run_all().await;
-    world.pass(DAY - 60).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
-    assert!(view(&world, "a").await.is_some());
-    world.pass(120).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
-    assert!(view(&world, "a").await.is_none());
+pub async fn an_unused_object_is_deleted_and_its_prev_links_restart(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.run_all_ready().await;
+    fixture.pass_time(DAY - 60).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    assert!(read_object(&fixture, "a").await.is_some());
+    fixture.pass_time(120).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    assert!(read_object(&fixture, "a").await.is_none());
 
-    let first = world.emit(event("record").key("a")).await;
-    let second = world.emit(event("record").key("a")).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    let second = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!((first.prev, second.prev), (None, Some(first.id)));
-    let claimed = world.claim_one().await;
+    let claimed = fixture.claim_one().await;
     assert_eq!((claimed.event().prev, claimed.prev_sent), (None, None));
-    assert!(world.claim(10).await.is_empty(), "its lane runs one at a time");
-    world.succeed(&claimed).await;
-    assert_eq!(world.claim_one().await.prev_sent, Some(first.id));
-    let world = world.reopen().await;
-    assert_eq!(world.emit(event("record").key("a")).await.prev, Some(second.id));
+    assert!(fixture.claim(10).await.is_empty(), "its lane runs one task at a time");
+    fixture.succeed(&claimed).await;
+    assert_eq!(fixture.claim_one().await.prev_sent, Some(first.id));
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, Some(second.id));
 }
 
 pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
-    const MANY: usize = 1_300;
-    let mut world = World::new(harness, Plan::default()).await;
-    world.emit_all((0..MANY).map(note).collect()).await;
-    world.pass(2 * DAY).await;
-    let kept = world.emit(event("note").key("young")).await;
-    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+    const OBJECT_COUNT: usize = 1_300;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.pass_time(2 * DAY).await;
+    let kept = fixture.emit(new_event("note").with_key("young")).await;
+    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
     let (mut deleted, mut calls) = (0, 0);
     loop {
-        let pruned = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await);
+        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
         assert!(pruned.objects <= 500, "{} in one transaction", pruned.objects);
         deleted += pruned.objects;
         calls += 1;
@@ -65,189 +65,194 @@ pub async fn many_unused_objects_are_deleted_in_batches(harness: &dyn Harness) {
             break;
         }
     }
-    assert_eq!(deleted, MANY as u64);
+    assert_eq!(deleted, OBJECT_COUNT as u64);
     assert!(calls < 100, "{calls}");
-    let again = world.emit_all((0..MANY).map(note).collect()).await.events;
-    assert!(prevs(&again).iter().all(Option::is_none));
-    assert_eq!(world.emit(event("note").key("young")).await.prev, Some(kept.id));
+    let again = fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await.events;
+    assert!(prev_ids(&again).iter().all(Option::is_none));
+    assert_eq!(fixture.emit(new_event("note").with_key("young")).await.prev, Some(kept.id));
 }
 
 pub async fn an_object_with_an_event_in_the_journal_stays(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
-    let last = world.emit(event("note").key("a")).await.id;
-    world.tick(1_000 * DAY);
-    assert_eq!(world.prune_all(EVERYTHING, EVERYTHING, secs(1)).await.objects, 0);
-    assert_eq!(world.emit(event("note").key("a")).await.prev, Some(last));
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    let last = fixture.emit(new_event("note").with_key("a")).await.id;
+    fixture.advance_clock(1_000 * DAY);
+    assert_eq!(fixture.prune_with_retentions(KEEP_EVERYTHING, KEEP_EVERYTHING, secs(1)).await.objects, 0);
+    assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
-/// Whatever the retention of objects: the journal is longer.
-pub async fn objects_in_the_journal_are_not_visited(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
-    world.emit(event("note").key("old")).await;
-    world.pass(2 * DAY).await;
-    world.emit_all((0..600).map(note).collect()).await;
-    world.tick(60);
-    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
-    assert_eq!(world.prune_all(retain, EVERYTHING, secs(1)).await.objects, 1);
+/// The journal's retention is longer than that of objects.
+pub async fn objects_with_journaled_events_are_not_scanned(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    fixture.emit(new_event("note").with_key("old")).await;
+    fixture.pass_time(2 * DAY).await;
+    fixture.emit_together((0..600).map(note_event).collect()).await;
+    fixture.advance_clock(60);
+    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+    assert_eq!(fixture.prune_with_retentions(retain, KEEP_EVERYTHING, secs(1)).await.objects, 1);
     for _ in 0..3 {
-        world.tick(60);
-        let pruned = must(world.store.prune(retain, EVERYTHING, secs(1), world.now).await);
+        fixture.advance_clock(60);
+        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, secs(1), fixture.now).await);
         assert_eq!((pruned.objects, pruned.more), (0, false), "one call finds that there is nothing to do");
     }
 }
 
 /// Its first event is old, its last one is not.
 pub async fn an_object_with_a_recent_event_stays(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
-    world.emit(event("note").key("a")).await;
-    world.emit(event("note").key("b")).await;
-    world.pass(DAY).await;
-    let last = world.emit(event("note").key("a")).await.id;
-    world.pass(DAY / 2).await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    fixture.emit(new_event("note").with_key("a")).await;
+    fixture.emit(new_event("note").with_key("b")).await;
+    fixture.pass_time(DAY).await;
+    let last = fixture.emit(new_event("note").with_key("a")).await.id;
+    fixture.pass_time(DAY / 2).await;
     assert_eq!(
-        world.prune_all(Retention { age: secs(1), ..EVERYTHING }, EVERYTHING, ONE_DAY).await.objects,
+        fixture
+            .prune_with_retentions(Retention { age: secs(1), ..KEEP_EVERYTHING }, KEEP_EVERYTHING, ONE_DAY)
+            .await
+            .objects,
         1
     );
-    let mut world = world.reopen().await;
-    assert_eq!(view(&world, "a").await.map(|view| view.last), Some(last));
-    world.pass(DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1, "until it is old, too");
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(read_object(&fixture, "a").await.map(|view| view.last), Some(last));
+    fixture.pass_time(DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "once its last event is old, too");
 }
 
 /// One object for each way in which a task may be unfinished.
 pub async fn an_object_with_an_unfinished_task_stays(harness: &dyn Harness) {
     let limits = pointsman_core::limit::Limits { concurrency_per_key: Some(1), ..Default::default() };
-    let plan = Plan::default()
-        .on("ordered", &["ordered"])
-        .on("free", &["free"])
-        .free("free")
-        .on("grouped", &["grouped"])
-        .limited("grouped", limits)
-        .free("grouped")
-        .on("halting", &["halting"])
-        .halting("halting")
-        .on("gone", &["gone"])
-        .on("running", &["running"]);
-    let mut world = World::new(harness, plan.clone()).await;
+    let registration = RegistrationBuilder::default()
+        .route("ordered", &["ordered"])
+        .route("free", &["free"])
+        .unordered("free")
+        .route("grouped", &["grouped"])
+        .limits("grouped", limits)
+        .unordered("grouped")
+        .route("halting", &["halting"])
+        .halt_on_error("halting")
+        .route("gone", &["gone"])
+        .route("running", &["running"]);
+    let mut fixture = StoreFixture::new(harness, registration.clone()).await;
     let kinds = ["ordered", "free", "grouped", "halting", "gone", "running", "delayed"];
     let mut last = Vec::new();
     for kind in kinds {
         let new = match kind {
-            "delayed" => event("free").due(world.later(100 * DAY)),
-            kind => event(kind),
+            "delayed" => new_event("free").due_at(fixture.seconds_from_now(100 * DAY)),
+            kind => new_event(kind),
         };
-        last.push(world.emit(new.key(kind)).await.id);
+        last.push(fixture.emit(new.with_key(kind)).await.id);
     }
-    world.emit(event("note").key("unused")).await;
-    world.fail_for_good(&world.claim_one_for("halting").await).await;
-    let running = world.claim_one_for("running").await;
-    world.lose("gone").await;
-    world.pass(10 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1, "the unused one");
-    world.pass(10 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 0, "however long it takes");
-    world.register(plan).await;
+    fixture.emit(new_event("note").with_key("unused")).await;
+    fixture.fail_permanently(&fixture.claim_one_for_handler("halting").await).await;
+    let running = fixture.claim_one_for_handler("running").await;
+    fixture.undefine_handler("gone").await;
+    fixture.pass_time(10 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1, "the unused one");
+    fixture.pass_time(10 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0, "however long the task is unfinished");
+    fixture.register(registration).await;
     for (kind, last) in kinds.into_iter().zip(last) {
-        assert_eq!(world.emit(event("note").key(kind)).await.prev, Some(last), "{kind}");
+        assert_eq!(fixture.emit(new_event("note").with_key(kind)).await.prev, Some(last), "{kind}");
     }
-    world.succeed(&running).await;
+    fixture.succeed(&running).await;
     // A later task of the object waits for the first one.
-    let second = world.emit(event("ordered").key("ordered")).await;
-    let first = world.claim_for(&["ordered"], 10).await;
+    let second = fixture.emit(new_event("ordered").with_key("ordered")).await;
+    let first = fixture.claim_for_handlers(&["ordered"], 10).await;
     assert_eq!(first.len(), 1);
-    world.succeed(&first[0]).await;
-    assert_eq!(events_of(&world.claim_for(&["ordered"], 10).await), [second.id]);
+    fixture.succeed(&first[0]).await;
+    assert_eq!(event_ids_of(&fixture.claim_for_handlers(&["ordered"], 10).await), [second.id]);
 }
 
 pub async fn an_object_is_deleted_once_its_last_task_has_ended(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().free("index")).await;
-    world.emit(event("record").key("a")).await;
-    world.pass(10 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
-    world.run_all().await;
-    world.pass(2 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
-    assert_eq!(world.emit(event("record").key("a")).await.prev, None);
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    fixture.pass_time(10 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    fixture.run_all_ready().await;
+    fixture.pass_time(2 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    assert_eq!(fixture.emit(new_event("record").with_key("a")).await.prev, None);
 }
 
-/// Its event is kept for another task only, and the object has no other task by the time it is retried.
+/// Its event is kept only for another task, and that task has ended when this one is retried.
 pub async fn a_retried_task_keeps_its_object(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default().on("record", &["fails", "waits"])).await;
-    let emitted = world.emit(event("record").key("a")).await;
-    world.fail_for_good(&world.claim_one_for("fails").await).await;
-    world.pass(10 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["fails", "waits"])).await;
+    let emitted = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.fail_permanently(&fixture.claim_one_for_handler("fails").await).await;
+    fixture.pass_time(10 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
     let parked = emitted.tasks.iter().find(|id| id.to_string().contains("fails")).expect("its task").clone();
-    world.retry(&parked).await.expect("its event is kept");
-    world.succeed(&world.claim_one_for("waits").await).await;
-    world.pass(10 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
-    assert_eq!(world.emit(event("note").key("a")).await.prev, Some(emitted.id));
-    let retried = world.claim_one_for("fails").await;
+    fixture.retry_task(&parked).await.expect("its event has not expired");
+    fixture.succeed(&fixture.claim_one_for_handler("waits").await).await;
+    fixture.pass_time(10 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
+    assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(emitted.id));
+    let retried = fixture.claim_one_for_handler("fails").await;
     assert!(retried.late && retried.event().id == emitted.id);
-    world.snooze(&retried, 10).await;
-    assert_eq!(world.status(&parked).await, Status::New);
+    fixture.snooze(&retried, 10).await;
+    assert_eq!(fixture.task_status(&parked).await, Status::New);
 }
 
 pub async fn a_task_of_a_deleted_object_cannot_be_retried(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let parked = world.emit(event("record").key("a")).await.tasks.remove(0);
-    world.fail_for_good(&world.claim_one().await).await;
-    world.pass(2 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
-    assert_eq!(world.retry(&parked).await, Err(Rejected::Forgotten));
-    assert_eq!(world.status(&parked).await, Status::Error);
-    let fresh = world.emit(event("record").key("a")).await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let parked = fixture.emit(new_event("record").with_key("a")).await.tasks.remove(0);
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.pass_time(2 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    assert_eq!(fixture.retry_task(&parked).await, Err(Rejected::Forgotten));
+    assert_eq!(fixture.task_status(&parked).await, Status::Error);
+    let fresh = fixture.emit(new_event("record").with_key("a")).await;
     assert_eq!(fresh.prev, None);
-    assert_eq!(world.retry(&parked).await, Err(Rejected::Forgotten));
-    assert_eq!(events_of(&world.claim(10).await), [fresh.id]);
+    assert_eq!(fixture.retry_task(&parked).await, Err(Rejected::Forgotten));
+    assert_eq!(event_ids_of(&fixture.claim(10).await), [fresh.id]);
 }
 
-/// On Redis a tenant and a key make a name that another tenant's key may have, too.
-pub async fn objects_of_other_tenants_and_parents_of_subs_are_apart(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
-    world.emit(event("note").key("shop/a")).await;
-    world.emit(event("note").key("b").sub("part")).await;
-    world.pass(DAY).await;
-    let of_shop = world.emit(event("note").key("a").tenant("shop")).await;
-    let parent = world.emit(event("note").key("b")).await;
-    world.pass(DAY / 2).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+/// On Redis, tenant and key form a name that could equal the key of another tenant.
+pub async fn objects_of_other_tenants_and_sub_objects_are_kept_separate(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    fixture.emit(new_event("note").with_key("shop/a")).await;
+    fixture.emit(new_event("note").with_key("b").with_sub_key("part")).await;
+    fixture.pass_time(DAY).await;
+    let of_shop = fixture.emit(new_event("note").with_key("a").for_tenant("shop")).await;
+    let parent = fixture.emit(new_event("note").with_key("b")).await;
+    fixture.pass_time(DAY / 2).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
     let [default, shop, sub] = [
-        event("note").key("shop/a"),
-        event("note").key("a").tenant("shop"),
-        event("note").key("b").sub("part"),
+        new_event("note").with_key("shop/a"),
+        new_event("note").with_key("a").for_tenant("shop"),
+        new_event("note").with_key("b").with_sub_key("part"),
     ];
-    assert_eq!(world.emit(default).await.prev, None);
-    assert_eq!(world.emit(shop).await.prev, Some(of_shop.id));
-    assert_eq!(world.emit(sub).await.prev, Some(parent.id));
+    assert_eq!(fixture.emit(default).await.prev, None);
+    assert_eq!(fixture.emit(shop).await.prev, Some(of_shop.id));
+    assert_eq!(fixture.emit(sub).await.prev, Some(parent.id));
 }
 
-/// The cost of a round follows what it deletes.
-pub async fn objects_that_stay_are_not_visited_again(harness: &dyn Harness) {
-    const MANY: usize = 1_200;
-    let mut world = World::new(harness, Plan::default()).await;
-    world.emit_all((0..MANY).map(note).collect()).await;
-    world.pass(2 * DAY).await;
-    world.emit_all((0..MANY).map(note).collect()).await;
-    world.emit(event("note").key("last")).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 0);
+/// The cost of a pruning round depends on the number of deleted objects.
+pub async fn kept_objects_are_not_scanned_again(harness: &dyn Harness) {
+    const OBJECT_COUNT: usize = 1_200;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.pass_time(2 * DAY).await;
+    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.emit(new_event("note").with_key("last")).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 0);
     for _ in 0..3 {
-        world.pass(60).await;
-        let retain = Retention { age: ONE_DAY, ..EVERYTHING };
-        let pruned = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await);
+        fixture.pass_time(60).await;
+        let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
         assert!(!pruned.more, "one call finds that there is nothing to do");
     }
-    world.pass(2 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, MANY as u64 + 1);
+    fixture.pass_time(2 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64 + 1);
 }
 
-/// Prunes until there is no more to do; answers how many calls that took, and how many objects were deleted.
-async fn count_calls(world: &World<'_>) -> (usize, u64) {
-    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
+/// Prunes until nothing is left to do. Returns the number of calls and of deleted objects.
+async fn count_prune_calls(fixture: &StoreFixture<'_>) -> (usize, u64) {
+    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
     let mut deleted = 0;
     for calls in 1..1000 {
-        let pruned = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await);
+        let pruned = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await);
         deleted += pruned.objects;
         if !pruned.more {
             return (calls, deleted);
@@ -257,74 +262,82 @@ async fn count_calls(world: &World<'_>) -> (usize, u64) {
 }
 
 pub async fn old_tasks_of_many_batches_keep_their_objects(harness: &dyn Harness) {
-    const MANY: usize = 1_300;
-    let mut world = World::new(harness, Plan::simple().free("index")).await;
-    let events = (0..2 * MANY).map(|n| match n % 2 {
-        0 => event("record").key(&format!("used:{n}")),
-        _ => note(n),
+    const OBJECT_COUNT: usize = 1_300;
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().unordered("index")).await;
+    let events = (0..2 * OBJECT_COUNT).map(|n| match n % 2 {
+        0 => new_event("record").with_key(&format!("used:{n}")),
+        _ => note_event(n),
     });
-    let emitted = world.emit_all(events.collect()).await.events;
-    world.pass(2 * DAY).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, MANY as u64);
+    let emitted = fixture.emit_together(events.collect()).await.events;
+    fixture.pass_time(2 * DAY).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64);
     for (n, before) in emitted.iter().enumerate().step_by(2) {
-        let next = world.emit(event("note").key(&format!("used:{n}"))).await;
+        let next = fixture.emit(new_event("note").with_key(&format!("used:{n}"))).await;
         assert_eq!(next.prev, Some(before.id), "{n}");
     }
 }
 
-/// Tasks of orders and of recent events, however many there are.
-pub async fn a_backlog_does_not_lengthen_a_round(harness: &dyn Harness) {
-    const MANY: usize = 2_100;
-    let plan = Plan::simple().chain("/a", "first=step>done done");
-    let mut world = World::new(harness, plan).await;
-    world.emit(event("note").key("unused")).await;
-    let planned = world.later(1_000 * DAY);
-    let orders = |part: usize| (0..MANY / 3).map(move |n| order(&format!("/a,{part}-{n}")).planned(planned));
+/// Any number of tasks of orders and of recent events.
+pub async fn a_task_backlog_does_not_lengthen_a_pruning_round(harness: &dyn Harness) {
+    const OBJECT_COUNT: usize = 2_100;
+    let registration = RegistrationBuilder::single_handler().chain("/a", "first=step>done done");
+    let mut fixture = StoreFixture::new(harness, registration).await;
+    fixture.emit(new_event("note").with_key("unused")).await;
+    let planned = fixture.seconds_from_now(1_000 * DAY);
+    let orders = |part: usize| {
+        (0..OBJECT_COUNT / 3).map(move |n| new_order(&format!("/a,{part}-{n}")).planned_at(planned))
+    };
     for part in 0..3 {
-        world.add_all(orders(part).collect()).await;
+        fixture.add_orders(orders(part).collect()).await;
     }
-    world.pass(2 * DAY).await;
-    world.emit_all((0..MANY).map(|n| event("record").key(&format!("recent:{n}"))).collect()).await;
-    // Old events first: they take calls of their own.
-    world.prune(Retention { age: ONE_DAY, ..EVERYTHING }, EVERYTHING).await;
-    let (calls, deleted) = count_calls(&world).await;
+    fixture.pass_time(2 * DAY).await;
+    fixture
+        .emit_together(
+            (0..OBJECT_COUNT).map(|n| new_event("record").with_key(&format!("recent:{n}"))).collect(),
+        )
+        .await;
+    // Old events first: pruning them takes separate calls.
+    fixture.prune(Retention { age: ONE_DAY, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+    let (calls, deleted) = count_prune_calls(&fixture).await;
     assert_eq!(deleted, 1);
     assert!(calls <= 3, "{calls} calls");
 }
 
 pub async fn few_unused_objects_are_deleted_once_an_hour(harness: &dyn Harness) {
     const HOUR: u64 = 3600;
-    let mut world = World::new(harness, Plan::default()).await;
-    world.emit(event("note").key("first")).await;
-    world.tick(HOUR / 2);
-    world.emit(event("note").key("second")).await;
-    world.tick(HOUR / 4);
-    world.emit_all((0..600).map(note).collect()).await;
-    world.pass(DAY - HOUR / 2).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
-    world.tick(HOUR / 3);
-    assert_eq!(count_calls(&world).await, (1, 0), "one object is not worth a round yet");
-    world.tick(HOUR / 3);
-    assert_eq!(world.prune_objects(ONE_DAY).await, 601, "many are");
-    world.emit(event("note").key("third")).await;
-    world.pass(DAY + 60).await;
-    assert_eq!(world.prune_objects(ONE_DAY).await, 1);
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    fixture.emit(new_event("note").with_key("first")).await;
+    fixture.advance_clock(HOUR / 2);
+    fixture.emit(new_event("note").with_key("second")).await;
+    fixture.advance_clock(HOUR / 4);
+    fixture.emit_together((0..600).map(note_event).collect()).await;
+    fixture.pass_time(DAY - HOUR / 2).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
+    fixture.advance_clock(HOUR / 3);
+    assert_eq!(count_prune_calls(&fixture).await, (1, 0), "one object does not start a round yet");
+    fixture.advance_clock(HOUR / 3);
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 601, "many objects start a round");
+    fixture.emit(new_event("note").with_key("third")).await;
+    fixture.pass_time(DAY + 60).await;
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, 1);
 }
 
-/// Neither a restart nor a failed transaction sets it back.
-pub async fn a_round_continues_after_a_restart(harness: &dyn Harness) {
-    const MANY: usize = 1_300;
-    let mut world = World::new(harness, Plan::default()).await;
-    world.emit_all((0..MANY).map(note).collect()).await;
-    world.pass(2 * DAY).await;
-    let retain = Retention { age: ONE_DAY, ..EVERYTHING };
-    world.prune(retain, EVERYTHING).await;
+/// Neither a restart nor a failed transaction restarts the round.
+pub async fn a_pruning_round_continues_after_a_restart(harness: &dyn Harness) {
+    const OBJECT_COUNT: usize = 1_300;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    fixture.emit_together((0..OBJECT_COUNT).map(note_event).collect()).await;
+    fixture.pass_time(2 * DAY).await;
+    let retain = Retention { age: ONE_DAY, ..KEEP_EVERYTHING };
+    fixture.prune(retain, KEEP_EVERYTHING).await;
     let mut deleted = 0;
     while deleted == 0 {
-        deleted += must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await).objects;
+        deleted +=
+            expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await).objects;
     }
-    let world = world.reopen().await;
-    let next = must(world.store.prune(retain, EVERYTHING, ONE_DAY, world.now).await).objects;
+    let fixture = fixture.reopen().await;
+    let next = expect_ok(fixture.store.prune(retain, KEEP_EVERYTHING, ONE_DAY, fixture.now).await).objects;
     assert_eq!((deleted, next), (500, 500));
-    assert_eq!(world.prune_objects(ONE_DAY).await, MANY as u64 - 1000);
+    assert_eq!(fixture.prune_objects(ONE_DAY).await, OBJECT_COUNT as u64 - 1000);
 }

@@ -1,4 +1,4 @@
-//! An order id runs once: it is remembered after the order has ended, and a repeated request gets its first answer.
+//! An order id runs once: it is kept after the order has ended, and a repeated request returns its first receipt.
 
 use std::sync::Arc;
 
@@ -11,244 +11,285 @@ use pointsman_core::store::{
 use pointsman_core::{Json, Timestamp};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default()
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default()
         .chain("/pay", "a=first>done!lost done lost")
         .chain("/long", "a=first>b!repair b=second>done repair=third>done done")
-        .collects("shop/orders", 100)
+        .collection("shop/orders", 100)
 }
 
-fn ended(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefused {
-    let (key, tenant, node) = (order_key(key), tenant("default"), node_id(node));
+fn ended_order_refusal(key: &str, outcome: OrderOutcome, node: &str, at: Timestamp) -> OrderRefused {
+    let (key, tenant, node) = (order_key(key), tenant("default"), chain_node_id(node));
     OrderRefused::Ended(Box::new(EndedOrder { key, tenant, outcome, node, ended: at }))
 }
 
-pub async fn a_finished_order_is_not_run_again(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    world.add(order("/pay,7")).await;
-    world.tick(5);
-    assert_eq!(world.run_all().await.len(), 1);
-    let refused = ended("/pay,7", OrderOutcome::Finished, "done", world.now);
-    let since = world.head().await;
+pub async fn the_id_of_a_finished_order_is_refused(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/pay,7")).await;
+    fixture.advance_clock(5);
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    let refused = ended_order_refusal("/pay,7", OrderOutcome::Finished, "done", fixture.now);
+    let since = fixture.journal_head().await;
     for _ in 0..3 {
-        world.tick(1);
-        assert_eq!(world.try_add(order("/pay,7")).await, Err(refused.clone()));
+        fixture.advance_clock(1);
+        assert_eq!(fixture.try_add_order(new_order("/pay,7")).await, Err(refused.clone()));
     }
-    assert_eq!(world.try_add_all(vec![order("/pay,8"), order("/pay,7")]).await, Err((1, refused.clone())));
-    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
-    let world = world.reopen().await;
-    assert_eq!(world.try_add(order("/pay,7")).await, Err(refused));
-    assert!(world.run_all().await.is_empty());
-    world.add(order("/pay,7").owned_by("shop")).await;
-    world.add(order("/long,7")).await;
+    assert_eq!(
+        fixture.try_add_orders(vec![new_order("/pay,8"), new_order("/pay,7")]).await,
+        Err((1, refused.clone()))
+    );
+    assert!(fixture.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.try_add_order(new_order("/pay,7")).await, Err(refused));
+    assert!(fixture.run_all_ready().await.is_empty());
+    fixture.add_order(new_order("/pay,7").for_tenant("shop")).await;
+    fixture.add_order(new_order("/long,7")).await;
 }
 
-pub async fn a_refusal_says_how_the_order_ended(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_refused_order_id_names_how_the_order_ended(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
     for key in ["/pay,failed", "/pay,removed", "/pay,at-end"] {
         let at_end = key.ends_with("at-end");
-        world.add(if at_end { order(key).starting("done") } else { order(key) }).await;
+        fixture.add_order(if at_end { new_order(key).starting_at("done") } else { new_order(key) }).await;
     }
-    let at_end = ended("/pay,at-end", OrderOutcome::Finished, "done", world.now);
-    world.tick(1);
-    world.remove("/pay,removed").await;
-    let removed = ended("/pay,removed", OrderOutcome::Removed, "a", world.now);
-    world.tick(1);
-    let task = world.claim_one().await;
-    world.fail_for_good(&task).await;
-    let failed = ended("/pay,failed", OrderOutcome::Failed, "lost", world.now);
-    world.tick(1);
-    let world = world.reopen().await;
+    let at_end = ended_order_refusal("/pay,at-end", OrderOutcome::Finished, "done", fixture.now);
+    fixture.advance_clock(1);
+    fixture.remove_order("/pay,removed").await;
+    let removed = ended_order_refusal("/pay,removed", OrderOutcome::Removed, "a", fixture.now);
+    fixture.advance_clock(1);
+    let task = fixture.claim_one().await;
+    fixture.fail_permanently(&task).await;
+    let failed = ended_order_refusal("/pay,failed", OrderOutcome::Failed, "lost", fixture.now);
+    fixture.advance_clock(1);
+    let fixture = fixture.reopen().await;
     for (key, refused) in [("/pay,failed", failed), ("/pay,removed", removed), ("/pay,at-end", at_end)] {
-        assert_eq!(world.try_add(order(key)).await, Err(refused), "{key}");
+        assert_eq!(fixture.try_add_order(new_order(key)).await, Err(refused), "{key}");
     }
 }
 
-/// An `on_error` on its way counts, though steps after it succeed and though it waits in between; a person's move undoes it.
-pub async fn an_order_that_took_an_on_error_has_failed(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+/// An order that followed `on_error` has failed even if later steps succeed or it was suspended in between; moving it
+/// by hand clears that.
+pub async fn an_order_that_followed_on_error_counts_as_failed(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for key in ["/long,1", "/long,2"] {
-        world.add(order(key)).await;
-        let task = world.claim_one().await;
-        world.fail_for_good(&task).await;
-        world.suspend(key).await;
+        fixture.add_order(new_order(key)).await;
+        let task = fixture.claim_one().await;
+        fixture.fail_permanently(&task).await;
+        fixture.suspend_order(key).await;
     }
-    world.steer("/long,2", to_node("b")).await.expect("nothing runs");
-    let world = world.reopen().await;
+    fixture.command_order("/long,2", move_to_node("b")).await.expect("no step is running");
+    let fixture = fixture.reopen().await;
     for key in ["/long,1", "/long,2"] {
-        world.resume_order(key).await;
+        fixture.resume_order(key).await;
     }
-    assert_eq!(world.run_all().await.len(), 2);
+    assert_eq!(fixture.run_all_ready().await.len(), 2);
     for (key, outcome) in [("/long,1", OrderOutcome::Failed), ("/long,2", OrderOutcome::Finished)] {
-        assert_eq!(world.try_add(order(key)).await, Err(ended(key, outcome, "done", world.now)));
+        assert_eq!(
+            fixture.try_add_order(new_order(key)).await,
+            Err(ended_order_refusal(key, outcome, "done", fixture.now))
+        );
     }
 }
 
-pub async fn ended_ids_are_remembered_for_a_day(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    const MANY: usize = 1_200;
+pub async fn ids_of_ended_orders_are_kept_for_a_day(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    const ORDER_COUNT: usize = 1_200;
     let name = |n: usize| format!("/pay,{n}");
-    world.add_all((0..MANY).map(|n| order(&name(n)).starting("done")).collect()).await;
-    world.tick(86_400);
-    world.prune(EVERYTHING, EVERYTHING).await;
-    assert!(world.try_add(order(&name(0))).await.is_err(), "a day has not passed");
-    world.tick(1);
-    world.prune(EVERYTHING, EVERYTHING).await;
-    for n in [0, MANY / 2, MANY - 1] {
-        world.add(order(&name(n))).await;
+    fixture.add_orders((0..ORDER_COUNT).map(|n| new_order(&name(n)).starting_at("done")).collect()).await;
+    fixture.advance_clock(86_400);
+    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    assert!(fixture.try_add_order(new_order(&name(0))).await.is_err(), "a day has not passed");
+    fixture.advance_clock(1);
+    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    for n in [0, ORDER_COUNT / 2, ORDER_COUNT - 1] {
+        fixture.add_order(new_order(&name(n))).await;
     }
 }
 
 pub async fn a_schedule_reuses_its_id_once_its_order_has_ended(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    world.standing("nightly").await;
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.plan_daily_schedule("nightly").await;
     for _ in 0..3 {
-        world.tick(100);
-        let firing = Fires::order(order("/pay,night")).overlap(Overlap::Skip).at("nightly", world.now);
-        assert_eq!(world.settle(firing).await.0.outcome, Outcome::Fired);
-        assert_eq!(world.run_all().await.len(), 1);
+        fixture.advance_clock(100);
+        let firing = FiringBuilder::adding_order(new_order("/pay,night"))
+            .with_overlap(Overlap::Skip)
+            .build("nightly", fixture.now);
+        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+        assert_eq!(fixture.run_all_ready().await.len(), 1);
     }
-    let last = ended("/pay,night", OrderOutcome::Finished, "done", world.now);
-    assert_eq!(world.try_add(order("/pay,night")).await, Err(last), "the last one counts");
+    let last = ended_order_refusal("/pay,night", OrderOutcome::Finished, "done", fixture.now);
+    assert_eq!(fixture.try_add_order(new_order("/pay,night")).await, Err(last), "the last one counts");
     // The record of the last one does not expire with that of the first.
-    world.tick(86_400 - 100);
-    world.prune(EVERYTHING, EVERYTHING).await;
-    assert!(world.try_add(order("/pay,night")).await.is_err());
-    let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![order("/pay,night")].into() };
-    assert!(world.add_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
+    fixture.advance_clock(86_400 - 100);
+    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    assert!(fixture.try_add_order(new_order("/pay,night")).await.is_err());
+    let by_hand = OrderBatch { reuse_ended_ids: true, ..vec![new_order("/pay,night")].into() };
+    assert!(fixture.add_order_batch(by_hand.clone()).await.is_ok(), "as when the schedule is run by hand");
     let exists = OrderRefused::Exists(chain_path("/pay"), order_key("/pay,night").id);
-    assert_eq!(world.add_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
+    assert_eq!(fixture.add_order_batch(by_hand).await, Err(OrdersRefused::Order(0, exists)));
 }
 
-/// Two orders, one with an id and one without, under a key.
-fn batch(content: u8) -> OrderBatch {
+/// Two orders, one with an id and one without, under an idempotency key.
+fn keyed_order_batch(content: u8) -> OrderBatch {
     let idempotency = Some(idempotency_key("default", "k", content));
-    OrderBatch { idempotency, ..vec![order("/pay,7"), order("/pay")].into() }
+    OrderBatch { idempotency, ..vec![new_order("/pay,7"), new_order("/pay")].into() }
 }
 
-pub async fn a_repeated_batch_gets_its_first_answer(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let first = world.add_batch(batch(1)).await.expect("nothing to refuse");
+pub async fn a_repeated_order_batch_returns_its_first_receipt(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let first = fixture.add_order_batch(keyed_order_batch(1)).await.expect("the request is valid");
     assert!(!first.repeated);
     let again = OrderReceipt { repeated: true, ..first };
-    assert_eq!(world.add_batch(batch(1)).await, Ok(again.clone()));
-    assert_eq!(world.run_all().await.len(), 2);
-    world.tick(60);
-    let mut world = world.reopen().await;
-    assert_eq!(world.add_batch(batch(1)).await, Ok(again), "though the orders have ended");
-    assert_eq!(world.run_all().await.len(), 0);
+    assert_eq!(fixture.add_order_batch(keyed_order_batch(1)).await, Ok(again.clone()));
+    assert_eq!(fixture.run_all_ready().await.len(), 2);
+    fixture.advance_clock(60);
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(
+        fixture.add_order_batch(keyed_order_batch(1)).await,
+        Ok(again),
+        "though the orders have ended"
+    );
+    assert_eq!(fixture.run_all_ready().await.len(), 0);
     let conflict = || Refused::IdempotencyConflict("k".into());
-    assert_eq!(world.add_batch(batch(2)).await, Err(OrdersRefused::Idempotency(conflict())));
-    assert_eq!(world.append(vec![keyed("default", "k", 2, [event("record")])]).await, [Err(conflict())]);
-    world.tick(86_401);
-    world.prune(EVERYTHING, EVERYTHING).await;
-    assert!(!world.add_batch(batch(1)).await.expect("all of it is forgotten").repeated);
+    assert_eq!(
+        fixture.add_order_batch(keyed_order_batch(2)).await,
+        Err(OrdersRefused::Idempotency(conflict()))
+    );
+    assert_eq!(
+        fixture.append(vec![keyed_emission("default", "k", 2, [new_event("record")])]).await,
+        [Err(conflict())]
+    );
+    fixture.advance_clock(86_401);
+    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    assert!(
+        !fixture
+            .add_order_batch(keyed_order_batch(1))
+            .await
+            .expect("the idempotency record has expired")
+            .repeated
+    );
 }
 
 /// A refused request leaves no record: it may be sent again once the reason is gone.
-pub async fn a_refused_batch_uses_up_no_key(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/pay,7")).await;
-    assert!(world.add_batch(batch(1)).await.is_err());
-    let other = OrderBatch { orders: vec![order("/pay,8")], ..batch(2) };
-    assert!(!world.add_batch(other).await.expect("the key is free").repeated);
+pub async fn a_refused_order_batch_records_no_idempotency_key(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/pay,7")).await;
+    assert!(fixture.add_order_batch(keyed_order_batch(1)).await.is_err());
+    let other = OrderBatch { orders: vec![new_order("/pay,8")], ..keyed_order_batch(2) };
+    assert!(!fixture.add_order_batch(other).await.expect("the key is free").repeated);
 }
 
-pub async fn racing_batches_under_a_key_add_once(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn racing_order_batches_with_one_key_are_added_once(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let racers: Vec<_> = (0..50)
         .map(|_| {
-            let (store, now) = (Arc::clone(&world.store), world.now);
-            tokio::spawn(async move { must(store.add_orders(batch(1), now).await).expect("never refused") })
+            let (store, now) = (Arc::clone(&fixture.store), fixture.now);
+            tokio::spawn(async move {
+                expect_ok(store.add_orders(keyed_order_batch(1), now).await).expect("never refused")
+            })
         })
         .collect();
     let mut receipts = Vec::new();
     for racer in racers {
-        receipts.push(racer.await.expect("the racer ended well"));
+        receipts.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
     assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
-    assert_eq!(world.orders_at("/").await.len(), 2);
+    assert_eq!(fixture.list_orders("/").await.len(), 2);
 }
 
-pub async fn a_repeated_run_gets_its_first_answer(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_repeated_run_request_returns_its_first_run(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
     let run = || pointsman_core::store::NewRun { pair: pair("shop/orders"), priority: None };
     let key = |content| Some(idempotency_key("default", "sync", content));
-    let first = must(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
+    let first =
+        expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is registered");
     assert!(first.created && !first.repeated);
-    assert_eq!(world.run_all().await.len(), 1);
-    world.tick(10);
-    let world = world.reopen().await;
-    let again = must(world.store.run(run(), key(1), world.now).await).expect("the pair is there");
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
+    fixture.advance_clock(10);
+    let fixture = fixture.reopen().await;
+    let again =
+        expect_ok(fixture.store.run(run(), key(1), fixture.now).await).expect("the pair is registered");
     assert_eq!((&again.task, again.repeated), (&first.task, true));
-    assert!(world.run_all().await.is_empty(), "nothing new was created");
+    assert!(fixture.run_all_ready().await.is_empty(), "nothing new was created");
     let conflict = RunRefused::Idempotency(Refused::IdempotencyConflict("sync".into()));
-    assert_eq!(must(world.store.run(run(), key(2), world.now).await), Err(conflict));
-    assert!(must(world.store.run(run(), None, world.now).await).expect("the pair is there").created);
+    assert_eq!(expect_ok(fixture.store.run(run(), key(2), fixture.now).await), Err(conflict));
+    assert!(
+        expect_ok(fixture.store.run(run(), None, fixture.now).await).expect("the pair is registered").created
+    );
 }
 
-pub async fn an_answer_is_recorded_once(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_idempotency_record_is_written_once(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let key = |content| idempotency_key("shop", "k", content);
-    assert_eq!(must(world.store.recorded_answer(key(1)).await), Ok(None));
-    let first = must(world.store.record_answer(key(1), "{\"n\":1}".into(), world.now).await).expect("new");
+    assert_eq!(expect_ok(fixture.store.recorded_answer(key(1)).await), Ok(None));
+    let first =
+        expect_ok(fixture.store.record_answer(key(1), "{\"n\":1}".into(), fixture.now).await).expect("new");
     assert_eq!((first.answer.as_str(), first.repeated), ("{\"n\":1}", false));
-    let second =
-        must(world.store.record_answer(key(1), "2".into(), world.now).await).expect("the same request");
+    let second = expect_ok(fixture.store.record_answer(key(1), "2".into(), fixture.now).await)
+        .expect("the same request");
     assert_eq!((second.answer.as_str(), second.repeated), ("{\"n\":1}", true));
-    let world = world.reopen().await;
-    assert_eq!(must(world.store.recorded_answer(key(1)).await), Ok(Some("{\"n\":1}".into())));
+    let fixture = fixture.reopen().await;
+    assert_eq!(expect_ok(fixture.store.recorded_answer(key(1)).await), Ok(Some("{\"n\":1}".into())));
     let conflict = || Refused::IdempotencyConflict("k".into());
-    assert_eq!(must(world.store.recorded_answer(key(2)).await), Err(conflict()));
-    assert_eq!(must(world.store.record_answer(key(2), "3".into(), world.now).await), Err(conflict()));
+    assert_eq!(expect_ok(fixture.store.recorded_answer(key(2)).await), Err(conflict()));
+    assert_eq!(
+        expect_ok(fixture.store.record_answer(key(2), "3".into(), fixture.now).await),
+        Err(conflict())
+    );
 }
 
 /// A schedule may create an event today and an order tomorrow, under one key and with one digest.
-pub async fn a_key_used_for_another_kind_of_request_is_refused(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn an_idempotency_key_used_for_another_request_kind_is_refused(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let key = |name| Some(idempotency_key("default", name, 1));
-    let run =
-        |name| world.store.run(NewRun { pair: pair("shop/orders"), priority: None }, key(name), world.now);
-    let batch = |name| OrderBatch { idempotency: key(name), ..vec![order("/pay")].into() };
-    let emit = |name| keyed("default", name, 1, [event("record")]);
+    let run = |name| {
+        fixture.store.run(NewRun { pair: pair("shop/orders"), priority: None }, key(name), fixture.now)
+    };
+    let batch = |name| OrderBatch { idempotency: key(name), ..vec![new_order("/pay")].into() };
+    let emit = |name| keyed_emission("default", name, 1, [new_event("record")]);
     let noted = |name| idempotency_key("default", name, 1);
-    assert!(world.append(vec![emit("event")]).await.remove(0).is_ok());
-    assert!(world.add_batch(batch("order")).await.is_ok());
-    assert!(must(run("run").await).is_ok());
-    assert!(must(world.store.record_answer(noted("noted"), "{}".into(), world.now).await).is_ok());
+    assert!(fixture.append(vec![emit("event")]).await.remove(0).is_ok());
+    assert!(fixture.add_order_batch(batch("order")).await.is_ok());
+    assert!(expect_ok(run("run").await).is_ok());
+    assert!(expect_ok(fixture.store.record_answer(noted("noted"), "{}".into(), fixture.now).await).is_ok());
 
     let conflict = |name: &str| Refused::IdempotencyConflict(name.into());
     for name in ["order", "run", "noted"] {
-        let answers = world.append(vec![emit(name), emission([event("record")])]).await;
+        let answers = fixture.append(vec![emit(name), emission([new_event("record")])]).await;
         assert_eq!(answers[0], Err(conflict(name)));
         assert!(answers[1].is_ok(), "the other emissions of the append are accepted");
     }
     for name in ["event", "run", "noted"] {
-        assert_eq!(world.add_batch(batch(name)).await, Err(OrdersRefused::Idempotency(conflict(name))));
+        assert_eq!(
+            fixture.add_order_batch(batch(name)).await,
+            Err(OrdersRefused::Idempotency(conflict(name)))
+        );
     }
     for name in ["event", "order", "noted"] {
-        assert_eq!(must(run(name).await), Err(RunRefused::Idempotency(conflict(name))));
+        assert_eq!(expect_ok(run(name).await), Err(RunRefused::Idempotency(conflict(name))));
     }
     for name in ["event", "order", "run"] {
-        let recorded = world.store.record_answer(noted(name), "{}".into(), world.now).await;
-        assert_eq!(must(recorded), Err(conflict(name)));
+        let recorded = fixture.store.record_answer(noted(name), "{}".into(), fixture.now).await;
+        assert_eq!(expect_ok(recorded), Err(conflict(name)));
     }
 }
 
-pub async fn the_answer_of_any_kind_of_request_can_be_read(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn the_idempotency_record_of_any_request_kind_can_be_read(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let key = |name| idempotency_key("default", name, 1);
-    let emitted = world.append(vec![keyed("default", "event", 1, [event("record")])]).await.remove(0);
-    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };
-    let added = world.add_batch(batch).await.expect("nothing to refuse");
+    let emitted =
+        fixture.append(vec![keyed_emission("default", "event", 1, [new_event("record")])]).await.remove(0);
+    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![new_order("/pay")].into() };
+    let added = fixture.add_order_batch(batch).await.expect("the request is valid");
     let run = NewRun { pair: pair("shop/orders"), priority: None };
-    let ran = must(world.store.run(run, Some(key("run")), world.now).await).expect("the pair is there");
+    let ran = expect_ok(fixture.store.run(run, Some(key("run")), fixture.now).await)
+        .expect("the pair is registered");
 
     let read = async |name| {
-        let answer = must(world.store.recorded_answer(key(name)).await).expect("the same request");
+        let answer = expect_ok(fixture.store.recorded_answer(key(name)).await).expect("the same request");
         Json::parse(&answer.expect(name)).expect("JSON")
     };
     let events: Vec<Sequenced> = read("event").await.to().expect("events");

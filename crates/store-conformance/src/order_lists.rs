@@ -1,4 +1,4 @@
-//! Orders listed and counted, each list a snapshot that says how new it is.
+//! Order lists and statistics; each names the journal position it reflects.
 
 use pointsman_core::journal::PathFilter;
 use pointsman_core::order::OrderStatistics;
@@ -6,33 +6,33 @@ use pointsman_core::store::{NewOrder, OrderCommand, OrderCursor, OrderView};
 use pointsman_core::{Place, Rule, RuleKind, Status, Timestamp};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
+fn registration() -> RegistrationBuilder {
     let nodes = "a=first>b b=second>done!failed done failed";
     ["/a/x", "/a/x2", "/a/b/y", "/ab", "/c"]
         .into_iter()
-        .fold(Plan::default(), |plan, path| plan.chain(path, nodes))
+        .fold(RegistrationBuilder::default(), |registration, path| registration.chain(path, nodes))
 }
 
-const KEYS: [&str; 9] =
+const ORDER_KEYS: [&str; 9] =
     ["/a/b/y,1", "/a/x,1", "/a/x,10", "/a/x,12", "/a/x,2", "/a/x2,1", "/ab,1", "/c,-", "/c,x.y"];
 
-/// A world with all of these orders, added in no particular order.
-async fn crowded(harness: &dyn Harness) -> World<'_> {
-    let world = World::new(harness, plan()).await;
-    for number in 0..KEYS.len() {
-        world.add(order(KEYS[(number * 4 + 3) % KEYS.len()])).await;
+/// A fixture with all of these orders, added in no particular order.
+async fn fixture_with_many_orders(harness: &dyn Harness) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    for number in 0..ORDER_KEYS.len() {
+        fixture.add_order(new_order(ORDER_KEYS[(number * 4 + 3) % ORDER_KEYS.len()])).await;
     }
-    world
+    fixture
 }
 
-fn keys(views: &[OrderView]) -> Vec<String> {
+fn order_keys(views: &[OrderView]) -> Vec<String> {
     views.iter().map(|view| view.order.key.to_string()).collect()
 }
 
-/// What the statistics of these orders are, counted one by one.
-fn recount(views: &[OrderView], now: Timestamp) -> OrderStatistics {
+/// Counts the statistics of these orders one by one.
+fn count_statistics(views: &[OrderView], now: Timestamp) -> OrderStatistics {
     let mut sum = OrderStatistics::default();
     for view in views {
         let order = &view.order;
@@ -55,7 +55,7 @@ fn recount(views: &[OrderView], now: Timestamp) -> OrderStatistics {
 }
 
 pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
-    let world = crowded(harness).await;
+    let fixture = fixture_with_many_orders(harness).await;
     let paths = [
         "/",
         "/a/",
@@ -74,67 +74,68 @@ pub async fn orders_are_listed_by_path(harness: &dyn Harness) {
         "/a",
     ];
     for text in paths {
-        let filter: PathFilter = path(text);
-        let want: Vec<_> = KEYS.into_iter().filter(|key| filter.matches(key)).collect();
-        assert_eq!(keys(&world.orders_at(text).await), want, "{text}");
-        assert_eq!(world.statistics(text).await.total, want.len() as u64, "{text}");
+        let filter: PathFilter = path_filter(text);
+        let want: Vec<_> = ORDER_KEYS.into_iter().filter(|key| filter.matches(key)).collect();
+        assert_eq!(order_keys(&fixture.list_orders(text).await), want, "{text}");
+        assert_eq!(fixture.order_statistics(text).await.total, want.len() as u64, "{text}");
     }
-    assert_eq!(world.orders_at("/a/x").await.len(), 4, "a chain's orders are under its path");
+    assert_eq!(fixture.list_orders("/a/x").await.len(), 4, "a chain's orders are under its path");
 }
 
-pub async fn orders_are_listed_page_by_page(harness: &dyn Harness) {
-    let world = crowded(harness).await;
+pub async fn orders_are_listed_in_pages(harness: &dyn Harness) {
+    let fixture = fixture_with_many_orders(harness).await;
     let everything = PathFilter::Everything;
-    let page = must(world.store.orders(&everything, None, None, 4).await);
-    assert_eq!(keys(&page.orders), KEYS[..4]);
-    let last = OrderCursor { key: order_key(KEYS[3]), tenant: tenant("default") };
+    let page = expect_ok(fixture.store.orders(&everything, None, None, 4).await);
+    assert_eq!(order_keys(&page.orders), ORDER_KEYS[..4]);
+    let last = OrderCursor { key: order_key(ORDER_KEYS[3]), tenant: tenant("default") };
     assert_eq!(page.next, Some(last));
-    world.remove(KEYS[3]).await;
-    world.add(order("/a/x,11")).await;
-    let page = must(world.store.orders(&everything, None, page.next, 100).await);
-    assert_eq!(keys(&page.orders), KEYS[4..], "reading goes on though the order is gone");
+    fixture.remove_order(ORDER_KEYS[3]).await;
+    fixture.add_order(new_order("/a/x,11")).await;
+    let page = expect_ok(fixture.store.orders(&everything, None, page.next, 100).await);
+    assert_eq!(order_keys(&page.orders), ORDER_KEYS[4..], "reading continues though the order is gone");
     assert_eq!(page.next, None);
-    let page = must(world.store.orders(&everything, None, None, 9).await);
+    let page = expect_ok(fixture.store.orders(&everything, None, None, 9).await);
     assert_eq!((page.orders.len(), page.next), (9, None), "a page that holds the last is the last");
 }
 
-pub async fn a_listed_order_is_whole(harness: &dyn Harness) {
-    let mut world = every_state(harness).await;
-    world.tick(1);
-    for view in world.orders_at("/").await {
-        assert_eq!(world.look(&view.order.key.to_string()).await, view);
+pub async fn a_listed_order_equals_the_single_view(harness: &dyn Harness) {
+    let mut fixture = fixture_with_orders_in_every_state(harness).await;
+    fixture.advance_clock(1);
+    for view in fixture.list_orders("/").await {
+        assert_eq!(fixture.read_order(&view.order.key.to_string()).await, view);
     }
 }
 
-/// Orders that wait, are planned, due, running, set back, suspended, suspended while running, passed on, stranded.
-async fn every_state(harness: &dyn Harness) -> World<'_> {
-    let mut world = World::new(harness, plan()).await;
-    world.add(order("/a/x,running")).await;
-    world.add(order("/a/x,ending")).await;
-    world.add(order("/a/x,failing")).await;
-    world.add(order("/a/x,gone-on")).await;
-    for task in world.claim(10).await {
+/// Orders that wait, are planned, due, running, retrying, suspended, suspended while running, at their second step,
+/// orphaned.
+async fn fixture_with_orders_in_every_state(harness: &dyn Harness) -> StoreFixture<'_> {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/a/x,running")).await;
+    fixture.add_order(new_order("/a/x,ending")).await;
+    fixture.add_order(new_order("/a/x,failing")).await;
+    fixture.add_order(new_order("/a/x,gone-on")).await;
+    for task in fixture.claim(10).await {
         match task.step().order.id.as_str() {
-            "ending" => world.suspend("/a/x,ending").await,
-            "failing" => drop(world.fail(&task).await),
-            "gone-on" => drop(world.succeed(&task).await),
+            "ending" => fixture.suspend_order("/a/x,ending").await,
+            "failing" => drop(fixture.fail(&task).await),
+            "gone-on" => drop(fixture.succeed(&task).await),
             _ => {}
         }
     }
-    world.add(order("/a/x,waiting")).await;
-    world.add(order("/a/x,planned").planned(world.later(1000))).await;
-    world.add(order("/a/x,due").planned(world.later(1))).await;
-    world.add(order("/a/x,suspended")).await;
-    world.suspend("/a/x,suspended").await;
-    world.add(order("/c,stranded")).await;
-    let short = world.plan.clone().chain("/c", "b=second>done done");
-    world.register(short).await;
-    world.tick(1);
-    world
+    fixture.add_order(new_order("/a/x,waiting")).await;
+    fixture.add_order(new_order("/a/x,planned").planned_at(fixture.seconds_from_now(1000))).await;
+    fixture.add_order(new_order("/a/x,due").planned_at(fixture.seconds_from_now(1))).await;
+    fixture.add_order(new_order("/a/x,suspended")).await;
+    fixture.suspend_order("/a/x,suspended").await;
+    fixture.add_order(new_order("/c,stranded")).await;
+    let short = fixture.registration.clone().chain("/c", "b=second>done done");
+    fixture.register(short).await;
+    fixture.advance_clock(1);
+    fixture
 }
 
-pub async fn statistics_add_up_in_every_state(harness: &dyn Harness) {
-    let world = every_state(harness).await;
+pub async fn order_statistics_count_every_state(harness: &dyn Harness) {
+    let fixture = fixture_with_orders_in_every_state(harness).await;
     let want = OrderStatistics {
         total: 9,
         not_planned: 3,
@@ -147,92 +148,93 @@ pub async fn statistics_add_up_in_every_state(harness: &dyn Harness) {
         suspended: 2,
         ..OrderStatistics::default()
     };
-    assert_eq!(world.statistics("/").await, want);
-    assert_eq!(recount(&world.orders_at("/").await, world.now), want);
+    assert_eq!(fixture.order_statistics("/").await, want);
+    assert_eq!(count_statistics(&fixture.list_orders("/").await, fixture.now), want);
     let one = OrderStatistics { total: 1, not_planned: 1, ..OrderStatistics::default() };
-    assert_eq!(world.statistics("/c").await, one);
-    assert_eq!(world.statistics("/a/x,planned").await.planned, 1);
-    assert_eq!(world.statistics("/nowhere/").await, OrderStatistics::default());
-    let world = world.reopen().await;
-    assert_eq!(world.statistics("/").await, want, "after a restart");
+    assert_eq!(fixture.order_statistics("/c").await, one);
+    assert_eq!(fixture.order_statistics("/a/x,planned").await.planned, 1);
+    assert_eq!(fixture.order_statistics("/nowhere/").await, OrderStatistics::default());
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.order_statistics("/").await, want, "after a restart");
 }
 
-pub async fn a_planned_order_becomes_due_by_itself(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    world.add(order("/a/x,1").planned(world.later(60))).await;
-    world.add(order("/a/x,2").planned(world.later(120))).await;
+pub async fn a_planned_order_becomes_due_when_its_time_comes(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/a/x,1").planned_at(fixture.seconds_from_now(60))).await;
+    fixture.add_order(new_order("/a/x,2").planned_at(fixture.seconds_from_now(120))).await;
     let mut seen = Vec::new();
     for _ in 0..4 {
-        let statistics = world.statistics("/a/").await;
+        let statistics = fixture.order_statistics("/a/").await;
         seen.push((statistics.planned, statistics.due));
-        world.tick(59);
+        fixture.advance_clock(59);
     }
     assert_eq!(seen, [(2, 0), (2, 0), (1, 1), (0, 2)]);
 }
 
-/// From its coming to its going, the counts follow an order and come back to nothing.
-pub async fn statistics_follow_an_order(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let check = async |world: &World<'_>, when: &str| {
+/// The counts follow an order from its creation to its end and return to zero.
+pub async fn order_statistics_follow_an_order_through_its_states(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let check = async |fixture: &StoreFixture<'_>, when: &str| {
         for text in ["/", "/a/", "/a/x", "/a/x,1"] {
-            let want = recount(&world.orders_at(text).await, world.now);
-            assert_eq!(world.statistics(text).await, want, "{when}");
+            let want = count_statistics(&fixture.list_orders(text).await, fixture.now);
+            assert_eq!(fixture.order_statistics(text).await, want, "{when}");
         }
     };
-    world.add(order("/a/x,1")).await;
-    check(&world, "added").await;
-    world.suspend("/a/x,1").await;
-    check(&world, "suspended").await;
-    world.resume_order("/a/x,1").await;
-    check(&world, "resumed").await;
-    world.schedule(5).await;
-    check(&world, "scheduled").await;
-    let task = world.claim_one().await;
-    check(&world, "running").await;
-    world.fail(&task).await;
-    check(&world, "set back").await;
-    world.tick(BACKOFF);
-    check(&world, "to be tried again").await;
-    world.schedule(5).await;
-    check(&world, "chosen to be tried again").await;
-    let task = world.claim_one().await;
-    check(&world, "tried again").await;
-    world.snooze(&task, 5).await;
-    check(&world, "snoozing").await;
-    world.tick(5);
-    world.succeed(&world.claim_one().await).await;
-    check(&world, "gone on").await;
-    world.set_chain("/a/x", true).await;
-    check(&world, "stopped").await;
-    world.set_chain("/a/x", false).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    check(&world, "finished").await;
-    assert_eq!(world.statistics("/").await, OrderStatistics::default());
+    fixture.add_order(new_order("/a/x,1")).await;
+    check(&fixture, "added").await;
+    fixture.suspend_order("/a/x,1").await;
+    check(&fixture, "suspended").await;
+    fixture.resume_order("/a/x,1").await;
+    check(&fixture, "resumed").await;
+    fixture.schedule_ahead(5).await;
+    check(&fixture, "scheduled").await;
+    let task = fixture.claim_one().await;
+    check(&fixture, "running").await;
+    fixture.fail(&task).await;
+    check(&fixture, "set back").await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    check(&fixture, "to be tried again").await;
+    fixture.schedule_ahead(5).await;
+    check(&fixture, "chosen to be tried again").await;
+    let task = fixture.claim_one().await;
+    check(&fixture, "tried again").await;
+    fixture.snooze(&task, 5).await;
+    check(&fixture, "snoozing").await;
+    fixture.advance_clock(5);
+    fixture.succeed(&fixture.claim_one().await).await;
+    check(&fixture, "gone on").await;
+    fixture.set_chain_stopped("/a/x", true).await;
+    check(&fixture, "stopped").await;
+    fixture.set_chain_stopped("/a/x", false).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    check(&fixture, "finished").await;
+    assert_eq!(fixture.order_statistics("/").await, OrderStatistics::default());
 }
 
-pub async fn statistics_may_be_one_tenants(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().chain("/x", "a=first>done done")).await;
+pub async fn order_statistics_can_be_limited_to_a_tenant(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().chain("/x", "a=first>done done")).await;
     for (key, of) in [("/x,1", "shop"), ("/x,2", "shop"), ("/x,3", "other")] {
-        world.add(order(key).owned_by(of)).await;
+        fixture.add_order(new_order(key).for_tenant(of)).await;
     }
-    world.steer_of("shop", "/x,1", OrderCommand::Suspend).await.expect("the order is there");
+    fixture.command_tenant_order("shop", "/x,1", OrderCommand::Suspend).await.expect("the order exists");
     let counted = async |of: &str, text: &str| {
-        let (of, path) = (tenant(of), path(text));
-        let numbers = must(world.store.order_statistics(&path, Some(&of), world.now).await).0;
+        let (of, path) = (tenant(of), path_filter(text));
+        let numbers = expect_ok(fixture.store.order_statistics(&path, Some(&of), fixture.now).await).0;
         (numbers.total, numbers.suspended)
     };
     assert_eq!(counted("shop", "/").await, (2, 1));
     assert_eq!(counted("shop", "/x,2").await, (1, 0));
     assert_eq!(counted("other", "/").await, (1, 0));
     assert_eq!(counted("nobody", "/").await, (0, 0));
-    assert_eq!(world.statistics("/").await.total, 3);
+    assert_eq!(fixture.order_statistics("/").await.total, 3);
 }
 
-pub async fn chains_count_their_orders_by_node(harness: &dyn Harness) {
-    let world = crowded(harness).await;
-    world.steer("/a/x,2", to_node("b")).await.expect("nothing runs");
-    world.steer("/a/x,1", to_node("done")).await.expect("nothing runs");
-    let chains = world.chains().await;
+pub async fn chains_count_their_orders_by_chain_node(harness: &dyn Harness) {
+    let fixture = fixture_with_many_orders(harness).await;
+    fixture.command_order("/a/x,2", move_to_node("b")).await.expect("no step is running");
+    fixture.command_order("/a/x,1", move_to_node("done")).await.expect("no step is running");
+    let chains = fixture.list_chains().await;
     let paths: Vec<_> = chains.iter().map(|view| view.chain.path.to_string()).collect();
     assert_eq!(paths, ["/a/b/y", "/a/x", "/a/x2", "/ab", "/c"]);
     let counts = |number: usize| {
@@ -241,101 +243,102 @@ pub async fn chains_count_their_orders_by_node(harness: &dyn Harness) {
     };
     assert_eq!(counts(1), [("a".to_string(), 2), ("b".to_string(), 1)]);
     assert_eq!(counts(4), [("a".to_string(), 2)]);
-    world.run_all().await;
-    assert!(world.chains().await.iter().all(|view| view.orders.iter().all(|(_, count)| *count == 0)));
+    fixture.run_all_ready().await;
+    assert!(fixture.list_chains().await.iter().all(|view| view.orders.iter().all(|(_, count)| *count == 0)));
 }
 
-/// Whoever has a snapshot follows the stream from its id on and misses nothing.
-pub async fn every_list_says_how_new_it_is(harness: &dyn Harness) {
-    let world = crowded(harness).await;
+/// A client that follows the stream from a snapshot's position misses nothing.
+pub async fn every_order_list_names_its_journal_position(harness: &dyn Harness) {
+    let fixture = fixture_with_many_orders(harness).await;
     for _ in 0..3 {
-        let head = world.extent().await;
+        let head = fixture.journal_extent().await;
         let everything = PathFilter::Everything;
-        assert_eq!(must(world.store.orders(&everything, None, None, 2).await).extent, head);
-        assert_eq!(must(world.store.order_statistics(&everything, None, world.now).await).1, head);
-        assert_eq!(must(world.store.chains().await).1, head);
-        let one = must(world.store.order(&tenant("default"), &order_key("/c,-")).await);
+        assert_eq!(expect_ok(fixture.store.orders(&everything, None, None, 2).await).extent, head);
+        assert_eq!(expect_ok(fixture.store.order_statistics(&everything, None, fixture.now).await).1, head);
+        assert_eq!(expect_ok(fixture.store.chains().await).1, head);
+        let one = expect_ok(fixture.store.order(&tenant("default"), &order_key("/c,-")).await);
         assert_eq!(one.map(|(_, extent)| extent), Some(head));
-        world.claim_one_for("first").await;
-        assert!(world.head().await > head.head, "a step that begins is told of");
+        fixture.claim_one_for_handler("first").await;
+        assert!(fixture.journal_head().await > head.head, "the start of a step is published");
     }
 }
 
 pub async fn orders_survive_a_restart(harness: &dyn Harness) {
-    let world = every_state(harness).await;
-    let (orders, chains, since) = (world.orders_at("/").await, world.chains().await, world.head().await);
-    let tasks = world.tasks(&Default::default()).await;
-    let mut world = world.reopen().await;
-    assert_eq!((world.orders_at("/").await, world.chains().await), (orders, chains));
-    assert_eq!(world.tasks(&Default::default()).await, tasks);
-    assert_eq!(world.head().await, since, "a restart is no event");
-    world.tick(LEASE + 1);
-    world.heartbeat().await;
-    world.rescue().await;
-    world.run_all().await;
-    let left = keys(&world.orders_at("/").await);
+    let fixture = fixture_with_orders_in_every_state(harness).await;
+    let (orders, chains, since) =
+        (fixture.list_orders("/").await, fixture.list_chains().await, fixture.journal_head().await);
+    let tasks = fixture.list_tasks(&Default::default()).await;
+    let mut fixture = fixture.reopen().await;
+    assert_eq!((fixture.list_orders("/").await, fixture.list_chains().await), (orders, chains));
+    assert_eq!(fixture.list_tasks(&Default::default()).await, tasks);
+    assert_eq!(fixture.journal_head().await, since, "a restart is no event");
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.heartbeat().await;
+    fixture.rescue_tasks().await;
+    fixture.run_all_ready().await;
+    let left = order_keys(&fixture.list_orders("/").await);
     assert_eq!(left, ["/a/x,ending", "/a/x,planned", "/a/x,suspended", "/c,stranded"]);
-    let view = world.look("/a/x,ending").await;
+    let view = fixture.read_order("/a/x,ending").await;
     assert!(view.order.suspended && view.task.is_none(), "its node died, and it is not tried again");
 }
 
-/// What ran when the process ended goes on where it was.
+/// A step that was running when the process ended can still be finished.
 pub async fn a_running_step_survives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/a/x,1")).await;
-    let task = world.claim_one().await;
-    let world = world.reopen().await;
-    assert!(world.look("/a/x,1").await.order.running);
-    assert_eq!(world.succeed(&task).await.status, Status::Done);
-    let task = world.claim_one().await;
-    assert_eq!(steps_of(std::slice::from_ref(&task)), ["/a/x,1 b"]);
-    world.succeed(&task).await;
-    assert!(world.find("/a/x,1").await.is_none());
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/a/x,1")).await;
+    let task = fixture.claim_one().await;
+    let fixture = fixture.reopen().await;
+    assert!(fixture.read_order("/a/x,1").await.order.running);
+    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    let task = fixture.claim_one().await;
+    assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/a/x,1 b"]);
+    fixture.succeed(&task).await;
+    assert!(fixture.find_order("/a/x,1").await.is_none());
 }
 
 pub async fn orders_are_listed_by_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
     for n in 0..6 {
         let of = tenant(if n % 3 == 0 { "shop" } else { "default" });
-        world.add(NewOrder { tenant: of, ..order(&format!("/a/x,{n}")) }).await;
+        fixture.add_order(NewOrder { tenant: of, ..new_order(&format!("/a/x,{n}")) }).await;
     }
-    let (everything, shop) = (path("/"), tenant("shop"));
-    let page = must(world.store.orders(&everything, Some(&shop), None, 1).await);
+    let (everything, shop) = (path_filter("/"), tenant("shop"));
+    let page = expect_ok(fixture.store.orders(&everything, Some(&shop), None, 1).await);
     let first: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
     assert_eq!((first, page.next.is_some()), (vec!["/a/x,0".into()], true));
-    let page = must(world.store.orders(&everything, Some(&shop), page.next, 9).await);
+    let page = expect_ok(fixture.store.orders(&everything, Some(&shop), page.next, 9).await);
     let rest: Vec<_> = page.orders.iter().map(|view| view.order.key.to_string()).collect();
     assert_eq!((rest, page.next), (vec!["/a/x,3".into()], None));
-    assert_eq!(must(world.store.all_orders(&everything, Some(&shop)).await).orders.len(), 2);
-    assert_eq!(must(world.store.all_orders(&everything, None).await).orders.len(), 6);
+    assert_eq!(expect_ok(fixture.store.all_orders(&everything, Some(&shop)).await).orders.len(), 2);
+    assert_eq!(expect_ok(fixture.store.all_orders(&everything, None).await).orders.len(), 6);
 }
 
-pub async fn an_order_says_what_suspended_it(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/a/x,1")).await;
-    let task = world.claim_one().await;
-    world.fail_for_good(&task).await;
-    let (named, error) = world.look("/a/x,1").await.failed.expect("its step failed");
+pub async fn an_order_view_names_the_failure_that_suspended_it(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/a/x,1")).await;
+    let task = fixture.claim_one().await;
+    fixture.fail_permanently(&task).await;
+    let (named, error) = fixture.read_order("/a/x,1").await.failed.expect("its step failed");
     assert_eq!(named, task.id);
     assert!(!error.is_empty());
-    let world = world.reopen().await;
-    assert!(world.look("/a/x,1").await.failed.is_some());
-    world.resume_order("/a/x,1").await;
-    assert_eq!(world.look("/a/x,1").await.failed, None);
-    world.suspend("/a/x,1").await;
-    assert_eq!(world.look("/a/x,1").await.failed, None, "a person did that");
+    let fixture = fixture.reopen().await;
+    assert!(fixture.read_order("/a/x,1").await.failed.is_some());
+    fixture.resume_order("/a/x,1").await;
+    assert_eq!(fixture.read_order("/a/x,1").await.failed, None);
+    fixture.suspend_order("/a/x,1").await;
+    assert_eq!(fixture.read_order("/a/x,1").await.failed, None, "a person did that");
 }
 
-pub async fn a_waiting_step_says_what_holds_it(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/a/x,1")).await;
-    assert_eq!(world.look("/a/x,1").await.held, None);
+pub async fn an_order_view_names_the_rule_or_stop_that_blocks_it(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/a/x,1")).await;
+    assert_eq!(fixture.read_order("/a/x,1").await.held, None);
     let chain = chain_path("/a/x");
-    assert_eq!(must(world.store.stop_chain(&chain, true, world.now).await), Ok(()));
-    assert_eq!(world.look("/a/x,1").await.held.as_deref(), Some("the chain /a/x is stopped"));
-    assert_eq!(must(world.store.stop_chain(&chain, false, world.now).await), Ok(()));
-    let rule = world.rule(RuleKind::Pause, "first", None);
-    must(world.store.hold(Rule { place: Place::Chain(chain), ..rule }).await);
-    let held = world.look("/a/x,1").await.held.unwrap_or_default();
+    assert_eq!(expect_ok(fixture.store.stop_chain(&chain, true, fixture.now).await), Ok(()));
+    assert_eq!(fixture.read_order("/a/x,1").await.held.as_deref(), Some("the chain /a/x is stopped"));
+    assert_eq!(expect_ok(fixture.store.stop_chain(&chain, false, fixture.now).await), Ok(()));
+    let rule = fixture.new_rule(RuleKind::Pause, "first", None);
+    expect_ok(fixture.store.hold(Rule { place: Place::Chain(chain), ..rule }).await);
+    let held = fixture.read_order("/a/x,1").await.held.unwrap_or_default();
     assert!(held.contains("pause") && held.contains("/a/x"), "{held}");
 }

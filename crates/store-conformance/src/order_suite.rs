@@ -1,225 +1,225 @@
-//! The behaviours of chains, orders and the engine's own events.
+//! The list of behaviours of chains, orders and engine events.
 
 /// A part of [`suite!`](crate::suite).
 #[doc(hidden)]
 #[macro_export]
-macro_rules! order_topics {
+macro_rules! order_suite {
     ($harness:expr) => {
-        $crate::topics! {
+        $crate::topic_tests! {
             $harness;
-            causes {
-                what_an_event_caused_is_shown_with_it
-                each_names_its_cause
-                what_is_emitted_meanwhile_is_caused_too
-                no_more_is_shown_than_may_be
-                what_is_forgotten_is_not_shown
-                what_a_step_of_a_plain_order_emits_has_no_event_above_it
-                what_a_step_emits_is_caused_by_the_event_that_made_its_order
-                depth_grows_through_orders
+            caused_events {
+                an_event_view_includes_all_events_it_caused
+                every_caused_event_names_its_cause
+                events_emitted_while_a_task_runs_name_it_as_cause
+                the_number_of_caused_events_shown_is_limited
+                expired_events_are_not_shown_as_causes
+                events_emitted_by_a_manually_added_order_have_no_cause_event
+                events_emitted_by_a_step_are_caused_by_the_orders_event
+                causation_depth_increases_through_orders
             }
             chain_changes {
-                an_unchanged_chain_leaves_its_orders_alone
-                an_order_waits_at_a_node_that_is_gone
-                a_stranded_order_can_be_moved
-                a_stranded_order_can_be_suspended_and_removed
-                a_running_step_ends_though_its_node_is_gone
-                a_step_may_end_where_an_end_is_now
-                a_step_is_not_set_back_at_a_node_that_is_gone
-                a_step_leads_where_the_chain_leads_now
-                a_node_that_becomes_an_end_lets_its_orders_arrive
-                a_waiting_step_becomes_the_new_handlers
-                a_handed_over_step_keeps_its_time
-                a_running_step_ends_as_it_began
-                a_removed_chain_strands_its_orders
+                registering_an_unchanged_chain_does_not_change_its_orders
+                an_order_at_a_removed_chain_node_is_orphaned
+                an_orphaned_order_can_be_moved
+                an_orphaned_order_can_be_suspended_and_removed
+                a_running_step_can_finish_at_a_removed_chain_node
+                a_step_can_finish_at_a_chain_node_that_became_an_end
+                a_failed_step_is_not_retried_at_a_removed_chain_node
+                a_finished_step_follows_the_current_chain_definition
+                orders_finish_when_their_chain_node_becomes_an_end
+                a_waiting_step_moves_to_the_new_handler
+                a_step_moved_to_a_new_handler_keeps_its_due_time
+                a_running_step_finishes_with_its_old_handler
+                removing_a_chain_orphans_its_orders
                 orders_of_a_removed_chain_can_be_removed
-                a_changed_chain_is_still_stopped
-                a_stopped_node_is_stopped_for_its_new_handler_too
-                chains_are_read_back_as_registered
-                a_step_set_back_is_tried_by_the_new_handler
-                a_change_elsewhere_leaves_a_setback_alone
-                a_crash_at_a_node_that_is_gone_leaves_no_task
+                a_changed_chain_stays_stopped
+                a_stopped_chain_node_stays_stopped_for_its_new_handler
+                chains_can_be_read_back_as_registered
+                a_failed_step_is_retried_by_the_new_handler
+                changing_other_chain_nodes_does_not_affect_a_pending_retry
+                a_crash_at_a_removed_chain_node_leaves_no_task
             }
-            chains {
-                a_stopped_chain_begins_no_step
-                what_runs_in_a_stopped_chain_is_let_end
+            chain_control {
+                a_stopped_chain_starts_no_step
+                running_steps_of_a_stopped_chain_can_finish
                 scheduled_steps_of_a_stopped_chain_wait
-                a_stopped_node_holds_its_orders
-                a_node_may_be_stopped_within_a_stopped_chain
-                what_is_set_again_is_not_told_again
-                a_passed_node_has_no_step
-                passing_may_lead_to_the_end
-                not_every_order_is_passed_at_once
-                a_planned_order_passes_and_still_waits
-                a_crowd_is_passed_whole
-                a_rule_holds_a_chain
-                rules_and_stops_stand_independently
-                a_rule_may_hold_one_tenant_of_a_chain
-                a_stop_holds_no_neighbour
-                how_a_chain_is_set_is_kept
-                what_is_not_there_cannot_be_set
-                a_step_that_would_be_tried_again_is_passed
-                what_was_passed_in_a_circle_goes_on
+                a_stopped_chain_node_blocks_its_orders
+                chain_stops_and_chain_node_stops_are_independent
+                setting_the_same_chain_state_publishes_no_event
+                a_skipped_chain_node_creates_no_step
+                skipping_chain_nodes_can_finish_an_order
+                running_suspended_and_stopped_orders_are_not_skipped_immediately
+                a_planned_order_skips_the_chain_node_and_keeps_its_time
+                many_orders_skip_a_chain_node_at_once
+                a_rule_blocks_a_chain
+                chain_rules_handler_rules_and_stops_are_independent
+                a_rule_can_block_one_tenant_of_a_chain
+                a_stop_does_not_affect_chains_with_a_similar_name
+                chain_state_survives_registration_and_restart
+                unknown_chains_and_chain_nodes_cannot_be_set
+                a_step_waiting_for_a_retry_is_skipped
+                an_order_skipped_in_a_cycle_continues_when_a_chain_node_is_processed
             }
             engine_events {
-                the_engine_tells_of_itself
-                their_ids_are_the_journals
-                they_go_to_no_handler
-                they_are_no_objects_past
-                they_are_found_by_type_and_ancestor
-                they_are_found_by_path_and_key
-                a_tenant_sees_those_of_its_orders_and_tasks
-                they_are_read_backwards_too
-                they_are_forgotten_like_any_others
-                changed_files_are_told
-                a_file_is_activated_after_it_was_read
+                engine_state_changes_are_published
+                engine_events_share_the_journals_id_order
+                engine_events_create_no_tasks_or_orders
+                engine_events_do_not_belong_to_an_object
+                engine_events_are_filtered_by_type_and_parent_type
+                engine_events_are_filtered_by_path_and_key
+                a_tenant_sees_engine_events_of_its_orders_and_tasks
+                engine_events_can_be_read_backwards
+                engine_events_expire_like_any_other
+                changed_configuration_files_are_published
+                a_configuration_file_is_activated_after_it_was_read
             }
-            observed {
-                a_success_is_told_where_all_is
-                a_failure_is_told_with_what_it_returned
-                a_failure_that_is_made_up_for_is_told
-                what_is_run_again_without_failure_is_not_one
-                a_crash_is_a_failure
-                a_cancelled_attempt_is_told_where_all_is
-                a_start_is_told_when_it_happens
-                a_task_is_named_with_its_handler
-                orders_are_told_of_however_their_handlers_are
-                what_is_told_follows_the_registration
-                a_stale_end_is_not_told
+            task_events {
+                a_success_is_published_if_all_attempts_are_observed
+                a_failure_is_published_with_its_return_code
+                a_failure_that_is_retried_successfully_is_published
+                snoozed_and_released_attempts_are_not_published_as_failures
+                a_crash_is_published_as_a_failure
+                a_cancelled_attempt_is_published_if_all_attempts_are_observed
+                an_attempt_start_is_published_when_claimed
+                task_events_name_the_task_and_its_handler
+                order_events_are_published_whatever_the_handlers_observe
+                published_task_events_follow_the_registration
+                a_stale_ending_is_not_published
             }
             order_lists {
                 orders_are_listed_by_tenant
-                an_order_says_what_suspended_it
-                a_waiting_step_says_what_holds_it
+                an_order_view_names_the_failure_that_suspended_it
+                an_order_view_names_the_rule_or_stop_that_blocks_it
                 orders_are_listed_by_path
-                orders_are_listed_page_by_page
-                a_listed_order_is_whole
-                statistics_add_up_in_every_state
-                a_planned_order_becomes_due_by_itself
-                statistics_follow_an_order
-                statistics_may_be_one_tenants
-                chains_count_their_orders_by_node
-                every_list_says_how_new_it_is
+                orders_are_listed_in_pages
+                a_listed_order_equals_the_single_view
+                order_statistics_count_every_state
+                a_planned_order_becomes_due_when_its_time_comes
+                order_statistics_follow_an_order_through_its_states
+                order_statistics_can_be_limited_to_a_tenant
+                chains_count_their_orders_by_chain_node
+                every_order_list_names_its_journal_position
                 orders_survive_a_restart
                 a_running_step_survives_a_restart
             }
-            order_makers {
-                an_event_makes_an_order
-                an_event_may_have_both
-                routes_of_ancestors_make_orders_too
-                a_repeated_emission_makes_no_second_order
-                what_is_emitted_by_tasks_makes_orders
+            order_creation {
+                an_event_creates_an_order
+                an_event_can_create_tasks_and_an_order
+                parent_routes_create_orders
+                a_repeated_emission_creates_no_second_order
+                events_emitted_by_tasks_create_orders
                 an_append_can_claim_the_first_step
                 an_order_outlives_its_event
                 routes_to_chains_follow_their_registration
-                a_firing_makes_its_order
-                a_firing_may_leave_the_id_to_the_store
-                a_settled_time_makes_no_second_order
-                a_chain_that_has_gone_is_skipped
-                an_order_on_its_way_is_in_the_way
-                a_held_schedule_makes_no_order
-                a_delayed_event_makes_a_planned_order
+                a_firing_creates_its_order
+                a_firing_without_an_order_id_gets_a_generated_one
+                a_resolved_time_creates_no_second_order
+                a_firing_for_an_unknown_chain_is_skipped
+                an_unfinished_order_causes_a_skip
+                a_paused_schedule_creates_no_order
+                a_delayed_event_creates_a_planned_order
             }
             order_ids {
-                a_finished_order_is_not_run_again
-                a_refusal_says_how_the_order_ended
-                an_order_that_took_an_on_error_has_failed
-                ended_ids_are_remembered_for_a_day
+                the_id_of_a_finished_order_is_refused
+                a_refused_order_id_names_how_the_order_ended
+                an_order_that_followed_on_error_counts_as_failed
+                ids_of_ended_orders_are_kept_for_a_day
                 a_schedule_reuses_its_id_once_its_order_has_ended
-                a_repeated_batch_gets_its_first_answer
-                a_refused_batch_uses_up_no_key
-                racing_batches_under_a_key_add_once
-                a_repeated_run_gets_its_first_answer
-                an_answer_is_recorded_once
-                a_key_used_for_another_kind_of_request_is_refused
-                the_answer_of_any_kind_of_request_can_be_read
+                a_repeated_order_batch_returns_its_first_receipt
+                a_refused_order_batch_records_no_idempotency_key
+                racing_order_batches_with_one_key_are_added_once
+                a_repeated_run_request_returns_its_first_run
+                an_idempotency_record_is_written_once
+                an_idempotency_key_used_for_another_request_kind_is_refused
+                the_idempotency_record_of_any_request_kind_can_be_read
             }
             order_tenants {
-                orders_of_two_tenants_share_a_key
-                a_command_reaches_the_order_of_its_tenant
-                one_batch_may_add_a_key_for_several_tenants
-                orders_of_a_key_are_listed_by_tenant
-                another_tenants_order_does_not_hold_up_a_schedule
+                different_tenants_can_use_the_same_order_id
+                a_command_affects_only_the_order_of_its_tenant
+                one_batch_can_add_the_same_order_id_for_several_tenants
+                orders_with_the_same_id_are_listed_by_tenant
+                another_tenants_order_does_not_block_a_schedule
             }
-            order_steering {
-                a_change_is_told
-                the_numbers_of_events_are_nobodys_to_give
-                a_suspended_order_waits
-                the_task_of_a_suspended_order_was_cancelled
-                a_scheduled_step_is_taken_back
-                a_running_step_of_a_suspended_order_is_let_end
-                an_order_may_be_resumed_while_its_step_runs
+            order_commands {
+                a_change_of_an_order_is_published
+                order_ids_that_look_like_event_ids_are_refused
+                a_suspended_order_does_not_run
+                suspending_an_order_cancels_its_waiting_task
+                suspending_an_order_unschedules_its_step
+                a_running_step_of_a_suspended_order_can_finish
+                an_order_can_be_resumed_while_its_step_runs
                 a_suspended_order_does_not_finish
-                a_suspended_step_that_is_to_be_tried_again_is_not
-                a_resumed_order_still_waits_for_its_time
-                a_removed_order_is_gone
+                a_failed_step_of_a_suspended_order_is_not_retried
+                a_resumed_order_keeps_its_planned_time
+                a_removed_order_is_deleted_with_its_step
                 a_suspended_order_can_be_removed
                 a_running_order_cannot_be_removed_or_changed
-                a_value_can_be_changed
-                an_order_can_be_moved
+                an_order_value_can_be_changed
+                an_order_can_be_moved_to_another_chain_node
                 a_suspended_order_is_moved_and_stays_suspended
-                an_order_can_be_planned_anew
-                a_change_of_nothing_changes_nothing
-                what_is_not_there_cannot_be_steered
+                an_order_can_be_rescheduled
+                an_empty_order_change_changes_nothing
+                commands_to_unknown_orders_and_chain_nodes_are_refused
                 cancelling_a_waiting_step_suspends_its_order
                 cancelling_a_running_step_suspends_its_order
-                an_order_never_has_two_tasks
-                a_suspended_order_whose_step_fails_follows_its_way
+                an_order_has_at_most_one_live_task
+                a_suspended_order_whose_step_fails_follows_on_error
             }
-            order_walk {
-                a_walk_of_orders_agrees_with_its_stream
-                another_walk_of_orders_agrees_with_its_stream
+            order_random_walk {
+                a_random_order_walk_matches_its_event_stream
+                a_second_random_order_walk_matches_its_event_stream
             }
             orders {
-                an_order_travels_node_by_node
-                each_move_is_told_when_it_is_made
-                an_order_is_seen_on_its_way
-                a_step_is_told_of_its_order
-                what_a_step_returns_becomes_the_value
-                a_step_need_not_return_anything
-                an_order_may_begin_at_another_node
-                a_planned_order_begins_at_its_time
-                an_order_planned_for_the_past_begins_at_once
-                urgent_orders_come_first
-                the_same_id_is_refused_while_it_is_on_its_way
-                unknown_chains_and_nodes_are_refused
-                several_are_added_all_or_none
-                the_store_gives_every_order_an_id_of_its_own
-                an_addition_is_told_by_its_event
-                orders_of_a_chain_run_side_by_side
-                the_steps_of_an_order_never_run_side_by_side
-                an_end_can_claim_the_next_step
-                a_chain_may_lead_back
+                an_order_runs_its_chain_step_by_step
+                every_order_move_is_published_in_its_transaction
+                an_order_view_follows_the_order_through_its_chain
+                a_claimed_step_carries_its_orders_data
+                a_steps_result_becomes_the_order_value
+                a_step_without_a_result_keeps_the_order_value
+                an_order_can_start_at_any_chain_node
+                a_planned_order_starts_at_its_time
+                an_order_planned_for_the_past_starts_immediately
+                orders_run_by_priority
+                the_id_of_an_unfinished_order_is_refused
+                orders_for_unknown_chains_and_chain_nodes_are_refused
+                an_order_batch_is_added_completely_or_not_at_all
+                generated_order_ids_are_unique
+                adding_an_order_returns_the_id_of_its_event
+                orders_of_a_chain_run_concurrently
+                the_steps_of_an_order_never_run_concurrently
+                finishing_a_step_can_claim_the_next_one
+                a_chain_can_contain_a_cycle
             }
-            setbacks {
-                a_failed_step_is_set_back
-                the_last_failure_is_an_error
-                a_setback_replaces_the_handlers_retries
-                a_setback_is_its_nodes_alone
-                a_setback_follows_its_registration
-                without_a_setback_the_handlers_retries_count
-                a_handler_may_say_not_to_try_again
-                a_target_may_ask_for_a_wait
-                without_a_way_a_failed_order_is_suspended
-                with_a_way_a_failed_order_follows_it
-                a_halting_handler_holds_no_order_up
-                what_did_not_fail_is_kept
-                a_step_that_outlives_its_nodes_ends_in_error
-                a_stale_fence_changes_no_order
+            step_retries {
+                a_failed_step_is_retried_after_its_delay
+                only_the_last_failure_of_a_step_is_an_error
+                a_chain_nodes_retry_policy_replaces_the_handlers
+                a_chain_nodes_retry_policy_applies_to_that_node_only
+                a_chain_nodes_retry_policy_changes_with_the_registration
+                without_a_chain_node_retry_policy_the_handlers_applies
+                a_handler_can_refuse_further_retries_of_a_step
+                a_failed_attempt_can_request_its_retry_time
+                a_failed_order_without_on_error_is_suspended
+                a_failed_order_with_on_error_follows_it
+                a_halting_handler_does_not_block_other_orders
+                released_snoozed_and_crashed_steps_stay_at_their_chain_node
+                a_step_fails_after_three_crashes
+                an_ending_with_a_stale_fence_changes_no_order
             }
-            steps {
+            order_steps {
                 a_step_logs_and_emits_like_any_other_task
-                a_step_is_found_among_tasks
+                steps_are_listed_among_tasks
                 the_attempts_of_a_step_are_recorded
-                a_step_that_failed_is_not_retried_by_itself
-                a_width_holds_for_steps
-                a_rate_holds_for_steps
-                places_of_an_object_hold_for_steps
-                rules_of_a_handler_hold_its_steps
-                the_steps_of_a_node_have_counters_of_their_own
-                steps_may_be_pulled_by_workers
-                steps_of_a_lost_handler_are_missing_until_adopted
-                the_history_forgets_steps_that_have_ended
-                steps_that_can_begin_are_told
+                a_failed_step_cannot_be_retried_without_its_order
+                concurrency_limit_applies_to_steps
+                rate_limit_applies_to_steps
+                the_per_key_limit_counts_each_order_separately
+                handler_rules_block_its_steps
+                each_chain_node_has_its_own_step_counters
+                workers_can_pull_steps
+                steps_of_an_undefined_handler_are_missing_until_adopted
+                finished_steps_expire_with_the_task_history
+                listeners_are_notified_of_startable_steps
             }
         }
     };

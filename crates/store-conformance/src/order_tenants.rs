@@ -1,79 +1,79 @@
-//! Order ids are a tenant's own: what one tenant does never meets the orders of another.
+//! Order ids are scoped to a tenant: one tenant's calls never affect the orders of another.
 
 use pointsman_core::fire::{Outcome, Overlap};
 use pointsman_core::store::{NewOrder, OrderCommand, OrderRefused};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>done done")
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>done done")
 }
 
-/// `/x/y,1` of this tenant; its value names the tenant.
-fn order_of(tenant: &str) -> NewOrder {
-    order("/x/y,1").owned_by(tenant).holding(&format!("{tenant:?}"))
+/// The order `/x/y,1` of this tenant; its value names the tenant.
+fn tenant_order(tenant: &str) -> NewOrder {
+    new_order("/x/y,1").for_tenant(tenant).with_value(&format!("{tenant:?}"))
 }
 
-async fn value_of(world: &World<'_>, tenant: &str) -> Option<String> {
-    world.find_of(tenant, "/x/y,1").await.map(|view| view.order.value.as_str().to_owned())
+async fn tenant_order_value(fixture: &StoreFixture<'_>, tenant: &str) -> Option<String> {
+    fixture.find_tenant_order(tenant, "/x/y,1").await.map(|view| view.order.value.as_str().to_owned())
 }
 
-pub async fn orders_of_two_tenants_share_a_key(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn different_tenants_can_use_the_same_order_id(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for tenant in ["shop", "default", "depot"] {
-        world.add(order_of(tenant)).await;
+        fixture.add_order(tenant_order(tenant)).await;
     }
     let exists = OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id);
-    assert_eq!(world.try_add(order_of("shop")).await, Err(exists));
-    let world = world.reopen().await;
+    assert_eq!(fixture.try_add_order(tenant_order("shop")).await, Err(exists));
+    let fixture = fixture.reopen().await;
     for tenant in ["shop", "default", "depot"] {
-        assert_eq!(value_of(&world, tenant).await, Some(format!("{tenant:?}")));
+        assert_eq!(tenant_order_value(&fixture, tenant).await, Some(format!("{tenant:?}")));
     }
-    assert_eq!(value_of(&world, "stranger").await, None);
+    assert_eq!(tenant_order_value(&fixture, "stranger").await, None);
     let mut ran: Vec<_> =
-        world.claim(10).await.iter().map(|task| task.step().value.as_str().to_owned()).collect();
+        fixture.claim(10).await.iter().map(|task| task.step().value.as_str().to_owned()).collect();
     ran.sort();
-    assert_eq!(ran, ["\"default\"", "\"depot\"", "\"shop\""], "each has a task of its own");
+    assert_eq!(ran, ["\"default\"", "\"depot\"", "\"shop\""], "each order has its own task");
 }
 
-pub async fn a_command_reaches_the_order_of_its_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_command_affects_only_the_order_of_its_tenant(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for tenant in ["shop", "default"] {
-        world.add(order_of(tenant)).await;
+        fixture.add_order(tenant_order(tenant)).await;
     }
-    assert_eq!(world.steer_of("shop", "/x/y,1", OrderCommand::Suspend).await, Ok(()));
-    assert!(!world.look("/x/y,1").await.order.suspended);
-    assert_eq!(world.steer_of("shop", "/x/y,1", OrderCommand::Remove).await, Ok(()));
-    assert_eq!(value_of(&world, "shop").await, None);
-    assert_eq!(value_of(&world, "default").await.as_deref(), Some("\"default\""));
+    assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", OrderCommand::Suspend).await, Ok(()));
+    assert!(!fixture.read_order("/x/y,1").await.order.suspended);
+    assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", OrderCommand::Remove).await, Ok(()));
+    assert_eq!(tenant_order_value(&fixture, "shop").await, None);
+    assert_eq!(tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
     let gone = Err(OrderRefused::NoSuchOrder(order_key("/x/y,1")));
-    for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, to_value("1")] {
-        assert_eq!(world.steer_of("shop", "/x/y,1", command).await, gone);
+    for command in [OrderCommand::Suspend, OrderCommand::Resume, OrderCommand::Remove, change_value_to("1")] {
+        assert_eq!(fixture.command_tenant_order("shop", "/x/y,1", command).await, gone);
     }
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }
 
-pub async fn one_batch_may_add_a_key_for_several_tenants(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn one_batch_can_add_the_same_order_id_for_several_tenants(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let exists = OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id);
-    let twice = vec![order_of("shop"), order_of("default"), order_of("shop")];
-    assert_eq!(world.try_add_all(twice).await, Err((2, exists)));
-    assert!(world.orders_at("/").await.is_empty());
-    assert_eq!(world.add_all(vec![order_of("shop"), order_of("default")]).await.len(), 2);
+    let twice = vec![tenant_order("shop"), tenant_order("default"), tenant_order("shop")];
+    assert_eq!(fixture.try_add_orders(twice).await, Err((2, exists)));
+    assert!(fixture.list_orders("/").await.is_empty());
+    assert_eq!(fixture.add_orders(vec![tenant_order("shop"), tenant_order("default")]).await.len(), 2);
 }
 
-/// Pages of one order each, so that every page ends between two tenants of a key or between two keys.
-pub async fn orders_of_a_key_are_listed_by_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+/// Pages of one order each, so that every page ends between two tenants of an id or between two ids.
+pub async fn orders_with_the_same_id_are_listed_by_tenant(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for n in [10, 2, 1] {
         for tenant in ["shop", "default", "Depot"] {
-            world.add(order(&format!("/x/y,{n}")).owned_by(tenant)).await;
+            fixture.add_order(new_order(&format!("/x/y,{n}")).for_tenant(tenant)).await;
         }
     }
     let (mut after, mut listed) = (None, Vec::new());
     for _ in 0..9 {
-        let page = must(world.store.orders(&path("/x/y"), None, after, 1).await);
+        let page = expect_ok(fixture.store.orders(&path_filter("/x/y"), None, after, 1).await);
         listed.extend(page.orders.iter().map(|view| format!("{} {}", view.order.key.id, view.order.tenant)));
         after = page.next;
     }
@@ -81,17 +81,19 @@ pub async fn orders_of_a_key_are_listed_by_tenant(harness: &dyn Harness) {
     let want =
         ["1", "10", "2"].map(|id| ["Depot", "default", "shop"].map(|of| format!("{id} {of}"))).concat();
     assert_eq!(listed, want);
-    assert_eq!(world.orders_at("/x/y,10").await.len(), 3);
-    assert_eq!(world.statistics("/x/y,10").await.total, 3);
+    assert_eq!(fixture.list_orders("/x/y,10").await.len(), 3);
+    assert_eq!(fixture.order_statistics("/x/y,10").await.total, 3);
 }
 
-pub async fn another_tenants_order_does_not_hold_up_a_schedule(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    world.standing("nightly").await;
-    world.tick(100);
-    world.add(order_of("shop")).await;
-    let firing = Fires::order(order_of("default")).overlap(Overlap::Skip).at("nightly", world.now);
-    assert_eq!(world.settle(firing).await.0.outcome, Outcome::Fired);
-    assert_eq!(value_of(&world, "default").await.as_deref(), Some("\"default\""));
-    assert_eq!(value_of(&world, "shop").await.as_deref(), Some("\"shop\""));
+pub async fn another_tenants_order_does_not_block_a_schedule(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.plan_daily_schedule("nightly").await;
+    fixture.advance_clock(100);
+    fixture.add_order(tenant_order("shop")).await;
+    let firing = FiringBuilder::adding_order(tenant_order("default"))
+        .with_overlap(Overlap::Skip)
+        .build("nightly", fixture.now);
+    assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+    assert_eq!(tenant_order_value(&fixture, "default").await.as_deref(), Some("\"default\""));
+    assert_eq!(tenant_order_value(&fixture, "shop").await.as_deref(), Some("\"shop\""));
 }

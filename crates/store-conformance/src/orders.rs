@@ -1,4 +1,4 @@
-//! An order travels its chain node by node, a task a step, and the journal tells of every move in its order.
+//! An order runs its chain step by step, one task per step, and every move is published in the journal in order.
 
 use std::collections::BTreeSet;
 
@@ -6,31 +6,31 @@ use pointsman_core::store::{Claimed, Ended, Ending, OrderRefused, TaskFilter};
 use pointsman_core::{Status, Tenant};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 /// a → b → done; b's failures lead to `failed`.
-fn plan() -> Plan {
-    Plan::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
 }
 
-async fn succeed_with(world: &World<'_>, task: &Claimed, value: &str) {
-    world.end_as(task, Ended::Succeeded { result: Some(json(value)) }).await;
+async fn succeed_with_result(fixture: &StoreFixture<'_>, task: &Claimed, value: &str) {
+    fixture.finish_as(task, Ended::Succeeded { result: Some(parse_json(value)) }).await;
 }
 
-pub async fn an_order_travels_node_by_node(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let added = world.try_add(order("/x/y,117")).await.expect("nothing to refuse");
+pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let added = fixture.try_add_order(new_order("/x/y,117")).await.expect("the request is valid");
     assert_eq!(added.order, order_key("/x/y,117"));
-    let since = world.extent().await.forgotten;
-    let first = world.claim_one().await;
-    world.succeed(&first).await;
-    let second = world.claim_one().await;
-    assert_eq!(steps_of(&[first.clone(), second.clone()]), ["/x/y,117 a", "/x/y,117 b"]);
+    let since = fixture.journal_extent().await.forgotten;
+    let first = fixture.claim_one().await;
+    fixture.succeed(&first).await;
+    let second = fixture.claim_one().await;
+    assert_eq!(describe_steps(&[first.clone(), second.clone()]), ["/x/y,117 a", "/x/y,117 b"]);
     assert_eq!((first.handler.as_str(), second.handler.as_str()), ("first", "second"));
     assert_ne!(first.id, second.id, "a step is a task");
-    world.succeed(&second).await;
+    fixture.succeed(&second).await;
     assert_eq!(
-        world.shown_after(since).await,
+        fixture.engine_event_json_after(since).await,
         [
             r#"{"key":"Order:/x/y,117","TYPE":"FileBasedAdded","nodeId":"a"}"#,
             r#"{"key":"/x/y,117","TYPE":"OrderStarted","nodeId":"a","taskId":"first_a"}"#,
@@ -44,38 +44,39 @@ pub async fn an_order_travels_node_by_node(harness: &dyn Harness) {
             r#"{"key":"Order:/x/y,117","TYPE":"FileBasedRemoved"}"#,
         ]
     );
-    let events = world.own_after(since).await;
-    assert_eq!(events[0].id, added.event, "the first of them tells that it was added");
+    let events = fixture.engine_events_after(since).await;
+    assert_eq!(events[0].id, added.event, "the first event is that of the addition");
     for (number, task) in [(1, &first), (2, &first), (5, &second)] {
         assert!(events[number].value.as_str().contains(task.id.as_str()), "the task is named whole");
     }
-    assert!(world.find("/x/y,117").await.is_none());
-    assert!(world.claim(10).await.is_empty());
+    assert!(fixture.find_order("/x/y,117").await.is_none());
+    assert!(fixture.claim(10).await.is_empty());
 }
 
-/// Each move is told in the transaction that makes it: what is added is not begun, what has ended is not gone on.
-pub async fn each_move_is_told_when_it_is_made(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let mut since = world.head().await;
-    let mut told = async |world: &World<'_>| {
-        let told = world.told_after(since).await;
-        since = world.head().await;
+/// Each move is published in its own transaction: adding an order does not start it, finishing a step does not start
+/// the next.
+pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let mut since = fixture.journal_head().await;
+    let mut told = async |fixture: &StoreFixture<'_>| {
+        let told = fixture.engine_event_summaries_after(since).await;
+        since = fixture.journal_head().await;
         told
     };
-    world.add(order("/x/y,1")).await;
-    assert_eq!(told(&world).await, ["FileBasedAdded nodeId:a"]);
-    let task = world.claim_one().await;
+    fixture.add_order(new_order("/x/y,1")).await;
+    assert_eq!(told(&fixture).await, ["FileBasedAdded nodeId:a"]);
+    let task = fixture.claim_one().await;
     let started = ["OrderStarted nodeId:a,taskId:first_a", "OrderStepStarted nodeId:a,taskId:first_a"];
-    assert_eq!(told(&world).await, started);
-    world.succeed(&task).await;
-    assert_eq!(told(&world).await, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]);
+    assert_eq!(told(&fixture).await, started);
+    fixture.succeed(&task).await;
+    assert_eq!(told(&fixture).await, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]);
 }
 
-pub async fn an_order_is_seen_on_its_way(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let added = world.now;
-    world.add(order("/x/y,1").holding("[1]").ranking(300)).await;
-    let view = world.look("/x/y,1").await;
+pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let added = fixture.now;
+    fixture.add_order(new_order("/x/y,1").with_value("[1]").with_priority(300)).await;
+    let view = fixture.read_order("/x/y,1").await;
     assert_eq!((view.order.key.to_string().as_str(), view.order.node.as_str()), ("/x/y,1", "a"));
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 300));
     assert_eq!((view.order.created, view.order.planned, view.order.started), (added, None, None));
@@ -83,190 +84,199 @@ pub async fn an_order_is_seen_on_its_way(harness: &dyn Harness) {
     assert_eq!((view.setback, &view.order.tenant), (None, &Tenant::default()));
     let (id, status, _) = view.task.expect("it waits for its step");
     assert_eq!(status, Status::New);
-    world.tick(5);
-    let task = world.claim_one().await;
+    fixture.advance_clock(5);
+    let task = fixture.claim_one().await;
     assert_eq!(task.id, id);
-    let view = world.look("/x/y,1").await;
-    assert_eq!((view.order.started, view.order.running), (Some(world.now), true));
+    let view = fixture.read_order("/x/y,1").await;
+    assert_eq!((view.order.started, view.order.running), (Some(fixture.now), true));
     assert_eq!(view.task.map(|(id, status, _)| (id, status)), Some((id, Status::Locked)));
-    let began = world.now;
-    world.tick(5);
-    world.succeed(&task).await;
-    let view = world.look("/x/y,1").await;
+    let began = fixture.now;
+    fixture.advance_clock(5);
+    fixture.succeed(&task).await;
+    let view = fixture.read_order("/x/y,1").await;
     assert_eq!((view.order.node.as_str(), view.order.running), ("b", false));
     assert_eq!(view.order.started, Some(began), "it has started once");
-    assert!(world.find("/x/y,2").await.is_none() && world.find("/x/z,1").await.is_none());
+    assert!(fixture.find_order("/x/y,2").await.is_none() && fixture.find_order("/x/z,1").await.is_none());
 }
 
-pub async fn a_step_is_told_of_its_order(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding(r#"{"n":1}"#).owned_by("shop").ranking(7)).await;
-    let task = world.claim_one().await;
-    let uuid = task.id.uuid().expect("the name ends in a uuid");
+pub async fn a_claimed_step_carries_its_orders_data(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/x/y,1").with_value(r#"{"n":1}"#).for_tenant("shop").with_priority(7)).await;
+    let task = fixture.claim_one().await;
+    let uuid = task.id.uuid().expect("the task id ends in a uuid");
     assert_eq!(task.id.as_str(), format!("first_a_{uuid}"));
     let step = task.step();
     assert_eq!((&step.order, step.node.as_str()), (&order_key("/x/y,1"), "a"));
     assert_eq!((step.key.as_str(), step.tenant.as_str()), ("/x/y,1", "shop"));
     assert_eq!((step.value.as_str(), task.attempt), (r#"{"n":1}"#, 1));
     assert_eq!((task.planned, task.prev_sent), (None, None));
-    let seen = world.task(&task.id).await;
+    let seen = fixture.read_task(&task.id).await;
     assert_eq!((seen.event, &*seen.collection, seen.priority.get()), (None, "a", 7));
     assert_eq!(seen.key.as_ref().map(|key| key.as_str()), Some("/x/y,1"));
     assert_eq!(seen.tenant, tenant("shop"));
 }
 
-pub async fn what_a_step_returns_becomes_the_value(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding("1")).await;
-    let first = world.claim_one().await;
+pub async fn a_steps_result_becomes_the_order_value(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/x/y,1").with_value("1")).await;
+    let first = fixture.claim_one().await;
     assert_eq!(first.step().value.as_str(), "1");
-    succeed_with(&world, &first, "[2]").await;
-    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "[2]");
-    assert_eq!(world.task(&first.id).await.result, Some(json("[2]")));
-    let second = world.claim_one().await;
+    succeed_with_result(&fixture, &first, "[2]").await;
+    assert_eq!(fixture.read_order("/x/y,1").await.order.value.as_str(), "[2]");
+    assert_eq!(fixture.read_task(&first.id).await.result, Some(parse_json("[2]")));
+    let second = fixture.claim_one().await;
     assert_eq!(second.step().value.as_str(), "[2]");
-    world.fail(&second).await;
-    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "[2]", "a failed step changes nothing");
+    fixture.fail(&second).await;
+    assert_eq!(
+        fixture.read_order("/x/y,1").await.order.value.as_str(),
+        "[2]",
+        "a failed step changes nothing"
+    );
 }
 
-/// A step that returns nothing leaves the value alone; one that returns null has returned something.
-pub async fn a_step_need_not_return_anything(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+/// A step without a result keeps the value; a result of null replaces it.
+pub async fn a_step_without_a_result_keeps_the_order_value(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for (id, result, value) in [("1", None, "5"), ("2", Some("null"), "null")] {
         let key = format!("/x/y,{id}");
-        world.add(order(&key).holding("5")).await;
-        let ended = Ended::Succeeded { result: result.map(json) };
-        world.end_as(&world.claim_one_for("first").await, ended).await;
-        assert_eq!(world.look(&key).await.order.value.as_str(), value);
+        fixture.add_order(new_order(&key).with_value("5")).await;
+        let ended = Ended::Succeeded { result: result.map(parse_json) };
+        fixture.finish_as(&fixture.claim_one_for_handler("first").await, ended).await;
+        assert_eq!(fixture.read_order(&key).await.order.value.as_str(), value);
     }
 }
 
-pub async fn an_order_may_begin_at_another_node(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/x/y,1").starting("b")).await;
-    let task = world.claim_one().await;
+pub async fn an_order_can_start_at_any_chain_node(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/x/y,1").starting_at("b")).await;
+    let task = fixture.claim_one().await;
     assert_eq!((task.handler.as_str(), task.step().node.as_str()), ("second", "b"));
-    let since = world.head().await;
-    world.add(order("/x/y,2").starting("failed")).await;
+    let since = fixture.journal_head().await;
+    fixture.add_order(new_order("/x/y,2").starting_at("failed")).await;
     let want = ["FileBasedAdded nodeId:failed", "OrderFinished nodeId:failed", "FileBasedRemoved"];
-    assert_eq!(world.told_after(since).await, want, "an end is reached at once");
-    assert!(world.find("/x/y,2").await.is_none());
+    assert_eq!(fixture.engine_event_summaries_after(since).await, want, "an end is reached at once");
+    assert!(fixture.find_order("/x/y,2").await.is_none());
 }
 
-pub async fn a_planned_order_begins_at_its_time(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let at = world.later(60);
-    world.add(order("/x/y,1").planned(at)).await;
-    let view = world.look("/x/y,1").await;
+pub async fn a_planned_order_starts_at_its_time(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let at = fixture.seconds_from_now(60);
+    fixture.add_order(new_order("/x/y,1").planned_at(at)).await;
+    let view = fixture.read_order("/x/y,1").await;
     assert_eq!(view.order.planned, Some(at));
     assert_eq!(view.task.map(|(_, status, due)| (status, due)), Some((Status::New, Some(at))));
-    let claims = world.claims(10).await;
+    let claims = fixture.claim_outcome(10).await;
     assert!(claims.tasks.is_empty());
     assert_eq!(claims.next_due, Some(at));
-    let mut world = world.reopen().await;
-    world.tick(59);
-    world.nothing_begins("a second too early").await;
-    world.tick(1);
-    let first = world.claim_one().await;
-    world.succeed(&first).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 b"], "the time is that of the beginning");
+    let mut fixture = fixture.reopen().await;
+    fixture.advance_clock(59);
+    fixture.assert_nothing_claimable("a second too early").await;
+    fixture.advance_clock(1);
+    let first = fixture.claim_one().await;
+    fixture.succeed(&first).await;
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"], "the time is that of the beginning");
 }
 
-pub async fn an_order_planned_for_the_past_begins_at_once(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/x/y,1").planned(world.now.minus(secs(60)))).await;
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,1 a"]);
+pub async fn an_order_planned_for_the_past_starts_immediately(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/x/y,1").planned_at(fixture.now.minus(secs(60)))).await;
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 a"]);
 }
 
-pub async fn urgent_orders_come_first(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn orders_run_by_priority(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for (id, priority) in [("low", 1), ("high", 9000), ("middle", 500), ("also-high", 9000)] {
-        world.add(order(&format!("/x/y,{id}")).ranking(priority)).await;
+        fixture.add_order(new_order(&format!("/x/y,{id}")).with_priority(priority)).await;
     }
     let mut ran = Vec::new();
     for _ in 0..4 {
-        ran.extend(world.claim_for(&["first"], 1).await);
+        ran.extend(fixture.claim_for_handlers(&["first"], 1).await);
     }
     let want = ["/x/y,high a", "/x/y,also-high a", "/x/y,middle a", "/x/y,low a"];
-    assert_eq!(steps_of(&ran), want);
+    assert_eq!(describe_steps(&ran), want);
     for task in &ran {
-        world.succeed(task).await;
+        fixture.succeed(task).await;
     }
-    assert_eq!(steps_of(&world.claim(1).await), ["/x/y,high b"], "at every node");
+    assert_eq!(describe_steps(&fixture.claim(1).await), ["/x/y,high b"], "at every node");
 }
 
-pub async fn the_same_id_is_refused_while_it_is_on_its_way(harness: &dyn Harness) {
-    let world = World::new(harness, plan().chain("/x/z", "a=first>done done")).await;
-    world.add(order("/x/y,1").holding("1")).await;
-    let since = world.head().await;
+pub async fn the_id_of_an_unfinished_order_is_refused(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration().chain("/x/z", "a=first>done done")).await;
+    fixture.add_order(new_order("/x/y,1").with_value("1")).await;
+    let since = fixture.journal_head().await;
     let refused = Err(OrderRefused::Exists(chain_path("/x/y"), order_key("/x/y,1").id));
-    assert_eq!(world.try_add(order("/x/y,1").holding("2")).await, refused);
-    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
-    assert_eq!(world.look("/x/y,1").await.order.value.as_str(), "1");
-    world.add(order("/x/z,1")).await;
+    assert_eq!(fixture.try_add_order(new_order("/x/y,1").with_value("2")).await, refused);
+    assert!(fixture.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
+    assert_eq!(fixture.read_order("/x/y,1").await.order.value.as_str(), "1");
+    fixture.add_order(new_order("/x/z,1")).await;
 }
 
-pub async fn unknown_chains_and_nodes_are_refused(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn orders_for_unknown_chains_and_chain_nodes_are_refused(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let (y, z) = (chain_path("/x/y"), chain_path("/x/z"));
-    assert_eq!(world.try_add(order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
-    let nowhere = world.try_add(order("/x/y,1").starting("nowhere")).await;
-    assert_eq!(nowhere, Err(OrderRefused::NoSuchNode(y, node_id("nowhere"))));
-    assert!(world.try_add(order("/x,1")).await.is_err());
-    assert!(world.orders_at("/").await.is_empty());
-    assert!(world.own_after(world.extent().await.forgotten).await.is_empty());
+    assert_eq!(fixture.try_add_order(new_order("/x/z,1")).await, Err(OrderRefused::NoSuchChain(z)));
+    let nowhere = fixture.try_add_order(new_order("/x/y,1").starting_at("nowhere")).await;
+    assert_eq!(nowhere, Err(OrderRefused::NoSuchNode(y, chain_node_id("nowhere"))));
+    assert!(fixture.try_add_order(new_order("/x,1")).await.is_err());
+    assert!(fixture.list_orders("/").await.is_empty());
+    assert!(fixture.engine_events_after(fixture.journal_extent().await.forgotten).await.is_empty());
 }
 
-/// The first that is refused is told by its place, and none is added.
-pub async fn several_are_added_all_or_none(harness: &dyn Harness) {
-    let world = World::new(harness, plan().chain("/x/z", "a=first>done done")).await;
-    world.add(order("/x/y,taken")).await;
-    let since = world.head().await;
+/// The error names the index of the first refused order, and none is added.
+pub async fn an_order_batch_is_added_completely_or_not_at_all(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration().chain("/x/z", "a=first>done done")).await;
+    fixture.add_order(new_order("/x/y,taken")).await;
+    let since = fixture.journal_head().await;
     let exists = |key: &str| OrderRefused::Exists(order_key(key).chain, order_key(key).id);
-    let nowhere = OrderRefused::NoSuchNode(chain_path("/x/y"), node_id("nowhere"));
+    let nowhere = OrderRefused::NoSuchNode(chain_path("/x/y"), chain_node_id("nowhere"));
     for (bad, refused) in [
-        (order("/x/y,taken"), exists("/x/y,taken")),
-        (order("/x/y,1"), exists("/x/y,1")),
-        // Though it would be gone by then.
-        (order("/x/y,at-end"), exists("/x/y,at-end")),
-        (order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
-        (order("/x/y,2").starting("nowhere"), nowhere),
+        (new_order("/x/y,taken"), exists("/x/y,taken")),
+        (new_order("/x/y,1"), exists("/x/y,1")),
+        // Though it would have finished by then.
+        (new_order("/x/y,at-end"), exists("/x/y,at-end")),
+        (new_order("/x,1"), OrderRefused::NoSuchChain(chain_path("/x"))),
+        (new_order("/x/y,2").starting_at("nowhere"), nowhere),
     ] {
-        let good = [order("/x/y"), order("/x/y,1"), order("/x/z,1"), order("/x/y,at-end").starting("done")];
-        let answer = world.try_add_all([&good[..], &[bad, order("/gone,1")]].concat()).await;
+        let good = [
+            new_order("/x/y"),
+            new_order("/x/y,1"),
+            new_order("/x/z,1"),
+            new_order("/x/y,at-end").starting_at("done"),
+        ];
+        let answer = fixture.try_add_orders([&good[..], &[bad, new_order("/gone,1")]].concat()).await;
         assert_eq!(answer, Err((4, refused)));
     }
-    assert!(world.told_after(since).await.is_empty(), "nothing has happened");
-    assert_eq!(world.orders_at("/").await.len(), 1);
-    assert_eq!(steps_of(&world.claim(10).await), ["/x/y,taken a"]);
-    let added = world.add_all(vec![order("/x/y,1"), order("/x/z,1"), order("/x/y")]).await;
+    assert!(fixture.engine_event_summaries_after(since).await.is_empty(), "nothing has happened");
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,taken a"]);
+    let added = fixture.add_orders(vec![new_order("/x/y,1"), new_order("/x/z,1"), new_order("/x/y")]).await;
     assert_eq!(added[..2].iter().map(|one| one.order.to_string()).collect::<Vec<_>>(), ["/x/y,1", "/x/z,1"]);
-    assert_eq!(world.claim(10).await.len(), 3);
-    assert_eq!(world.try_add_all(vec![]).await, Ok(vec![]));
+    assert_eq!(fixture.claim(10).await.len(), 3);
+    assert_eq!(fixture.try_add_orders(vec![]).await, Ok(vec![]));
 }
 
-/// Nor is an id given out that a person has taken or that was given out before, whatever has ended since.
-pub async fn the_store_gives_every_order_an_id_of_its_own(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+/// A generated id is never one that a client has used or that was generated before, even if its order has ended.
+pub async fn generated_order_ids_are_unique(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let mut ids = BTreeSet::new();
     for number in 0..40 {
-        assert!(ids.insert(world.add(order(&format!("/x/y,{number}"))).await));
+        assert!(ids.insert(fixture.add_order(new_order(&format!("/x/y,{number}"))).await));
     }
-    for added in world.add_all(vec![order("/x/y"); 30]).await {
+    for added in fixture.add_orders(vec![new_order("/x/y"); 30]).await {
         assert!(ids.insert(added.order), "within one call");
     }
-    world.run_all().await;
-    assert!(world.orders_at("/").await.is_empty());
-    let world = world.reopen().await;
+    fixture.run_all_ready().await;
+    assert!(fixture.list_orders("/").await.is_empty());
+    let fixture = fixture.reopen().await;
     for _ in 0..30 {
-        assert!(ids.insert(world.add(order("/x/y")).await), "after a restart");
+        assert!(ids.insert(fixture.add_order(new_order("/x/y")).await), "after a restart");
     }
 }
 
-pub async fn an_addition_is_told_by_its_event(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let added = world.add_all(vec![order("/x/y"), order("/x/y,1"), order("/x/y")]).await;
-    let events = world.own_after(world.extent().await.forgotten).await;
+pub async fn adding_an_order_returns_the_id_of_its_event(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let added = fixture.add_orders(vec![new_order("/x/y"), new_order("/x/y,1"), new_order("/x/y")]).await;
+    let events = fixture.engine_events_after(fixture.journal_extent().await.forgotten).await;
     for (added, event) in added.iter().zip(&events) {
         assert_eq!((added.event, event.kind.as_str()), (event.id, "FileBasedAdded"));
         let key = event.key.as_ref().map(|key| key.to_string());
@@ -275,62 +285,67 @@ pub async fn an_addition_is_told_by_its_event(harness: &dyn Harness) {
     assert_eq!(events.len(), 3);
 }
 
-pub async fn orders_of_a_chain_run_side_by_side(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn orders_of_a_chain_run_concurrently(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for id in 1..=5 {
-        world.add(order(&format!("/x/y,{id}"))).await;
+        fixture.add_order(new_order(&format!("/x/y,{id}"))).await;
     }
-    let running = world.claim(10).await;
-    let orders: BTreeSet<_> = steps_of(&running).into_iter().collect();
+    let running = fixture.claim(10).await;
+    let orders: BTreeSet<_> = describe_steps(&running).into_iter().collect();
     assert_eq!(orders.len(), 5);
-    world.succeed(&running[2]).await;
-    assert_eq!(world.claim(10).await.len(), 1, "one overtakes the others");
+    fixture.succeed(&running[2]).await;
+    assert_eq!(fixture.claim(10).await.len(), 1, "one overtakes the others");
 }
 
-/// Not even where both nodes have the same handler.
-pub async fn the_steps_of_an_order_never_run_side_by_side(harness: &dyn Harness) {
-    let plan = Plan::default().free("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
-    let world = World::new(harness, plan).await;
-    world.add(order("/x/y,1")).await;
+/// Not even if both chain nodes have the same handler.
+pub async fn the_steps_of_an_order_never_run_concurrently(harness: &dyn Harness) {
+    let registration =
+        RegistrationBuilder::default().unordered("both").chain("/x/y", "a=both>b b=both>c c=both>done done");
+    let fixture = StoreFixture::new(harness, registration).await;
+    fixture.add_order(new_order("/x/y,1")).await;
     for node in ["a", "b", "c"] {
-        let running = world.claim(10).await;
-        assert_eq!(steps_of(&running), [format!("/x/y,1 {node}")]);
-        world.nothing_begins("while a step runs").await;
-        world.succeed(&running[0]).await;
+        let running = fixture.claim(10).await;
+        assert_eq!(describe_steps(&running), [format!("/x/y,1 {node}")]);
+        fixture.assert_nothing_claimable("while a step runs").await;
+        fixture.succeed(&running[0]).await;
     }
-    assert!(world.find("/x/y,1").await.is_none());
+    assert!(fixture.find_order("/x/y,1").await.is_none());
 }
 
-pub async fn an_end_can_claim_the_next_step(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.add(order("/x/y,1").holding("1")).await;
-    let first = world.claim_one().await;
-    let since = world.head().await;
-    let ended = Ending { ended: Ended::Succeeded { result: Some(json("2")) }, ..ending(&first, succeeded()) };
-    let (answers, claims) = must(world.store.finish(vec![ended], Some(world.asking(5)), world.now).await);
+pub async fn finishing_a_step_can_claim_the_next_one(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.add_order(new_order("/x/y,1").with_value("1")).await;
+    let first = fixture.claim_one().await;
+    let since = fixture.journal_head().await;
+    let ended = Ending {
+        ended: Ended::Succeeded { result: Some(parse_json("2")) },
+        ..attempt_ending(&first, success())
+    };
+    let (answers, claims) =
+        expect_ok(fixture.store.finish(vec![ended], Some(fixture.claim_request(5)), fixture.now).await);
     assert_eq!(answers[0].as_ref().map(|finished| finished.status), Ok(Status::Done));
-    assert_eq!(steps_of(&claims.tasks), ["/x/y,1 b"]);
+    assert_eq!(describe_steps(&claims.tasks), ["/x/y,1 b"]);
     assert_eq!(claims.tasks[0].step().value.as_str(), "2");
     let want = [
         "OrderStepEnded Success",
         "OrderNodeChanged fromNodeId:a,nodeId:b",
         "OrderStepStarted nodeId:b,taskId:second_b",
     ];
-    assert_eq!(world.told_after(since).await, want);
+    assert_eq!(fixture.engine_event_summaries_after(since).await, want);
 }
 
-/// A chain may lead back; the order goes round until a step fails.
-pub async fn a_chain_may_lead_back(harness: &dyn Harness) {
-    let plan = Plan::default().chain("/x/y", "a=first>a!done done");
-    let world = World::new(harness, plan).await;
-    world.add(order("/x/y,1").holding("0")).await;
+/// The order repeats the cycle until a step fails.
+pub async fn a_chain_can_contain_a_cycle(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default().chain("/x/y", "a=first>a!done done");
+    let fixture = StoreFixture::new(harness, registration).await;
+    fixture.add_order(new_order("/x/y,1").with_value("0")).await;
     for round in 1..=3 {
-        succeed_with(&world, &world.claim_one().await, &round.to_string()).await;
+        succeed_with_result(&fixture, &fixture.claim_one().await, &round.to_string()).await;
     }
-    let task = world.claim_one().await;
+    let task = fixture.claim_one().await;
     assert_eq!((task.step().value.as_str(), task.attempt), ("3", 1));
-    let since = world.head().await;
-    world.fail_for_good(&task).await;
-    assert_eq!(world.told_after(since).await[2], "OrderFinished nodeId:done");
-    assert_eq!(world.tasks(&TaskFilter::default()).await.len(), 4, "a task each time");
+    let since = fixture.journal_head().await;
+    fixture.fail_permanently(&task).await;
+    assert_eq!(fixture.engine_event_summaries_after(since).await[2], "OrderFinished nodeId:done");
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 4, "a task each time");
 }

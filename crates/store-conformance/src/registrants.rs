@@ -1,145 +1,158 @@
-//! Several programs on one store, each with handlers of its own.
+//! Several programs on one store, each with its own handlers.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Abilities, NodeId, Sequenced};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const HOUR: u64 = 3600;
 
-fn server() -> Plan {
-    Plan::simple().by("server")
+fn server_registration() -> RegistrationBuilder {
+    RegistrationBuilder::single_handler().registrant("server")
 }
 
-fn app() -> Plan {
-    Plan::default().on("record", &["mail"]).by("app")
+fn app_registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().route("record", &["mail"]).registrant("app")
 }
 
-/// A store on which a server and a program have registered.
-async fn shared(harness: &dyn Harness) -> World<'_> {
-    let world = World::new(harness, server()).await;
-    announce(&world, world.node, "server").await;
-    register(&world, app()).await;
-    world
+/// A store with the registrations of a server and of an application.
+async fn fixture_with_two_registrants(harness: &dyn Harness) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(harness, server_registration()).await;
+    announce_registrant(&fixture, fixture.node, "server").await;
+    register_additionally(&fixture, app_registration()).await;
+    fixture
 }
 
-/// Registers something beside the world's own plan.
-async fn register(world: &World<'_>, plan: Plan) {
-    must(world.store.register(plan.registration(), world.now).await);
+/// Registers another registration, beside the fixture's own.
+async fn register_additionally(fixture: &StoreFixture<'_>, registration: RegistrationBuilder) {
+    expect_ok(fixture.store.register(registration.build(), fixture.now).await);
 }
 
-async fn announce(world: &World<'_>, node: NodeId, registrant: &str) {
+async fn announce_registrant(fixture: &StoreFixture<'_>, node: NodeId, registrant: &str) {
     let told = Abilities { registrant: Some(registrant.into()), ..Abilities::default() };
-    must(world.store.announce(node, told).await);
+    expect_ok(fixture.store.announce(node, told).await);
 }
 
-async fn registrants(world: &World<'_>) -> Vec<String> {
-    let mut found = must(world.store.registrants().await);
+async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {
+    let mut found = expect_ok(fixture.store.registrants().await);
     found.sort();
     found
 }
 
-async fn statuses(world: &World<'_>, sequenced: &Sequenced) -> Vec<Status> {
+async fn task_statuses(fixture: &StoreFixture<'_>, sequenced: &Sequenced) -> Vec<Status> {
     let mut found = Vec::new();
     for task in &sequenced.tasks {
-        found.push(world.status(task).await);
+        found.push(fixture.task_status(task).await);
     }
     found
 }
 
-/// So many hours go by, in each of which the dead are looked for.
-async fn watch(world: &mut World<'_>, hours: u64, living: &[NodeId]) {
+/// Lets hours pass; in each, these nodes send heartbeats and dead ones are rescued.
+async fn pass_hours(fixture: &mut StoreFixture<'_>, hours: u64, living: &[NodeId]) {
     for _ in 0..hours {
-        world.tick(HOUR);
+        fixture.advance_clock(HOUR);
         for node in living {
-            must(world.store.heartbeat(*node, world.now).await);
+            expect_ok(fixture.store.heartbeat(*node, fixture.now).await);
         }
-        world.rescue().await;
+        fixture.rescue_tasks().await;
     }
 }
 
-pub async fn what_several_register_adds_up(harness: &dyn Harness) {
-    let world = shared(harness).await;
-    assert_eq!(registrants(&world).await, ["app", "server"]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 2, "a task for each one's handler");
-    assert_eq!(world.claim_for(&["mail"], 8).await.len(), 1);
-    let all = must(world.store.registration().await);
-    assert_eq!((all.handlers.len(), all.routes.resolve(&kind("record")).len()), (2, 2));
-    let world = world.reopen().await;
-    assert_eq!(registrants(&world).await, ["app", "server"]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 2);
+pub async fn registrations_of_several_registrants_are_merged(harness: &dyn Harness) {
+    let fixture = fixture_with_two_registrants(harness).await;
+    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2, "a task for each one's handler");
+    assert_eq!(fixture.claim_for_handlers(&["mail"], 8).await.len(), 1);
+    let all = expect_ok(fixture.store.registration().await);
+    assert_eq!((all.handlers.len(), all.routes.resolve(&handling_key("record")).len()), (2, 2));
+    let fixture = fixture.reopen().await;
+    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 2);
 }
 
-pub async fn a_registrant_replaces_only_what_is_its_own(harness: &dyn Harness) {
-    let mut world = shared(harness).await;
-    let sequenced = world.emit(event("record")).await;
-    register(&world, Plan::default().on("record", &["print"]).by("app")).await;
-    assert_eq!(world.rescue().await.missing, 1);
-    assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
-    world.register(Plan::default().by("server")).await;
-    assert_eq!(world.rescue().await.missing, 1);
-    assert_eq!(statuses(&world, &sequenced).await, [Status::Missing, Status::Missing]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 1, "print is still there");
+pub async fn a_registrant_replaces_only_its_own_definitions(harness: &dyn Harness) {
+    let mut fixture = fixture_with_two_registrants(harness).await;
+    let sequenced = fixture.emit(new_event("record")).await;
+    register_additionally(
+        &fixture,
+        RegistrationBuilder::default().route("record", &["print"]).registrant("app"),
+    )
+    .await;
+    assert_eq!(fixture.rescue_tasks().await.missing, 1);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::New, Status::Missing]);
+    fixture.register(RegistrationBuilder::default().registrant("server")).await;
+    assert_eq!(fixture.rescue_tasks().await.missing, 1);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::Missing, Status::Missing]);
+    assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1, "print is still there");
 }
 
-pub async fn what_two_define_is_as_the_last_change_has_it(harness: &dyn Harness) {
-    let world = shared(harness).await;
-    let limit = async |world: &World<'_>| {
-        let all = must(world.store.registration().await);
-        all.handlers.iter().find(|def| def.name == handler("mail")).expect("it is defined").limits.concurrency
+pub async fn the_last_changed_definition_of_a_shared_handler_wins(harness: &dyn Harness) {
+    let fixture = fixture_with_two_registrants(harness).await;
+    let limit = async |fixture: &StoreFixture<'_>| {
+        let all = expect_ok(fixture.store.registration().await);
+        all.handlers
+            .iter()
+            .find(|def| def.name == handler_name("mail"))
+            .expect("it is defined")
+            .limits
+            .concurrency
     };
-    let wide = limit(&world).await;
-    let narrow = Plan::default().narrow("mail", 3).by("server");
-    register(&world, narrow.clone()).await;
-    let limited = limit(&world).await;
+    let wide = limit(&fixture).await;
+    let narrow = RegistrationBuilder::default().concurrency_limit("mail", 3).registrant("server");
+    register_additionally(&fixture, narrow.clone()).await;
+    let limited = limit(&fixture).await;
     assert_ne!(limited, wide);
-    register(&world, app()).await;
-    assert_eq!(limit(&world).await, limited, "the same again is no change");
-    register(&world, app().narrow("mail", 5)).await;
-    assert!(![limited, wide].contains(&limit(&world).await));
-    register(&world, Plan::default().by("app")).await;
-    assert_eq!(limit(&world).await, limited, "the other one still has it");
+    register_additionally(&fixture, app_registration()).await;
+    assert_eq!(limit(&fixture).await, limited, "the same again is no change");
+    register_additionally(&fixture, app_registration().concurrency_limit("mail", 5)).await;
+    assert!(![limited, wide].contains(&limit(&fixture).await));
+    register_additionally(&fixture, RegistrationBuilder::default().registrant("app")).await;
+    assert_eq!(limit(&fixture).await, limited, "the other one still has it");
 }
 
-pub async fn who_has_no_node_for_a_day_is_forgotten(harness: &dyn Harness) {
-    let mut world = shared(harness).await;
-    let server = world.node;
-    let sequenced = world.emit(event("record")).await;
-    watch(&mut world, 22, &[server]).await;
-    assert_eq!(registrants(&world).await, ["app", "server"]);
-    assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::New]);
-    watch(&mut world, 5, &[server]).await;
-    assert_eq!(registrants(&world).await, ["server"]);
-    assert_eq!(statuses(&world, &sequenced).await, [Status::New, Status::Missing]);
-    assert_eq!(world.emit(event("record")).await.tasks.len(), 1);
+pub async fn a_registrant_without_a_live_node_expires_after_a_day(harness: &dyn Harness) {
+    let mut fixture = fixture_with_two_registrants(harness).await;
+    let server = fixture.node;
+    let sequenced = fixture.emit(new_event("record")).await;
+    pass_hours(&mut fixture, 22, &[server]).await;
+    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::New, Status::New]);
+    pass_hours(&mut fixture, 5, &[server]).await;
+    assert_eq!(list_registrants(&fixture).await, ["server"]);
+    assert_eq!(task_statuses(&fixture, &sequenced).await, [Status::New, Status::Missing]);
+    assert_eq!(fixture.emit(new_event("record")).await.tasks.len(), 1);
 }
 
-pub async fn who_has_a_live_node_is_not_forgotten(harness: &dyn Harness) {
-    let mut world = shared(harness).await;
-    let (server, node) = (world.node, must(world.store.join("app", world.now).await));
-    announce(&world, node, "app").await;
-    watch(&mut world, 40, &[server, node]).await;
-    assert_eq!(registrants(&world).await, ["app", "server"]);
-    watch(&mut world, 22, &[server]).await;
-    assert_eq!(registrants(&world).await, ["app", "server"], "the day begins with its last sign of life");
-    watch(&mut world, 5, &[server]).await;
-    assert_eq!(registrants(&world).await, ["server"]);
+pub async fn a_registrant_with_a_live_node_does_not_expire(harness: &dyn Harness) {
+    let mut fixture = fixture_with_two_registrants(harness).await;
+    let (server, node) = (fixture.node, expect_ok(fixture.store.join("app", fixture.now).await));
+    announce_registrant(&fixture, node, "app").await;
+    pass_hours(&mut fixture, 40, &[server, node]).await;
+    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    pass_hours(&mut fixture, 22, &[server]).await;
+    assert_eq!(
+        list_registrants(&fixture).await,
+        ["app", "server"],
+        "the day begins with its last sign of life"
+    );
+    pass_hours(&mut fixture, 5, &[server]).await;
+    assert_eq!(list_registrants(&fixture).await, ["server"]);
 }
 
-/// All were switched off, and come back one after the other.
-pub async fn a_time_in_which_nobody_looked_does_not_count(harness: &dyn Harness) {
-    let mut world = shared(harness).await;
-    let server = world.node;
-    watch(&mut world, 2, &[server]).await;
-    world.tick(72 * HOUR);
-    let mut world = world.reopen().await;
-    let server = world.node;
-    announce(&world, server, "server").await;
-    world.rescue().await;
-    assert_eq!(registrants(&world).await, ["app", "server"]);
-    watch(&mut world, 20, &[server]).await;
-    assert_eq!(registrants(&world).await, ["app", "server"]);
-    watch(&mut world, 6, &[server]).await;
-    assert_eq!(registrants(&world).await, ["server"]);
+/// All nodes were down, and start again one after the other.
+pub async fn downtime_of_all_nodes_does_not_expire_registrants(harness: &dyn Harness) {
+    let mut fixture = fixture_with_two_registrants(harness).await;
+    let server = fixture.node;
+    pass_hours(&mut fixture, 2, &[server]).await;
+    fixture.advance_clock(72 * HOUR);
+    let mut fixture = fixture.reopen().await;
+    let server = fixture.node;
+    announce_registrant(&fixture, server, "server").await;
+    fixture.rescue_tasks().await;
+    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    pass_hours(&mut fixture, 20, &[server]).await;
+    assert_eq!(list_registrants(&fixture).await, ["app", "server"]);
+    pass_hours(&mut fixture, 6, &[server]).await;
+    assert_eq!(list_registrants(&fixture).await, ["server"]);
 }

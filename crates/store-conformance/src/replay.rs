@@ -1,4 +1,4 @@
-//! A new handler is sent what it would have been sent had it been there: once, late, at the lowest priority.
+//! A replay gives a new handler the events it would have been sent: once, late, at the lowest priority.
 
 use std::collections::BTreeSet;
 
@@ -7,263 +7,270 @@ use pointsman_core::store::{Replayed, TaskFilter};
 use pointsman_core::{EventId, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn before() -> Plan {
-    Plan::simple()
+fn registration_without_newcomer() -> RegistrationBuilder {
+    RegistrationBuilder::single_handler()
 }
 
-fn after() -> Plan {
-    Plan::simple().on("record", &["newcomer"])
+fn registration_with_newcomer() -> RegistrationBuilder {
+    RegistrationBuilder::single_handler().route("record", &["newcomer"])
 }
 
-const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+const KEEP_NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
 
-async fn tasks_of(world: &World<'_>, name: &str) -> Vec<pointsman_core::task::Task> {
-    let filter = TaskFilter { handler: Some(handler(name)), ..TaskFilter::default() };
-    world.tasks(&filter).await
+async fn list_handler_tasks(fixture: &StoreFixture<'_>, name: &str) -> Vec<pointsman_core::task::Task> {
+    let filter = TaskFilter { handler: Some(handler_name(name)), ..TaskFilter::default() };
+    fixture.list_tasks(&filter).await
 }
 
-async fn run_newcomer(world: &World<'_>) -> Vec<EventId> {
+async fn run_newcomer_tasks(fixture: &StoreFixture<'_>) -> Vec<EventId> {
     let mut ran = Vec::new();
-    while let Some(task) = world.claim_for(&["newcomer"], 1).await.pop() {
-        assert!(task.late, "{} comes late", task.id);
-        world.succeed(&task).await;
+    while let Some(task) = fixture.claim_for_handlers(&["newcomer"], 1).await.pop() {
+        assert!(task.late, "{} is late", task.id);
+        fixture.succeed(&task).await;
         ran.push(task.event().id);
     }
     ran
 }
 
-pub async fn a_new_handler_gets_what_it_would_have_been_sent(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn a_replay_creates_tasks_for_the_events_routed_to_a_new_handler(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
     let mut want = Vec::new();
     for (kind, of) in
         [("record", "default"), ("note", "default"), ("record.published", "shop"), ("records", "shop")]
     {
-        let sequenced = world.emit(event(kind).key("a").tenant(of).priority(9000).value("[1]")).await;
+        let sequenced = fixture
+            .emit(new_event(kind).with_key("a").for_tenant(of).with_priority(9000).with_value("[1]"))
+            .await;
         if kind.split('.').next() == Some("record") {
             want.push((sequenced.id, kind.to_string(), tenant(of)));
         }
     }
-    world.run_all().await;
-    world.register(after()).await;
-    world.tick(100);
-    assert!(world.claim(10).await.is_empty(), "being there is not enough");
-    let head = world.extent().await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(world.extent().await, head, "no event is journaled again");
-    let mut made = tasks_of(&world, "newcomer").await;
+    fixture.run_all_ready().await;
+    fixture.register(registration_with_newcomer()).await;
+    fixture.advance_clock(100);
+    assert!(fixture.claim(10).await.is_empty(), "registering the handler is not enough");
+    let head = fixture.journal_extent().await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
+    assert_eq!(fixture.journal_extent().await, head, "no event is journaled again");
+    let mut made = list_handler_tasks(&fixture, "newcomer").await;
     made.reverse();
     for (task, (event, kind, tenant)) in made.iter().zip(&want) {
         assert_eq!((task.event, &*task.collection, &task.tenant), (Some(*event), kind.as_str(), tenant));
-        assert_eq!((task.priority.get(), task.life.late, task.created_at), (1, true, world.now));
-        assert_eq!((&task.key, task.life.state.status()), (&Some(key("a")), Status::New));
+        assert_eq!((task.priority.get(), task.life.late, task.created_at), (1, true, fixture.now));
+        assert_eq!((&task.key, task.life.state.status()), (&Some(object_key("a")), Status::New));
     }
     assert_eq!(made.len(), 2);
-    assert_eq!(tasks_of(&world, "index").await.len(), 2, "nobody else gets anything");
-    let mut ran = run_newcomer(&world).await;
+    assert_eq!(list_handler_tasks(&fixture, "index").await.len(), 2, "nobody else gets anything");
+    let mut ran = run_newcomer_tasks(&fixture).await;
     ran.sort();
     assert_eq!(ran, want.iter().map(|(event, ..)| *event).collect::<Vec<_>>());
 }
 
-pub async fn a_replay_makes_none_twice(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    world.emit_many(5, event("record")).await;
-    world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 5);
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "while they wait");
-    run_newcomer(&world).await;
-    let mut world = world.reopen().await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "nor when they have run");
-    assert_eq!(tasks_of(&world, "newcomer").await.len(), 5);
-    world.register(before()).await;
-    world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 0, "nor when it was gone in between");
+pub async fn a_repeated_replay_creates_no_duplicate_tasks(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    fixture.emit_many(5, new_event("record")).await;
+    fixture.register(registration_with_newcomer()).await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 5);
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "while they wait");
+    run_newcomer_tasks(&fixture).await;
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "nor when they have run");
+    assert_eq!(list_handler_tasks(&fixture, "newcomer").await.len(), 5);
+    fixture.register(registration_without_newcomer()).await;
+    fixture.register(registration_with_newcomer()).await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 0, "nor when it was gone in between");
 }
 
-pub async fn what_it_was_sent_is_not_replayed(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    let missed = world.emit_many(3, event("record")).await;
-    world.register(after()).await;
-    let sent = world.emit_many(3, event("record")).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 3);
+pub async fn events_already_sent_to_the_handler_are_not_replayed(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let missed = fixture.emit_many(3, new_event("record")).await;
+    fixture.register(registration_with_newcomer()).await;
+    let sent = fixture.emit_many(3, new_event("record")).await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 3);
     let mut events: Vec<_> =
-        tasks_of(&world, "newcomer").await.iter().filter_map(|task| task.event).collect();
+        list_handler_tasks(&fixture, "newcomer").await.iter().filter_map(|task| task.event).collect();
     events.sort();
-    assert_eq!(events, ids_of(&[missed, sent].concat()), "each once");
+    assert_eq!(events, sequenced_ids(&[missed, sent].concat()), "each once");
 }
 
-pub async fn a_handler_that_was_gone_gets_what_it_missed(harness: &dyn Harness) {
-    let mut world = World::new(harness, after()).await;
-    world.emit_many(2, event("record")).await;
-    world.run_all().await;
-    world.register(before()).await;
-    let missed = world.emit_many(2, event("record")).await;
-    world.run_all().await;
-    world.register(after()).await;
-    world.emit_many(2, event("record")).await;
-    world.run_all().await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(run_newcomer(&world).await, ids_of(&missed));
+pub async fn a_replay_covers_the_time_a_handler_was_undefined(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_with_newcomer()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    fixture.run_all_ready().await;
+    fixture.register(registration_without_newcomer()).await;
+    let missed = fixture.emit_many(2, new_event("record")).await;
+    fixture.run_all_ready().await;
+    fixture.register(registration_with_newcomer()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    fixture.run_all_ready().await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
+    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&missed));
 }
 
-/// Long replays are done in stretches. What comes in between is sent as ever.
-pub async fn a_replay_goes_on_where_it_stopped(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+/// Long replays run in batches. Events emitted in between are sent as usual.
+pub async fn a_long_replay_continues_in_batches(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
     let mut events = Vec::new();
     for _ in 0..8 {
-        events.extend(ids_of(&world.emit_many(500, event("record")).await));
+        events.extend(sequenced_ids(&fixture.emit_many(500, new_event("record")).await));
     }
-    world.register(after()).await;
+    fixture.register(registration_with_newcomer()).await;
     let mut made = 0;
     for round in 0.. {
         assert!(round < 10_000, "the replay does not end");
         let Replayed { tasks, more } =
-            must(world.store.replay(&handler("newcomer"), EventId::ZERO, world.now).await);
+            expect_ok(fixture.store.replay(&handler_name("newcomer"), EventId::ZERO, fixture.now).await);
         made += tasks;
         if !more {
             break;
         }
         if round < 5 {
-            events.push(world.emit(event("record")).await.id);
-            world = world.reopen().await;
+            events.push(fixture.emit(new_event("record")).await.id);
+            fixture = fixture.reopen().await;
         }
     }
     assert_eq!(made, 4000);
-    let got: Vec<_> = tasks_of(&world, "newcomer").await.iter().filter_map(|task| task.event).collect();
+    let got: Vec<_> =
+        list_handler_tasks(&fixture, "newcomer").await.iter().filter_map(|task| task.event).collect();
     assert_eq!(got.len(), events.len(), "none twice");
     assert_eq!(got.into_iter().collect::<BTreeSet<_>>(), events.into_iter().collect(), "and none left out");
 }
 
-pub async fn a_replay_begins_where_it_is_told(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    let events = world.emit_many(6, event("record")).await;
-    world.register(after()).await;
-    assert_eq!(world.replay("newcomer", events[4].id).await, 2);
-    assert_eq!(run_newcomer(&world).await, ids_of(&events[4..]));
-    assert_eq!(world.replay("newcomer", world.extent().await.head).await, 0);
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 4, "a longer one may follow");
-    assert_eq!(run_newcomer(&world).await, ids_of(&events[..4]));
+pub async fn a_replay_starts_at_the_given_event(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let events = fixture.emit_many(6, new_event("record")).await;
+    fixture.register(registration_with_newcomer()).await;
+    assert_eq!(fixture.replay_events("newcomer", events[4].id).await, 2);
+    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&events[4..]));
+    assert_eq!(fixture.replay_events("newcomer", fixture.journal_extent().await.head).await, 0);
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 4, "a longer one may follow");
+    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&events[..4]));
 }
 
-pub async fn replayed_tasks_keep_the_order_of_their_lanes(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
+pub async fn replayed_tasks_keep_lane_order(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
     let mut events = Vec::new();
     for n in 0..9 {
-        events.push(world.emit(event("record").key(["a", "b", "c"][n % 3])).await);
+        events.push(fixture.emit(new_event("record").with_key(["a", "b", "c"][n % 3])).await);
     }
-    world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
+    fixture.register(registration_with_newcomer()).await;
+    fixture.replay_events("newcomer", EventId::ZERO).await;
     for round in events.chunks(3) {
-        let mut heads = world.claim_for(&["newcomer"], 100).await;
+        let mut heads = fixture.claim_for_handlers(&["newcomer"], 100).await;
         heads.sort_by_key(|task| task.event().id);
-        assert_eq!(events_of(&heads), ids_of(round), "one of each object at a time");
+        assert_eq!(event_ids_of(&heads), sequenced_ids(round), "one of each object at a time");
         for task in &heads {
-            world.succeed(task).await;
+            fixture.succeed(task).await;
         }
     }
 }
 
-pub async fn replayed_tasks_go_behind_what_waits_in_their_lane(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    let old = world.emit_many(2, event("record").key("a")).await;
-    world.register(after()).await;
-    let new = world.emit_many(2, event("record").key("a")).await;
-    world.replay("newcomer", EventId::ZERO).await;
+pub async fn replayed_tasks_go_behind_waiting_tasks_of_their_lane(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let old = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.register(registration_with_newcomer()).await;
+    let new = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.replay_events("newcomer", EventId::ZERO).await;
     let mut ran = Vec::new();
-    while let Some(task) = world.claim_for(&["newcomer"], 10).await.pop() {
+    while let Some(task) = fixture.claim_for_handlers(&["newcomer"], 10).await.pop() {
         ran.push((task.event().id, task.late));
-        world.succeed(&task).await;
+        fixture.succeed(&task).await;
     }
     assert_eq!(ran, [(new[0].id, false), (new[1].id, false), (old[0].id, true), (old[1].id, true)]);
 }
 
-pub async fn replayed_tasks_come_after_all_others_of_their_queue(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    world.emit_many(3, event("record").priority(9000)).await;
-    world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
-    world.tick(1);
-    let prompt = world.emit(event("record").priority(2)).await;
-    let first = world.claim_one_for("newcomer").await;
+pub async fn replayed_tasks_run_after_all_others_of_their_queue(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    fixture.emit_many(3, new_event("record").with_priority(9000)).await;
+    fixture.register(registration_with_newcomer()).await;
+    fixture.replay_events("newcomer", EventId::ZERO).await;
+    fixture.advance_clock(1);
+    let prompt = fixture.emit(new_event("record").with_priority(2)).await;
+    let first = fixture.claim_one_for_handler("newcomer").await;
     assert_eq!((first.event().id, first.late), (prompt.id, false));
 }
 
-pub async fn forgotten_events_are_not_replayed(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    world.emit_many(5, event("record")).await;
-    world.run_all().await;
-    world.tick(1000);
-    world.prune(NOTHING, EVERYTHING).await;
-    let young = world.emit_many(2, event("record")).await;
-    world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    assert_eq!(run_newcomer(&world).await, ids_of(&young));
+pub async fn expired_events_are_not_replayed(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    fixture.emit_many(5, new_event("record")).await;
+    fixture.run_all_ready().await;
+    fixture.advance_clock(1000);
+    fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
+    let young = fixture.emit_many(2, new_event("record")).await;
+    fixture.register(registration_with_newcomer()).await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
+    assert_eq!(run_newcomer_tasks(&fixture).await, sequenced_ids(&young));
 }
 
-pub async fn an_unfinished_replay_keeps_its_events(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    world.emit(event("record").value("\"kept\"")).await;
-    world.run_all().await;
-    world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
-    world.tick(1000);
-    world.prune(NOTHING, NOTHING).await;
-    let world = world.reopen().await;
-    let task = world.claim_one().await;
+pub async fn unfinished_replayed_tasks_keep_their_events(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    fixture.emit(new_event("record").with_value("\"kept\"")).await;
+    fixture.run_all_ready().await;
+    fixture.register(registration_with_newcomer()).await;
+    fixture.replay_events("newcomer", EventId::ZERO).await;
+    fixture.advance_clock(1000);
+    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    let fixture = fixture.reopen().await;
+    let task = fixture.claim_one().await;
     assert_eq!(task.event().value.as_str(), "\"kept\"");
-    assert_eq!(world.succeed(&task).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
 }
 
-pub async fn a_replayed_task_lives_like_any_other(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    world.emit_many(2, event("record").key("a")).await;
-    world.run_all().await;
-    world.register(after()).await;
-    world.replay("newcomer", EventId::ZERO).await;
-    let task = world.claim_one().await;
-    world.fail(&task).await;
-    assert!(world.claim(10).await.is_empty(), "its lane waits for it");
-    world.tick(BACKOFF);
-    assert_eq!(world.claim_one().await.id, task.id);
-    assert_eq!(world.lose("newcomer").await, 1);
-    world.register(after()).await;
-    assert_eq!(world.adopt("newcomer").await, 1);
+pub async fn a_replayed_task_can_be_retried_and_adopted(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.run_all_ready().await;
+    fixture.register(registration_with_newcomer()).await;
+    fixture.replay_events("newcomer", EventId::ZERO).await;
+    let task = fixture.claim_one().await;
+    fixture.fail(&task).await;
+    assert!(fixture.claim(10).await.is_empty(), "its lane waits for it");
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    assert_eq!(fixture.claim_one().await.id, task.id);
+    assert_eq!(fixture.undefine_handler("newcomer").await, 1);
+    fixture.register(registration_with_newcomer()).await;
+    assert_eq!(fixture.adopt_missing_tasks("newcomer").await, 1);
 }
 
-/// There is nothing to send to one that is not there, is sent nothing, or is a source.
-pub async fn who_would_be_sent_nothing_gets_nothing(harness: &dyn Harness) {
-    let world = World::new(harness, before().on("note", &["notify"]).collects("shop/orders", 1)).await;
-    world.emit_many(3, event("record")).await;
+/// The handler is unknown, has no matching route, or is a source.
+pub async fn a_replay_for_a_handler_without_matching_routes_creates_nothing(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(
+        harness,
+        registration_without_newcomer().route("note", &["notify"]).collection("shop/orders", 1),
+    )
+    .await;
+    fixture.emit_many(3, new_event("record")).await;
     for name in ["unheard-of", "notify", "shop", "index"] {
-        assert_eq!(world.replay(name, EventId::ZERO).await, 0, "{name}");
+        assert_eq!(fixture.replay_events(name, EventId::ZERO).await, 0, "{name}");
     }
-    assert_eq!(world.tasks(&TaskFilter::default()).await.len(), 3);
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 3);
 }
 
-/// A synchronous handler's replay holds nobody up: the others have had their turn.
-pub async fn a_replayed_synchronous_task_runs_by_itself(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    let events = world.emit_many(2, event("record")).await;
-    world.register(before().on("record", &["newcomer!"])).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 2);
-    let mut waiting = world.claim_for(&["index"], 10).await;
+/// A synchronous handler's replay blocks no task: the other tasks of the event do not wait for it.
+pub async fn a_replayed_synchronous_task_blocks_no_other_task(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let events = fixture.emit_many(2, new_event("record")).await;
+    fixture.register(registration_without_newcomer().route("record", &["newcomer!"])).await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 2);
+    let mut waiting = fixture.claim_for_handlers(&["index"], 10).await;
     waiting.sort_by_key(|task| task.event().id);
-    assert_eq!(events_of(&waiting), ids_of(&events), "what waited does not wait for it");
-    let mut ran = run_newcomer(&world).await;
+    assert_eq!(event_ids_of(&waiting), sequenced_ids(&events), "what waited does not wait for it");
+    let mut ran = run_newcomer_tasks(&fixture).await;
     ran.sort();
-    assert_eq!(ran, ids_of(&events));
+    assert_eq!(ran, sequenced_ids(&events));
 }
 
-pub async fn a_replay_that_has_ended_is_found_by_its_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, before()).await;
-    let old = world.emit(event("record")).await;
-    world.run_all().await;
-    world.register(after()).await;
-    assert_eq!(world.replay("newcomer", EventId::ZERO).await, 1);
+pub async fn a_finished_replayed_task_is_found_by_its_event(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration_without_newcomer()).await;
+    let old = fixture.emit(new_event("record")).await;
+    fixture.run_all_ready().await;
+    fixture.register(registration_with_newcomer()).await;
+    assert_eq!(fixture.replay_events("newcomer", EventId::ZERO).await, 1);
     let filter =
-        TaskFilter { event: Some(old.id), handler: Some(handler("newcomer")), ..TaskFilter::default() };
-    assert_eq!(world.tasks(&filter).await.len(), 1);
-    world.run_all().await;
-    assert_eq!(world.tasks(&filter).await.len(), 1);
+        TaskFilter { event: Some(old.id), handler: Some(handler_name("newcomer")), ..TaskFilter::default() };
+    assert_eq!(fixture.list_tasks(&filter).await.len(), 1);
+    fixture.run_all_ready().await;
+    assert_eq!(fixture.list_tasks(&filter).await.len(), 1);
 }

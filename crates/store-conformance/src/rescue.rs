@@ -1,202 +1,207 @@
-//! Nodes come and go; what a dead one held goes on.
+//! Nodes that die or leave, and the rescue of their tasks.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Claim, Claimant, Ended};
 use pointsman_core::task::{AttemptEnd, EndReason, Rejected};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-/// Another node takes the place of the world's.
-async fn succeed_the_dead(world: &mut World<'_>) {
-    world.node = must(world.store.join("heir", world.now).await);
+/// Joins another node in place of the fixture's.
+async fn join_replacement_node(fixture: &mut StoreFixture<'_>) {
+    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
 }
 
 pub async fn every_start_is_a_new_node(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let mut nodes = vec![world.node];
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut nodes = vec![fixture.node];
     for _ in 0..3 {
-        nodes.push(must(world.store.join("first", world.now).await));
+        nodes.push(expect_ok(fixture.store.join("first", fixture.now).await));
     }
-    let world = world.reopen().await;
-    nodes.push(world.node);
+    let fixture = fixture.reopen().await;
+    nodes.push(fixture.node);
     nodes.sort();
     assert_ascending(&nodes);
 }
 
-pub async fn a_silent_node_loses_its_tasks(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
-    let zombie = world.claim_one().await;
-    world.tick(LEASE - 1);
-    assert_eq!(world.rescue().await.tasks, [], "not before its lease is over");
-    world.tick(2);
-    succeed_the_dead(&mut world).await;
-    assert_eq!(world.rescue().await.tasks, [(zombie.id.clone(), Status::New)]);
-    assert_eq!(world.rescue().await.tasks, [], "once");
-    assert_eq!(world.end(ending(&zombie, succeeded())).await, Err(Rejected::WrongState(Status::New)));
-    let again = world.claim_one().await;
+pub async fn a_node_without_heartbeats_loses_its_tasks(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let zombie = fixture.claim_one().await;
+    fixture.advance_clock(LEASE_SECS - 1);
+    assert_eq!(fixture.rescue_tasks().await.tasks, [], "not before its lease is over");
+    fixture.advance_clock(2);
+    join_replacement_node(&mut fixture).await;
+    assert_eq!(fixture.rescue_tasks().await.tasks, [(zombie.id.clone(), Status::New)]);
+    assert_eq!(fixture.rescue_tasks().await.tasks, [], "once");
+    assert_eq!(
+        fixture.finish_attempt(attempt_ending(&zombie, success())).await,
+        Err(Rejected::WrongState(Status::New))
+    );
+    let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.attempt, again.retries), (&zombie.id, 2, 0), "a crash is no retry");
     assert!(again.fence > zombie.fence);
-    assert_eq!(world.end(ending(&zombie, succeeded())).await, Err(Rejected::StaleFence));
-    world.succeed(&again).await;
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events[1..]));
-    let ends: Vec<_> = world.task(&zombie.id).await.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(fixture.finish_attempt(attempt_ending(&zombie, success())).await, Err(Rejected::StaleFence));
+    fixture.succeed(&again).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events[1..]));
+    let ends: Vec<_> =
+        fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.end).collect();
     assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
 }
 
-pub async fn a_node_that_is_heard_keeps_its_tasks(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record")).await;
-    let task = world.claim_one().await;
+pub async fn a_node_with_heartbeats_keeps_its_tasks(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record")).await;
+    let task = fixture.claim_one().await;
     for _ in 0..10 {
-        world.tick(LEASE - 5);
-        assert!(world.heartbeat().await);
-        assert_eq!(world.rescue().await.tasks, []);
+        fixture.advance_clock(LEASE_SECS - 5);
+        assert!(fixture.heartbeat().await);
+        assert_eq!(fixture.rescue_tasks().await.tasks, []);
     }
-    assert_eq!(world.succeed(&task).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
 }
 
-pub async fn only_the_dead_nodes_tasks_are_freed(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit_many(4, event("record")).await;
-    let dead = world.claim(2).await;
-    succeed_the_dead(&mut world).await;
-    let alive = world.claim(2).await;
-    world.tick(LEASE + 1);
-    assert!(world.heartbeat().await);
-    let mut freed: Vec<_> = world.rescue().await.tasks.into_iter().map(|(id, _)| id).collect();
+pub async fn a_rescue_frees_only_the_dead_nodes_tasks(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(4, new_event("record")).await;
+    let dead = fixture.claim(2).await;
+    join_replacement_node(&mut fixture).await;
+    let alive = fixture.claim(2).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert!(fixture.heartbeat().await);
+    let mut freed: Vec<_> = fixture.rescue_tasks().await.tasks.into_iter().map(|(id, _)| id).collect();
     freed.sort();
     let mut want: Vec<_> = dead.iter().map(|task| task.id.clone()).collect();
     want.sort();
     assert_eq!(freed, want);
     for task in &alive {
-        assert_eq!(world.succeed(task).await.status, Status::Done);
+        assert_eq!(fixture.succeed(task).await.status, Status::Done);
     }
 }
 
-pub async fn a_node_learns_which_attempts_lost_their_task(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit_many(5, event("record")).await;
-    let tasks = world.claim(5).await;
+pub async fn a_node_can_query_which_of_its_attempts_were_lost(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(5, new_event("record")).await;
+    let tasks = fixture.claim(5).await;
     let [kept, cancelled, returned, done, _] = tasks.as_slice() else { panic!("{tasks:?}") };
     let held: Vec<_> = tasks.iter().map(|task| (task.seq, task.fence)).collect();
-    assert!(must(world.store.lost(held.clone()).await).is_empty());
-    assert!(must(world.store.lost(vec![]).await).is_empty());
-    assert_eq!(world.cancel(&cancelled.id).await, Ok(()));
-    world.give_back(returned).await;
-    world.succeed(done).await;
-    let mut lost = must(world.store.lost(held.clone()).await);
+    assert!(expect_ok(fixture.store.lost(held.clone()).await).is_empty());
+    assert!(expect_ok(fixture.store.lost(vec![]).await).is_empty());
+    assert_eq!(fixture.cancel_task(&cancelled.id).await, Ok(()));
+    fixture.release_task(returned).await;
+    fixture.succeed(done).await;
+    let mut lost = expect_ok(fixture.store.lost(held.clone()).await);
     lost.sort();
     assert_eq!(lost, [cancelled.fence, returned.fence, done.fence]);
-    world.tick(LEASE + 1);
-    succeed_the_dead(&mut world).await;
-    world.rescue().await;
-    let again = world.claim(5).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    join_replacement_node(&mut fixture).await;
+    fixture.rescue_tasks().await;
+    let again = fixture.claim(5).await;
     assert!(again.iter().any(|task| task.seq == kept.seq), "it runs elsewhere");
-    assert_eq!(must(world.store.lost(held).await).len(), 5);
+    assert_eq!(expect_ok(fixture.store.lost(held).await).len(), 5);
     let held = again.iter().map(|task| (task.seq, task.fence)).collect();
-    assert!(must(world.store.lost(held).await).is_empty(), "a task of later attempts is theirs");
+    assert!(expect_ok(fixture.store.lost(held).await).is_empty(), "a task of later attempts is theirs");
 }
 
-pub async fn a_node_that_was_given_up_is_told_so(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let dead = world.node;
-    assert!(world.heartbeat().await);
-    world.tick(LEASE + 1);
-    succeed_the_dead(&mut world).await;
-    world.rescue().await;
-    assert!(!must(world.store.heartbeat(dead, world.now).await));
-    // Nobody would free what it got now, so it gets nothing.
-    world.emit(event("record")).await;
-    let asked = Claim { by: Claimant::Node(dead), ..world.asking(8) };
-    assert!(must(world.store.claim(asked, world.now).await).tasks.is_empty());
-    assert_eq!(world.claim(8).await.len(), 1);
-    assert!(world.heartbeat().await);
+pub async fn the_heartbeat_of_an_expired_node_fails(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let dead = fixture.node;
+    assert!(fixture.heartbeat().await);
+    fixture.advance_clock(LEASE_SECS + 1);
+    join_replacement_node(&mut fixture).await;
+    fixture.rescue_tasks().await;
+    assert!(!expect_ok(fixture.store.heartbeat(dead, fixture.now).await));
+    // No rescue would free its tasks any more, so it gets none.
+    fixture.emit(new_event("record")).await;
+    let asked = Claim { by: Claimant::Node(dead), ..fixture.claim_request(8) };
+    assert!(expect_ok(fixture.store.claim(asked, fixture.now).await).tasks.is_empty());
+    assert_eq!(fixture.claim(8).await.len(), 1);
+    assert!(fixture.heartbeat().await);
     assert!(
-        !must(world.store.heartbeat(world.node + 1000, world.now).await),
+        !expect_ok(fixture.store.heartbeat(fixture.node + 1000, fixture.now).await),
         "nor does one live that never was"
     );
 }
 
-pub async fn a_task_that_kills_its_nodes_ends_in_error(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
+pub async fn a_task_fails_after_three_crashes(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
     let id = &events[0].tasks[0];
     let mut statuses = Vec::new();
     for _ in 0..3 {
-        assert_eq!(world.claim_one().await.id, *id);
-        world.tick(LEASE + 1);
-        succeed_the_dead(&mut world).await;
-        statuses.extend(world.rescue().await.tasks.into_iter().map(|(_, status)| status));
+        assert_eq!(fixture.claim_one().await.id, *id);
+        fixture.advance_clock(LEASE_SECS + 1);
+        join_replacement_node(&mut fixture).await;
+        statuses.extend(fixture.rescue_tasks().await.tasks.into_iter().map(|(_, status)| status));
     }
     assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
-    let task = world.task(id).await;
+    let task = fixture.read_task(id).await;
     assert_eq!(task.life.state.reason(), Some(EndReason::Crashed));
     assert_eq!((task.life.crashes, task.life.retries, task.attempts.len()), (3, 0, 3));
-    assert_eq!(events_of(&world.run_all().await), [events[1].id], "and its lane goes on");
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[1].id], "and its lane continues");
 }
 
-pub async fn a_node_that_leaves_leaves_nothing_stuck(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit_many(2, event("record")).await;
-    let tasks = world.claim(2).await;
-    world.end_as(&tasks[0], Ended::Released).await;
-    let left = world.node;
-    must(world.store.leave(left, world.now).await);
-    assert!(!must(world.store.heartbeat(left, world.now).await));
-    succeed_the_dead(&mut world).await;
-    world.tick(LEASE + 1);
-    world.heartbeat().await;
-    world.rescue().await;
-    let mut claimed = events_of(&world.claim(10).await);
+pub async fn tasks_of_a_node_that_left_are_rescued(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    let tasks = fixture.claim(2).await;
+    fixture.finish_as(&tasks[0], Ended::Released).await;
+    let left = fixture.node;
+    expect_ok(fixture.store.leave(left, fixture.now).await);
+    assert!(!expect_ok(fixture.store.heartbeat(left, fixture.now).await));
+    join_replacement_node(&mut fixture).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.heartbeat().await;
+    fixture.rescue_tasks().await;
+    let mut claimed = event_ids_of(&fixture.claim(10).await);
     claimed.sort();
-    assert_eq!(claimed, events_of(&tasks), "what it gave back, and what it forgot to give back");
+    assert_eq!(claimed, event_ids_of(&tasks), "what it gave back, and what it forgot to give back");
 }
 
-/// A node that does not know yet that it was given up, or that has left, asks for work all the same.
-pub async fn nothing_gets_stuck_with_a_node_that_is_gone(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let (evicted, left) = (world.node, must(world.store.join("left", world.now).await));
-    must(world.store.leave(left, world.now).await);
-    world.tick(LEASE + 1);
-    world.rescue().await;
-    let events = world.emit_many(2, event("record")).await;
+/// A node that left or expired without knowing it still claims.
+pub async fn no_task_gets_stuck_with_an_expired_or_left_node(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let (evicted, left) = (fixture.node, expect_ok(fixture.store.join("left", fixture.now).await));
+    expect_ok(fixture.store.leave(left, fixture.now).await);
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.rescue_tasks().await;
+    let events = fixture.emit_many(2, new_event("record")).await;
     for node in [evicted, left] {
-        world.node = node;
-        world.claim(1).await;
-        let emissions = vec![emission([event("note")])];
-        must(world.store.append(emissions, Some(world.asking(1)), world.now).await);
+        fixture.node = node;
+        fixture.claim(1).await;
+        let emissions = vec![emission([new_event("note")])];
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(1)), fixture.now).await);
     }
-    succeed_the_dead(&mut world).await;
-    world.tick(LEASE + 1);
-    world.heartbeat().await;
-    world.rescue().await;
-    let mut claimed = events_of(&world.claim(10).await);
+    join_replacement_node(&mut fixture).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.heartbeat().await;
+    fixture.rescue_tasks().await;
+    let mut claimed = event_ids_of(&fixture.claim(10).await);
     claimed.sort();
-    assert_eq!(claimed, ids_of(&events));
+    assert_eq!(claimed, sequenced_ids(&events));
 }
 
-/// Nothing is scheduled for a node: when one dies, the look-ahead stands for the others.
-pub async fn scheduled_tasks_outlive_a_node(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit_many(2, event("record")).await;
-    world.schedule(2).await;
-    world.tick(LEASE + 1);
-    succeed_the_dead(&mut world).await;
-    assert_eq!(world.rescue().await.tasks, []);
-    assert_eq!(world.claim(10).await.len(), 2);
+/// Scheduled tasks belong to no node: when one dies, others claim them.
+pub async fn scheduled_tasks_survive_a_nodes_death(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    fixture.schedule_ahead(2).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    join_replacement_node(&mut fixture).await;
+    assert_eq!(fixture.rescue_tasks().await.tasks, []);
+    assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
-pub async fn a_crash_in_a_halting_lane_halts_it(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().halting("index")).await;
-    world.emit_many(2, event("record").key("a")).await;
+pub async fn repeated_crashes_halt_a_halting_lane(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    fixture.emit_many(2, new_event("record").with_key("a")).await;
     for _ in 0..3 {
-        world.claim_one().await;
-        world.tick(LEASE + 1);
-        succeed_the_dead(&mut world).await;
-        world.rescue().await;
+        fixture.claim_one().await;
+        fixture.advance_clock(LEASE_SECS + 1);
+        join_replacement_node(&mut fixture).await;
+        fixture.rescue_tasks().await;
     }
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.queue("index").await.halted, 1);
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.read_queue("index").await.halted, 1);
 }

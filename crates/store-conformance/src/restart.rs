@@ -1,96 +1,112 @@
-//! A process ends in the middle of its work, and another one takes over.
+//! A process ends while tasks are running, and another one takes over.
 
 use pointsman_core::store::TaskFilter;
 use pointsman_core::{RuleKind, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-pub async fn everything_acknowledged_is_there(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
+pub async fn everything_acknowledged_survives_a_restart(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
     let mut acknowledged = Vec::new();
     for round in 0..5 {
         for n in 0..10 {
-            let draft = event("record").key(&format!("k{}", n % 3)).value(&format!("[{round},{n}]"));
-            acknowledged.push(world.emit(draft).await);
+            let draft =
+                new_event("record").with_key(&format!("k{}", n % 3)).with_value(&format!("[{round},{n}]"));
+            acknowledged.push(fixture.emit(draft).await);
         }
-        let before =
-            (world.read_all().await, world.tasks(&TaskFilter::default()).await, world.extent().await);
-        world = world.reopen().await;
-        let after = (world.read_all().await, world.tasks(&TaskFilter::default()).await, world.extent().await);
+        let before = (
+            fixture.read_all_events().await,
+            fixture.list_tasks(&TaskFilter::default()).await,
+            fixture.journal_extent().await,
+        );
+        fixture = fixture.reopen().await;
+        let after = (
+            fixture.read_all_events().await,
+            fixture.list_tasks(&TaskFilter::default()).await,
+            fixture.journal_extent().await,
+        );
         assert_eq!(before, after);
-        world.tick(1);
+        fixture.advance_clock(1);
     }
-    let read: Vec<_> = world.read_all().await.iter().map(|event| event.id).collect();
-    assert_eq!(read, ids_of(&acknowledged));
-    assert_eq!(world.run_all().await.len(), 100);
+    let read: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
+    assert_eq!(read, sequenced_ids(&acknowledged));
+    assert_eq!(fixture.run_all_ready().await.len(), 100);
 }
 
-pub async fn what_the_old_process_ran_is_rescued(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(4, event("record")).await;
-    let held = world.claim(3).await;
-    world.succeed(&held[0]).await;
-    let mut world = world.reopen().await;
-    assert_eq!(world.status(&held[1].id).await, Status::Locked, "perhaps it is still running");
-    world.tick(LEASE + 1);
-    assert!(world.heartbeat().await);
-    assert_eq!(world.rescue().await.tasks.len(), 2);
-    let ran = world.run_all().await;
+pub async fn tasks_of_the_old_process_are_rescued(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(4, new_event("record")).await;
+    let held = fixture.claim(3).await;
+    fixture.succeed(&held[0]).await;
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(
+        fixture.task_status(&held[1].id).await,
+        Status::Locked,
+        "the old process may still be running"
+    );
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert!(fixture.heartbeat().await);
+    assert_eq!(fixture.rescue_tasks().await.tasks.len(), 2);
+    let ran = fixture.run_all_ready().await;
     assert_eq!(ran.len(), 3);
     let attempts: Vec<_> = held[1..].iter().map(|old| ran.iter().find(|new| new.id == old.id)).collect();
     assert!(attempts.into_iter().all(|new| new.is_some_and(|new| new.attempt == 2)));
 }
 
-/// A process that was only slow may still end its attempts: its fence is good until somebody takes them.
-pub async fn a_fence_outlives_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(2, event("record").key("a")).await;
-    let held = world.claim_one().await;
-    let world = world.reopen().await;
-    assert_eq!(world.succeed(&held).await.status, Status::Done);
-    assert_eq!(world.run_all().await.len(), 1);
+/// A process that was only slow may still finish its attempts: its fence is valid until a rescue.
+pub async fn a_fence_stays_valid_across_a_restart(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let held = fixture.claim_one().await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.succeed(&held).await.status, Status::Done);
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
-pub async fn every_state_survives(harness: &dyn Harness) {
-    let plan = Plan::default()
-        .on("record", &["check!", "index", "gone"])
-        .on("note", &["halts", "notify"])
-        .halting("halts");
-    let mut world = World::new(harness, plan).await;
+pub async fn every_task_state_survives_a_restart(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .route("record", &["check!", "index", "gone"])
+        .route("note", &["halts", "notify"])
+        .halt_on_error("halts");
+    let mut fixture = StoreFixture::new(harness, registration).await;
     for n in 0..6 {
-        world.emit(event("record").key(&format!("r{}", n % 2))).await;
-        world.emit(event("note").key(&format!("n{}", n % 2)).due(world.later(n * 10))).await;
+        fixture.emit(new_event("record").with_key(&format!("r{}", n % 2))).await;
+        fixture
+            .emit(new_event("note").with_key(&format!("n{}", n % 2)).due_at(fixture.seconds_from_now(n * 10)))
+            .await;
     }
-    world.tick(20);
-    world.lose("gone").await;
-    for (n, task) in world.claim(6).await.iter().enumerate() {
+    fixture.advance_clock(20);
+    fixture.undefine_handler("gone").await;
+    for (n, task) in fixture.claim(6).await.iter().enumerate() {
         match n % 3 {
-            0 => drop(world.succeed(task).await),
-            1 => drop(world.fail(task).await),
-            _ => drop(world.fail_for_good(task).await),
+            0 => drop(fixture.succeed(task).await),
+            1 => drop(fixture.fail(task).await),
+            _ => drop(fixture.fail_permanently(task).await),
         }
     }
-    world.claim(2).await;
-    world.schedule(3).await;
-    must(world.store.hold(world.rule(RuleKind::Block, "notify", None)).await);
-    let before = world.tasks(&TaskFilter::default()).await;
-    let queues = sorted_queues(&world).await;
-    let world = world.reopen().await;
-    assert_eq!(world.tasks(&TaskFilter::default()).await, before);
-    assert_eq!(sorted_queues(&world).await, queues);
+    fixture.claim(2).await;
+    fixture.schedule_ahead(3).await;
+    expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Block, "notify", None)).await);
+    let before = fixture.list_tasks(&TaskFilter::default()).await;
+    let queues = list_sorted_queues(&fixture).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await, before);
+    assert_eq!(list_sorted_queues(&fixture).await, queues);
 }
 
-async fn sorted_queues(world: &World<'_>) -> Vec<pointsman_core::store::QueueView> {
-    let mut queues = must(world.store.queues(None).await);
+async fn list_sorted_queues(fixture: &StoreFixture<'_>) -> Vec<pointsman_core::store::QueueView> {
+    let mut queues = expect_ok(fixture.store.queues(None).await);
     queues.sort_by(|a, b| (&a.handler, &a.tenant).cmp(&(&b.handler, &b.tenant)));
     queues
 }
 
-pub async fn an_empty_store_survives_too(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default()).await;
-    let world = world.reopen().await;
-    let world = world.reopen().await;
-    assert!(world.read_all().await.is_empty());
-    assert!(world.claim(10).await.is_empty());
+pub async fn an_empty_store_survives_a_restart(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    let fixture = fixture.reopen().await;
+    let fixture = fixture.reopen().await;
+    assert!(fixture.read_all_events().await.is_empty());
+    assert!(fixture.claim(10).await.is_empty());
 }

@@ -1,4 +1,4 @@
-//! What is forgotten, and what never is.
+//! Expired data is deleted; data in use never is.
 
 use pointsman_core::journal::Retention;
 use pointsman_core::store::{Ending, TaskFilter, TaskPage};
@@ -6,232 +6,249 @@ use pointsman_core::task::Rejected;
 use pointsman_core::{EventId, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
 const DAY: u64 = 86_400;
 
-/// Keeps what is younger than a day.
-const ONE_DAY: Retention = Retention { count: 1_000_000_000, age: std::time::Duration::from_secs(DAY) };
+/// Keeps data younger than a day.
+const KEEP_ONE_DAY: Retention = Retention { count: 1_000_000_000, age: std::time::Duration::from_secs(DAY) };
 
-/// Keeps nothing that is older than a second.
-const NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+/// Keeps nothing older than a second.
+const KEEP_NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
 
-pub async fn the_journal_keeps_at_most_a_tenth_more_than_told(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default()).await;
+pub async fn the_journal_keeps_at_most_a_tenth_more_than_its_retention_count(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
     let count = Retention::LEAST_EVENTS;
     let mut ids = Vec::new();
     for _ in 0..13 {
-        ids.extend(ids_of(&world.emit_many(1000, event("note").key("a")).await));
+        ids.extend(sequenced_ids(&fixture.emit_many(1000, new_event("note").with_key("a")).await));
     }
-    let pruned = world.prune(Retention { count, ..EVERYTHING }, EVERYTHING).await;
-    let kept: Vec<EventId> = world.read_all().await.iter().map(|event| event.id).collect();
+    let pruned = fixture.prune(Retention { count, ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+    let kept: Vec<EventId> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
     assert!(kept.len() as u64 >= count && kept.len() as u64 * 10 <= count * 11, "{} kept", kept.len());
     assert_eq!(kept, ids[ids.len() - kept.len()..], "the newest, without a hole");
     assert_eq!(pruned.events, (ids.len() - kept.len()) as u64);
-    let extent = world.extent().await;
+    let extent = fixture.journal_extent().await;
     assert_eq!(extent.forgotten, ids[ids.len() - kept.len() - 1]);
     assert_eq!(extent.head, ids[ids.len() - 1]);
     assert!(extent.is_torn(EventId::ZERO));
     assert!(!extent.is_torn(extent.forgotten));
 }
 
-pub async fn the_journal_forgets_by_age(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
-    let old = world.emit_many(100, event("note")).await;
-    world.tick(DAY - 60);
-    assert_eq!(world.prune(ONE_DAY, EVERYTHING).await.events, 0);
+pub async fn the_journal_is_pruned_by_age(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    let old = fixture.emit_many(100, new_event("note")).await;
+    fixture.advance_clock(DAY - 60);
+    assert_eq!(fixture.prune(KEEP_ONE_DAY, KEEP_EVERYTHING).await.events, 0);
     for _ in 0..30 {
-        world.rescue().await;
+        fixture.rescue_tasks().await;
     }
-    let young = world.emit_many(10, event("note")).await;
-    world.tick(120);
-    assert_eq!(world.prune(ONE_DAY, EVERYTHING).await.events, 100);
-    let kept: Vec<_> = world.read_all().await.iter().map(|event| event.id).collect();
-    assert_eq!(kept, ids_of(&young));
-    let extent = world.extent().await;
+    let young = fixture.emit_many(10, new_event("note")).await;
+    fixture.advance_clock(120);
+    assert_eq!(fixture.prune(KEEP_ONE_DAY, KEEP_EVERYTHING).await.events, 100);
+    let kept: Vec<_> = fixture.read_all_events().await.iter().map(|event| event.id).collect();
+    assert_eq!(kept, sequenced_ids(&young));
+    let extent = fixture.journal_extent().await;
     assert_eq!(extent.forgotten, old[99].id);
     assert!(extent.is_torn(old[98].id) && !extent.is_torn(old[99].id));
-    assert!(must(world.store.event(old[0].id).await).is_none());
+    assert!(expect_ok(fixture.store.event(old[0].id).await).is_none());
 }
 
-pub async fn pruning_what_is_young_changes_nothing(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit_many(20, event("record")).await;
-    world.run_all().await;
-    let before = world.extent().await;
-    let pruned = world.prune(ONE_DAY, ONE_DAY).await;
+pub async fn pruning_recent_data_changes_nothing(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(20, new_event("record")).await;
+    fixture.run_all_ready().await;
+    let before = fixture.journal_extent().await;
+    let pruned = fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
     assert_eq!((pruned.events, pruned.tasks), (0, 0));
-    assert_eq!(world.extent().await, before);
+    assert_eq!(fixture.journal_extent().await, before);
 }
 
-/// Observers no longer see it; its handler still gets it whole.
+/// Observers no longer see the event; its handler still gets it completely.
 pub async fn an_unfinished_task_keeps_its_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let value = "{\"text\":\"still here\"}";
-    let delayed = event("record").key("a").value(value).due(world.later(10 * DAY));
-    let delayed = world.emit(delayed).await;
-    world.emit(event("record").key("b").value(value)).await;
-    let running = world.claim_one().await;
-    world.tick(9 * DAY);
-    world.heartbeat().await;
-    world.prune(ONE_DAY, ONE_DAY).await;
-    assert_eq!(world.extent().await.forgotten, running.event().id);
-    assert!(world.read_all().await.is_empty());
-    let mut world = world.reopen().await;
-    assert_eq!(world.end(ending(&running, failed())).await.map(|finished| finished.status), Ok(Status::New));
-    world.tick(DAY);
-    world.prune(ONE_DAY, ONE_DAY).await;
-    let claimed = world.claim(10).await;
+    let delayed =
+        new_event("record").with_key("a").with_value(value).due_at(fixture.seconds_from_now(10 * DAY));
+    let delayed = fixture.emit(delayed).await;
+    fixture.emit(new_event("record").with_key("b").with_value(value)).await;
+    let running = fixture.claim_one().await;
+    fixture.advance_clock(9 * DAY);
+    fixture.heartbeat().await;
+    fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
+    assert_eq!(fixture.journal_extent().await.forgotten, running.event().id);
+    assert!(fixture.read_all_events().await.is_empty());
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(
+        fixture
+            .finish_attempt(attempt_ending(&running, retryable_failure()))
+            .await
+            .map(|finished| finished.status),
+        Ok(Status::New)
+    );
+    fixture.advance_clock(DAY);
+    fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
+    let claimed = fixture.claim(10).await;
     assert_eq!(claimed.len(), 2);
     for task in &claimed {
         assert_eq!(task.event().value.as_str(), value);
-        world.succeed(task).await;
+        fixture.succeed(task).await;
     }
-    assert_eq!(world.status(&delayed.tasks[0]).await, Status::Done);
-    world.tick(2 * DAY);
-    world.prune(ONE_DAY, ONE_DAY).await;
-    assert!(world.tasks(&TaskFilter::default()).await.is_empty(), "and then it goes too");
+    assert_eq!(fixture.task_status(&delayed.tasks[0]).await, Status::Done);
+    fixture.advance_clock(2 * DAY);
+    fixture.prune(KEEP_ONE_DAY, KEEP_ONE_DAY).await;
+    assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty(), "and then the task expires, too");
 }
 
 pub async fn an_objects_last_id_outlives_its_events(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
-    let last = world.emit_many(3, event("note").key("a")).await[2].id;
-    world.tick(2 * DAY);
-    world.prune(NOTHING, NOTHING).await;
-    let world = world.reopen().await;
-    let view = must(world.store.object(&tenant("default"), &key("a"), 10).await).expect("it is remembered");
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    let last = fixture.emit_many(3, new_event("note").with_key("a")).await[2].id;
+    fixture.advance_clock(2 * DAY);
+    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    let fixture = fixture.reopen().await;
+    let view = expect_ok(fixture.store.object(&tenant("default"), &object_key("a"), 10).await)
+        .expect("the event has not expired");
     assert_eq!((view.last, view.events.len()), (last, 0));
-    assert_eq!(world.emit(event("note").key("a")).await.prev, Some(last));
+    assert_eq!(fixture.emit(new_event("note").with_key("a")).await.prev, Some(last));
 }
 
-pub async fn the_head_outlives_all_events(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default()).await;
-    let last = world.emit_many(3, event("note")).await[2].id;
-    world.tick(2 * DAY);
-    world.prune(NOTHING, NOTHING).await;
-    world.now = BEGINNING;
-    let world = world.reopen().await;
-    let extent = world.extent().await;
+pub async fn the_journal_head_outlives_all_events(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::default()).await;
+    let last = fixture.emit_many(3, new_event("note")).await[2].id;
+    fixture.advance_clock(2 * DAY);
+    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    fixture.now = START_TIME;
+    let fixture = fixture.reopen().await;
+    let extent = fixture.journal_extent().await;
     assert_eq!((extent.forgotten, extent.head), (last, last));
-    assert!(!extent.is_torn(last), "who had read everything has missed nothing");
-    assert!(world.emit(event("note")).await.id > last);
+    assert!(!extent.is_torn(last), "a reader at the head has missed nothing");
+    assert!(fixture.emit(new_event("note")).await.id > last);
 }
 
-/// The two retentions are independent: a task outlives its event and reads as before.
-pub async fn history_outlives_the_journal(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let sequenced = world.emit(event("record.published").key("a").priority(5)).await;
-    world.run_all().await;
-    let before = world.task(&sequenced.tasks[0]).await;
-    world.tick(2 * DAY);
-    world.prune(NOTHING, EVERYTHING).await;
-    assert_eq!(world.task(&sequenced.tasks[0]).await, before);
-    let filter = TaskFilter { key: Some(key("a")), ..TaskFilter::default() };
-    let found: Vec<_> = world.tasks(&filter).await.into_iter().map(|task| task.id).collect();
-    assert_eq!(found, [before.id], "and is found as before");
+/// The two retentions are independent: a task outlives its event and is read as before.
+pub async fn task_history_outlives_the_journal(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record.published").with_key("a").with_priority(5)).await;
+    fixture.run_all_ready().await;
+    let before = fixture.read_task(&sequenced.tasks[0]).await;
+    fixture.advance_clock(2 * DAY);
+    fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
+    assert_eq!(fixture.read_task(&sequenced.tasks[0]).await, before);
+    let filter = TaskFilter { key: Some(object_key("a")), ..TaskFilter::default() };
+    let found: Vec<_> = fixture.list_tasks(&filter).await.into_iter().map(|task| task.id).collect();
+    assert_eq!(found, [before.id], "and the task is found as before");
 }
 
-pub async fn history_is_pruned_by_count(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
+pub async fn task_history_is_pruned_by_count(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     let mut ended = Vec::new();
     for _ in 0..300 {
-        world.tick(1);
-        ended.extend(world.emit(event("record")).await.tasks);
+        fixture.advance_clock(1);
+        ended.extend(fixture.emit(new_event("record")).await.tasks);
     }
-    world.run_all().await;
-    let pruned = world.prune(EVERYTHING, Retention { count: 100, ..EVERYTHING }).await;
-    let TaskPage { tasks, .. } = must(world.store.tasks(TaskFilter::default(), None, 1000).await);
+    fixture.run_all_ready().await;
+    let pruned = fixture.prune(KEEP_EVERYTHING, Retention { count: 100, ..KEEP_EVERYTHING }).await;
+    let TaskPage { tasks, .. } = expect_ok(fixture.store.tasks(TaskFilter::default(), None, 1000).await);
     assert!((100..=110).contains(&tasks.len()), "{} kept", tasks.len());
     assert_eq!(pruned.tasks, 300 - tasks.len() as u64);
     let kept: Vec<_> = tasks.iter().rev().map(|task| task.id.clone()).collect();
     assert_eq!(kept, ended[300 - kept.len()..], "the youngest");
-    assert_eq!(world.read_all().await.len(), 300, "the journal is another matter");
+    assert_eq!(fixture.read_all_events().await.len(), 300, "the journal is not pruned");
 }
 
-pub async fn history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let old = world.emit(event("record")).await.tasks.remove(0);
-    let task = world.claim_one().await;
-    let logs = vec![line(world.now, "said once")];
-    world.end(Ending { logs, ..ending(&task, succeeded()) }).await.expect("ours");
-    world.tick(2 * DAY);
-    let young = world.emit(event("record")).await.tasks.remove(0);
-    world.run_all().await;
-    assert_eq!(world.prune(EVERYTHING, ONE_DAY).await.tasks, 1);
-    assert!(must(world.store.task(&old).await).is_none());
-    assert!(must(world.store.logs(&old, 0, 10).await).is_none());
-    assert_eq!(world.status(&young).await, Status::Done);
+pub async fn task_history_is_pruned_by_age_with_its_logs(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let old = fixture.emit(new_event("record")).await.tasks.remove(0);
+    let task = fixture.claim_one().await;
+    let logs = vec![info_line(fixture.now, "said once")];
+    fixture
+        .finish_attempt(Ending { logs, ..attempt_ending(&task, success()) })
+        .await
+        .expect("the fence is current");
+    fixture.advance_clock(2 * DAY);
+    let young = fixture.emit(new_event("record")).await.tasks.remove(0);
+    fixture.run_all_ready().await;
+    assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 1);
+    assert!(expect_ok(fixture.store.task(&old).await).is_none());
+    assert!(expect_ok(fixture.store.logs(&old, 0, 10).await).is_none());
+    assert_eq!(fixture.task_status(&young).await, Status::Done);
 }
 
-/// A clock that was ahead for a moment does not keep what came after from growing old.
-pub async fn a_clock_that_ran_ahead_keeps_no_history_alive(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let right = world.now;
-    world.tick(3650 * DAY);
-    world.emit(event("record")).await;
-    world.run_all().await;
-    world.now = right;
-    world.emit_many(10, event("record")).await;
-    world.run_all().await;
-    world.tick(2 * DAY);
-    assert_eq!(world.prune(EVERYTHING, ONE_DAY).await.tasks, 10);
+/// A clock that was ahead for a moment does not keep later tasks from expiring.
+pub async fn a_clock_that_ran_ahead_does_not_keep_task_history(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let right = fixture.now;
+    fixture.advance_clock(3650 * DAY);
+    fixture.emit(new_event("record")).await;
+    fixture.run_all_ready().await;
+    fixture.now = right;
+    fixture.emit_many(10, new_event("record")).await;
+    fixture.run_all_ready().await;
+    fixture.advance_clock(2 * DAY);
+    assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 10);
 }
 
-pub async fn history_with_long_logs_goes_whole(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let tasks = world.emit_many(10, event("record")).await;
-    for task in world.claim(10).await {
-        let logs = vec![line(world.now, "said often"); 10_000];
-        world.end(Ending { logs, ..ending(&task, succeeded()) }).await.expect("ours");
+pub async fn task_history_with_long_logs_is_deleted_completely(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let tasks = fixture.emit_many(10, new_event("record")).await;
+    for task in fixture.claim(10).await {
+        let logs = vec![info_line(fixture.now, "said often"); 10_000];
+        fixture
+            .finish_attempt(Ending { logs, ..attempt_ending(&task, success()) })
+            .await
+            .expect("the fence is current");
     }
-    world.tick(2 * DAY);
-    assert_eq!(world.prune(EVERYTHING, ONE_DAY).await.tasks, 10);
+    fixture.advance_clock(2 * DAY);
+    assert_eq!(fixture.prune(KEEP_EVERYTHING, KEEP_ONE_DAY).await.tasks, 10);
     for sequenced in tasks {
-        assert!(must(world.store.logs(&sequenced.tasks[0], 0, 1).await).is_none());
+        assert!(expect_ok(fixture.store.logs(&sequenced.tasks[0], 0, 1).await).is_none());
     }
 }
 
-pub async fn what_has_not_ended_is_never_pruned(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
-    let mut world = World::new(harness, plan).await;
-    let halted = world.emit(event("note").key("a").value("1")).await;
-    let behind = world.emit(event("note").key("a").value("2")).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    let running = world.emit(event("record")).await;
-    world.claim_one().await;
-    let waiting = world.emit(event("record")).await;
-    world.tick(100 * DAY);
-    world.prune(NOTHING, NOTHING).await;
+pub async fn unfinished_tasks_are_never_pruned(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("note", &["halts"])
+        .halt_on_error("halts");
+    let mut fixture = StoreFixture::new(harness, registration).await;
+    let halted = fixture.emit(new_event("note").with_key("a").with_value("1")).await;
+    let behind = fixture.emit(new_event("note").with_key("a").with_value("2")).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let running = fixture.emit(new_event("record")).await;
+    fixture.claim_one().await;
+    let waiting = fixture.emit(new_event("record")).await;
+    fixture.advance_clock(100 * DAY);
+    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     let want = [Status::Error, Status::New, Status::Locked, Status::New];
     for (event, status) in [&halted, &behind, &running, &waiting].into_iter().zip(want) {
-        assert_eq!(world.status(&event.tasks[0]).await, status);
+        assert_eq!(fixture.task_status(&event.tasks[0]).await, status);
     }
-    world.retry(&halted.tasks[0]).await.expect("it is halted");
-    let ran = world.run_all().await;
-    let notes: Vec<_> = ran.iter().filter(|task| task.handler == handler("halts")).collect();
+    fixture.retry_task(&halted.tasks[0]).await.expect("it is halted");
+    let ran = fixture.run_all_ready().await;
+    let notes: Vec<_> = ran.iter().filter(|task| task.handler == handler_name("halts")).collect();
     assert_eq!(notes.iter().map(|task| task.event().value.as_str()).collect::<Vec<_>>(), ["1", "2"]);
 }
 
-/// A parked task is history, but while it is there it can still be retried, with its event.
-pub async fn a_parked_task_can_be_retried_while_it_is_remembered(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let parked = world.emit(event("record").key("a").value("\"kept\"")).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    world.tick(100);
-    world.prune(EVERYTHING, EVERYTHING).await;
-    world.retry(&parked.tasks[0]).await.expect("it is parked");
-    world.prune(NOTHING, NOTHING).await;
-    assert_eq!(world.claim_one().await.event().value.as_str(), "\"kept\"");
+/// A permanently failed task is history, but it can be retried with its event until it is pruned.
+pub async fn a_failed_task_can_be_retried_until_it_is_pruned(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let parked = fixture.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.advance_clock(100);
+    fixture.prune(KEEP_EVERYTHING, KEEP_EVERYTHING).await;
+    fixture.retry_task(&parked.tasks[0]).await.expect("the task has failed permanently");
+    fixture.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    assert_eq!(fixture.claim_one().await.event().value.as_str(), "\"kept\"");
 }
 
-pub async fn a_parked_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let parked = world.emit(event("record").key("a")).await;
-    world.fail_for_good(&world.claim_one().await).await;
-    let before = world.task(&parked.tasks[0]).await;
-    world.tick(100);
-    world.prune(NOTHING, EVERYTHING).await;
-    assert_eq!(world.retry(&parked.tasks[0]).await, Err(Rejected::Forgotten));
-    assert_eq!(world.task(&parked.tasks[0]).await, before);
-    assert!(world.claim(10).await.is_empty());
+pub async fn a_failed_task_cannot_be_retried_without_its_event(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let parked = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let before = fixture.read_task(&parked.tasks[0]).await;
+    fixture.advance_clock(100);
+    fixture.prune(KEEP_NOTHING, KEEP_EVERYTHING).await;
+    assert_eq!(fixture.retry_task(&parked.tasks[0]).await, Err(Rejected::Forgotten));
+    assert_eq!(fixture.read_task(&parked.tasks[0]).await, before);
+    assert!(fixture.claim(10).await.is_empty());
 }

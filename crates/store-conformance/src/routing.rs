@@ -1,28 +1,30 @@
-//! Which tasks an event gets, and their names.
+//! Which tasks an event creates, and their ids.
 
 use pointsman_core::Status;
 use pointsman_core::store::{Sequenced, TaskFilter};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-/// The handlers of an event's tasks, in the order the receipt names them.
-async fn handlers_of(world: &World<'_>, event: &Sequenced) -> Vec<String> {
+/// The handlers of an event's tasks, in the order of the receipt.
+async fn task_handlers(fixture: &StoreFixture<'_>, event: &Sequenced) -> Vec<String> {
     let mut names = Vec::new();
     for id in &event.tasks {
-        let task = world.task(id).await;
+        let task = fixture.read_task(id).await;
         assert_eq!(task.event, Some(event.id));
         names.push(task.handler.to_string());
     }
     names
 }
 
-fn plan() -> Plan {
-    Plan::default().on("record", &["audit", "count"]).on("record.published", &["index", "notify"])
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default()
+        .route("record", &["audit", "count"])
+        .route("record.published", &["index", "notify"])
 }
 
-pub async fn parents_come_first_and_lists_keep_their_order(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn parent_routes_come_first_and_route_lists_keep_their_order(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for (kind, want) in [
         ("record", vec!["audit", "count"]),
         ("record.published", vec!["audit", "count", "index", "notify"]),
@@ -30,38 +32,40 @@ pub async fn parents_come_first_and_lists_keep_their_order(harness: &dyn Harness
         ("record.dropped", vec!["audit", "count"]),
         ("records.published", vec![]),
     ] {
-        let sequenced = world.emit(event(kind)).await;
-        assert_eq!(handlers_of(&world, &sequenced).await, want, "{kind}");
+        let sequenced = fixture.emit(new_event(kind)).await;
+        assert_eq!(task_handlers(&fixture, &sequenced).await, want, "{kind}");
     }
 }
 
 pub async fn synchronous_tasks_come_before_queued_ones(harness: &dyn Harness) {
-    let plan = Plan::default().on("a", &["one"]).on("a.b", &["two!", "three", "four!"]);
-    let world = World::new(harness, plan).await;
-    let sequenced = world.emit(event("a.b")).await;
-    assert_eq!(handlers_of(&world, &sequenced).await, ["two", "four", "one", "three"]);
+    let registration =
+        RegistrationBuilder::default().route("a", &["one"]).route("a.b", &["two!", "three", "four!"]);
+    let fixture = StoreFixture::new(harness, registration).await;
+    let sequenced = fixture.emit(new_event("a.b")).await;
+    assert_eq!(task_handlers(&fixture, &sequenced).await, ["two", "four", "one", "three"]);
 }
 
 pub async fn a_handler_gets_one_task_however_often_it_is_bound(harness: &dyn Harness) {
-    let plan = Plan::default().on("a", &["x", "y"]).on("a.b", &["x", "z", "x"]);
-    let world = World::new(harness, plan).await;
-    let sequenced = world.emit(event("a.b")).await;
-    assert_eq!(handlers_of(&world, &sequenced).await, ["x", "y", "z"]);
+    let registration = RegistrationBuilder::default().route("a", &["x", "y"]).route("a.b", &["x", "z", "x"]);
+    let fixture = StoreFixture::new(harness, registration).await;
+    let sequenced = fixture.emit(new_event("a.b")).await;
+    assert_eq!(task_handlers(&fixture, &sequenced).await, ["x", "y", "z"]);
 }
 
 pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let sequenced = world.emit(event("record.published").key("a").tenant("shop").priority(7)).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let sequenced =
+        fixture.emit(new_event("record.published").with_key("a").for_tenant("shop").with_priority(7)).await;
     let mut seen = Vec::new();
     for id in &sequenced.tasks {
-        let task = world.task(id).await;
-        let uuid = id.uuid().expect("the name ends in a uuid");
+        let task = fixture.read_task(id).await;
+        let uuid = id.uuid().expect("the task id ends in a uuid");
         assert_eq!(id.as_str(), format!("{}_record.published_{uuid}", task.handler));
         assert_eq!(uuid.get_version_num(), 8);
         assert_eq!(task.id, *id);
         assert_eq!((&*task.collection, task.priority.get()), ("record.published", 7));
-        assert_eq!((task.key, task.tenant), (Some(key("a")), tenant("shop")));
-        assert_eq!(task.created_at, world.now);
+        assert_eq!((task.key, task.tenant), (Some(object_key("a")), tenant("shop")));
+        assert_eq!(task.created_at, fixture.now);
         assert_eq!((task.started_at, task.finished_at, task.attempts.len()), (None, None, 0));
         seen.push(task.seq);
     }
@@ -69,57 +73,58 @@ pub async fn a_task_is_named_after_its_handler_and_type(harness: &dyn Harness) {
 }
 
 pub async fn routes_are_fixed_when_an_event_is_journaled(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let before = world.emit(event("record.published").key("a")).await;
-    world.register(plan().on("record.published", &["late-comer"])).await;
-    let after = world.emit(event("record.published").key("a")).await;
-    assert_eq!(handlers_of(&world, &before).await, ["audit", "count", "index", "notify"]);
-    assert_eq!(handlers_of(&world, &after).await, ["audit", "count", "index", "notify", "late-comer"]);
-    let ran = world.run_all().await;
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let before = fixture.emit(new_event("record.published").with_key("a")).await;
+    fixture.register(registration().route("record.published", &["late-comer"])).await;
+    let after = fixture.emit(new_event("record.published").with_key("a")).await;
+    assert_eq!(task_handlers(&fixture, &before).await, ["audit", "count", "index", "notify"]);
+    assert_eq!(task_handlers(&fixture, &after).await, ["audit", "count", "index", "notify", "late-comer"]);
+    let ran = fixture.run_all_ready().await;
     assert_eq!(ran.len(), 9);
     assert_eq!(ran.iter().filter(|task| task.event().id == before.id).count(), 4);
 }
 
-/// A handler that lost its route but is still defined finishes what it was given.
-pub async fn a_removed_route_takes_no_task_away(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple().on("note", &["notify"])).await;
-    let old = world.emit(event("record").key("a")).await;
-    world.register(Plan::default().on("note", &["index", "notify"])).await;
-    assert!(world.emit(event("record").key("a")).await.tasks.is_empty());
-    assert_eq!(world.rescue().await.missing, 0);
-    assert_eq!(events_of(&world.run_all().await), [old.id]);
-    assert_eq!(world.status(&old.tasks[0]).await, Status::Done);
+/// A handler without the route that is still registered finishes its existing tasks.
+pub async fn removing_a_route_keeps_existing_tasks(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
+    let old = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.register(RegistrationBuilder::default().route("note", &["index", "notify"])).await;
+    assert!(fixture.emit(new_event("record").with_key("a")).await.tasks.is_empty());
+    assert_eq!(fixture.rescue_tasks().await.missing, 0);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [old.id]);
+    assert_eq!(fixture.task_status(&old.tasks[0]).await, Status::Done);
 }
 
-pub async fn what_is_registered_can_be_read_back(harness: &dyn Harness) {
-    let plan = plan()
-        .free("audit")
-        .halting("count")
-        .on("record", &["index!"])
-        .paced("index", "100/m")
-        .weighing("index", 7)
-        .narrow("notify", 3)
-        .pulled("notify")
-        .collects_for("shop", "crm/people", 300)
-        .collects_for("shop", "crm/firms", 1)
-        .favouring("shop", 1000);
-    let world = World::new(harness, plan.clone()).await;
-    let world = world.reopen().await;
-    let mut found = must(world.store.registration().await);
+pub async fn the_registration_can_be_read_back(harness: &dyn Harness) {
+    let registration = registration()
+        .unordered("audit")
+        .halt_on_error("count")
+        .route("record", &["index!"])
+        .rate_limit("index", "100/m")
+        .handler_weight("index", 7)
+        .concurrency_limit("notify", 3)
+        .pulled_by_workers("notify")
+        .tenant_collection("shop", "crm/people", 300)
+        .tenant_collection("shop", "crm/firms", 1)
+        .tenant_weight("shop", 1000);
+    let fixture = StoreFixture::new(harness, registration.clone()).await;
+    let fixture = fixture.reopen().await;
+    let mut found = expect_ok(fixture.store.registration().await);
     found.handlers.sort_by(|a, b| a.name.cmp(&b.name));
-    assert_eq!(found, plan.registration());
+    assert_eq!(found, registration.build());
 }
 
 pub async fn routes_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let world = world.reopen().await;
-    let sequenced = world.emit(event("record.published")).await;
-    assert_eq!(handlers_of(&world, &sequenced).await, ["audit", "count", "index", "notify"]);
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let fixture = fixture.reopen().await;
+    let sequenced = fixture.emit(new_event("record.published")).await;
+    assert_eq!(task_handlers(&fixture, &sequenced).await, ["audit", "count", "index", "notify"]);
 }
 
 pub async fn an_event_without_handlers_has_no_tasks(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    assert!(world.emit(event("note").key("a")).await.tasks.is_empty());
-    assert!(world.tasks(&TaskFilter::default()).await.is_empty());
-    assert_eq!(world.read_all().await.len(), 1);
+    let fixture = StoreFixture::new(harness, registration()).await;
+    assert!(fixture.emit(new_event("note").with_key("a")).await.tasks.is_empty());
+    assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty());
+    assert_eq!(fixture.read_all_events().await.len(), 1);
 }

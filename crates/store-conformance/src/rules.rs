@@ -1,167 +1,177 @@
-//! Pause and block hold a handler's tasks back; nothing is lost, and the order stands.
+//! Pause and block rules stop a handler's tasks from starting; nothing is lost, and the order is kept.
 
 use pointsman_core::store::TaskFilter;
 use pointsman_core::{RuleKind, Status};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-pub async fn a_held_handler_starts_nothing(harness: &dyn Harness) {
+pub async fn a_paused_or_blocked_handler_starts_no_task(harness: &dyn Harness) {
     for kind in RuleKind::ALL {
-        let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
-        world.emit_many(2, event("record")).await;
-        must(world.store.hold(world.rule(kind, "index", None)).await);
-        world.emit(event("record")).await;
-        let claims = world.claims(10).await;
+        let fixture =
+            StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+                .await;
+        fixture.emit_many(2, new_event("record")).await;
+        expect_ok(fixture.store.hold(fixture.new_rule(kind, "index", None)).await);
+        fixture.emit(new_event("record")).await;
+        let claims = fixture.claim_outcome(10).await;
         assert_eq!(claims.tasks.len(), 3);
-        assert!(claims.tasks.iter().all(|task| task.handler == handler("notify")), "{kind:?}");
-        assert!(!claims.more, "what is held is not ready");
-        assert_eq!(world.schedule(10).await, 0);
-        assert!(world.queue("index").await.held);
-        let (_, claims) = must(
-            world.store.append(vec![emission([event("record")])], Some(world.asking(10)), world.now).await,
+        assert!(claims.tasks.iter().all(|task| task.handler == handler_name("notify")), "{kind:?}");
+        assert!(!claims.more, "blocked tasks are not ready");
+        assert_eq!(fixture.schedule_ahead(10).await, 0);
+        assert!(fixture.read_queue("index").await.held);
+        let (_, claims) = expect_ok(
+            fixture
+                .store
+                .append(vec![emission([new_event("record")])], Some(fixture.claim_request(10)), fixture.now)
+                .await,
         );
-        assert_eq!(claims.tasks.len(), 1, "nor in the transaction that journals");
+        assert_eq!(claims.tasks.len(), 1, "nor by the claim of an append");
     }
 }
 
-pub async fn what_was_scheduled_is_new_again(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
-    world.emit_many(3, event("record")).await;
-    assert_eq!(world.schedule(6).await, 6);
-    world.pause("index").await;
-    let found = world.tasks(&TaskFilter::default()).await;
+pub async fn a_rule_returns_scheduled_tasks_to_new(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
+    fixture.emit_many(3, new_event("record")).await;
+    assert_eq!(fixture.schedule_ahead(6).await, 6);
+    fixture.pause("index").await;
+    let found = fixture.list_tasks(&TaskFilter::default()).await;
     for task in found {
-        let held = task.handler == handler("index");
+        let held = task.handler == handler_name("index");
         assert_eq!(task.life.state.status(), if held { Status::New } else { Status::Scheduled });
     }
-    assert_eq!(world.queue("index").await.scheduled, 0);
-    assert_eq!(world.schedule(0).await, 3);
-    assert_eq!(world.claim(10).await.len(), 3);
+    assert_eq!(fixture.read_queue("index").await.scheduled, 0);
+    assert_eq!(fixture.schedule_ahead(0).await, 3);
+    assert_eq!(fixture.claim(10).await.len(), 3);
 }
 
-pub async fn what_runs_may_end(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
-    let head = world.claim_one().await;
-    world.pause("index").await;
-    assert_eq!(world.fail(&head).await.status, Status::New);
-    world.tick(BACKOFF);
-    assert!(world.claim(10).await.is_empty());
-    assert!(world.resume("index").await);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+pub async fn running_tasks_of_a_paused_handler_can_finish(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
+    fixture.pause("index").await;
+    assert_eq!(fixture.fail(&head).await.status, Status::New);
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    assert!(fixture.claim(10).await.is_empty());
+    assert!(fixture.resume("index").await);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
-pub async fn on_release_everything_runs_in_order(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let mut events = world.emit_many(2, event("record").key("a")).await;
-    world.schedule(5).await;
-    world.pause("index").await;
-    world.tick(60);
-    events.extend(world.emit_many(3, event("record").key("a")).await);
-    assert!(world.claim(10).await.is_empty());
-    assert!(world.resume("index").await);
-    assert_eq!(events_of(&world.run_all().await), ids_of(&events));
+pub async fn after_resume_all_tasks_run_in_order(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.schedule_ahead(5).await;
+    fixture.pause("index").await;
+    fixture.advance_clock(60);
+    events.extend(fixture.emit_many(3, new_event("record").with_key("a")).await);
+    assert!(fixture.claim(10).await.is_empty());
+    assert!(fixture.resume("index").await);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), sequenced_ids(&events));
 }
 
-pub async fn pause_and_block_stand_independently(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record")).await;
-    let index = place("index");
+pub async fn pause_and_block_rules_are_independent(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record")).await;
+    let index = rule_target("index");
     for kind in RuleKind::ALL {
-        must(world.store.hold(world.rule(kind, "index", None)).await);
+        expect_ok(fixture.store.hold(fixture.new_rule(kind, "index", None)).await);
     }
-    assert_eq!(must(world.store.rules().await).len(), 2);
-    assert!(must(world.store.release(RuleKind::Pause, &index, None).await));
-    assert!(!must(world.store.release(RuleKind::Pause, &index, None).await), "it is already lifted");
-    assert!(world.claim(10).await.is_empty(), "the block still stands");
-    assert!(must(world.store.release(RuleKind::Block, &index, None).await));
-    assert_eq!(world.claim(10).await.len(), 1);
+    assert_eq!(expect_ok(fixture.store.rules().await).len(), 2);
+    assert!(expect_ok(fixture.store.release(RuleKind::Pause, &index, None).await));
+    assert!(!expect_ok(fixture.store.release(RuleKind::Pause, &index, None).await), "it is already lifted");
+    assert!(fixture.claim(10).await.is_empty(), "the block rule is still set");
+    assert!(expect_ok(fixture.store.release(RuleKind::Block, &index, None).await));
+    assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-pub async fn a_rule_for_a_tenant_holds_that_tenant(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
+pub async fn a_tenant_rule_blocks_only_that_tenant(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
     for name in ["shop", "depot"] {
-        world.emit(event("record").tenant(name)).await;
+        fixture.emit(new_event("record").for_tenant(name)).await;
     }
-    must(world.store.hold(world.rule(RuleKind::Pause, "index", Some("shop"))).await);
-    let claimed = world.claim(10).await;
+    expect_ok(fixture.store.hold(fixture.new_rule(RuleKind::Pause, "index", Some("shop"))).await);
+    let claimed = fixture.claim(10).await;
     assert_eq!(claimed.iter().map(|task| task.event().tenant.as_str()).collect::<Vec<_>>(), ["depot"]);
-    // A rule for all stands beside it, and lifting that one leaves it standing.
-    world.pause("index").await;
-    assert!(world.resume("index").await);
-    assert!(world.claim(10).await.is_empty());
-    let (index, shop) = (place("index"), tenant("shop"));
-    assert!(!must(world.store.release(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
-    assert!(must(world.store.release(RuleKind::Pause, &index, Some(&shop)).await));
-    assert_eq!(world.claim(10).await.len(), 1);
+    // A rule for all tenants is independent: lifting it keeps the tenant's rule.
+    fixture.pause("index").await;
+    assert!(fixture.resume("index").await);
+    assert!(fixture.claim(10).await.is_empty());
+    let (index, shop) = (rule_target("index"), tenant("shop"));
+    assert!(!expect_ok(fixture.store.release(RuleKind::Pause, &index, Some(&tenant("depot"))).await));
+    assert!(expect_ok(fixture.store.release(RuleKind::Pause, &index, Some(&shop)).await));
+    assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
-pub async fn a_rule_may_stand_before_the_first_task(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.pause("index").await;
+pub async fn a_rule_can_be_set_before_the_first_task(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.pause("index").await;
     for name in ["default", "shop"] {
-        world.emit(event("record").tenant(name)).await;
+        fixture.emit(new_event("record").for_tenant(name)).await;
     }
-    assert!(world.claim(10).await.is_empty());
-    assert!(must(world.store.queues(None).await).iter().all(|queue| queue.held));
-    assert!(world.resume("index").await);
-    assert_eq!(world.claim(10).await.len(), 2);
+    assert!(fixture.claim(10).await.is_empty());
+    assert!(expect_ok(fixture.store.queues(None).await).iter().all(|queue| queue.held));
+    assert!(fixture.resume("index").await);
+    assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
 pub async fn rules_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record")).await;
-    let rule = world.rule(RuleKind::Block, "index", Some("default"));
-    must(world.store.hold(rule.clone()).await);
-    let world = world.reopen().await;
-    assert_eq!(must(world.store.rules().await), [rule]);
-    world.emit(event("record")).await;
-    assert!(world.claim(10).await.is_empty());
-    assert!(must(world.store.release(RuleKind::Block, &place("index"), Some(&tenant("default"))).await));
-    assert_eq!(world.claim(10).await.len(), 2);
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record")).await;
+    let rule = fixture.new_rule(RuleKind::Block, "index", Some("default"));
+    expect_ok(fixture.store.hold(rule.clone()).await);
+    let fixture = fixture.reopen().await;
+    assert_eq!(expect_ok(fixture.store.rules().await), [rule]);
+    fixture.emit(new_event("record")).await;
+    assert!(fixture.claim(10).await.is_empty());
+    assert!(expect_ok(
+        fixture.store.release(RuleKind::Block, &rule_target("index"), Some(&tenant("default"))).await
+    ));
+    assert_eq!(fixture.claim(10).await.len(), 2);
 }
 
-/// A handler, a collection and a schedule may even share a name: each rule speaks of its own.
-pub async fn rules_of_every_place_read_back(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple().collects("shop/orders", 1)).await;
+/// A handler, a collection and a schedule may share a name; each rule applies to its own target only.
+pub async fn rules_of_every_target_kind_are_listed(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().collection("shop/orders", 1)).await;
     let places = ["shop", "shop/orders", "@shop", "@shop/orders"];
     let mut rules = Vec::new();
     for name in places {
-        rules.push(world.rule(RuleKind::Pause, name, None));
-        must(world.store.hold(rules[rules.len() - 1].clone()).await);
+        rules.push(fixture.new_rule(RuleKind::Pause, name, None));
+        expect_ok(fixture.store.hold(rules[rules.len() - 1].clone()).await);
     }
-    let world = world.reopen().await;
-    let standing = must(world.store.rules().await);
+    let fixture = fixture.reopen().await;
+    let standing = expect_ok(fixture.store.rules().await);
     assert_eq!(standing.len(), 4);
     assert!(rules.iter().all(|rule| standing.contains(rule)));
     for (left, name) in places.iter().enumerate().map(|(n, name)| (3 - n, name)) {
-        assert!(world.resume(name).await && !world.resume(name).await);
-        assert_eq!(must(world.store.rules().await).len(), left);
+        assert!(fixture.resume(name).await && !fixture.resume(name).await);
+        assert_eq!(expect_ok(fixture.store.rules().await).len(), left);
     }
 }
 
-pub async fn a_rule_set_again_replaces_itself(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.pause("index").await;
-    world.tick(10);
-    let mut again = world.rule(RuleKind::Pause, "index", None);
+pub async fn setting_a_rule_again_replaces_it(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.pause("index").await;
+    fixture.advance_clock(10);
+    let mut again = fixture.new_rule(RuleKind::Pause, "index", None);
     again.reason = "still at it".into();
-    must(world.store.hold(again.clone()).await);
-    assert_eq!(must(world.store.rules().await), [again]);
-    assert!(world.resume("index").await);
-    assert!(must(world.store.rules().await).is_empty());
+    expect_ok(fixture.store.hold(again.clone()).await);
+    assert_eq!(expect_ok(fixture.store.rules().await), [again]);
+    assert!(fixture.resume("index").await);
+    assert!(expect_ok(fixture.store.rules().await).is_empty());
 }
 
-pub async fn a_lane_that_moves_while_held_stays_held(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let events = world.emit_many(3, event("record").key("a")).await;
-    let head = world.claim_one().await;
-    world.pause("index").await;
-    world.succeed(&head).await;
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.cancel(&events[1].tasks[0]).await, Ok(()));
-    assert!(world.claim(10).await.is_empty());
-    world.resume("index").await;
-    assert_eq!(events_of(&world.run_all().await), [events[2].id]);
+pub async fn a_lane_that_advances_while_paused_stays_paused(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
+    fixture.pause("index").await;
+    fixture.succeed(&head).await;
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.cancel_task(&events[1].tasks[0]).await, Ok(()));
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.resume("index").await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[2].id]);
 }

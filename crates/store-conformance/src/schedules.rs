@@ -1,137 +1,139 @@
-//! A planned time is settled once, whatever races, and what it makes is made with it.
+//! A planned time is resolved once, even if nodes race, and what it creates commits with it.
 
 use std::sync::Arc;
 
 use pointsman_core::fire::{Outcome, Punctual, Skipped};
-use pointsman_core::store::{Plan as Planned, Standing, TaskFilter};
+use pointsman_core::store::{Plan, Standing, TaskFilter};
 use pointsman_core::{RuleKind, Status, Timestamp};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::simple().collects("shop/orders", 100)
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::single_handler().collection("shop/orders", 100)
 }
 
-/// A world whose one schedule `nightly` is set up, and the next planned time, which has just come.
-async fn nightly(harness: &dyn Harness) -> (World<'_>, Timestamp) {
-    let mut world = World::new(harness, plan()).await;
-    world.standing("nightly").await;
-    world.tick(100);
-    let planned = world.now;
-    (world, planned)
+/// A fixture with the schedule `nightly`, and a planned time that is now due.
+async fn fixture_with_due_schedule(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.plan_daily_schedule("nightly").await;
+    fixture.advance_clock(100);
+    let planned = fixture.now;
+    (fixture, planned)
 }
 
-fn emits() -> Fires {
-    Fires::event(event("record").key("a").value("[1]"))
+fn event_firing() -> FiringBuilder {
+    FiringBuilder::emitting(new_event("record").with_key("a").with_value("[1]"))
 }
 
-pub async fn a_new_schedule_stands_where_it_was_planned(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let beginning = Standing { settled: world.now, held: false, unmet: None };
-    assert_eq!(world.standing("nightly").await, beginning);
-    world.tick(1000);
-    assert_eq!(world.standing("nightly").await, beginning, "nothing has been settled since");
-    let mut world = world.reopen().await;
-    world.tick(1000);
-    assert_eq!(world.standing("nightly").await, beginning, "also after a restart");
+pub async fn a_new_schedule_starts_at_the_time_it_was_planned(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let beginning = Standing { settled: fixture.now, held: false, unmet: None };
+    assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning);
+    fixture.advance_clock(1000);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning, "nothing has been settled since");
+    let mut fixture = fixture.reopen().await;
+    fixture.advance_clock(1000);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await, beginning, "also after a restart");
 }
 
 pub async fn a_firing_emits_its_event(harness: &dyn Harness) {
-    let (mut world, planned) = nightly(harness).await;
-    world.tick(2);
-    let before = world.emit(event("note").key("a")).await;
-    let (fire, written) = world.settle(emits().at("nightly", planned)).await;
+    let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.advance_clock(2);
+    let before = fixture.emit(new_event("note").with_key("a")).await;
+    let (fire, written) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
     assert!(written);
-    assert_eq!((fire.planned, fire.at, fire.outcome), (planned, world.now, Outcome::Fired));
-    let emitted = world.read_after(before.id, &Default::default()).await;
+    assert_eq!((fire.planned, fire.at, fire.outcome), (planned, fixture.now, Outcome::Fired));
+    let emitted = fixture.read_events_after(before.id, &Default::default()).await;
     assert_eq!(emitted.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
     assert_eq!((emitted[0].prev, emitted[0].value.as_str()), (Some(before.id), "[1]"));
-    let task = world.claim_one().await;
+    let task = fixture.claim_one().await;
     assert_eq!((task.event().id, task.planned), (emitted[0].id, Some(planned)));
-    assert_eq!(world.task(&task.id).await.planned_at, Some(planned));
-    assert_eq!(world.standing("nightly").await.settled, planned);
-    world.succeed(&task).await;
-    assert_eq!(world.task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
+    assert_eq!(fixture.read_task(&task.id).await.planned_at, Some(planned));
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    fixture.succeed(&task).await;
+    assert_eq!(fixture.read_task(&task.id).await.planned_at, Some(planned), "the history knows it, too");
 }
 
-pub async fn a_firing_makes_its_run(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
-    let (fire, written) = world.settle(Fires::run("shop/orders").at("nightly", planned)).await;
+pub async fn a_firing_creates_its_run(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let (fire, written) =
+        fixture.resolve_firing(FiringBuilder::starting_run("shop/orders").build("nightly", planned)).await;
     assert_eq!((written, fire.outcome, fire.event), (true, Outcome::Fired, None));
     let id = fire.task.expect("a run is a task");
-    let run = world.run("shop/orders").await;
+    let run = fixture.request_run("shop/orders").await;
     assert_eq!((&run.task, run.created), (&id, false));
-    assert_eq!(world.task(&id).await.planned_at, Some(planned));
-    let task = world.claim_one().await;
+    assert_eq!(fixture.read_task(&id).await.planned_at, Some(planned));
+    let task = fixture.claim_one().await;
     assert_eq!((&task.id, task.planned), (&id, Some(planned)));
-    let world = world.reopen().await;
-    assert_eq!(world.task(&id).await.planned_at, Some(planned));
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.read_task(&id).await.planned_at, Some(planned));
 }
 
-pub async fn a_time_fires_once_whatever_races(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+pub async fn racing_firings_of_one_time_fire_once(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let racers: Vec<_> = (0..20)
         .map(|_| {
-            let (store, now, firing) = (Arc::clone(&world.store), world.now, emits().at("nightly", planned));
-            tokio::spawn(async move { must(store.settle(vec![firing], now).await).remove(0) })
+            let (store, now, firing) =
+                (Arc::clone(&fixture.store), fixture.now, event_firing().build("nightly", planned));
+            tokio::spawn(async move { expect_ok(store.settle(vec![firing], now).await).remove(0) })
         })
         .collect();
     let mut answers = Vec::new();
     for racer in racers {
-        answers.push(racer.await.expect("the racer ended well"));
+        answers.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(answers.iter().filter(|(_, written)| *written).count(), 1);
-    assert!(answers.iter().all(|(fire, _)| *fire == answers[0].0), "all hear of the same");
-    assert_eq!(world.read_all().await.len(), 1);
-    assert_eq!(world.run_all().await.len(), 1);
+    assert!(answers.iter().all(|(fire, _)| *fire == answers[0].0), "all get the same fire");
+    assert_eq!(fixture.read_all_events().await.len(), 1);
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
-pub async fn a_settled_time_stays_as_it_is(harness: &dyn Harness) {
-    let (mut world, planned) = nightly(harness).await;
-    let twice = vec![emits().at("nightly", planned), emits().at("nightly", planned)];
-    let answers = world.settle_all(twice).await;
+pub async fn a_resolved_time_does_not_change(harness: &dyn Harness) {
+    let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
+    let twice = vec![event_firing().build("nightly", planned), event_firing().build("nightly", planned)];
+    let answers = fixture.resolve_firings(twice).await;
     assert_eq!((answers[0].1, answers[1].1), (true, false), "within one call, too");
     let first = answers[0].0.clone();
-    world.tick(50);
-    let world = world.reopen().await;
+    fixture.advance_clock(50);
+    let fixture = fixture.reopen().await;
     for again in [
-        emits().at("nightly", planned),
-        emits().when(Punctual::Late).at("nightly", planned),
-        emits().when(Punctual::CaughtUp).at("nightly", planned),
-        let_go("nightly", planned),
+        event_firing().build("nightly", planned),
+        event_firing().with_punctuality(Punctual::Late).build("nightly", planned),
+        event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", planned),
+        skipped_firing("nightly", planned),
     ] {
-        assert_eq!(world.settle(again).await, (first.clone(), false));
+        assert_eq!(fixture.resolve_firing(again).await, (first.clone(), false));
     }
-    assert_eq!(world.read_all().await.len(), 1);
-    assert_eq!(world.fires("nightly").await, [first]);
+    assert_eq!(fixture.read_all_events().await.len(), 1);
+    assert_eq!(fixture.list_fires("nightly").await, [first]);
 }
 
-pub async fn every_time_and_every_schedule_fires_for_itself(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+pub async fn times_and_schedules_fire_independently(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let names = ["nightly", "hourly", "shop/orders"];
-    world.plan_schedules(&names.map(|name| self::planned(name, "daily"))).await;
+    fixture.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
     let next = planned.plus(secs(1));
     let firings = vec![
-        emits().at("hourly", planned),
-        Fires::run("shop/orders").at("shop/orders", planned),
-        emits().at("nightly", planned),
-        emits().at("hourly", next),
+        event_firing().build("hourly", planned),
+        FiringBuilder::starting_run("shop/orders").build("shop/orders", planned),
+        event_firing().build("nightly", planned),
+        event_firing().build("hourly", next),
     ];
-    let answers = world.settle_all(firings).await;
+    let answers = fixture.resolve_firings(firings).await;
     assert!(answers.iter().all(|(fire, written)| *written && fire.outcome == Outcome::Fired));
     let times: Vec<_> = answers.iter().map(|(fire, _)| fire.planned).collect();
-    assert_eq!(times, [planned, planned, planned, next], "answered in the order asked");
+    assert_eq!(times, [planned, planned, planned, next], "results are in the order of the firings");
     let events: Vec<_> = answers.iter().filter_map(|(fire, _)| fire.event).collect();
     assert_eq!(events.len(), 3);
     assert_ascending(&events);
-    let standings = world.plan_schedules(&names.map(|name| self::planned(name, "daily"))).await;
+    let standings = fixture.plan_schedules(&names.map(|name| self::schedule_definition(name, "daily"))).await;
     let settled: Vec<_> = standings.iter().map(|standing| standing.settled).collect();
     assert_eq!(settled, [planned, next, planned]);
 }
 
-pub async fn a_firing_is_on_time_late_or_caught_up(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+pub async fn firings_record_on_time_late_or_caught_up(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let mut seconds = 0;
     for (when, outcome) in [
         (Punctual::OnTime, Outcome::Fired),
@@ -139,213 +141,232 @@ pub async fn a_firing_is_on_time_late_or_caught_up(harness: &dyn Harness) {
         (Punctual::CaughtUp, Outcome::CaughtUp),
     ] {
         seconds += 1;
-        let firing = emits().when(when).at("nightly", planned.plus(secs(seconds)));
-        let (fire, written) = world.settle(firing).await;
+        let firing = event_firing().with_punctuality(when).build("nightly", planned.plus(secs(seconds)));
+        let (fire, written) = fixture.resolve_firing(firing).await;
         assert_eq!((fire.outcome, written, fire.event.is_some()), (outcome, true, true));
     }
-    assert_eq!(world.read_all().await.len(), 3);
+    assert_eq!(fixture.read_all_events().await.len(), 3);
 }
 
-pub async fn a_time_may_be_let_go(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
-    let (fire, written) = world.settle(let_go("nightly", planned)).await;
+pub async fn a_planned_time_can_be_skipped(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let (fire, written) = fixture.resolve_firing(skipped_firing("nightly", planned)).await;
     assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Missed), true));
     assert_eq!((fire.event, &fire.task), (None, &None));
-    assert_eq!(world.settle(emits().at("nightly", planned)).await, (fire, false));
-    assert!(world.read_all().await.is_empty());
-    let standing = world.standing("nightly").await;
+    assert_eq!(fixture.resolve_firing(event_firing().build("nightly", planned)).await, (fire, false));
+    assert!(fixture.read_all_events().await.is_empty());
+    let standing = fixture.plan_daily_schedule("nightly").await;
     assert_eq!((standing.settled, standing.unmet), (planned, None));
 }
 
-pub async fn what_is_settled_never_goes_back(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+pub async fn the_resolved_position_never_moves_back(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let earlier = planned.minus(secs(10));
     for time in [planned, earlier] {
-        assert!(world.settle(emits().at("nightly", time)).await.1);
+        assert!(fixture.resolve_firing(event_firing().build("nightly", time)).await.1);
     }
-    assert_eq!(world.standing("nightly").await.settled, planned);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
 }
 
-pub async fn a_held_schedule_skips_its_times(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+pub async fn a_paused_schedule_skips_its_times(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let later = planned.plus(secs(60));
     for kind in RuleKind::ALL {
-        must(world.store.hold(world.rule(kind, "@nightly", None)).await);
+        expect_ok(fixture.store.hold(fixture.new_rule(kind, "@nightly", None)).await);
     }
-    assert!(must(world.store.release(RuleKind::Pause, &place("@nightly"), None).await));
-    assert!(world.standing("nightly").await.held, "the block still stands");
+    assert!(expect_ok(fixture.store.release(RuleKind::Pause, &rule_target("@nightly"), None).await));
+    assert!(fixture.plan_daily_schedule("nightly").await.held, "the block rule is still set");
     for time in [planned, later] {
-        let (fire, written) = world.settle(emits().at("nightly", time)).await;
+        let (fire, written) = fixture.resolve_firing(event_firing().build("nightly", time)).await;
         assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Held), true));
         assert_eq!((fire.event, fire.task), (None, None));
     }
-    let world = world.reopen().await;
-    let standing = world.standing("nightly").await;
+    let fixture = fixture.reopen().await;
+    let standing = fixture.plan_daily_schedule("nightly").await;
     assert_eq!(standing, Standing { settled: later, held: true, unmet: Some(planned) });
-    assert!(world.read_all().await.is_empty());
-    assert_eq!(must(world.store.rules().await).len(), 1);
-    assert!(must(world.store.release(RuleKind::Block, &place("@nightly"), None).await));
-    assert!(!world.standing("nightly").await.held);
-    assert!(world.settle(emits().at("nightly", later.plus(secs(60)))).await.0.event.is_some());
+    assert!(fixture.read_all_events().await.is_empty());
+    assert_eq!(expect_ok(fixture.store.rules().await).len(), 1);
+    assert!(expect_ok(fixture.store.release(RuleKind::Block, &rule_target("@nightly"), None).await));
+    assert!(!fixture.plan_daily_schedule("nightly").await.held);
+    assert!(
+        fixture.resolve_firing(event_firing().build("nightly", later.plus(secs(60)))).await.0.event.is_some()
+    );
 }
 
-pub async fn what_was_held_can_be_caught_up(harness: &dyn Harness) {
-    let (mut world, planned) = nightly(harness).await;
-    world.pause("@nightly").await;
-    let (held, _) = world.settle(emits().at("nightly", planned)).await;
-    let catch_up = || emits().when(Punctual::CaughtUp).at("nightly", planned);
-    let (still, _) = world.settle(catch_up()).await;
-    assert_eq!((still.outcome, still.event), (held.outcome, None), "not while it is held");
-    world.resume("@nightly").await;
-    world.tick(500);
-    assert_eq!(world.settle(emits().at("nightly", planned)).await, (still, false), "nor by another firing");
-    let (fire, written) = world.settle(catch_up()).await;
-    assert_eq!((fire.outcome, fire.at, written), (Outcome::CaughtUp, world.now, true));
-    assert_eq!(world.settle(catch_up()).await, (fire.clone(), false), "once");
-    assert_eq!(world.read_all().await.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
-    assert_eq!(world.fires("nightly").await, [fire]);
+pub async fn times_skipped_by_a_pause_can_be_caught_up(harness: &dyn Harness) {
+    let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.pause("@nightly").await;
+    let (held, _) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
+    let catch_up = || event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", planned);
+    let (still, _) = fixture.resolve_firing(catch_up()).await;
+    assert_eq!((still.outcome, still.event), (held.outcome, None), "not while the schedule is paused");
+    fixture.resume("@nightly").await;
+    fixture.advance_clock(500);
+    assert_eq!(
+        fixture.resolve_firing(event_firing().build("nightly", planned)).await,
+        (still, false),
+        "nor by another firing"
+    );
+    let (fire, written) = fixture.resolve_firing(catch_up()).await;
+    assert_eq!((fire.outcome, fire.at, written), (Outcome::CaughtUp, fixture.now, true));
+    assert_eq!(fixture.resolve_firing(catch_up()).await, (fire.clone(), false), "once");
+    assert_eq!(
+        fixture.read_all_events().await.iter().map(|event| Some(event.id)).collect::<Vec<_>>(),
+        [fire.event]
+    );
+    assert_eq!(fixture.list_fires("nightly").await, [fire]);
 }
 
-pub async fn what_was_missed_is_not_caught_up(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
-    let (missed, _) = world.settle(let_go("nightly", planned)).await;
-    let firing = emits().when(Punctual::CaughtUp).at("nightly", planned);
-    assert_eq!(world.settle(firing).await, (missed, false));
+pub async fn missed_times_are_not_caught_up(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let (missed, _) = fixture.resolve_firing(skipped_firing("nightly", planned)).await;
+    let firing = event_firing().with_punctuality(Punctual::CaughtUp).build("nightly", planned);
+    assert_eq!(fixture.resolve_firing(firing).await, (missed, false));
 }
 
-pub async fn what_is_made_up_for_is_unmet_no_longer(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
-    world.pause("@nightly").await;
-    world.settle(emits().at("nightly", planned)).await;
-    world.resume("@nightly").await;
-    assert_eq!(world.standing("nightly").await.unmet, Some(planned));
-    must(world.store.made_up(&schedule("nightly"), planned).await);
-    assert_eq!(world.standing("nightly").await.unmet, None);
-    let world = world.reopen().await;
-    let standing = world.standing("nightly").await;
+pub async fn made_up_times_are_no_longer_unmet(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.pause("@nightly").await;
+    fixture.resolve_firing(event_firing().build("nightly", planned)).await;
+    fixture.resume("@nightly").await;
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.unmet, Some(planned));
+    expect_ok(fixture.store.made_up(&schedule_name("nightly"), planned).await);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.unmet, None);
+    let fixture = fixture.reopen().await;
+    let standing = fixture.plan_daily_schedule("nightly").await;
     assert_eq!((standing.unmet, standing.settled), (None, planned));
-    must(world.store.made_up(&schedule("unheard-of"), planned).await);
+    expect_ok(fixture.store.made_up(&schedule_name("unheard-of"), planned).await);
 }
 
-/// Whoever makes up for one hold must not forget the next.
-pub async fn what_a_later_rule_held_stays_unmet(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
+/// Making up for one pause must not hide the times a later one skipped.
+pub async fn later_skipped_times_stay_unmet(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
     let later = planned.plus(secs(60));
-    world.pause("@nightly").await;
+    fixture.pause("@nightly").await;
     for time in [planned, later] {
-        world.settle(emits().at("nightly", time)).await;
+        fixture.resolve_firing(event_firing().build("nightly", time)).await;
     }
-    world.resume("@nightly").await;
-    must(world.store.made_up(&schedule("nightly"), planned).await);
-    assert_eq!(world.standing("nightly").await.unmet, Some(later));
+    fixture.resume("@nightly").await;
+    expect_ok(fixture.store.made_up(&schedule_name("nightly"), planned).await);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.unmet, Some(later));
 }
 
-/// A schedule's rule holds its firings and no task; a collection's rule holds its tasks and no firing.
-pub async fn rules_of_schedules_and_of_tasks_are_apart(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
-    world.plan_schedules(&[self::planned("shop/orders", "daily")]).await;
-    world.pause("@shop/orders").await;
-    let run = world.run_anew("shop/orders").await;
-    let task = world.claim_one().await;
+/// A schedule's rule blocks its firings and no task; a collection's rule blocks its tasks and no firing.
+pub async fn schedule_rules_and_collection_rules_are_independent(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.plan_schedules(&[self::schedule_definition("shop/orders", "daily")]).await;
+    fixture.pause("@shop/orders").await;
+    let run = fixture.request_new_run("shop/orders").await;
+    let task = fixture.claim_one().await;
     assert_eq!(task.id, run);
-    world.succeed(&task).await;
-    world.resume("@shop/orders").await;
-    world.pause("shop/orders").await;
-    let (fire, _) = world.settle(Fires::run("shop/orders").at("shop/orders", planned)).await;
+    fixture.succeed(&task).await;
+    fixture.resume("@shop/orders").await;
+    fixture.pause("shop/orders").await;
+    let (fire, _) = fixture
+        .resolve_firing(FiringBuilder::starting_run("shop/orders").build("shop/orders", planned))
+        .await;
     assert_eq!(fire.outcome, Outcome::Fired);
-    assert!(world.claim(10).await.is_empty());
-    world.resume("shop/orders").await;
-    assert_eq!(Some(world.claim_one().await.id), fire.task);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.resume("shop/orders").await;
+    assert_eq!(Some(fixture.claim_one().await.id), fire.task);
 }
 
-pub async fn a_pair_that_has_gone_is_skipped(harness: &dyn Harness) {
-    let (mut world, planned) = nightly(harness).await;
+pub async fn a_firing_for_an_unknown_pair_is_skipped(harness: &dyn Harness) {
+    let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
     for (n, name) in ["nobody/orders", "shop/nothing", "index/record"].into_iter().enumerate() {
-        let (fire, written) =
-            world.settle(Fires::run(name).at("nightly", planned.plus(secs(n as u64)))).await;
+        let (fire, written) = fixture
+            .resolve_firing(FiringBuilder::starting_run(name).build("nightly", planned.plus(secs(n as u64))))
+            .await;
         assert_eq!(
             (fire.outcome, fire.task, written),
             (Outcome::Skipped(Skipped::Gone), None, true),
             "{name}"
         );
     }
-    world.register(plan().without_collection("shop/orders")).await;
-    let firing = Fires::run("shop/orders").at("nightly", planned.plus(secs(10)));
-    assert_eq!(world.settle(firing).await.0.outcome, Outcome::Skipped(Skipped::Gone));
-    assert!(world.tasks(&TaskFilter::default()).await.is_empty());
+    fixture.register(registration().without_collection("shop/orders")).await;
+    let firing = FiringBuilder::starting_run("shop/orders").build("nightly", planned.plus(secs(10)));
+    assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Skipped(Skipped::Gone));
+    assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty());
 }
 
-pub async fn another_expression_begins_anew(harness: &dyn Harness) {
-    let (mut world, planned) = nightly(harness).await;
-    world.settle(emits().at("nightly", planned)).await;
-    world.pause("@nightly").await;
-    world.settle(emits().at("nightly", planned.plus(secs(5)))).await;
-    world.resume("@nightly").await;
-    world.tick(1000);
-    let anew = Standing { settled: world.now, held: false, unmet: None };
-    let other = self::planned("nightly", "hourly");
-    assert_eq!(world.plan_schedules(std::slice::from_ref(&other)).await, [anew]);
-    world.tick(1000);
-    assert_eq!(world.plan_schedules(&[other]).await, [anew]);
+pub async fn a_changed_expression_restarts_the_schedule(harness: &dyn Harness) {
+    let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.resolve_firing(event_firing().build("nightly", planned)).await;
+    fixture.pause("@nightly").await;
+    fixture.resolve_firing(event_firing().build("nightly", planned.plus(secs(5)))).await;
+    fixture.resume("@nightly").await;
+    fixture.advance_clock(1000);
+    let anew = Standing { settled: fixture.now, held: false, unmet: None };
+    let other = self::schedule_definition("nightly", "hourly");
+    assert_eq!(fixture.plan_schedules(std::slice::from_ref(&other)).await, [anew]);
+    fixture.advance_clock(1000);
+    assert_eq!(fixture.plan_schedules(&[other]).await, [anew]);
 }
 
-/// Two schedules that are settled up to the planned time.
-async fn settled_pair(harness: &dyn Harness) -> (World<'_>, [Planned; 2], Timestamp) {
-    let (world, planned) = nightly(harness).await;
-    let both = ["nightly", "hourly"].map(|name| self::planned(name, "daily"));
-    world.plan_schedules(&both).await;
-    world.settle_all(vec![emits().at("nightly", planned), emits().at("hourly", planned)]).await;
-    (world, both, planned)
+/// A fixture with two schedules that are resolved up to the planned time.
+async fn fixture_with_two_resolved_schedules(
+    harness: &dyn Harness,
+) -> (StoreFixture<'_>, [Plan; 2], Timestamp) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let both = ["nightly", "hourly"].map(|name| self::schedule_definition(name, "daily"));
+    fixture.plan_schedules(&both).await;
+    fixture
+        .resolve_firings(vec![
+            event_firing().build("nightly", planned),
+            event_firing().build("hourly", planned),
+        ])
+        .await;
+    (fixture, both, planned)
 }
 
-/// Plans these over and over, as a clock does.
-async fn keep_planning(world: &mut World<'_>, plans: &[Planned], hours: u64) {
+/// Plans these schedules every half hour, as the clock service does.
+async fn plan_for_hours(fixture: &mut StoreFixture<'_>, plans: &[Plan], hours: u64) {
     for _ in 0..2 * hours {
-        world.tick(1800);
-        world.plan_schedules(plans).await;
+        fixture.advance_clock(1800);
+        fixture.plan_schedules(plans).await;
     }
 }
 
-async fn settled(world: &World<'_>, plans: &[Planned]) -> Vec<Timestamp> {
-    world.plan_schedules(plans).await.iter().map(|standing| standing.settled).collect()
+async fn resolved_times(fixture: &StoreFixture<'_>, plans: &[Plan]) -> Vec<Timestamp> {
+    fixture.plan_schedules(plans).await.iter().map(|standing| standing.settled).collect()
 }
 
-/// Another node may have what this one does not plan.
-pub async fn a_schedule_that_comes_back_within_a_day_goes_on(harness: &dyn Harness) {
-    let (mut world, both, planned) = settled_pair(harness).await;
-    keep_planning(&mut world, &both[1..], 23).await;
-    assert_eq!(settled(&world, &both).await, [planned, planned]);
-    keep_planning(&mut world, &both[..1], 23).await;
-    assert_eq!(settled(&world, &both).await, [planned, planned]);
-    keep_planning(&mut world, &[], 23).await;
-    assert_eq!(settled(&world, &both).await, [planned, planned]);
+/// Another node may plan schedules that this one does not.
+pub async fn a_schedule_planned_again_within_a_day_continues(harness: &dyn Harness) {
+    let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
+    plan_for_hours(&mut fixture, &both[1..], 23).await;
+    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
+    plan_for_hours(&mut fixture, &both[..1], 23).await;
+    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
+    plan_for_hours(&mut fixture, &[], 23).await;
+    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
 }
 
-pub async fn a_schedule_that_nobody_plans_for_a_day_is_forgotten(harness: &dyn Harness) {
-    let (mut world, both, planned) = settled_pair(harness).await;
-    keep_planning(&mut world, &both[1..], 26).await;
-    assert_eq!(settled(&world, &both).await, [world.now, planned]);
-    keep_planning(&mut world, &[], 26).await;
-    assert_eq!(settled(&world, &both).await, [world.now, world.now]);
+pub async fn a_schedule_not_planned_for_a_day_expires(harness: &dyn Harness) {
+    let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
+    plan_for_hours(&mut fixture, &both[1..], 26).await;
+    assert_eq!(resolved_times(&fixture, &both).await, [fixture.now, planned]);
+    plan_for_hours(&mut fixture, &[], 26).await;
+    assert_eq!(resolved_times(&fixture, &both).await, [fixture.now, fixture.now]);
 }
 
-/// After an outage the nodes come back one by one.
-pub async fn nothing_is_forgotten_while_nobody_plans(harness: &dyn Harness) {
-    let (mut world, both, planned) = settled_pair(harness).await;
-    world.tick(3 * 24 * 3600);
-    assert_eq!(settled(&world, &both[1..]).await, [planned]);
-    world.tick(1000);
-    assert_eq!(settled(&world, &both).await, [planned, planned]);
+/// After an outage the nodes start again one by one.
+pub async fn schedules_do_not_expire_while_no_node_plans(harness: &dyn Harness) {
+    let (mut fixture, both, planned) = fixture_with_two_resolved_schedules(harness).await;
+    fixture.advance_clock(3 * 24 * 3600);
+    assert_eq!(resolved_times(&fixture, &both[1..]).await, [planned]);
+    fixture.advance_clock(1000);
+    assert_eq!(resolved_times(&fixture, &both).await, [planned, planned]);
 }
 
-pub async fn what_was_settled_survives_a_restart(harness: &dyn Harness) {
-    let (world, planned) = nightly(harness).await;
-    let (fire, _) = world.settle(emits().at("nightly", planned)).await;
-    let mut world = world.reopen().await;
-    world.tick(1000);
-    assert_eq!(world.standing("nightly").await.settled, planned);
-    assert_eq!(world.settle(emits().at("nightly", planned)).await, (fire, false));
-    let ran = world.run_all().await;
+pub async fn resolved_times_survive_a_restart(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let (fire, _) = fixture.resolve_firing(event_firing().build("nightly", planned)).await;
+    let mut fixture = fixture.reopen().await;
+    fixture.advance_clock(1000);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(fixture.resolve_firing(event_firing().build("nightly", planned)).await, (fire, false));
+    let ran = fixture.run_all_ready().await;
     assert_eq!(ran.iter().map(|task| task.planned).collect::<Vec<_>>(), [Some(planned)]);
-    assert_eq!(world.status(&ran[0].id).await, Status::Done);
+    assert_eq!(fixture.task_status(&ran[0].id).await, Status::Done);
 }

@@ -1,103 +1,109 @@
-//! All source tasks of a tenant are one queue, and rules hold a source whole or by the collection.
+//! All source tasks of a tenant share one queue, and rules block a whole source or one collection.
 
 use pointsman_core::RuleKind;
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().collects("shop/orders", 100).collects("shop/orders_x", 500).collects("crm/people", 100)
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default()
+        .collection("shop/orders", 100)
+        .collection("shop/orders_x", 500)
+        .collection("crm/people", 100)
 }
 
-/// Whatever the source: fairness is between queues, and all of these are one.
-pub async fn the_sources_of_a_tenant_are_one_queue_by_priority_then_age(harness: &dyn Harness) {
-    let plan = Plan::default()
-        .collects("shop/orders", 100)
-        .collects("crm/people", 500)
-        .collects("erp/stock", 100)
-        .collects("erp/bills", 9000)
-        .collects("shop/items", 1);
-    let mut world = World::new(harness, plan).await;
+/// Runs of all sources share one queue, ordered by priority and age.
+pub async fn all_source_runs_of_a_tenant_are_ordered_by_priority_then_age(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .collection("shop/orders", 100)
+        .collection("crm/people", 500)
+        .collection("erp/stock", 100)
+        .collection("erp/bills", 9000)
+        .collection("shop/items", 1);
+    let mut fixture = StoreFixture::new(harness, registration).await;
     for name in ["shop/items", "shop/orders", "crm/people", "erp/stock", "erp/bills"] {
-        world.run_anew(name).await;
-        world.tick(1);
+        fixture.request_new_run(name).await;
+        fixture.advance_clock(1);
     }
     let want = ["erp/bills", "crm/people", "shop/orders", "erp/stock", "shop/items"];
-    assert_eq!(pairs_of(&world.run_all().await), want);
+    assert_eq!(pair_names_of(&fixture.run_all_ready().await), want);
 }
 
-pub async fn the_sources_of_a_tenant_take_one_queues_turns(harness: &dyn Harness) {
-    let mut plan = Plan::simple();
+pub async fn all_sources_of_a_tenant_share_one_queues_turns(harness: &dyn Harness) {
+    let mut registration = RegistrationBuilder::single_handler();
     for n in 0..20 {
-        plan = plan.collects(&format!("source-{n}/all"), 9000);
+        registration = registration.collection(&format!("source-{n}/all"), 9000);
     }
-    let world = World::new(harness, plan).await;
+    let fixture = StoreFixture::new(harness, registration).await;
     for n in 0..20 {
-        world.run_anew(&format!("source-{n}/all")).await;
+        fixture.request_new_run(&format!("source-{n}/all")).await;
     }
-    world.emit_many(20, event("record").priority(1)).await;
+    fixture.emit_many(20, new_event("record").with_priority(1)).await;
     let mut runs = 0usize;
     for _ in 0..20 {
-        runs += usize::from(world.claim_one().await.subject.event().is_none());
+        runs += usize::from(fixture.claim_one().await.subject.event().is_none());
     }
     assert!(runs.abs_diff(10) <= 2, "{runs} of 20 were runs");
 }
 
-pub async fn sources_of_two_tenants_are_two_queues(harness: &dyn Harness) {
-    let plan =
-        (0..4).fold(Plan::default(), |plan, n| plan.collects_for("loud", &format!("loud-{n}/all"), 9000));
-    let world = World::new(harness, plan.collects_for("quiet", "quiet/all", 1)).await;
+pub async fn sources_of_different_tenants_have_separate_queues(harness: &dyn Harness) {
+    let registration = (0..4).fold(RegistrationBuilder::default(), |registration, n| {
+        registration.tenant_collection("loud", &format!("loud-{n}/all"), 9000)
+    });
+    let fixture = StoreFixture::new(harness, registration.tenant_collection("quiet", "quiet/all", 1)).await;
     for name in ["loud-0/all", "loud-1/all", "loud-2/all", "loud-3/all", "quiet/all"] {
-        world.run_anew(name).await;
+        fixture.request_new_run(name).await;
     }
-    let served = pairs_of(&world.claim(2).await);
+    let served = pair_names_of(&fixture.claim(2).await);
     assert!(served.contains(&"quiet/all".into()), "{served:?}");
 }
 
-pub async fn a_held_source_starts_nothing_and_nothing_else_waits(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_paused_source_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     for name in ["shop/orders", "shop/orders_x"] {
-        world.run_anew(name).await;
+        fixture.request_new_run(name).await;
     }
-    assert_eq!(world.schedule(10).await, 2);
-    world.pause("shop").await;
-    assert_eq!(world.schedule(10).await, 0, "what was scheduled is new again");
-    world.run_anew("crm/people").await;
-    let claims = world.claims(10).await;
-    assert_eq!((pairs_of(&claims.tasks), claims.more), (vec!["crm/people".to_string()], false));
-    assert!(world.queue("shop/orders").await.held && world.queue("shop/orders_x").await.held);
-    assert!(!world.run("shop/orders").await.created, "it keeps its task");
-    assert!(world.resume("shop").await);
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
+    assert_eq!(fixture.schedule_ahead(10).await, 2);
+    fixture.pause("shop").await;
+    assert_eq!(fixture.schedule_ahead(10).await, 0, "scheduled tasks are new again");
+    fixture.request_new_run("crm/people").await;
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((pair_names_of(&claims.tasks), claims.more), (vec!["crm/people".to_string()], false));
+    assert!(fixture.read_queue("shop/orders").await.held && fixture.read_queue("shop/orders_x").await.held);
+    assert!(!fixture.request_run("shop/orders").await.created, "the pair keeps its task");
+    assert!(fixture.resume("shop").await);
+    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
 }
 
-pub async fn a_held_collection_starts_nothing_and_nothing_else_waits(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.pause("shop/orders_x").await;
+pub async fn a_paused_collection_starts_nothing_and_delays_no_other(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.pause("shop/orders_x").await;
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
-        world.run_anew(name).await;
+        fixture.request_new_run(name).await;
     }
-    let claims = world.claims(10).await;
+    let claims = fixture.claim_outcome(10).await;
     assert_eq!(
-        (pairs_of(&claims.tasks), claims.more),
+        (pair_names_of(&claims.tasks), claims.more),
         (vec!["shop/orders".into(), "crm/people".into()], false)
     );
-    assert!(world.queue("shop/orders_x").await.held && !world.queue("shop/orders").await.held);
-    let world = world.reopen().await;
-    assert!(world.claim(10).await.is_empty());
-    // A rule for another tenant is no rule for this one, and both kinds stand by themselves.
-    must(world.store.hold(world.rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await);
-    assert!(world.resume("shop/orders_x").await);
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x"]);
+    assert!(fixture.read_queue("shop/orders_x").await.held && !fixture.read_queue("shop/orders").await.held);
+    let fixture = fixture.reopen().await;
+    assert!(fixture.claim(10).await.is_empty());
+    // A rule for another tenant does not apply, and both rule kinds are independent.
+    expect_ok(
+        fixture.store.hold(fixture.new_rule(RuleKind::Block, "shop/orders_x", Some("elsewhere"))).await,
+    );
+    assert!(fixture.resume("shop/orders_x").await);
+    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
 }
 
-pub async fn a_collection_has_counters_of_its_own(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.run_anew("shop/orders").await;
-    world.run_anew("shop/orders_x").await;
-    world.claim_one().await;
-    let (idle, busy) = (world.queue("shop/orders").await, world.queue("shop/orders_x").await);
+pub async fn each_collection_has_its_own_counters(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.request_new_run("shop/orders").await;
+    fixture.request_new_run("shop/orders_x").await;
+    fixture.claim_one().await;
+    let (idle, busy) = (fixture.read_queue("shop/orders").await, fixture.read_queue("shop/orders_x").await);
     assert_eq!((idle.ready, idle.running, busy.ready, busy.running), (1, 0, 0, 1));
-    assert_eq!(idle.head_since, Some(world.now));
-    assert_eq!(world.queue("crm/people").await.ready, 0);
+    assert_eq!(idle.head_since, Some(fixture.now));
+    assert_eq!(fixture.read_queue("crm/people").await.ready, 0);
 }

@@ -1,4 +1,4 @@
-//! Sources: a pair of source and collection has one task at a time, whatever races, and no event.
+//! Sources: a pair of source and collection has at most one unfinished task, even if nodes race, and no event.
 
 use std::sync::Arc;
 
@@ -8,257 +8,264 @@ use pointsman_core::task::{AttemptEnd, Rejected, Run};
 use pointsman_core::{Priority, Status, TaskId, Tenant};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::simple().collects("shop/orders", 100).collects("shop/orders_x", 500).collects("crm/people", 100)
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::single_handler()
+        .collection("shop/orders", 100)
+        .collection("shop/orders_x", 500)
+        .collection("crm/people", 100)
 }
 
-async fn refused(world: &World<'_>, name: &str) {
+async fn assert_run_refused(fixture: &StoreFixture<'_>, name: &str) {
     let run = NewRun { pair: pair(name), priority: None };
     assert_eq!(
-        must(world.store.run(run, None, world.now).await),
+        expect_ok(fixture.store.run(run, None, fixture.now).await),
         Err(NoSuchPair(pair(name)).into()),
         "{name}"
     );
 }
 
 pub async fn a_run_is_a_task_without_an_event(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let head = world.extent().await;
-    let id = world.run_anew("shop/orders").await;
-    let uuid = id.uuid().expect("the name ends in a uuid");
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let head = fixture.journal_extent().await;
+    let id = fixture.request_new_run("shop/orders").await;
+    let uuid = id.uuid().expect("the task id ends in a uuid");
     assert_eq!(id.as_str(), format!("shop_orders_{uuid}"));
-    let task = world.task(&id).await;
-    assert_eq!((&task.id, &task.handler, &*task.collection), (&id, &handler("shop"), "orders"));
+    let task = fixture.read_task(&id).await;
+    assert_eq!((&task.id, &task.handler, &*task.collection), (&id, &handler_name("shop"), "orders"));
     assert_eq!((task.event, &task.key, task.planned_at, task.priority.get()), (None, &None, None, 100));
-    assert_eq!((&task.tenant, task.created_at), (&Tenant::default(), world.now));
+    assert_eq!((&task.tenant, task.created_at), (&Tenant::default(), fixture.now));
     assert_eq!(task.life.state.status(), Status::New);
-    assert_eq!(world.extent().await, head, "nothing is journaled");
-    world.tick(5);
-    let claimed = world.claim_one().await;
-    assert_eq!((&claimed.id, &claimed.handler, claimed.attempt), (&id, &handler("shop"), 1));
+    assert_eq!(fixture.journal_extent().await, head, "nothing is journaled");
+    fixture.advance_clock(5);
+    let claimed = fixture.claim_one().await;
+    assert_eq!((&claimed.id, &claimed.handler, claimed.attempt), (&id, &handler_name("shop"), 1));
     assert_eq!((claimed.planned, claimed.prev_sent, claimed.late), (None, None, false));
     assert_eq!(*claimed.run(), Run { pair: pair("shop/orders"), tenant: Tenant::default() });
-    world.succeed(&claimed).await;
-    let task = world.task(&id).await;
-    assert_eq!((task.life.state.status(), task.finished_at), (Status::Done, Some(world.now)));
+    fixture.succeed(&claimed).await;
+    let task = fixture.read_task(&id).await;
+    assert_eq!((task.life.state.status(), task.finished_at), (Status::Done, Some(fixture.now)));
 }
 
-pub async fn a_pair_has_one_task_at_a_time(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let id = world.run_anew("shop/orders").await;
-    let same = async |world: &World<'_>, when: &str| {
-        let run = world.run("shop/orders").await;
+pub async fn a_pair_has_at_most_one_unfinished_run(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let id = fixture.request_new_run("shop/orders").await;
+    let same = async |fixture: &StoreFixture<'_>, when: &str| {
+        let run = fixture.request_run("shop/orders").await;
         assert_eq!((run.task, run.created), (id.clone(), false), "{when}");
     };
-    same(&world, "new").await;
-    assert_eq!(world.schedule(5).await, 1);
-    same(&world, "scheduled").await;
-    let task = world.claim_one().await;
-    same(&world, "locked").await;
-    world.fail(&task).await;
-    same(&world, "waiting to be retried").await;
-    let mut world = world.reopen().await;
-    same(&world, "after a restart").await;
-    world.tick(BACKOFF);
-    world.succeed(&world.claim_one().await).await;
-    assert_ne!(world.run_anew("shop/orders").await, id, "the next one, once it has ended");
-    world.run_anew("shop/orders_x").await;
-    world.run_anew("crm/people").await;
+    same(&fixture, "new").await;
+    assert_eq!(fixture.schedule_ahead(5).await, 1);
+    same(&fixture, "scheduled").await;
+    let task = fixture.claim_one().await;
+    same(&fixture, "locked").await;
+    fixture.fail(&task).await;
+    same(&fixture, "waiting to be retried").await;
+    let mut fixture = fixture.reopen().await;
+    same(&fixture, "after a restart").await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    fixture.succeed(&fixture.claim_one().await).await;
+    assert_ne!(fixture.request_new_run("shop/orders").await, id, "the next one, once it has ended");
+    fixture.request_new_run("shop/orders_x").await;
+    fixture.request_new_run("crm/people").await;
 }
 
-pub async fn every_end_lets_the_pair_run_anew(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
+pub async fn a_pair_can_run_again_after_any_end(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
     for end in ["success", "failure", "cancelled while it waits", "cancelled while it runs", "crash"] {
-        let id = world.run_anew("shop/orders").await;
+        let id = fixture.request_new_run("shop/orders").await;
         match end {
-            "success" => drop(world.succeed(&world.claim_one().await).await),
-            "failure" => drop(world.fail_for_good(&world.claim_one().await).await),
+            "success" => drop(fixture.succeed(&fixture.claim_one().await).await),
+            "failure" => drop(fixture.fail_permanently(&fixture.claim_one().await).await),
             "crash" => {
                 for _ in 0..3 {
-                    assert_eq!(world.claim_one().await.id, id);
-                    world.tick(LEASE + 1);
-                    world.node = must(world.store.join("heir", world.now).await);
-                    world.rescue().await;
+                    assert_eq!(fixture.claim_one().await.id, id);
+                    fixture.advance_clock(LEASE_SECS + 1);
+                    fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+                    fixture.rescue_tasks().await;
                 }
-                assert_eq!(world.status(&id).await, Status::Error);
+                assert_eq!(fixture.task_status(&id).await, Status::Error);
             }
             _ => {
                 if end == "cancelled while it runs" {
-                    world.claim_one().await;
+                    fixture.claim_one().await;
                 }
-                assert_eq!(world.cancel(&id).await, Ok(()));
+                assert_eq!(fixture.cancel_task(&id).await, Ok(()));
             }
         }
-        assert!(world.claim(10).await.is_empty(), "{end}");
+        assert!(fixture.claim(10).await.is_empty(), "{end}");
     }
-    world.run_anew("shop/orders").await;
+    fixture.request_new_run("shop/orders").await;
 }
 
-pub async fn racing_runs_make_one(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn racing_run_requests_create_one_run(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let racers: Vec<_> = (0..20)
         .map(|_| {
-            let (store, now) = (Arc::clone(&world.store), world.now);
+            let (store, now) = (Arc::clone(&fixture.store), fixture.now);
             let run = NewRun { pair: pair("shop/orders"), priority: None };
-            tokio::spawn(async move { must(store.run(run, None, now).await).expect("the pair is there") })
+            tokio::spawn(async move {
+                expect_ok(store.run(run, None, now).await).expect("the pair is registered")
+            })
         })
         .collect();
     let mut answers = Vec::new();
     for racer in racers {
-        answers.push(racer.await.expect("the racer ended well"));
+        answers.push(racer.await.expect("the racing call succeeded"));
     }
     assert_eq!(answers.iter().filter(|run| run.created).count(), 1);
     assert!(answers.iter().all(|run| run.task == answers[0].task));
-    assert_eq!(world.tasks(&TaskFilter::default()).await.len(), 1);
-    assert_eq!(world.run_all().await.len(), 1);
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 1);
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
 pub async fn an_unknown_pair_is_refused(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
     for name in ["shop/order", "shop/people", "nobody/orders", "index/record", "index/orders"] {
-        refused(&world, name).await;
+        assert_run_refused(&fixture, name).await;
     }
-    assert!(world.tasks(&TaskFilter::default()).await.is_empty());
-    assert!(world.claim(10).await.is_empty());
+    assert!(fixture.list_tasks(&TaskFilter::default()).await.is_empty());
+    assert!(fixture.claim(10).await.is_empty());
 }
 
-pub async fn a_run_has_its_own_priority_or_the_collections(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_run_uses_its_own_priority_or_the_collections(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let own = Priority::try_from(7).expect("a priority");
     let run = NewRun { pair: pair("shop/orders"), priority: Some(own) };
-    let answer = must(world.store.run(run, None, world.now).await).expect("the pair is there");
-    assert_eq!(world.task(&answer.task).await.priority, own);
-    let other = world.run_anew("shop/orders_x").await;
-    assert_eq!(world.task(&other).await.priority.get(), 500);
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x", "shop/orders"]);
+    let answer = expect_ok(fixture.store.run(run, None, fixture.now).await).expect("the pair is registered");
+    assert_eq!(fixture.read_task(&answer.task).await.priority, own);
+    let other = fixture.request_new_run("shop/orders_x").await;
+    assert_eq!(fixture.read_task(&other).await.priority.get(), 500);
+    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x", "shop/orders"]);
 }
 
-pub async fn a_run_cannot_be_retried_beside_another(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+pub async fn a_run_cannot_be_retried_while_another_is_unfinished(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
     let mut failed = Vec::new();
     for _ in 0..2 {
-        failed.push(world.run_anew("shop/orders").await);
-        world.fail_for_good(&world.claim_one().await).await;
+        failed.push(fixture.request_new_run("shop/orders").await);
+        fixture.fail_permanently(&fixture.claim_one().await).await;
     }
-    let active = world.run_anew("shop/orders").await;
-    let before = world.task(&failed[0]).await;
-    assert_eq!(world.retry(&failed[0]).await, Err(Rejected::PairIsBusy));
-    assert_eq!(world.task(&failed[0]).await, before);
-    world.claim_one().await;
-    assert_eq!(world.retry(&failed[0]).await, Err(Rejected::PairIsBusy), "nor while it runs");
-    assert_eq!(world.cancel(&active).await, Ok(()));
+    let active = fixture.request_new_run("shop/orders").await;
+    let before = fixture.read_task(&failed[0]).await;
+    assert_eq!(fixture.retry_task(&failed[0]).await, Err(Rejected::PairIsBusy));
+    assert_eq!(fixture.read_task(&failed[0]).await, before);
+    fixture.claim_one().await;
+    assert_eq!(fixture.retry_task(&failed[0]).await, Err(Rejected::PairIsBusy), "nor while it runs");
+    assert_eq!(fixture.cancel_task(&active).await, Ok(()));
     let mut seqs = Vec::new();
     for id in &failed {
-        seqs.push(world.task(id).await.seq);
+        seqs.push(fixture.read_task(id).await.seq);
     }
-    assert_eq!(world.retry_all(&seqs).await, [Ok(()), Err(Rejected::PairIsBusy)]);
-    assert_eq!(world.run("shop/orders").await.task, failed[0], "it is the pair's task again");
-    let again = world.claim_one().await;
+    assert_eq!(fixture.retry_tasks(&seqs).await, [Ok(()), Err(Rejected::PairIsBusy)]);
+    assert_eq!(fixture.request_run("shop/orders").await.task, failed[0], "it is the pair's task again");
+    let again = fixture.claim_one().await;
     assert_eq!((again.id, again.attempt, again.late), (failed[0].clone(), 2, true));
 }
 
-async fn missing_then_adopted(world: &mut World<'_>, id: &TaskId) {
-    assert_eq!(world.status(id).await, Status::Missing);
-    assert!(world.task(id).await.error.is_some(), "it says why it does not run");
-    assert!(world.claim(10).await.is_empty());
-    world.register(plan()).await;
-    assert_eq!(world.rescue().await.missing, 0);
-    assert!(world.claim(10).await.is_empty(), "coming back is not enough");
-    assert_eq!(world.adopt("shop").await, 1);
-    let again = world.claim_one().await;
+async fn assert_missing_then_adopted(fixture: &mut StoreFixture<'_>, id: &TaskId) {
+    assert_eq!(fixture.task_status(id).await, Status::Missing);
+    assert!(fixture.read_task(id).await.error.is_some(), "its error says why it does not run");
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.register(registration()).await;
+    assert_eq!(fixture.rescue_tasks().await.missing, 0);
+    assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
+    assert_eq!(fixture.adopt_missing_tasks("shop").await, 1);
+    let again = fixture.claim_one().await;
     assert_eq!((&again.id, again.late), (id, true));
-    assert_eq!(world.succeed(&again).await.status, Status::Done);
+    assert_eq!(fixture.succeed(&again).await.status, Status::Done);
 }
 
-pub async fn runs_of_a_lost_source_are_missing_until_adopted(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let id = world.run_anew("shop/orders").await;
-    world.run_anew("crm/people").await;
-    assert_eq!(world.lose("shop").await, 1);
-    refused(&world, "shop/orders").await;
-    assert_eq!(pairs_of(&world.run_all().await), ["crm/people"]);
-    missing_then_adopted(&mut world, &id).await;
+pub async fn runs_of_an_undefined_source_are_missing_until_adopted(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let id = fixture.request_new_run("shop/orders").await;
+    fixture.request_new_run("crm/people").await;
+    assert_eq!(fixture.undefine_handler("shop").await, 1);
+    assert_run_refused(&fixture, "shop/orders").await;
+    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["crm/people"]);
+    assert_missing_then_adopted(&mut fixture, &id).await;
 }
 
-pub async fn runs_of_a_lost_collection_are_missing_until_adopted(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let id = world.run_anew("shop/orders").await;
-    world.run_anew("shop/orders_x").await;
-    world.register(plan().without_collection("shop/orders")).await;
-    assert_eq!(world.rescue().await.missing, 1);
-    refused(&world, "shop/orders").await;
-    assert_eq!(pairs_of(&world.run_all().await), ["shop/orders_x"]);
-    let mut world = world.reopen().await;
-    missing_then_adopted(&mut world, &id).await;
+pub async fn runs_of_an_undefined_collection_are_missing_until_adopted(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let id = fixture.request_new_run("shop/orders").await;
+    fixture.request_new_run("shop/orders_x").await;
+    fixture.register(registration().without_collection("shop/orders")).await;
+    assert_eq!(fixture.rescue_tasks().await.missing, 1);
+    assert_run_refused(&fixture, "shop/orders").await;
+    assert_eq!(pair_names_of(&fixture.run_all_ready().await), ["shop/orders_x"]);
+    let mut fixture = fixture.reopen().await;
+    assert_missing_then_adopted(&mut fixture, &id).await;
 }
 
-/// What runs when the definition goes ends as it began.
-pub async fn a_run_ends_though_its_source_has_gone(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    world.run_anew("shop/orders").await;
-    let running = world.claim_one().await;
-    assert_eq!(world.lose("shop").await, 0);
-    assert_eq!(world.succeed(&running).await.status, Status::Done);
+/// A task that is running when its source is undefined can still finish.
+pub async fn a_running_run_can_finish_after_its_source_is_undefined(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.request_new_run("shop/orders").await;
+    let running = fixture.claim_one().await;
+    assert_eq!(fixture.undefine_handler("shop").await, 0);
+    assert_eq!(fixture.succeed(&running).await.status, Status::Done);
 }
 
-/// Whatever came in between, a pair never runs twice at a time.
-pub async fn adopting_makes_no_second_run_beside_another(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    world.run_anew("shop/orders").await;
-    assert_eq!(world.lose("shop").await, 1);
-    world.register(plan()).await;
-    world.run("shop/orders").await;
-    world.adopt("shop").await;
+/// Neither requests nor adoptions make a pair run twice at a time.
+pub async fn adoption_creates_no_second_run_of_a_pair(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.request_new_run("shop/orders").await;
+    assert_eq!(fixture.undefine_handler("shop").await, 1);
+    fixture.register(registration()).await;
+    fixture.request_run("shop/orders").await;
+    fixture.adopt_missing_tasks("shop").await;
     for _ in 0..3 {
-        let claimed = world.claim(10).await;
-        assert!(claimed.len() <= 1, "{:?}", pairs_of(&claimed));
+        let claimed = fixture.claim(10).await;
+        assert!(claimed.len() <= 1, "{:?}", pair_names_of(&claimed));
         for task in claimed {
-            world.succeed(&task).await;
+            fixture.succeed(&task).await;
         }
-        world.adopt("shop").await;
+        fixture.adopt_missing_tasks("shop").await;
     }
-    world.run_anew("shop/orders").await;
+    fixture.request_new_run("shop/orders").await;
 }
 
-/// A source that changes hands keeps the task it has.
-pub async fn a_pair_has_one_task_whoever_it_belongs_to(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::default().collects("shop/orders", 100)).await;
-    let id = world.run_anew("shop/orders").await;
-    world.register(Plan::default().collects_for("elsewhere", "shop/orders", 100)).await;
-    let run = world.run("shop/orders").await;
+/// A source that moves to another tenant keeps its task.
+pub async fn a_pair_keeps_its_run_when_its_tenant_changes(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().collection("shop/orders", 100)).await;
+    let id = fixture.request_new_run("shop/orders").await;
+    fixture.register(RegistrationBuilder::default().tenant_collection("elsewhere", "shop/orders", 100)).await;
+    let run = fixture.request_run("shop/orders").await;
     assert_eq!((run.task, run.created), (id, false));
-    assert_eq!(world.claim(10).await.len(), 1);
+    assert_eq!(fixture.claim(10).await.len(), 1);
 }
 
 pub async fn runs_survive_a_restart(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    let (queued, running) = (world.run_anew("shop/orders").await, world.run_anew("shop/orders_x").await);
-    let claimed = world.claim_one().await;
-    let before = world.tasks(&TaskFilter::default()).await;
-    let world = world.reopen().await;
-    assert_eq!(world.tasks(&TaskFilter::default()).await, before);
-    assert_eq!(world.run("shop/orders").await.task, queued);
-    assert_eq!(world.run("shop/orders_x").await.task, running);
-    assert_eq!(world.succeed(&claimed).await.status, Status::Done);
-    let next = world.claim_one().await;
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let (queued, running) =
+        (fixture.request_new_run("shop/orders").await, fixture.request_new_run("shop/orders_x").await);
+    let claimed = fixture.claim_one().await;
+    let before = fixture.list_tasks(&TaskFilter::default()).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await, before);
+    assert_eq!(fixture.request_run("shop/orders").await.task, queued);
+    assert_eq!(fixture.request_run("shop/orders_x").await.task, running);
+    assert_eq!(fixture.succeed(&claimed).await.status, Status::Done);
+    let next = fixture.claim_one().await;
     assert_eq!((next.id.clone(), next.run().pair.clone()), (queued, pair("shop/orders")));
 }
 
-/// Collections are told apart whole, never by how they begin.
+/// Collection names are compared whole, not by prefix.
 pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
+    let fixture = StoreFixture::new(harness, registration()).await;
     let mut made = Vec::new();
     for name in ["shop/orders", "shop/orders_x", "crm/people"] {
-        made.push(world.run_anew(name).await);
-        world.succeed(&world.claim_one().await).await;
+        made.push(fixture.request_new_run(name).await);
+        fixture.succeed(&fixture.claim_one().await).await;
     }
-    made.push(world.run_anew("shop/orders").await);
+    made.push(fixture.request_new_run("shop/orders").await);
     let find = async |source: &str, collection: Option<&str>, statuses: &[Status]| {
-        let (handler, collection) = (Some(handler(source)), collection.map(String::from));
+        let (handler, collection) = (Some(handler_name(source)), collection.map(String::from));
         let filter = TaskFilter { handler, collection, statuses: statuses.to_vec(), ..TaskFilter::default() };
-        let found = world.tasks(&filter).await;
+        let found = fixture.list_tasks(&filter).await;
         found
             .iter()
             .map(|task| made.iter().position(|id| *id == task.id).expect("made here"))
@@ -273,47 +280,51 @@ pub async fn runs_are_found_by_source_and_collection(harness: &dyn Harness) {
 }
 
 pub async fn a_run_emits_and_logs_like_any_other_task(harness: &dyn Harness) {
-    let world = World::new(harness, plan()).await;
-    world.run_anew("shop/orders").await;
-    let task = world.claim_one().await;
-    let (emits, logs) = (vec![event("record").caused_by(&task)], vec![line(world.now, "one order")]);
-    let finished = world.end(Ending { emits, logs, ..ending(&task, succeeded()) }).await.expect("ours");
-    let emitted = &world.read_all().await[0];
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.request_new_run("shop/orders").await;
+    let task = fixture.claim_one().await;
+    let (emits, logs) =
+        (vec![new_event("record").caused_by(&task)], vec![info_line(fixture.now, "one order")]);
+    let finished = fixture
+        .finish_attempt(Ending { emits, logs, ..attempt_ending(&task, success()) })
+        .await
+        .expect("the fence is current");
+    let emitted = &fixture.read_all_events().await[0];
     assert_eq!(emitted.id, finished.emitted[0].id);
     assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
-    assert_eq!(world.messages(&task.id).await, ["one order"]);
-    assert_eq!(events_of(&world.run_all().await), [emitted.id]);
+    assert_eq!(fixture.log_messages(&task.id).await, ["one order"]);
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [emitted.id]);
 }
 
-pub async fn a_failed_run_is_tried_again(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let id = world.run_anew("shop/orders").await;
+pub async fn a_failed_run_is_retried(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let id = fixture.request_new_run("shop/orders").await;
     let mut statuses = Vec::new();
     for _ in 0..3 {
-        statuses.push(world.fail(&world.claim_one().await).await.status);
-        assert!(world.claim(10).await.is_empty());
-        world.tick(BACKOFF);
+        statuses.push(fixture.fail(&fixture.claim_one().await).await.status);
+        assert!(fixture.claim(10).await.is_empty());
+        fixture.advance_clock(RETRY_DELAY_SECS);
     }
     assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
-    let ends: Vec<_> = world.task(&id).await.attempts.iter().map(|attempt| attempt.end).collect();
+    let ends: Vec<_> = fixture.read_task(&id).await.attempts.iter().map(|attempt| attempt.end).collect();
     assert_eq!(ends, [AttemptEnd::Failed; 3]);
 }
 
-/// There is no event that could be forgotten: only the history's own retention takes a run away.
-pub async fn the_history_keeps_runs_and_the_journal_does_not_matter(harness: &dyn Harness) {
-    let mut world = World::new(harness, plan()).await;
-    let old = world.run_anew("shop/orders").await;
-    world.fail_for_good(&world.claim_one().await).await;
-    let waiting = world.run_anew("crm/people").await;
-    world.tick(200_000);
+/// A run has no event that could expire: only the task history's retention deletes it.
+pub async fn runs_expire_by_task_history_retention_only(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let old = fixture.request_new_run("shop/orders").await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let waiting = fixture.request_new_run("crm/people").await;
+    fixture.advance_clock(200_000);
     let (nothing, day) =
-        (Retention { count: 0, age: secs(1) }, Retention { age: secs(86_400), ..EVERYTHING });
-    world.prune(nothing, EVERYTHING).await;
-    assert_eq!(world.retry(&old).await, Ok(()));
-    world.fail_for_good(&world.claim_one_for("shop").await).await;
-    world.tick(200_000);
-    world.prune(nothing, day).await;
-    assert!(must(world.store.task(&old).await).is_none());
-    assert_eq!(world.status(&waiting).await, Status::New, "what has not ended is never pruned");
-    world.run_anew("shop/orders").await;
+        (Retention { count: 0, age: secs(1) }, Retention { age: secs(86_400), ..KEEP_EVERYTHING });
+    fixture.prune(nothing, KEEP_EVERYTHING).await;
+    assert_eq!(fixture.retry_task(&old).await, Ok(()));
+    fixture.fail_permanently(&fixture.claim_one_for_handler("shop").await).await;
+    fixture.advance_clock(200_000);
+    fixture.prune(nothing, day).await;
+    assert!(expect_ok(fixture.store.task(&old).await).is_none());
+    assert_eq!(fixture.task_status(&waiting).await, Status::New, "what has not ended is never pruned");
+    fixture.request_new_run("shop/orders").await;
 }

@@ -1,200 +1,209 @@
-//! An event's synchronous tasks run in list order, before its queued ones.
+//! An event's synchronous tasks run in route order, before its queued ones.
 
 use pointsman_core::store::{Claimed, Ended, Sequenced};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn plan() -> Plan {
-    Plan::default().on("record", &["check!", "enrich!", "index", "notify"])
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().route("record", &["check!", "enrich!", "index", "notify"])
 }
 
-fn names(tasks: &[Claimed]) -> Vec<String> {
+fn sorted_handler_names(tasks: &[Claimed]) -> Vec<String> {
     let mut names: Vec<_> = tasks.iter().map(|task| task.handler.to_string()).collect();
     names.sort();
     names
 }
 
-async fn one(harness: &dyn Harness) -> (World<'_>, Sequenced) {
-    let world = World::new(harness, plan()).await;
-    let sequenced = world.emit(event("record")).await;
-    (world, sequenced)
+async fn fixture_with_one_event(harness: &dyn Harness) -> (StoreFixture<'_>, Sequenced) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let sequenced = fixture.emit(new_event("record")).await;
+    (fixture, sequenced)
 }
 
-pub async fn synchronous_tasks_run_in_list_order_then_the_queued_ones(harness: &dyn Harness) {
-    let (world, _) = one(harness).await;
+pub async fn synchronous_tasks_run_in_route_order_before_queued_ones(harness: &dyn Harness) {
+    let (fixture, _) = fixture_with_one_event(harness).await;
     for name in ["check", "enrich"] {
-        let claimed = world.claim(10).await;
-        assert_eq!(names(&claimed), [name]);
-        assert!(world.claim(10).await.is_empty(), "one at a time");
-        world.succeed(&claimed[0]).await;
+        let claimed = fixture.claim(10).await;
+        assert_eq!(sorted_handler_names(&claimed), [name]);
+        assert!(fixture.claim(10).await.is_empty(), "one at a time");
+        fixture.succeed(&claimed[0]).await;
     }
-    assert_eq!(names(&world.claim(10).await), ["index", "notify"], "side by side");
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"], "side by side");
 }
 
-/// Whatever the first attempt came to, the others get their turn; the failed one is retried like any other.
-pub async fn each_end_of_a_first_attempt_lets_the_next_ones_run(harness: &dyn Harness) {
+/// However the first attempt ends, the next tasks run; a failed one is retried like any other.
+pub async fn any_end_of_the_first_attempt_opens_the_gate(harness: &dyn Harness) {
     for ended in [
-        succeeded(),
-        failed(),
-        failed_for_good(),
-        Ended::Snoozed { until: BEGINNING.plus(secs(300)) },
-        Ended::Failed { error: "busy".into(), code: 1, after: Some(BEGINNING.plus(secs(300))), last: false },
+        success(),
+        retryable_failure(),
+        permanent_failure(),
+        Ended::Snoozed { until: START_TIME.plus(secs(300)) },
+        Ended::Failed { error: "busy".into(), code: 1, after: Some(START_TIME.plus(secs(300))), last: false },
     ] {
-        let (world, sequenced) = one(harness).await;
+        let (fixture, sequenced) = fixture_with_one_event(harness).await;
         for name in ["check", "enrich"] {
-            let claimed = world.claim(10).await;
-            assert_eq!(names(&claimed), [name], "{ended:?}");
-            world.end_as(&claimed[0], ended.clone()).await;
+            let claimed = fixture.claim(10).await;
+            assert_eq!(sorted_handler_names(&claimed), [name], "{ended:?}");
+            fixture.finish_as(&claimed[0], ended.clone()).await;
         }
-        assert_eq!(names(&world.claim(10).await), ["index", "notify"], "{ended:?}");
-        let first = world.task(&sequenced.tasks[0]).await;
+        assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"], "{ended:?}");
+        let first = fixture.read_task(&sequenced.tasks[0]).await;
         assert_eq!(first.attempts.len(), 1, "{ended:?}");
     }
 }
 
-pub async fn a_released_attempt_has_not_ended(harness: &dyn Harness) {
-    let (world, _) = one(harness).await;
-    let first = world.claim_one().await;
-    world.give_back(&first).await;
-    let again = world.claim(10).await;
-    assert_eq!(names(&again), ["check"], "the same again, and nothing else");
-    world.succeed(&again[0]).await;
-    assert_eq!(names(&world.claim(10).await), ["enrich"]);
+pub async fn a_released_attempt_does_not_open_the_gate(harness: &dyn Harness) {
+    let (fixture, _) = fixture_with_one_event(harness).await;
+    let first = fixture.claim_one().await;
+    fixture.release_task(&first).await;
+    let again = fixture.claim(10).await;
+    assert_eq!(sorted_handler_names(&again), ["check"], "the same again, and nothing else");
+    fixture.succeed(&again[0]).await;
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["enrich"]);
 }
 
-pub async fn a_failed_one_is_retried_beside_the_others(harness: &dyn Harness) {
-    let (mut world, _) = one(harness).await;
-    world.fail(&world.claim_one().await).await;
-    world.tick(BACKOFF);
-    let claimed = world.claim(10).await;
-    assert_eq!(names(&claimed), ["check", "enrich"]);
+pub async fn a_failed_synchronous_task_is_retried_while_later_tasks_run(harness: &dyn Harness) {
+    let (mut fixture, _) = fixture_with_one_event(harness).await;
+    fixture.fail(&fixture.claim_one().await).await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    let claimed = fixture.claim(10).await;
+    assert_eq!(sorted_handler_names(&claimed), ["check", "enrich"]);
     assert_eq!(
-        claimed.iter().find(|task| task.handler == handler("check")).map(|task| task.attempt),
+        claimed.iter().find(|task| task.handler == handler_name("check")).map(|task| task.attempt),
         Some(2)
     );
 }
 
-pub async fn a_cancelled_one_lets_the_next_ones_run(harness: &dyn Harness) {
-    let (world, sequenced) = one(harness).await;
-    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
-    world.cancel(&sequenced.tasks[0]).await.expect("it is ready");
-    assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
+pub async fn cancelling_a_synchronous_task_opens_the_gate(harness: &dyn Harness) {
+    let (fixture, sequenced) = fixture_with_one_event(harness).await;
+    fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
+    fixture.cancel_task(&sequenced.tasks[0]).await.expect("it is ready");
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"]);
 }
 
-/// The second in line taken out of the middle lets nobody past the first.
-pub async fn cancelling_the_second_lets_nobody_past_the_first(harness: &dyn Harness) {
-    let (world, sequenced) = one(harness).await;
-    let first = world.claim_one().await;
-    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
-    assert!(world.claim(10).await.is_empty());
-    world.succeed(&first).await;
-    assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
+/// Removing the second synchronous task does not let later tasks run before the first.
+pub async fn cancelling_the_second_synchronous_task_does_not_bypass_the_first(harness: &dyn Harness) {
+    let (fixture, sequenced) = fixture_with_one_event(harness).await;
+    let first = fixture.claim_one().await;
+    fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.succeed(&first).await;
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"]);
 }
 
-pub async fn a_lost_one_lets_the_next_ones_run(harness: &dyn Harness) {
-    let (mut world, _) = one(harness).await;
-    assert_eq!(world.lose("check").await, 1);
-    assert_eq!(names(&world.claim(10).await), ["enrich"]);
+pub async fn undefining_a_synchronous_handler_opens_the_gate(harness: &dyn Harness) {
+    let (mut fixture, _) = fixture_with_one_event(harness).await;
+    assert_eq!(fixture.undefine_handler("check").await, 1);
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["enrich"]);
 }
 
-pub async fn a_crashed_one_lets_the_next_ones_run(harness: &dyn Harness) {
-    let (mut world, _) = one(harness).await;
-    world.claim_one().await;
-    world.tick(LEASE + 1);
-    world.rescue().await;
-    world.node = must(world.store.join("another", world.now).await);
-    assert_eq!(names(&world.claim(10).await), ["check", "enrich"]);
+pub async fn a_crashed_synchronous_task_opens_the_gate(harness: &dyn Harness) {
+    let (mut fixture, _) = fixture_with_one_event(harness).await;
+    fixture.claim_one().await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.rescue_tasks().await;
+    fixture.node = expect_ok(fixture.store.join("another", fixture.now).await);
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["check", "enrich"]);
 }
 
-/// A gate opens once: the second task's turn is not skipped because the first one ends a second time.
-pub async fn a_task_lets_the_next_one_run_only_once(harness: &dyn Harness) {
+/// A gate opens once: the second task is not bypassed when the first one ends a second time.
+pub async fn a_synchronous_task_opens_the_gate_only_once(harness: &dyn Harness) {
     for how in ["cancel", "lose", "fail again", "crash"] {
-        let (mut world, sequenced) = one(harness).await;
-        world.fail(&world.claim_one().await).await;
+        let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
+        fixture.fail(&fixture.claim_one().await).await;
         match how {
-            "cancel" => world.cancel(&sequenced.tasks[0]).await.expect("it waits to be retried"),
-            "lose" => assert_eq!(world.lose("check").await, 1),
+            "cancel" => fixture.cancel_task(&sequenced.tasks[0]).await.expect("it waits to be retried"),
+            "lose" => assert_eq!(fixture.undefine_handler("check").await, 1),
             _ => {
-                world.tick(BACKOFF);
-                let again = world.claim_one_for("check").await;
+                fixture.advance_clock(RETRY_DELAY_SECS);
+                let again = fixture.claim_one_for_handler("check").await;
                 if how == "crash" {
-                    world.tick(LEASE + 1);
-                    world.rescue().await;
-                    world.node = must(world.store.join("another", world.now).await);
+                    fixture.advance_clock(LEASE_SECS + 1);
+                    fixture.rescue_tasks().await;
+                    fixture.node = expect_ok(fixture.store.join("another", fixture.now).await);
                 } else {
-                    world.fail(&again).await;
+                    fixture.fail(&again).await;
                 }
             }
         }
-        let next = world.claim_for(&["enrich", "index", "notify"], 10).await;
-        assert_eq!(names(&next), ["enrich"], "{how}");
-        world.succeed(&next[0]).await;
-        assert_eq!(names(&world.claim_for(&["index", "notify"], 10).await), ["index", "notify"], "{how}");
+        let next = fixture.claim_for_handlers(&["enrich", "index", "notify"], 10).await;
+        assert_eq!(sorted_handler_names(&next), ["enrich"], "{how}");
+        fixture.succeed(&next[0]).await;
+        assert_eq!(
+            sorted_handler_names(&fixture.claim_for_handlers(&["index", "notify"], 10).await),
+            ["index", "notify"],
+            "{how}"
+        );
     }
 }
 
-/// Late is outside the order of the lane; the event's own order stands.
-pub async fn a_late_task_waits_at_the_gate_too(harness: &dyn Harness) {
-    let (mut world, sequenced) = one(harness).await;
-    world.lose("index").await;
-    world.register(plan()).await;
-    assert_eq!(world.adopt("index").await, 1);
-    world.cancel(&sequenced.tasks[3]).await.expect("it waits");
-    world.retry(&sequenced.tasks[3]).await.expect("it was cancelled");
+/// A late task is outside the lane's order, but still follows the order of its event's tasks.
+pub async fn a_late_task_waits_at_the_gate(harness: &dyn Harness) {
+    let (mut fixture, sequenced) = fixture_with_one_event(harness).await;
+    fixture.undefine_handler("index").await;
+    fixture.register(registration()).await;
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
+    fixture.cancel_task(&sequenced.tasks[3]).await.expect("it waits");
+    fixture.retry_task(&sequenced.tasks[3]).await.expect("it was cancelled");
     for name in ["check", "enrich"] {
-        let claimed = world.claim(10).await;
-        assert_eq!(names(&claimed), [name]);
-        world.succeed(&claimed[0]).await;
+        let claimed = fixture.claim(10).await;
+        assert_eq!(sorted_handler_names(&claimed), [name]);
+        fixture.succeed(&claimed[0]).await;
     }
-    let late = world.claim(10).await;
-    assert_eq!(names(&late), ["index", "notify"]);
+    let late = fixture.claim(10).await;
+    assert_eq!(sorted_handler_names(&late), ["index", "notify"]);
     assert!(late.iter().all(|task| task.late));
 }
 
-/// Cancelled before its turn and retried: it comes late, and nobody waits for it a second time.
-pub async fn a_late_synchronous_task_leaves_nobody_behind(harness: &dyn Harness) {
-    let (world, sequenced) = one(harness).await;
-    world.cancel(&sequenced.tasks[1]).await.expect("it waits");
-    world.retry(&sequenced.tasks[1]).await.expect("it was cancelled");
-    let first = world.claim(10).await;
-    assert_eq!(names(&first), ["check"]);
-    world.succeed(&first[0]).await;
-    assert_eq!(names(&world.claim(10).await), ["enrich", "index", "notify"]);
+/// Cancelled before it ran and then retried, the task is late, and no task waits for it again.
+pub async fn a_late_synchronous_task_does_not_close_the_gate_again(harness: &dyn Harness) {
+    let (fixture, sequenced) = fixture_with_one_event(harness).await;
+    fixture.cancel_task(&sequenced.tasks[1]).await.expect("it waits");
+    fixture.retry_task(&sequenced.tasks[1]).await.expect("it was cancelled");
+    let first = fixture.claim(10).await;
+    assert_eq!(sorted_handler_names(&first), ["check"]);
+    fixture.succeed(&first[0]).await;
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["enrich", "index", "notify"]);
 }
 
-/// Two events of one object: the gate is the event's, the lane the handler's.
-pub async fn gates_and_lanes_both_hold(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["check!", "index"])).await;
-    let events = world.emit_many(2, event("record").key("a")).await;
-    let first = world.claim(10).await;
-    assert_eq!((names(&first), events_of(&first)), (vec!["check".into()], vec![events[0].id]));
-    world.succeed(&first[0]).await;
-    let next = world.claim(10).await;
-    assert_eq!(names(&next), ["check", "index"]);
-    let check = next.iter().find(|task| task.handler == handler("check")).expect("claimed");
+/// Two events of one object: the gate belongs to the event, the lane to the handler.
+pub async fn gates_and_lanes_both_apply(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
+            .await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let first = fixture.claim(10).await;
+    assert_eq!(
+        (sorted_handler_names(&first), event_ids_of(&first)),
+        (vec!["check".into()], vec![events[0].id])
+    );
+    fixture.succeed(&first[0]).await;
+    let next = fixture.claim(10).await;
+    assert_eq!(sorted_handler_names(&next), ["check", "index"]);
+    let check = next.iter().find(|task| task.handler == handler_name("check")).expect("claimed");
     assert_eq!(check.event().id, events[1].id);
-    world.succeed(check).await;
-    assert!(world.claim(10).await.is_empty(), "the second event's index waits for the first's");
-    world.succeed(next.iter().find(|task| task.handler == handler("index")).expect("claimed")).await;
-    assert_eq!(events_of(&world.run_all().await), [events[1].id]);
+    fixture.succeed(check).await;
+    assert!(fixture.claim(10).await.is_empty(), "the second event's index waits for the first's");
+    fixture.succeed(next.iter().find(|task| task.handler == handler_name("index")).expect("claimed")).await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [events[1].id]);
 }
 
-pub async fn other_events_do_not_wait_at_the_gate(harness: &dyn Harness) {
-    let plan = plan().on("note", &["index"]);
-    let world = World::new(harness, plan).await;
-    world.emit(event("record").key("a")).await;
-    let note = world.emit(event("note").key("b")).await;
-    assert_eq!(events_of(&world.claim_for(&["index"], 10).await), [note.id]);
+pub async fn a_gate_does_not_block_other_events(harness: &dyn Harness) {
+    let registration = registration().route("note", &["index"]);
+    let fixture = StoreFixture::new(harness, registration).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    let note = fixture.emit(new_event("note").with_key("b")).await;
+    assert_eq!(event_ids_of(&fixture.claim_for_handlers(&["index"], 10).await), [note.id]);
 }
 
-pub async fn a_gate_survives_a_restart(harness: &dyn Harness) {
-    let (world, _) = one(harness).await;
-    world.succeed(&world.claim_one().await).await;
-    let world = world.reopen().await;
-    let claimed = world.claim(10).await;
-    assert_eq!(names(&claimed), ["enrich"]);
-    world.succeed(&claimed[0]).await;
-    let world = world.reopen().await;
-    assert_eq!(names(&world.claim(10).await), ["index", "notify"]);
+pub async fn gate_state_survives_a_restart(harness: &dyn Harness) {
+    let (fixture, _) = fixture_with_one_event(harness).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    let fixture = fixture.reopen().await;
+    let claimed = fixture.claim(10).await;
+    assert_eq!(sorted_handler_names(&claimed), ["enrich"]);
+    fixture.succeed(&claimed[0]).await;
+    let fixture = fixture.reopen().await;
+    assert_eq!(sorted_handler_names(&fixture.claim(10).await), ["index", "notify"]);
 }

@@ -1,33 +1,33 @@
-//! Finding tasks, and steering single ones.
+//! Finding tasks, and commands to single tasks.
 
 use pointsman_core::store::{Sequenced, TaskFilter};
 use pointsman_core::task::{EndReason, Rejected, Task};
 use pointsman_core::{Status, TaskId};
 
 use crate::Harness;
-use crate::world::*;
+use crate::fixture::*;
 
-fn ids(tasks: &[Task]) -> Vec<TaskId> {
+fn task_ids(tasks: &[Task]) -> Vec<TaskId> {
     tasks.iter().map(|task| task.id.clone()).collect()
 }
 
-/// The tasks of these events, newest first.
-fn newest_first(events: &[Sequenced]) -> Vec<TaskId> {
+/// The task ids of these events, newest first.
+fn task_ids_newest_first(events: &[Sequenced]) -> Vec<TaskId> {
     let mut tasks: Vec<_> = events.iter().flat_map(|event| event.tasks.clone()).collect();
     tasks.reverse();
     tasks
 }
 
-fn any() -> TaskFilter {
+fn any_task_filter() -> TaskFilter {
     TaskFilter::default()
 }
 
-pub async fn a_task_is_found_by_its_name(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::simple()).await;
-    let sequenced = world.emit(event("record").key("a")).await;
-    let (task, extent) = must(world.store.task(&sequenced.tasks[0]).await).expect("it is there");
+pub async fn a_task_is_found_by_its_id(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record").with_key("a")).await;
+    let (task, extent) = expect_ok(fixture.store.task(&sequenced.tasks[0]).await).expect("it exists");
     assert_eq!((task.id, task.event), (sequenced.tasks[0].clone(), Some(sequenced.id)));
-    assert_eq!(extent, world.extent().await);
+    assert_eq!(extent, fixture.journal_extent().await);
     let uuid = sequenced.tasks[0].uuid().expect("it ends in a uuid");
     for name in [
         String::from("nonsense"),
@@ -37,24 +37,26 @@ pub async fn a_task_is_found_by_its_name(harness: &dyn Harness) {
         String::new(),
     ] {
         let id = TaskId::from_text(&name);
-        assert!(must(world.store.task(&id).await).is_none(), "{name:?} is the name of no task");
-        assert_eq!(world.retry(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
-        assert_eq!(world.cancel(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
+        assert!(expect_ok(fixture.store.task(&id).await).is_none(), "{name:?} is the name of no task");
+        assert_eq!(fixture.retry_task(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
+        assert_eq!(fixture.cancel_task(&id).await, Err(Rejected::NoSuchTask), "{name:?}");
     }
 }
 
-pub async fn tasks_are_listed_newest_first_page_by_page(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
-    let events = world.emit_many(20, event("record")).await;
-    for task in world.claim(7).await {
-        world.succeed(&task).await;
+pub async fn tasks_are_listed_newest_first_in_pages(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
+    let events = fixture.emit_many(20, new_event("record")).await;
+    for task in fixture.claim(7).await {
+        fixture.succeed(&task).await;
     }
     let (mut before, mut found) = (None, Vec::new());
     loop {
-        let page = must(world.store.tasks(any(), before, 6).await);
+        let page = expect_ok(fixture.store.tasks(any_task_filter(), before, 6).await);
         assert!(page.tasks.len() <= 6);
-        assert_eq!(page.extent, world.extent().await);
-        found.extend(ids(&page.tasks));
+        assert_eq!(page.extent, fixture.journal_extent().await);
+        found.extend(task_ids(&page.tasks));
         match page.next {
             None => break,
             next => {
@@ -63,33 +65,36 @@ pub async fn tasks_are_listed_newest_first_page_by_page(harness: &dyn Harness) {
             }
         }
     }
-    assert_eq!(found, newest_first(&events), "live and ended ones in one list, each once");
+    assert_eq!(found, task_ids_newest_first(&events), "live and ended ones in one list, each once");
 }
 
-pub async fn tasks_are_found_by_what_they_are(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["index"]).on("note", &["notify"]).halting("notify");
-    let mut world = World::new(harness, plan).await;
-    let first = world.emit(event("record").key("a")).await;
-    world.tick(100);
-    let second = world.emit(event("note").key("b").tenant("shop")).await;
-    world.tick(100);
-    let third = world.emit(event("record").key("b")).await;
-    let done = world.claim_for(&["index"], 1).await;
-    world.succeed(&done[0]).await;
-    world.fail_for_good(&world.claim_one_for("notify").await).await;
+pub async fn tasks_are_filtered_by_handler_tenant_key_status_and_time(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("note", &["notify"])
+        .halt_on_error("notify");
+    let mut fixture = StoreFixture::new(harness, registration).await;
+    let first = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.advance_clock(100);
+    let second = fixture.emit(new_event("note").with_key("b").for_tenant("shop")).await;
+    fixture.advance_clock(100);
+    let third = fixture.emit(new_event("record").with_key("b")).await;
+    let done = fixture.claim_for_handlers(&["index"], 1).await;
+    fixture.succeed(&done[0]).await;
+    fixture.fail_permanently(&fixture.claim_one_for_handler("notify").await).await;
 
     let with = |change: &dyn Fn(&mut TaskFilter)| {
-        let mut filter = any();
+        let mut filter = any_task_filter();
         change(&mut filter);
         filter
     };
-    let at = |seconds| Some(BEGINNING.plus(secs(seconds)));
+    let at = |seconds| Some(START_TIME.plus(secs(seconds)));
     let cases: [(TaskFilter, &[&Sequenced]); 14] = [
-        (any(), &[&third, &second, &first]),
-        (with(&|f| f.handler = Some(handler("index"))), &[&third, &first]),
-        (with(&|f| f.handler = Some(handler("nobody"))), &[]),
+        (any_task_filter(), &[&third, &second, &first]),
+        (with(&|f| f.handler = Some(handler_name("index"))), &[&third, &first]),
+        (with(&|f| f.handler = Some(handler_name("nobody"))), &[]),
         (with(&|f| f.tenant = Some(tenant("shop"))), &[&second]),
-        (with(&|f| f.key = Some(key("b"))), &[&third, &second]),
+        (with(&|f| f.key = Some(object_key("b"))), &[&third, &second]),
         (with(&|f| f.statuses = vec![Status::New]), &[&third]),
         (with(&|f| f.statuses = vec![Status::Done]), &[&first]),
         (with(&|f| f.statuses = vec![Status::Error]), &[&second]),
@@ -98,72 +103,75 @@ pub async fn tasks_are_found_by_what_they_are(harness: &dyn Harness) {
         (with(&|f| f.start = at(100)), &[&third, &second]),
         (with(&|f| f.end = at(100)), &[&first]),
         (with(&|f| (f.start, f.end) = (at(50), at(150))), &[&second]),
-        (with(&|f| (f.key, f.tenant) = (Some(key("b")), Some(tenant("default")))), &[&third]),
+        (with(&|f| (f.key, f.tenant) = (Some(object_key("b")), Some(tenant("default")))), &[&third]),
     ];
     for (filter, want) in cases {
         let want: Vec<_> = want.iter().map(|event| event.tasks[0].clone()).collect();
-        assert_eq!(ids(&world.tasks(&filter).await), want, "{filter:?}");
+        assert_eq!(task_ids(&fixture.list_tasks(&filter).await), want, "{filter:?}");
     }
 }
 
-pub async fn tasks_are_found_by_type_and_event(harness: &dyn Harness) {
-    let world = World::new(harness, Plan::default().on("record", &["index", "notify"])).await;
-    let one = world.emit(event("record")).await;
-    let child = world.emit(event("record.published")).await;
-    let other = world.emit(event("record")).await;
-    for task in world.claim(3).await {
-        world.succeed(&task).await;
+pub async fn tasks_are_filtered_by_event_type_and_event(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["index", "notify"]))
+            .await;
+    let one = fixture.emit(new_event("record")).await;
+    let child = fixture.emit(new_event("record.published")).await;
+    let other = fixture.emit(new_event("record")).await;
+    for task in fixture.claim(3).await {
+        fixture.succeed(&task).await;
     }
-    let of = async |filter: TaskFilter| ids(&world.tasks(&filter).await);
+    let of = async |filter: TaskFilter| task_ids(&fixture.list_tasks(&filter).await);
     let reversed = |events: &[&Sequenced]| {
-        newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
+        task_ids_newest_first(&events.iter().map(|event| (*event).clone()).collect::<Vec<_>>())
     };
-    let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any() };
-    assert_eq!(
-        of(typed("record")).await,
-        reversed(&[&one, &other]),
-        "the type itself, not what stands below"
-    );
+    let typed = |text: &str| TaskFilter { collection: Some(text.into()), ..any_task_filter() };
+    assert_eq!(of(typed("record")).await, reversed(&[&one, &other]), "the type itself, not its subtypes");
     assert_eq!(of(typed("record.published")).await, reversed(&[&child]));
     assert_eq!(of(typed("rec")).await, []);
-    assert_eq!(of(TaskFilter { event: Some(child.id), ..any() }).await, reversed(&[&child]));
-    let both = TaskFilter { event: Some(one.id), handler: Some(handler("notify")), ..any() };
+    assert_eq!(of(TaskFilter { event: Some(child.id), ..any_task_filter() }).await, reversed(&[&child]));
+    let both = TaskFilter { event: Some(one.id), handler: Some(handler_name("notify")), ..any_task_filter() };
     assert_eq!(of(both).await, [one.tasks[1].clone()]);
-    let neither = TaskFilter { event: Some(one.id), collection: Some("record.published".into()), ..any() };
+    let neither =
+        TaskFilter { event: Some(one.id), collection: Some("record.published".into()), ..any_task_filter() };
     assert_eq!(of(neither).await, []);
 }
 
-/// The reasons speak of those in `error` alone.
-pub async fn tasks_are_found_by_why_they_ended(harness: &dyn Harness) {
-    let plan = Plan::default().on("record", &["index"]).on("note", &["halts"]).halting("halts");
-    let mut world = World::new(harness, plan).await;
-    world.emit_many(4, event("record")).await;
-    let crashed = world.claim_one().await;
+/// The reason filter applies only to tasks in `error`.
+pub async fn tasks_are_filtered_by_end_reason(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .route("record", &["index"])
+        .route("note", &["halts"])
+        .halt_on_error("halts");
+    let mut fixture = StoreFixture::new(harness, registration).await;
+    fixture.emit_many(4, new_event("record")).await;
+    let crashed = fixture.claim_one().await;
     for _ in 0..3 {
-        world.tick(LEASE + 1);
-        world.node = must(world.store.join("heir", world.now).await);
-        world.rescue().await;
-        if world.status(&crashed.id).await == Status::New {
-            let again = world.claim(10).await;
+        fixture.advance_clock(LEASE_SECS + 1);
+        fixture.node = expect_ok(fixture.store.join("heir", fixture.now).await);
+        fixture.rescue_tasks().await;
+        if fixture.task_status(&crashed.id).await == Status::New {
+            let again = fixture.claim(10).await;
             assert!(again.iter().any(|task| task.id == crashed.id));
             for task in again.iter().filter(|task| task.id != crashed.id) {
-                world.give_back(task).await;
+                fixture.release_task(task).await;
             }
         }
     }
-    assert_eq!(world.status(&crashed.id).await, Status::Error);
-    let failed = world.claim_one().await;
-    world.fail_for_good(&failed).await;
-    let canceled = world.claim_one().await;
-    world.cancel(&canceled.id).await.expect("it runs");
-    let done = world.claim_one().await;
-    world.succeed(&done).await;
-    world.emit(event("note").key("a")).await;
-    let halted = world.claim_one().await;
-    world.fail_for_good(&halted).await;
+    assert_eq!(fixture.task_status(&crashed.id).await, Status::Error);
+    let failed = fixture.claim_one().await;
+    fixture.fail_permanently(&failed).await;
+    let canceled = fixture.claim_one().await;
+    fixture.cancel_task(&canceled.id).await.expect("it runs");
+    let done = fixture.claim_one().await;
+    fixture.succeed(&done).await;
+    fixture.emit(new_event("note").with_key("a")).await;
+    let halted = fixture.claim_one().await;
+    fixture.fail_permanently(&halted).await;
     let of = async |statuses: &[Status], reasons: &[EndReason]| {
         let (statuses, reasons) = (statuses.to_vec(), reasons.to_vec());
-        let mut found = ids(&world.tasks(&TaskFilter { statuses, reasons, ..any() }).await);
+        let mut found =
+            task_ids(&fixture.list_tasks(&TaskFilter { statuses, reasons, ..any_task_filter() }).await);
         found.sort();
         found
     };
@@ -184,93 +192,96 @@ pub async fn tasks_are_found_by_why_they_ended(harness: &dyn Harness) {
     assert_eq!(
         of(&[Status::Error, Status::Done], &[EndReason::Canceled]).await,
         sorted(&[&canceled, &done]),
-        "others are not asked why"
+        "the reason filter does not apply to other statuses"
     );
 }
 
-pub async fn a_clock_that_steps_back_hides_no_task(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let start = world.later(990);
-    world.tick(1000);
-    let found = world.emit(event("record")).await;
-    world.now = BEGINNING;
-    world.emit(event("record")).await;
-    let listed = world.tasks(&TaskFilter { start: Some(start), ..TaskFilter::default() }).await;
+pub async fn time_filters_find_all_tasks_after_the_clock_stepped_back(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let start = fixture.seconds_from_now(990);
+    fixture.advance_clock(1000);
+    let found = fixture.emit(new_event("record")).await;
+    fixture.now = START_TIME;
+    fixture.emit(new_event("record")).await;
+    let listed = fixture.list_tasks(&TaskFilter { start: Some(start), ..TaskFilter::default() }).await;
     assert_eq!(listed.into_iter().map(|task| task.id).collect::<Vec<_>>(), found.tasks);
 }
 
-/// The list and the single view tell the same, but for the attempts.
-pub async fn a_listed_task_is_whole(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit_many(3, event("record").key("a").priority(3)).await;
-    world.fail(&world.claim_one().await).await;
-    world.tick(BACKOFF);
-    world.succeed(&world.claim_one().await).await;
-    world.claim_one().await;
-    for task in world.tasks(&any()).await {
-        assert_eq!(task, Task { attempts: vec![], ..world.task(&task.id).await });
+/// The list and the single view are equal except for the attempts.
+pub async fn a_listed_task_equals_the_single_view_without_attempts(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(3, new_event("record").with_key("a").with_priority(3)).await;
+    fixture.fail(&fixture.claim_one().await).await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.claim_one().await;
+    for task in fixture.list_tasks(&any_task_filter()).await {
+        assert_eq!(task, Task { attempts: vec![], ..fixture.read_task(&task.id).await });
     }
 }
 
-pub async fn a_cancelled_task_says_so(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let sequenced = world.emit(event("record")).await;
-    world.tick(5);
-    assert_eq!(world.cancel(&sequenced.tasks[0]).await, Ok(()));
-    let task = world.task(&sequenced.tasks[0]).await;
+pub async fn a_cancelled_task_has_the_reason_cancelled(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record")).await;
+    fixture.advance_clock(5);
+    assert_eq!(fixture.cancel_task(&sequenced.tasks[0]).await, Ok(()));
+    let task = fixture.read_task(&sequenced.tasks[0]).await;
     assert_eq!(task.life.state.reason(), Some(EndReason::Canceled));
-    assert_eq!((task.finished_at, task.attempts.len()), (Some(world.now), 0));
-    assert!(world.claim(10).await.is_empty());
-    assert_eq!(world.retry(&task.id).await, Ok(()), "a person may change their mind");
-    assert_eq!(world.run_all().await.len(), 1);
+    assert_eq!((task.finished_at, task.attempts.len()), (Some(fixture.now), 0));
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.retry_task(&task.id).await, Ok(()), "a person may change their mind");
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
 }
 
-pub async fn a_retried_task_begins_with_fresh_budgets(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let sequenced = world.emit(event("record")).await;
+pub async fn a_retried_task_gets_fresh_retry_budgets(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record")).await;
     for _ in 0..3 {
-        world.fail(&world.claim_one().await).await;
-        world.tick(BACKOFF);
+        fixture.fail(&fixture.claim_one().await).await;
+        fixture.advance_clock(RETRY_DELAY_SECS);
     }
-    assert_eq!(world.status(&sequenced.tasks[0]).await, Status::Error);
-    assert_eq!(world.retry(&sequenced.tasks[0]).await, Ok(()));
-    let task = world.task(&sequenced.tasks[0]).await;
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::Error);
+    assert_eq!(fixture.retry_task(&sequenced.tasks[0]).await, Ok(()));
+    let task = fixture.read_task(&sequenced.tasks[0]).await;
     assert_eq!((task.life.attempt, task.life.retries, task.attempts.len()), (3, 0, 3));
     assert_eq!(task.finished_at, None, "it has not ended any more");
     let mut statuses = Vec::new();
     for _ in 0..3 {
-        statuses.push(world.fail(&world.claim_one().await).await.status);
-        world.tick(BACKOFF);
+        statuses.push(fixture.fail(&fixture.claim_one().await).await.status);
+        fixture.advance_clock(RETRY_DELAY_SECS);
     }
     assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
-    assert_eq!(world.task(&sequenced.tasks[0]).await.attempts.len(), 6);
+    assert_eq!(fixture.read_task(&sequenced.tasks[0]).await.attempts.len(), 6);
 }
 
-pub async fn names_of_two_stores_differ(harness: &dyn Harness) {
-    let (one, other) = (World::new(harness, Plan::simple()).await, World::new(harness, Plan::simple()).await);
-    let (mine, theirs) = (one.emit(event("record")).await, other.emit(event("record")).await);
+pub async fn task_ids_of_different_stores_differ(harness: &dyn Harness) {
+    let (one, other) = (
+        StoreFixture::new(harness, RegistrationBuilder::single_handler()).await,
+        StoreFixture::new(harness, RegistrationBuilder::single_handler()).await,
+    );
+    let (mine, theirs) = (one.emit(new_event("record")).await, other.emit(new_event("record")).await);
     assert_ne!(mine.tasks, theirs.tasks);
-    assert!(must(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
+    assert!(expect_ok(one.store.task(&theirs.tasks[0]).await).is_none(), "a foreign name names nothing here");
 }
 
-/// Ids lag behind a clock that leapt; the tasks were made when they were made all the same.
-pub async fn a_start_finds_what_was_made_after_a_leap(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    world.emit(event("record")).await;
-    world.tick(8 * 3600);
-    world.emit(event("record")).await;
-    let start = Some(world.now.minus(secs(60)));
-    assert_eq!(world.tasks(&TaskFilter { start, ..TaskFilter::default() }).await.len(), 1);
+/// Event ids lag behind a clock that jumped ahead; tasks keep their creation time.
+pub async fn a_start_filter_finds_tasks_created_after_a_clock_jump(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("record")).await;
+    fixture.advance_clock(8 * 3600);
+    fixture.emit(new_event("record")).await;
+    let start = Some(fixture.now.minus(secs(60)));
+    assert_eq!(fixture.list_tasks(&TaskFilter { start, ..TaskFilter::default() }).await.len(), 1);
 }
 
-pub async fn an_events_tasks_are_found_as_long_as_they_wait(harness: &dyn Harness) {
-    let mut world = World::new(harness, Plan::simple()).await;
-    let forgotten = world.emit(event("record")).await;
-    world.pause("index").await;
-    world.tick(3600);
-    world.emit(event("other")).await;
-    let young = pointsman_core::journal::Retention { age: secs(60), ..EVERYTHING };
-    world.prune(young, EVERYTHING).await;
+pub async fn waiting_tasks_are_found_by_an_expired_event(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let forgotten = fixture.emit(new_event("record")).await;
+    fixture.pause("index").await;
+    fixture.advance_clock(3600);
+    fixture.emit(new_event("other")).await;
+    let young = pointsman_core::journal::Retention { age: secs(60), ..KEEP_EVERYTHING };
+    fixture.prune(young, KEEP_EVERYTHING).await;
     let filter = TaskFilter { event: Some(forgotten.id), ..TaskFilter::default() };
-    assert_eq!(ids(&world.tasks(&filter).await), forgotten.tasks);
+    assert_eq!(task_ids(&fixture.list_tasks(&filter).await), forgotten.tasks);
 }

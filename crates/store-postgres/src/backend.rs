@@ -1,4 +1,4 @@
-//! The writer's side of the database.
+//! Connects the writer to the tables.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::{Fault, Result};
@@ -24,7 +24,7 @@ impl Backend for PgBackend {
     }
 
     fn foresee(&mut self, foreseen: Foreseen) -> Result<()> {
-        self.tables.look_ahead(foreseen)
+        self.tables.prefetch(foreseen)
     }
 
     fn tables(&self) -> &PgTables {
@@ -40,10 +40,10 @@ impl Backend for PgBackend {
     }
 
     fn explain(fault: &Fault) -> StoreError {
-        crate::error::explain(fault)
+        crate::error::to_store_error(fault)
     }
 
     fn rows(&self) -> u64 {
-        self.tables.rows()
+        self.tables.rows_written()
     }
 }

@@ -1,4 +1,4 @@
-//! Where the database is, and how to connect to it.
+//! The address of the database, and how to connect to it.
 
 use std::fmt;
 use std::path::Path;
@@ -11,112 +11,121 @@ use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::{Client, Config, Connection, Error, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::error::{ConnectError, OpenError, reason};
+use crate::error::{ConnectError, OpenError, error_text};
 use crate::session::Session;
-use crate::tls::{self, Trust};
+use crate::tls::{self, TlsMode};
 
-/// The variable of the environment that holds the password where the URL has none, as for libpq.
-const PASSWORD: &str = "PGPASSWORD";
-/// How long a connection may take, unless the URL says otherwise.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// A peer that is gone without a word is noticed after about a minute.
-const QUIET: Duration = Duration::from_secs(30);
+/// The environment variable with the password if the URL has none, as for libpq.
+const PASSWORD_VARIABLE: &str = "PGPASSWORD";
+/// Timeout of connecting, unless the URL sets one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// A server that disappears without closing its connections is detected after about a minute.
+const DEAD_PEER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The other end of a connection, as far as the driver has it: what carries bytes and what the server says unasked.
-pub(crate) type Wire = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
+/// The driver's half of a connection: it transports bytes and receives notifications.
+pub(crate) type DriverConnection = Connection<Socket, <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream>;
 
-/// A database that can be connected to. Shown without the password.
+/// The address and parameters of a database. Displayed without the password.
 #[derive(Clone)]
 pub struct Endpoint {
     config: Config,
     tls: MakeRustlsConnect,
     pooled: bool,
     /// The URL names the user.
-    named: bool,
-    /// The URL holds a password.
-    told: bool,
-    /// A direct way to the same database, for what a pooler cannot do.
-    listen: Option<Box<Endpoint>>,
+    has_url_user: bool,
+    /// The URL contains a password.
+    has_url_password: bool,
+    /// A direct connection to the same database, for what a pooler cannot do.
+    direct: Option<Box<Endpoint>>,
 }
 
 impl Endpoint {
-    /// Reads a URL as libpq does, with two parameters of our own: `pooler=transaction`, if what answers there is
-    /// PgBouncer in transaction mode, and `listen=URL`, a direct way around it.
+    /// Parses a URL as libpq does, with two additional parameters: `pooler=transaction`, if the server is PgBouncer in
+    /// transaction mode, and `listen=URL`, a direct connection around it.
     pub fn parse(url: &str) -> Result<Self, OpenError> {
-        let (url, parameters) = Parameters::split(url)?;
-        let trust = Trust::read(parameters.get("sslmode"), parameters.get("sslrootcert"))?;
+        let (url, parameters) = UrlParameters::split_url(url)?;
+        let tls_mode = TlsMode::from_parameters(parameters.get("sslmode"), parameters.get("sslrootcert"))?;
         if let Some(file) = parameters.get("sslrootcert") {
-            // Whoever names one that cannot be read is mistaken, even where it would not be looked at.
-            tls::read_roots(Path::new(file))?;
+            // An unreadable file is an error even if the mode would not use it.
+            tls::read_root_certificates(Path::new(file))?;
         }
         let pooled = match parameters.get("pooler") {
             None => false,
             Some("transaction") => true,
             Some(other) => {
-                return Err(bad("pooler", format!("is `{other}`, and can only be `transaction`")));
+                return Err(bad_parameter(
+                    "pooler",
+                    format!("is `{other}`; the only valid value is `transaction`"),
+                ));
             }
         };
-        let listen = parameters.get("listen").map(|url| Self::parse(url).map_err(in_listen)).transpose()?;
-        let mut config: Config = url.parse().map_err(|error| unreadable(&url, &error))?;
+        let direct =
+            parameters.get("listen").map(|url| Self::parse(url).map_err(bad_listen_url)).transpose()?;
+        let mut config: Config = url.parse().map_err(|error| explain_parse_error(&url, &error))?;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(OpenError::BadUrl(
                 "it names no host; write postgres://user@host:5432/database".into(),
             ));
         }
-        let named = config.get_user().is_some_and(|user| !user.is_empty());
-        if !named {
-            config.user(whoami::username().map_err(|error| nobody(&error))?);
+        let has_url_user = config.get_user().is_some_and(|user| !user.is_empty());
+        if !has_url_user {
+            config.user(whoami::username().map_err(|error| unknown_user_error(&error))?);
         }
-        let told = config.get_password().is_some();
-        if let Some(password) = std::env::var_os(PASSWORD).filter(|password| !told && !password.is_empty()) {
+        let has_url_password = config.get_password().is_some();
+        if let Some(password) =
+            std::env::var_os(PASSWORD_VARIABLE).filter(|password| !has_url_password && !password.is_empty())
+        {
             config.password(password.as_encoded_bytes());
         }
-        config.ssl_mode(if is_local(&config) { SslMode::Disable } else { trust.mode() });
-        settle(&mut config, &parameters, pooled);
-        let (tls, listen) = (tls::connector(&trust)?, listen.map(Box::new));
-        Ok(Self { config, tls, pooled, named, told, listen })
+        config.ssl_mode(if is_local(&config) { SslMode::Disable } else { tls_mode.ssl_mode() });
+        apply_defaults(&mut config, &parameters, pooled);
+        let (tls, direct) = (tls::build_connector(&tls_mode)?, direct.map(Box::new));
+        Ok(Self { config, tls, pooled, has_url_user, has_url_password, direct })
     }
 
-    /// Opens a connection, which this task's runtime carries.
+    /// Opens a connection whose I/O the current runtime drives.
     pub(crate) async fn connect(&self) -> Result<Session, Error> {
-        let (client, wire) = self.open().await?;
-        let carrier = tokio::spawn(async move {
-            if let Err(error) = wire.await {
-                tracing::debug!(reason = reason(&error), "a connection to PostgreSQL ended");
+        let (client, connection) = self.open_connection().await?;
+        let io_handle = tokio::spawn(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(
+                    reason = error_text(&error),
+                    "connection to PostgreSQL closed with an error; the next statement opens another"
+                );
             }
         });
-        Ok(Session::new(client, carrier, self.pooled))
+        Ok(Session::new(client, io_handle, self.pooled))
     }
 
-    /// The same within the time that a connection may take. The driver's own limit ends when the socket is open, and a
-    /// server may be silent after that.
-    pub(crate) async fn connect_in_time(&self) -> Result<Session, ConnectError> {
-        self.in_time(self.connect()).await
+    /// The same with a timeout. The driver's own timeout ends when the socket is open, and a server may be silent after
+    /// that.
+    pub(crate) async fn connect_with_timeout(&self) -> Result<Session, ConnectError> {
+        self.with_timeout(self.connect()).await
     }
 
-    /// Opens a connection in time, and leaves it to the caller to carry it.
-    pub(crate) async fn open_in_time(&self) -> Result<(Client, Wire), ConnectError> {
-        self.in_time(self.open()).await
+    /// Opens a connection with a timeout; the caller drives its I/O.
+    pub(crate) async fn open_with_timeout(&self) -> Result<(Client, DriverConnection), ConnectError> {
+        self.with_timeout(self.open_connection()).await
     }
 
-    async fn in_time<T>(
+    async fn with_timeout<T>(
         &self,
         connecting: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, ConnectError> {
-        let Some(patience) = self.config.get_connect_timeout() else { return Ok(connecting.await?) };
-        let limit = *patience * self.config.get_hosts().len().max(1) as u32;
+        let Some(timeout_per_host) = self.config.get_connect_timeout() else { return Ok(connecting.await?) };
+        let limit = *timeout_per_host * self.config.get_hosts().len().max(1) as u32;
         match tokio::time::timeout(limit, connecting).await {
             Ok(connected) => Ok(connected?),
-            Err(_) => Err(ConnectError::Silent(limit)),
+            Err(_) => Err(ConnectError::TimedOut(limit)),
         }
     }
 
-    async fn open(&self) -> Result<(Client, Wire), Error> {
+    async fn open_connection(&self) -> Result<(Client, DriverConnection), Error> {
         self.config.connect(self.tls.clone()).await
     }
 
-    /// The same place, where each statement is sent whole, because what answers there may turn out to be a pooler.
-    pub(crate) fn cautious(&self) -> Self {
+    /// The same endpoint with unprepared statements only, because the server may turn out to be a pooler.
+    pub(crate) fn assume_pooled(&self) -> Self {
         Self { pooled: true, ..self.clone() }
     }
 
@@ -124,46 +133,46 @@ impl Endpoint {
         self.pooled
     }
 
-    /// Where to listen for what the server tells unasked: none behind a pooler, unless a direct way is given.
-    pub(crate) fn for_listening(&self) -> Option<&Self> {
-        match &self.listen {
+    /// The endpoint to listen for notifications on: none behind a pooler, unless a direct one is given.
+    pub(crate) fn listen_endpoint(&self) -> Option<&Self> {
+        match &self.direct {
             Some(direct) => Some(direct),
             None => Some(self).filter(|_| !self.pooled),
         }
     }
 
-    /// Whether its URL holds a password, or that of the direct way does.
+    /// True if its URL contains a password, or that of the direct connection does.
     pub fn has_password(&self) -> bool {
-        let direct = self.listen.as_ref().is_some_and(|direct| direct.has_password());
-        self.told || direct
+        let direct = self.direct.as_ref().is_some_and(|direct| direct.has_password());
+        self.has_url_password || direct
     }
 
-    /// Who connects; if the URL names nobody it is the user who runs this program, as for libpq.
+    /// The role that connects; if the URL names none it is the operating system's user, as for libpq.
     pub(crate) fn role(&self) -> &str {
         self.config.get_user().unwrap_or("")
     }
 
-    pub(crate) fn names_user(&self) -> bool {
-        self.named
+    pub(crate) fn has_user(&self) -> bool {
+        self.has_url_user
     }
 
-    pub(crate) fn names_database(&self) -> bool {
+    pub(crate) fn has_database(&self) -> bool {
         self.config.get_dbname().is_some()
     }
 
-    /// Where the password stands that is sent, if there is one.
-    pub(crate) fn password(&self) -> Option<Password> {
-        let source = if self.told { Password::Url } else { Password::Environment };
+    /// The source of the password, if there is one.
+    pub(crate) fn password_source(&self) -> Option<PasswordSource> {
+        let source = if self.has_url_password { PasswordSource::Url } else { PasswordSource::Environment };
         self.config.get_password().map(|_| source)
     }
 
-    /// The database's name; if none is given it is that of the role.
+    /// The database name; if none is given it is that of the role.
     pub(crate) fn database(&self) -> &str {
         self.config.get_dbname().unwrap_or(self.role())
     }
 
-    /// Host and port; of several, all.
-    pub(crate) fn place(&self) -> String {
+    /// Host and port, or a list of them.
+    pub(crate) fn address(&self) -> String {
         let ports = self.config.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
         let hosts = self.config.get_hosts().iter().map(|host| match host {
@@ -175,14 +184,14 @@ impl Endpoint {
         if hosts.is_empty() {
             hosts = self.config.get_hostaddrs().iter().map(ToString::to_string).collect();
         }
-        let places = hosts.iter().enumerate().map(|(index, host)| format!("{host}:{}", port(index)));
-        places.collect::<Vec<_>>().join(",")
+        let addresses = hosts.iter().enumerate().map(|(index, host)| format!("{host}:{}", port(index)));
+        addresses.collect::<Vec<_>>().join(",")
     }
 }
 
-/// Where a password stands.
+/// The source of a password.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Password {
+pub(crate) enum PasswordSource {
     Url,
     /// In `PGPASSWORD`.
     Environment,
@@ -190,7 +199,7 @@ pub(crate) enum Password {
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "postgres://{}@{}/{}", self.role(), self.place(), self.database())
+        write!(f, "postgres://{}@{}/{}", self.role(), self.address(), self.database())
     }
 }
 
@@ -200,51 +209,51 @@ impl fmt::Debug for Endpoint {
     }
 }
 
-/// What is set on every connection, unless the URL says otherwise.
-fn settle(config: &mut Config, parameters: &Parameters, pooled: bool) {
-    let given = |name: &str| parameters.names.iter().any(|known| known == name);
-    if !given("application_name") {
+/// Sets the defaults of every connection, unless the URL overrides them.
+fn apply_defaults(config: &mut Config, parameters: &UrlParameters, pooled: bool) {
+    let is_given = |name: &str| parameters.names.iter().any(|known| known == name);
+    if !is_given("application_name") {
         config.application_name("pointsman");
     }
-    if !given("connect_timeout") {
-        config.connect_timeout(PATIENCE);
+    if !is_given("connect_timeout") {
+        config.connect_timeout(CONNECT_TIMEOUT);
     }
-    if !given("tcp_user_timeout") {
-        config.tcp_user_timeout(QUIET);
+    if !is_given("tcp_user_timeout") {
+        config.tcp_user_timeout(DEAD_PEER_TIMEOUT);
     }
-    if !given("keepalives_idle") {
-        config.keepalives_idle(QUIET);
+    if !is_given("keepalives_idle") {
+        config.keepalives_idle(DEAD_PEER_TIMEOUT);
     }
-    if !given("keepalives_interval") {
+    if !is_given("keepalives_interval") {
         config.keepalives_interval(Duration::from_secs(10));
     }
-    if !given("keepalives_retries") {
+    if !is_given("keepalives_retries") {
         config.keepalives_retries(3);
     }
-    // A pooler refuses settings that it does not know.
+    // A pooler rejects settings that it does not know.
     if !pooled {
-        let theirs = config.get_options().unwrap_or_default();
-        let options = format!("{theirs} -c jit=off -c TimeZone=UTC");
+        let driver_options = config.get_options().unwrap_or_default();
+        let options = format!("{driver_options} -c jit=off -c TimeZone=UTC");
         config.options(options.trim_start());
     }
 }
 
-/// Whether it is reached by a socket in a folder, where nothing is encrypted.
+/// True if the connection uses a Unix socket, where nothing is encrypted.
 fn is_local(config: &Config) -> bool {
     let hosts = config.get_hosts();
     !hosts.is_empty() && hosts.iter().all(|host| matches!(host, Host::Unix(_)))
 }
 
-/// Parameters that the driver does not know, and the names of all that were given.
+/// Parameters that the driver does not support, and the names of all given parameters.
 #[derive(Debug, Default)]
-struct Parameters {
-    ours: Vec<(String, String)>,
+struct UrlParameters {
+    own: Vec<(String, String)>,
     names: Vec<String>,
 }
 
-const OURS: [&str; 4] = ["listen", "pooler", "sslmode", "sslrootcert"];
-/// What the driver knows, for whoever names another.
-const THEIRS: [&str; 18] = [
+const OWN_PARAMETERS: [&str; 4] = ["listen", "pooler", "sslmode", "sslrootcert"];
+/// The driver's parameters, for the message about an unknown one.
+const DRIVER_PARAMETERS: [&str; 18] = [
     "application_name",
     "channel_binding",
     "connect_timeout",
@@ -265,91 +274,96 @@ const THEIRS: [&str; 18] = [
     "user",
 ];
 
-impl Parameters {
-    /// Takes what is ours out of a URL.
-    fn split(url: &str) -> Result<(String, Self), OpenError> {
+impl UrlParameters {
+    /// Splits the additional parameters off a URL.
+    fn split_url(url: &str) -> Result<(String, Self), OpenError> {
         let rest = ["postgres://", "postgresql://"].iter().find_map(|scheme| url.strip_prefix(scheme));
         let Some(rest) = rest else {
             return Err(OpenError::BadUrl("it does not begin with postgres:// or postgresql://".into()));
         };
-        // What comes after the first would be taken for the host, and shown.
+        // The rest after the first one would be taken for the host, and displayed.
         let host = rest.split_once('@').and_then(|(_, after)| after.split(['/', '?']).next());
         if host.is_some_and(|host| host.contains('@')) {
             return Err(OpenError::BadUrl(
-                "it has more than one `@`; one in a user's name or a password is written %40".into(),
+                "it has more than one `@`; write one in a user name or a password as %40".into(),
             ));
         }
-        // A password may hold what elsewhere begins the parameters.
+        // A password may contain characters that otherwise start the parameters.
         let login = rest.find(['@', '/']).filter(|at| rest[*at..].starts_with('@')).unwrap_or(0);
-        let (login, place) = rest.split_at(login);
-        let Some((place, query)) = place.split_once('?') else { return Ok((url.into(), Self::default())) };
+        let (login, location) = rest.split_at(login);
+        let Some((location, query)) = location.split_once('?') else {
+            return Ok((url.into(), Self::default()));
+        };
         let mut parameters = Self::default();
-        let mut theirs = Vec::new();
+        let mut driver_options = Vec::new();
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             parameters.names.push(name.into());
-            if OURS.contains(&name) {
+            if OWN_PARAMETERS.contains(&name) {
                 let value = percent_decode_str(value).decode_utf8();
-                let value = value.map_err(|_| bad(name, "is not UTF-8".into()))?;
-                parameters.ours.push((name.into(), value.into_owned()));
+                let value = value.map_err(|_| bad_parameter(name, "is not UTF-8".into()))?;
+                parameters.own.push((name.into(), value.into_owned()));
             } else {
-                theirs.push(pair);
+                driver_options.push(pair);
             }
         }
-        let question = if theirs.is_empty() { "" } else { "?" };
-        Ok((format!("postgres://{login}{place}{question}{}", theirs.join("&")), parameters))
+        let question = if driver_options.is_empty() { "" } else { "?" };
+        Ok((format!("postgres://{login}{location}{question}{}", driver_options.join("&")), parameters))
     }
 
-    /// Of several the last counts, as for libpq.
+    /// The last one of several counts, as for libpq.
     fn get(&self, name: &str) -> Option<&str> {
-        self.ours.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.own.iter().rfind(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 }
 
-pub(crate) fn bad(name: &str, what: String) -> OpenError {
-    OpenError::BadParameter { name: name.into(), what }
+pub(crate) fn bad_parameter(name: &str, problem: String) -> OpenError {
+    OpenError::BadParameter { name: name.into(), problem }
 }
 
-fn in_listen(error: OpenError) -> OpenError {
-    bad("listen", format!("is not a URL that can be used: {error}"))
+fn bad_listen_url(error: OpenError) -> OpenError {
+    bad_parameter("listen", format!("is not a valid URL: {error}"))
 }
 
-/// What the driver finds wrong. It names a parameter; which ones there are, and the value, it does not say.
-fn unreadable(url: &str, error: &Error) -> OpenError {
+/// Explains a parse error of the driver, which names a parameter but neither its value nor the valid names.
+fn explain_parse_error(url: &str, error: &Error) -> OpenError {
     let cause = std::error::Error::source(error).map(ToString::to_string);
-    let told = cause.unwrap_or_else(|| error.to_string());
-    let named = |what: &str| told.strip_prefix(what)?.strip_suffix('`');
-    if let Some(name) = named("unknown option `") {
-        return bad(name, nearest::unknown(name, &[OURS.as_slice(), &THEIRS].concat()));
+    let message = cause.unwrap_or_else(|| error.to_string());
+    let quoted_name = |prefix: &str| message.strip_prefix(prefix)?.strip_suffix('`');
+    if let Some(name) = quoted_name("unknown option `") {
+        return bad_parameter(
+            name,
+            nearest::unknown(name, &[OWN_PARAMETERS.as_slice(), &DRIVER_PARAMETERS].concat()),
+        );
     }
-    match named("invalid value for option `").map(|name| (name, given(url, name))) {
-        Some((name, Some(value))) => bad(name, format!("cannot be `{value}`")),
-        Some((_, None)) | None => OpenError::BadUrl(told),
+    match quoted_name("invalid value for option `").map(|name| (name, find_parameter_value(url, name))) {
+        Some((name, Some(value))) => bad_parameter(name, format!("cannot be `{value}`")),
+        Some((_, None)) | None => OpenError::BadUrl(message),
     }
 }
 
-/// A value as the driver has found it, if it can be no part of a password: such a one may hold an `@`, and without any it
-/// may stand where the port does.
-fn given<'a>(url: &'a str, name: &str) -> Option<&'a str> {
+/// Finds the value of a parameter, unless it may be a part of a password: a password may contain an `@`, and without
+/// any it may be where the port is.
+fn find_parameter_value<'a>(url: &'a str, name: &str) -> Option<&'a str> {
     let rest = match url.split_once('@') {
         Some((_, rest)) => Some(rest).filter(|rest| !rest.contains('@'))?,
         None => Some(url).filter(|_| name != "port")?,
     };
-    let (place, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (location, query) = rest.split_once('?').unwrap_or((rest, ""));
     let in_query = query.split('&').filter_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).next_back();
-    in_query.or_else(|| bad_port(place).filter(|_| name == "port"))
+    in_query.or_else(|| find_bad_port(location).filter(|_| name == "port"))
 }
 
-/// The port behind a host that is none.
-fn bad_port(place: &str) -> Option<&str> {
-    let hosts = place.split('/').next()?.split(',');
+/// Finds a port that is not a number.
+fn find_bad_port(location: &str) -> Option<&str> {
+    let hosts = location.split('/').next()?.split(',');
     let ports = hosts.filter_map(|host| host.rsplit(']').next()?.split_once(':'));
     ports.map(|(_, port)| port).find(|port| !port.is_empty() && port.parse::<u16>().is_err())
 }
 
-fn nobody(error: &whoami::Error) -> OpenError {
+fn unknown_user_error(error: &whoami::Error) -> OpenError {
     OpenError::BadUrl(format!(
-        "it names no user, and who runs this program has no name ({error}); write postgres://user@host:5432/database"
+        "it names no user, and the system's user is unknown ({error}); write postgres://user@host:5432/database"
     ))
 }
 

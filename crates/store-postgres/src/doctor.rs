@@ -1,7 +1,7 @@
-//! Looks at a database, and at what may keep a store from working well there, without changing anything.
+//! Examines a database for problems, without changing anything.
 //!
-//! Every question is asked in a transaction that may not write, and is sent whole, because what answers may be a pooler.
-//! What cannot be looked at is told, and the rest is looked at all the same.
+//! Every query runs in a read-only transaction, unprepared, because the server may be a pooler. A check that fails is
+//! reported, and the others run anyway.
 
 mod load;
 mod pooler;
@@ -17,130 +17,140 @@ use pointsman_store::finding::Finding;
 use tokio_postgres::{Error, Row};
 
 use crate::connect::Endpoint;
-use crate::error::{ConnectError, OpenError, reason};
-use crate::session::{Params, Query, Session};
+use crate::error::{ConnectError, OpenError, error_text};
+use crate::session::{Query, QueryParams, Session};
 
-/// Nothing here takes long, unless something is wrong.
+/// Short timeouts: a query takes long only if something is wrong.
 const BEGIN: &str = "BEGIN READ ONLY; SET LOCAL statement_timeout = '20s'; SET LOCAL lock_timeout = '5s'";
-/// How long the whole of a check may take, if its connection is dead or a pooler has no room for it.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout of a check, for a dead connection or a pooler without free connections.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Whoever examines, with a connection.
+/// Runs the checks on a connection.
 struct Doctor {
     endpoint: Endpoint,
     session: Session,
-    /// Transactions that are open for longer are named.
-    long: Duration,
+    /// Transactions that are open for longer are reported.
+    long_transaction: Duration,
 }
 
-/// Examines the database at a URL, and all that it can see of its server. Transactions of others that are open for longer
-/// than `long` are named.
-pub async fn examine(url: &str, long: Duration) -> Vec<Finding> {
+/// Examines the database at a URL and its server. Transactions of other sessions that are open for longer than
+/// `long_transaction` are reported.
+pub async fn examine(url: &str, long_transaction: Duration) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![refused("connection", &error)],
+        Err(error) => return vec![open_error_finding("connection", &error)],
     };
-    match endpoint.cautious().connect_in_time().await {
-        Ok(session) => Doctor { endpoint, session, long }.examine().await,
-        Err(error) => vec![unconnected(&endpoint, &error)],
+    match endpoint.assume_pooled().connect_with_timeout().await {
+        Ok(session) => Doctor { endpoint, session, long_transaction }.examine().await,
+        Err(error) => vec![connect_error_finding(&endpoint, &error)],
     }
 }
 
 impl Doctor {
     async fn examine(&self) -> Vec<Finding> {
         let mut findings = Vec::new();
-        let server = checked("connection", &mut findings, self.server()).await;
-        checked("clock", &mut findings, self.clock()).await;
-        checked("pooler", &mut findings, self.pooler()).await;
-        checked("settings", &mut findings, self.settings()).await;
-        // A server that is too old knows other tables and functions than are asked for below.
+        let server = run_check("connection", &mut findings, self.check_server()).await;
+        run_check("clock", &mut findings, self.check_clock()).await;
+        run_check("pooler", &mut findings, self.check_pooler()).await;
+        run_check("settings", &mut findings, self.check_settings()).await;
+        // A server that is too old lacks catalog columns that the following checks read.
         if server != Some(true) {
             return findings;
         }
-        let ours = checked("schema", &mut findings, self.schema()).await == Some(true);
+        let ours = run_check("schema", &mut findings, self.check_schema()).await == Some(true);
         let mut nodes = None;
         if ours {
-            nodes = checked("nodes", &mut findings, self.nodes()).await;
-            checked("outbox", &mut findings, self.outbox(nodes)).await;
-            checked("tables", &mut findings, self.tables()).await;
+            nodes = run_check("nodes", &mut findings, self.check_nodes()).await;
+            run_check("outbox", &mut findings, self.check_outbox(nodes)).await;
+            run_check("tables", &mut findings, self.check_tables()).await;
         }
-        checked("connections", &mut findings, self.connections(nodes)).await;
-        checked("transactions", &mut findings, self.transactions()).await;
-        checked("prepared transactions", &mut findings, self.prepared()).await;
-        checked("replication slots", &mut findings, self.slots()).await;
+        run_check("connections", &mut findings, self.check_connections(nodes)).await;
+        run_check("transactions", &mut findings, self.check_transactions()).await;
+        run_check("prepared transactions", &mut findings, self.check_prepared_transactions()).await;
+        run_check("replication slots", &mut findings, self.check_replication_slots()).await;
         findings
     }
 
-    /// Asks one question, in a transaction that changes nothing.
-    async fn ask(&self, query: &'static Query, params: Params<'_>) -> Result<Vec<Row>, Error> {
-        ask(&self.session, query, params).await
+    /// Runs a query in a read-only transaction.
+    async fn query_read_only(
+        &self,
+        query: &'static Query,
+        params: QueryParams<'_>,
+    ) -> Result<Vec<Row>, Error> {
+        query_read_only(&self.session, query, params).await
     }
 }
 
-async fn ask(session: &Session, query: &'static Query, params: Params<'_>) -> Result<Vec<Row>, Error> {
-    session.batch(BEGIN).await?;
+async fn query_read_only(
+    session: &Session,
+    query: &'static Query,
+    params: QueryParams<'_>,
+) -> Result<Vec<Row>, Error> {
+    session.execute_batch(BEGIN).await?;
     let answer = session.query(query, params).await;
-    session.batch("ROLLBACK").await?;
+    session.execute_batch("ROLLBACK").await?;
     answer
 }
 
-/// What a check found, and what it has to tell the others.
-type Checked<T> = Result<(Vec<Finding>, T), Error>;
+/// The findings of a check, and its result for other checks.
+type CheckResult<T> = Result<(Vec<Finding>, T), Error>;
 
-/// Adds what a check finds; one that fails or hangs finds that.
-async fn checked<T>(
+/// Runs a check and adds its findings; a failure or a timeout is a finding too.
+async fn run_check<T>(
     name: &'static str,
     findings: &mut Vec<Finding>,
-    check: impl Future<Output = Checked<T>>,
+    check: impl Future<Output = CheckResult<T>>,
 ) -> Option<T> {
-    match tokio::time::timeout(PATIENCE, check).await {
+    match tokio::time::timeout(CHECK_TIMEOUT, check).await {
         Ok(Ok((found, answer))) => {
             findings.extend(found);
             Some(answer)
         }
         Ok(Err(error)) => {
-            findings.push(Finding::warning(name, format!("could not be looked at: {}", reason(&error))));
+            findings.push(Finding::warning(name, format!("check failed: {}", error_text(&error))));
             None
         }
         Err(_) => {
-            let found = format!("could not be looked at: no answer within {} s", PATIENCE.as_secs());
-            findings.push(Finding::fault(name, found).advise("See whether the server answers others."));
+            let found = format!("check failed: no response within {} s", CHECK_TIMEOUT.as_secs());
+            findings.push(
+                Finding::fault(name, found).advise("Check whether the server responds to other clients."),
+            );
             None
         }
     }
 }
 
-/// What keeps a store from being opened. What is wrong and what to do stand in one sentence, with `; ` between them.
-fn refused(name: &'static str, error: &OpenError) -> Finding {
-    let told = error.to_string();
-    match told.rsplit_once("; ") {
-        Some((wrong, advice)) => Finding::fault(name, wrong).advise(sentence(advice)),
-        None => Finding::fault(name, told),
+/// Converts an error of opening. Problem and advice are separated by `; `.
+fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
+    let text = error.to_string();
+    match text.rsplit_once("; ") {
+        Some((problem, advice)) => Finding::fault(name, problem).advise(capitalize(advice)),
+        None => Finding::fault(name, text),
     }
 }
 
-/// A half of a sentence, as a whole one.
-fn sentence(half: &str) -> String {
-    let mut letters = half.chars();
+/// Capitalizes a clause.
+fn capitalize(clause: &str) -> String {
+    let mut letters = clause.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()
 }
 
-fn unconnected(endpoint: &Endpoint, error: &ConnectError) -> Finding {
-    match OpenError::unconnected(endpoint, error) {
-        error @ OpenError::Pooler { .. } => refused("pooler", &error),
-        error => refused("connection", &error),
+fn connect_error_finding(endpoint: &Endpoint, error: &ConnectError) -> Finding {
+    match OpenError::from_connect_error(endpoint, error) {
+        error @ OpenError::UndeclaredPooler { .. } => open_error_finding("pooler", &error),
+        error => open_error_finding("connection", &error),
     }
 }
 
-/// So many, of things that are listed; the rest is counted.
-const LISTED: usize = 5;
+/// Limit of listed items.
+const MAX_LISTED: usize = 5;
 
-/// A list for people, of which only the first are told.
-fn listed(things: &[String]) -> String {
-    let told = things.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
-    match things.len() {
-        n if n > LISTED => format!("{told}; and {} more", n - LISTED),
-        _ => told,
+/// Formats a list: the first items, and the number of the others.
+fn format_list(items: &[String]) -> String {
+    let text = items.iter().take(MAX_LISTED).map(String::as_str).collect::<Vec<_>>().join("; ");
+    match items.len() {
+        n if n > MAX_LISTED => format!("{text}; and {} more", n - MAX_LISTED),
+        _ => text,
     }
 }

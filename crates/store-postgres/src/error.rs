@@ -1,4 +1,4 @@
-//! Faults of the database, and what they mean to callers and to the person who runs it.
+//! Errors of the database, and their meaning for callers and operators.
 
 use std::error::Error;
 use std::io::ErrorKind;
@@ -8,163 +8,170 @@ use pointsman_core::store::StoreError;
 use pointsman_store::error::{BoxError, Fault};
 use tokio_postgres::error::{DbError, SqlState};
 
-use crate::connect::{Endpoint, Password};
+use crate::connect::{Endpoint, PasswordSource};
 
-/// Why a store could not be opened, in words for the person who runs it.
+/// Why a store could not be opened, with advice for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("the URL of the database cannot be used: {0}")]
+    #[error("the URL of the database is invalid: {0}")]
     BadUrl(String),
-    #[error("the URL of the database cannot be used: `{name}` {what}")]
-    BadParameter { name: String, what: String },
+    #[error("the URL of the database is invalid: `{name}` {problem}")]
+    BadParameter { name: String, problem: String },
     #[error(
-        "cannot connect to PostgreSQL at {at}: {reason}; is it running, and can this machine reach it there?"
+        "cannot connect to PostgreSQL at {address}: {reason}; is it running, and can this machine reach it there?"
     )]
-    Unreachable { at: String, reason: String },
+    Unreachable { address: String, reason: String },
     #[error(
-        "what answers at {at} does not speak PostgreSQL's protocol ({reason}); check host and port in the URL"
+        "the server at {address} does not speak PostgreSQL's protocol ({reason}); check host and port in the URL"
     )]
-    NotPostgres { at: String, reason: String },
-    #[error("PostgreSQL at {at} does not let the role {role} in: {reason}; {advice}")]
-    NotLetIn { at: String, role: String, reason: String, advice: String },
+    NotPostgres { address: String, reason: String },
+    #[error("PostgreSQL at {address} denies access to the role {role}: {reason}; {advice}")]
+    AccessDenied { address: String, role: String, reason: String, advice: String },
     #[error(
-        "PostgreSQL at {at} cannot be talked to as the URL asks for: {reason}; check sslmode and sslrootcert in the URL, \
+        "the TLS connection to PostgreSQL at {address} failed: {reason}; check sslmode and sslrootcert in the URL, \
          and the certificate of the server"
     )]
-    NotTrusted { at: String, reason: String },
-    #[error("there is no database {database} at {at}; make it there: CREATE DATABASE {}", quoted(.database))]
-    NoDatabase { at: String, database: String },
+    TlsFailed { address: String, reason: String },
+    #[error("there is no database {database} at {address}; create it: CREATE DATABASE {}", quote_identifier(.database))]
+    NoDatabase { address: String, database: String },
     #[error(
-        "the URL names no database, and at {at} there is none that is named like the role, {role}; name one in the URL, \
-         or make it there: CREATE DATABASE {}",
-        quoted(.role)
+        "the URL names no database, and at {address} there is none that is named like the role, {role}; name one in the \
+         URL, or create it: CREATE DATABASE {}",
+        quote_identifier(.role)
     )]
-    NoneNamed { at: String, role: String },
-    #[error("PostgreSQL at {at} has version {found}, and 15 or newer is needed; upgrade it, or name another")]
-    TooOld { at: String, found: i32 },
+    NoDatabaseNamed { address: String, role: String },
     #[error(
-        "the database {database} keeps its texts in {found}, and UTF8 is needed; make one: \
+        "PostgreSQL at {address} has version {found}, and 15 or newer is required; upgrade it, or use another server"
+    )]
+    ServerTooOld { address: String, found: i32 },
+    #[error(
+        "the database {database} has the encoding {found}, and UTF8 is required; create one: \
          CREATE DATABASE {} TEMPLATE template0 ENCODING UTF8",
-        quoted(&format!("{database}_utf8"))
+        quote_identifier(&format!("{database}_utf8"))
     )]
     NotUtf8 { database: String, found: String },
-    #[error("the role {role} has not the rights that it needs ({reason}); let an owner run: {grant}")]
-    NoRight { role: String, reason: String, grant: String },
+    #[error("the role {role} lacks privileges ({reason}); run as an owner: {grant}")]
+    MissingPrivilege { role: String, reason: String, grant: String },
     #[error(
-        "the schema pointsman was made by a newer version of Pointsman (its layout is {found}, this version knows up \
-         to {known}); run that version, or restore a backup made before the upgrade"
+        "the schema pointsman was made by a newer version of Pointsman (its layout is {found}, this version supports \
+         up to {supported}); run that version, or restore a backup made before the upgrade"
     )]
-    Newer { found: i32, known: i32 },
+    SchemaTooNew { found: i32, supported: i32 },
     #[error(
-        "the database {database} has a schema pointsman that is not Pointsman's; rename that schema, or name another \
+        "the database {database} has a schema pointsman that is not Pointsman's; rename that schema, or use another \
          database"
     )]
-    NotOurs { database: String },
+    ForeignSchema { database: String },
     #[error(
-        "the layout of the schema pointsman was made by another {name} than the one of this version; run the version \
+        "the schema pointsman was migrated with a {name} that differs from the one of this version; run the version \
          that made it, or restore a backup"
     )]
-    Altered { name: String },
+    MigrationChanged { name: String },
     #[error(
-        "the schema pointsman is not whole ({what}): somebody has removed something; run `pointsman doctor`, and restore \
-         a backup"
+        "the schema pointsman is incomplete ({problem}): something was removed from it; run `pointsman doctor`, and \
+         restore a backup"
     )]
-    Incomplete { what: String },
+    SchemaIncomplete { problem: String },
     #[error(
-        "the layout of the schema pointsman cannot be looked at now, because others use it: {by}; wait until they have \
-         ended, or end them: SELECT pg_terminate_backend({pid})"
+        "the schema pointsman cannot be checked or migrated, because other sessions lock it: {holders}; wait until they \
+         have ended, or end them: SELECT pg_terminate_backend({pid})"
     )]
-    Held { by: String, pid: i32 },
+    SchemaLocked { holders: String, pid: i32 },
     #[error(
-        "{at} is a pooler in transaction mode, and the URL does not say so; add pooler=transaction to it, or prepared \
-         statements and settings will be those of others, and listen= with a direct URL (percent-encoded), so that \
-         nodes can wake each other"
+        "{address} is a pooler in transaction mode, and the URL does not declare it; add pooler=transaction to it, or \
+         prepared statements and settings get mixed up between clients, and listen= with a direct URL \
+         (percent-encoded), so that nodes can wake each other"
     )]
-    Pooler { at: String },
-    #[error("PostgreSQL at {at} could not do what is needed at the start: {reason}")]
-    Failed { at: String, reason: String },
-    #[error("what the database holds cannot be understood: {0}")]
+    UndeclaredPooler { address: String },
+    #[error("opening the store on PostgreSQL at {address} failed: {reason}")]
+    OpenFailed { address: String, reason: String },
+    #[error("the database contains data that cannot be decoded: {0}; restore a backup, or report a bug")]
     Damaged(String),
 }
 
 impl OpenError {
-    /// What it means that no connection was made.
-    pub(crate) fn unconnected(endpoint: &Endpoint, error: &ConnectError) -> Self {
-        let at = endpoint.place();
+    /// Explains a failed connection.
+    pub(crate) fn from_connect_error(endpoint: &Endpoint, error: &ConnectError) -> Self {
+        let address = endpoint.address();
         let ConnectError::Driver(driver) = error else {
-            return Self::Unreachable { at, reason: error.to_string() };
+            return Self::Unreachable { address, reason: error.to_string() };
         };
-        let reason = reason(driver);
-        // PgBouncer takes no settings that it does not know.
+        let reason = error_text(driver);
+        // PgBouncer rejects settings that it does not know.
         if reason.contains("unsupported startup parameter") {
-            return Self::Pooler { at };
+            return Self::UndeclaredPooler { address };
         }
         let role = endpoint.role().to_string();
         match driver.code() {
-            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => match endpoint.names_database() {
-                true => Self::NoDatabase { at, database: endpoint.database().into() },
-                false => Self::NoneNamed { at, role },
+            Some(code) if *code == SqlState::INVALID_CATALOG_NAME => match endpoint.has_database() {
+                true => Self::NoDatabase { address, database: endpoint.database().into() },
+                false => Self::NoDatabaseNamed { address, role },
             },
             Some(code) if code.code().starts_with("28") => {
-                Self::not_let_in(endpoint, &reason, proofs(endpoint))
+                Self::access_denied(endpoint, &reason, credentials_advice(endpoint))
             }
             Some(code) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-                let grant =
-                    format!("GRANT CONNECT ON DATABASE {} TO {}", quoted(endpoint.database()), quoted(&role));
-                Self::NoRight { role, reason, grant }
+                let grant = format!(
+                    "GRANT CONNECT ON DATABASE {} TO {}",
+                    quote_identifier(endpoint.database()),
+                    quote_identifier(&role)
+                );
+                Self::MissingPrivilege { role, reason, grant }
             }
-            Some(_) => Self::Failed { at, reason },
+            Some(_) => Self::OpenFailed { address, reason },
             None => match driver.to_string().as_str() {
-                // The server wants another kind of proof.
-                "authentication error" => Self::not_let_in(endpoint, &reason, proofs(endpoint)),
+                // The server requires another authentication method.
+                "authentication error" => {
+                    Self::access_denied(endpoint, &reason, credentials_advice(endpoint))
+                }
                 "invalid configuration" if reason.ends_with("password missing") => {
                     let advice = "give one in PGPASSWORD, or in the URL, as in postgres://user:password@host";
-                    Self::not_let_in(endpoint, "it asks for a password, and none was given", advice.into())
+                    Self::access_denied(endpoint, "it requires a password, and none was given", advice.into())
                 }
                 "invalid configuration" => Self::BadUrl(reason),
                 "unexpected message from server" | "error parsing response from server" => {
-                    Self::NotPostgres { at, reason }
+                    Self::NotPostgres { address, reason }
                 }
                 "error communicating with the server" | "error performing TLS handshake"
-                    if is_foreign(driver) =>
+                    if is_protocol_mismatch(driver) =>
                 {
-                    Self::NotPostgres { at, reason }
+                    Self::NotPostgres { address, reason }
                 }
-                "error performing TLS handshake" => Self::NotTrusted { at, reason },
-                _ => Self::Unreachable { at, reason },
+                "error performing TLS handshake" => Self::TlsFailed { address, reason },
+                _ => Self::Unreachable { address, reason },
             },
         }
     }
 
-    fn not_let_in(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
-        let tried = match endpoint.names_user() {
+    fn access_denied(endpoint: &Endpoint, reason: &str, advice: String) -> Self {
+        let tried = match endpoint.has_user() {
             true => "",
-            false => " (the URL names no user, so that the one was tried who runs this program)",
+            false => " (the URL names no user, so the operating system's user was tried)",
         };
-        let (at, role) = (endpoint.place(), endpoint.role().into());
-        Self::NotLetIn { at, role, reason: format!("{reason}{tried}"), advice }
+        let (address, role) = (endpoint.address(), endpoint.role().into());
+        Self::AccessDenied { address, role, reason: format!("{reason}{tried}"), advice }
     }
 }
 
-/// What may be wrong with what we have shown to the server.
-fn proofs(endpoint: &Endpoint) -> String {
-    let check = match endpoint.password() {
-        _ if !endpoint.names_user() => return "name one in the URL, as in postgres://user@host".into(),
+/// Advises which credentials to check.
+fn credentials_advice(endpoint: &Endpoint) -> String {
+    let check = match endpoint.password_source() {
+        _ if !endpoint.has_user() => return "name one in the URL, as in postgres://user@host".into(),
         None => "check the user in the URL",
-        Some(Password::Url) => "check user and password in the URL",
-        Some(Password::Environment) => "check the user in the URL, the password in PGPASSWORD",
+        Some(PasswordSource::Url) => "check user and password in the URL",
+        Some(PasswordSource::Environment) => "check the user in the URL, the password in PGPASSWORD",
     };
     format!("{check}, and pg_hba.conf on the server")
 }
 
-/// Whether what came back was none of the messages of PostgreSQL, nor of TLS.
-fn is_foreign(error: &tokio_postgres::Error) -> bool {
+/// True if the response was neither a message of PostgreSQL nor of TLS.
+fn is_protocol_mismatch(error: &tokio_postgres::Error) -> bool {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
     cause.is_some_and(|cause| {
         let tls = cause.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
         match tls {
-            Some(said) => matches!(said, rustls::Error::InvalidMessage(_)),
-            // Of these kinds is what the driver says; what the system says is of others.
+            Some(db_error) => matches!(db_error, rustls::Error::InvalidMessage(_)),
+            // The driver's errors have these kinds; errors of the operating system have others.
             None => {
                 let kinds = [ErrorKind::InvalidData, ErrorKind::InvalidInput, ErrorKind::Other];
                 kinds.contains(&cause.kind())
@@ -173,34 +180,34 @@ fn is_foreign(error: &tokio_postgres::Error) -> bool {
     })
 }
 
-/// A name as it stands in a statement.
-pub(crate) fn quoted(name: &str) -> String {
+/// Quotes an identifier for a statement.
+pub(crate) fn quote_identifier(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Why there is no connection.
+/// Why connecting failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
-    #[error("{}", reason(.0))]
+    #[error("{}", error_text(.0))]
     Driver(#[from] tokio_postgres::Error),
-    #[error("it does not answer within {} s", .0.as_secs())]
-    Silent(Duration),
+    #[error("no response within {} s", .0.as_secs())]
+    TimedOut(Duration),
 }
 
 impl ConnectError {
-    /// The server has as many connections as it allows.
-    pub(crate) fn is_crowded(&self) -> bool {
+    /// True if the server has reached its connection limit.
+    pub(crate) fn is_too_many_connections(&self) -> bool {
         match self {
             Self::Driver(error) => error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS),
-            Self::Silent(_) => false,
+            Self::TimedOut(_) => false,
         }
     }
 }
 
-/// What went wrong, in a line. The driver's own text does not say it; what it was caused by does.
-pub(crate) fn reason(error: &tokio_postgres::Error) -> String {
-    if let Some(said) = error.as_db_error() {
-        return said.message().to_string();
+/// The message of a driver error with its causes, in a line: the driver's own text omits them.
+pub(crate) fn error_text(error: &tokio_postgres::Error) -> String {
+    if let Some(db_error) = error.as_db_error() {
+        return db_error.message().to_string();
     }
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -211,31 +218,30 @@ pub(crate) fn reason(error: &tokio_postgres::Error) -> String {
     text
 }
 
-/// Whether what the database says means that its contents are damaged.
-pub(crate) fn is_damage(error: &BoxError) -> bool {
+/// True if the error means that the database is corrupted.
+pub(crate) fn is_corruption(error: &BoxError) -> bool {
     let code = error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::code);
     code.is_some_and(|code| *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED)
 }
 
-/// Whether the connection broke, so that the same on another may succeed: it is closed, or the server ends it, because it
-/// stops, somebody told it to, or it was idle for too long.
-pub(crate) fn is_broken(fault: &Fault) -> bool {
+/// True if the connection was lost, so that a retry on another may succeed: it is closed, or the server ended it
+/// because of a shutdown, an administrator or an idle timeout.
+pub(crate) fn is_connection_lost(fault: &Fault) -> bool {
     let Fault::Database(error) = fault else { return false };
     let Some(error) = error.downcast_ref::<tokio_postgres::Error>() else { return false };
     match error.as_db_error() {
-        Some(said) => {
+        Some(db_error) => {
             let ended = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::IDLE_SESSION_TIMEOUT];
-            ended.contains(said.code())
+            ended.contains(db_error.code())
         }
         None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
     }
 }
 
-/// Whether the database could be asked, but cannot keep what it was given: a value that it does not take or that is too
-/// large.
-pub(crate) fn is_of_contents(fault: &Fault) -> bool {
+/// True if the database is available, but rejects a value: it is invalid or too large.
+pub(crate) fn is_value_rejected(fault: &Fault) -> bool {
     let check = |error: &DbError| {
-        // A row for which there is no slice violates none by name.
+        // A missing partition is a check violation without a constraint name.
         *error.code() == SqlState::CHECK_VIOLATION && error.constraint().is_some()
     };
     db_error(fault).is_some_and(|error| {
@@ -243,9 +249,9 @@ pub(crate) fn is_of_contents(fault: &Fault) -> bool {
     })
 }
 
-/// Whether what the database was given does not go with what is there: a number that is taken, say.
-pub(crate) fn is_conflict(fault: &Fault) -> bool {
-    code_of(fault).is_some_and(|code| code.code().starts_with("23"))
+/// True if a row conflicts with existing rows, for example a duplicate key.
+pub(crate) fn is_constraint_violation(fault: &Fault) -> bool {
+    sql_state(fault).is_some_and(|code| code.code().starts_with("23"))
 }
 
 fn db_error(fault: &Fault) -> Option<&DbError> {
@@ -253,28 +259,28 @@ fn db_error(fault: &Fault) -> Option<&DbError> {
     error.downcast_ref::<tokio_postgres::Error>().and_then(tokio_postgres::Error::as_db_error)
 }
 
-fn code_of(fault: &Fault) -> Option<&SqlState> {
+fn sql_state(fault: &Fault) -> Option<&SqlState> {
     db_error(fault).map(DbError::code)
 }
 
-/// A fault in a line.
-pub(crate) fn words(fault: &Fault) -> String {
+/// The message of a fault, in a line.
+pub(crate) fn fault_text(fault: &Fault) -> String {
     match fault {
         Fault::Damaged(what) => what.clone(),
-        Fault::Database(error) => describe(error),
+        Fault::Database(error) => describe_error(error),
     }
 }
 
-/// What a fault means to whoever asked the store.
-pub(crate) fn explain(fault: &Fault) -> StoreError {
+/// Converts a fault for the callers of the store.
+pub(crate) fn to_store_error(fault: &Fault) -> StoreError {
     match fault {
         Fault::Damaged(what) => StoreError::Damaged(what.clone()),
-        Fault::Database(error) if is_damage(error) => StoreError::Damaged(describe(error)),
-        Fault::Database(error) => StoreError::Unavailable(describe(error)),
+        Fault::Database(error) if is_corruption(error) => StoreError::Damaged(describe_error(error)),
+        Fault::Database(error) => StoreError::Unavailable(describe_error(error)),
     }
 }
 
-/// What went wrong, in a line, whoever says it.
-pub(crate) fn describe(error: &BoxError) -> String {
-    error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), reason)
+/// The message of any error, in a line.
+pub(crate) fn describe_error(error: &BoxError) -> String {
+    error.downcast_ref::<tokio_postgres::Error>().map_or_else(|| error.to_string(), error_text)
 }

@@ -1,49 +1,49 @@
 //! The PostgreSQL store: any number of nodes on one database.
 //!
 //! ```text
-//!   node ── writer ──▶ take the turn … all that is waiting … COMMIT ──▶ next node
-//!        ◀─ readers ── a pool, each read in one transaction, never in the writers' way
-//!        ◀─ watch ──── LISTEN: what the others' commits have brought
+//!   node ── writer ─────▶ write lock … all waiting jobs … COMMIT ──▶ next node
+//!        ◀─ readers ───── a pool, each read in one transaction, never blocked by writers
+//!        ◀─ listener ──── LISTEN: new events and work of the other nodes
 //! ```
 //!
-//! What is decided lies in `pointsman-store`; here is how its tables are kept. Writers come one after the other: the lock
-//! on the one row of `pointsman.turn` is the right to write, so that ids become visible in their order and nothing is
-//! decided on what another is about to change. A writer that finds that others have written reads what they changed,
-//! which each commit tells in a row of `pointsman.version` (`tables/sequencer.rs`).
+//! The decisions are made in `pointsman-store`; this crate implements its tables. Writers are serialized: the lock on
+//! the one row of `pointsman.turn` is the write lock, so that ids become visible in order and no decision is based on
+//! data that another node is about to change. A writer that finds that peers have written reads what they changed,
+//! which each commit records in a row of `pointsman.version` (`tables/commit_version.rs`).
 //!
-//! - `tables/` is a transaction of the writer: what it will look at is fetched at its beginning, what it writes is held
-//!   back and sent together. `link.rs` is its connection, `backend.rs` hands it to the writer.
-//! - `read/` is all that reads, over `pool.rs`.
-//! - `watch.rs` wakes the other nodes and is woken by them, `outbox.rs` and `drainer.rs` journal what was emitted in SQL,
-//!   `sweep.rs` drops what is forgotten.
-//! - `unit/` lets a program put its own writes and its events into one transaction.
-//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` brings the schema forward,
-//!   `rights.rs` is what our role may do there, `inventory.rs` what must be there.
-//! - `doctor.rs` looks at a database and at what may keep a store from working well there.
-//! - `transfer/` is the database as something that is moved, or moved to.
-//! - Every statement is a file in `sql/` that says what it is for.
+//! - `tables/` is a transaction of the writer: its read set is fetched at the beginning, its writes are buffered and
+//!   sent together. `writer_connection.rs` is its connection, `backend.rs` hands it to the writer.
+//! - `read/` has all reads, over `pool.rs`.
+//! - `notifications.rs` notifies the other nodes and listens to them, `outbox/` and `outbox_drainer.rs` journal the
+//!   events emitted in SQL, `partitions.rs` drops expired partitions.
+//! - `unit_of_work/` lets a program commit its own writes and its events in one transaction.
+//! - `connect.rs`, `tls.rs` and `session.rs` are connections; `migrate.rs` migrates the schema, `privileges.rs` checks
+//!   the role's privileges on it, `schema_objects.rs` its completeness.
+//! - `doctor.rs` examines a database for problems without changing it.
+//! - `store_copy/` is the database as the source or the target of a store copy.
+//! - Every statement is a file in `sql/` with a comment on its purpose.
 
 mod backend;
 mod connect;
 pub mod doctor;
-mod documented;
-mod drainer;
+mod documented_tables;
 mod error;
-mod inventory;
-mod link;
 mod migrate;
+mod notifications;
 mod outbox;
+mod outbox_drainer;
+mod partitions;
 mod pool;
+mod privileges;
 mod read;
-mod rights;
 mod rows;
+mod schema_objects;
 mod session;
-mod sweep;
+mod store_copy;
 mod tables;
 mod tls;
-mod transfer;
-mod unit;
-mod watch;
+mod unit_of_work;
+mod writer_connection;
 
 use std::sync::Arc;
 
@@ -55,58 +55,60 @@ use pointsman_store::{Fault, Keeper, Writer};
 
 use backend::PgBackend;
 use outbox::RefusedRows;
-use pool::{Pool, READERS};
+use pool::{MAX_READERS, Pool};
 use tables::PgTables;
-use unit::Units;
+use unit_of_work::UnitOfWorkPool;
 
 pub use connect::Endpoint;
 pub use error::OpenError;
-pub use transfer::PgMove;
+pub use store_copy::PgStoreCopy;
 
-/// Under which name `pointsman.meta` keeps it.
-const FIRST_TOKEN: &str = "first_token";
+/// The name of the first token's hash in `pointsman.meta`.
+const FIRST_TOKEN_NAME: &str = "first_token";
 
 /// The PostgreSQL store. Cheap to clone; all clones are the same store.
 pub type PostgresStore = Keeper<Postgres>;
 
-/// A database of PostgreSQL, as its readers see it.
+/// The PostgreSQL side of a store: connections, writer and background jobs.
 #[derive(Clone, Debug)]
 pub struct Postgres {
     pool: Pool,
-    units: Units,
+    units_of_work: UnitOfWorkPool,
     writer: Writer<PgTables>,
-    time: Arc<CallerTime>,
-    news: Arc<News>,
-    beside: Arc<Beside>,
+    caller_time: Arc<CallerTime>,
+    notifier: Arc<News>,
+    background_jobs: Arc<Beside>,
     endpoint: Arc<Endpoint>,
-    refused: Arc<RefusedRows>,
+    refused_rows: Arc<RefusedRows>,
 }
 
 impl Postgres {
-    /// Connects to the database, making the schema if there is none and bringing it forward if it is older.
+    /// Connects to the database, and creates or migrates the schema.
     pub async fn open(url: &str, now: Timestamp) -> Result<PostgresStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let (pool, units) = (Pool::new(endpoint.clone(), READERS), Units::new(endpoint.clone()));
-        let session = pool.connect().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
-        migrate::migrate(&session, &endpoint, migrate::KNOWN).await?;
-        migrate::check(&session, &endpoint).await?;
-        pool.keep(session);
-        let time = Arc::new(CallerTime::starting(now));
-        let writer = start_writer(pool.clone(), endpoint.place(), time.clone(), now).await?;
-        let news = Arc::new(News::default());
-        writer.overhear(news.clone());
-        let beside = Arc::new(Beside::default());
+        let (pool, units_of_work) =
+            (Pool::new(endpoint.clone(), MAX_READERS), UnitOfWorkPool::new(endpoint.clone()));
+        let session =
+            pool.connect().await.map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
+        migrate::migrate(&session, &endpoint, migrate::NEWEST_LAYOUT).await?;
+        migrate::check_schema_complete(&session, &endpoint).await?;
+        pool.add_idle(session);
+        let caller_time = Arc::new(CallerTime::starting(now));
+        let writer = start_writer(pool.clone(), endpoint.address(), caller_time.clone(), now).await?;
+        let notifier = Arc::new(News::default());
+        writer.overhear(notifier.clone());
+        let background_jobs = Arc::new(Beside::default());
         let postgres = Self {
             pool,
-            units,
+            units_of_work,
             writer: writer.clone(),
-            time,
-            news,
-            beside,
+            caller_time,
+            notifier,
+            background_jobs,
             endpoint,
-            refused: Arc::default(),
+            refused_rows: Arc::default(),
         };
-        postgres.run_beside();
+        postgres.start_background_jobs();
         Ok(Keeper::new(writer, postgres))
     }
 
@@ -114,78 +116,85 @@ impl Postgres {
     /// to [`Postgres::open`], because the machine's own may be off.
     pub async fn read_clock(url: &str) -> Result<Timestamp, OpenError> {
         let endpoint = Endpoint::parse(url)?;
-        let unread = |error: Fault| OpenError::Failed { at: endpoint.place(), reason: error.to_string() };
-        let session =
-            endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
-        read::clock(&session).await.map_err(unread)
+        let read_failed =
+            |error: Fault| OpenError::OpenFailed { address: endpoint.address(), reason: error.to_string() };
+        let session = endpoint
+            .connect_with_timeout()
+            .await
+            .map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
+        read::read_clock(&session).await.map_err(read_failed)
     }
 
-    /// Brings the schema forward as far as an earlier version would have, and answers which layout is the newest. For
-    /// tests.
+    /// Migrates the schema up to an earlier layout, and returns the newest layout. For tests.
     #[doc(hidden)]
     pub async fn migrate_to(url: &str, layout: usize) -> Result<usize, OpenError> {
         let endpoint = Endpoint::parse(url)?;
-        let session =
-            endpoint.connect_in_time().await.map_err(|error| OpenError::unconnected(&endpoint, &error))?;
+        let session = endpoint
+            .connect_with_timeout()
+            .await
+            .map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
         migrate::migrate(&session, &endpoint, layout).await?;
-        Ok(migrate::KNOWN)
+        Ok(migrate::NEWEST_LAYOUT)
     }
 
-    /// The hash of the token that all nodes on this database accept: that of the first of them, or this one if none has
-    /// left any.
-    pub async fn first_token(&self, sha256: &str) -> pointsman_core::store::Result<String> {
-        self.writer.first_text(FIRST_TOKEN, sha256).await
+    /// Returns the hash of the token that all nodes on this database accept: the stored one, or this one, which is
+    /// stored if there is none.
+    pub async fn share_first_token_hash(&self, sha256: &str) -> pointsman_core::store::Result<String> {
+        self.writer.first_text(FIRST_TOKEN_NAME, sha256).await
     }
 
-    /// How many commits there were since it was opened, how many rows they changed, and how many times others were
-    /// woken.
-    pub fn work(&self) -> (u64, u64, u64) {
+    /// Returns the numbers of commits, of written rows and of sent notifications since the store was opened.
+    pub fn write_counts(&self) -> (u64, u64, u64) {
         let work = self.writer.work();
-        (work.commits(), work.rows(), self.news.sent())
+        (work.commits(), work.rows(), self.notifier.sent())
     }
 
-    /// Drops what is forgotten, without waiting for the next time; answers how many slices.
-    pub async fn sweep(&self) -> Result<u64, String> {
-        sweep::sweep(&self.endpoint).await.map_err(|fault| fault.to_string())
+    /// Drops expired partitions now, without waiting for the next run; returns their number.
+    pub async fn drop_expired_partitions(&self) -> Result<u64, String> {
+        partitions::drop_expired(&self.endpoint).await.map_err(|fault| fault.to_string())
     }
 
-    fn run_beside(&self) {
-        let Self { pool, writer, time, news, endpoint, .. } = self;
-        let mut tasks = vec![
-            tokio::spawn(watch::tell(Arc::downgrade(news), pool.clone())),
-            tokio::spawn(watch::look(news.clone(), pool.clone(), writer.clone())),
-            tokio::spawn(sweep::run(endpoint.clone())),
-            tokio::spawn(drainer::run(
-                news.clone(),
+    fn start_background_jobs(&self) {
+        let Self { pool, writer, caller_time, notifier, endpoint, .. } = self;
+        let mut jobs = vec![
+            tokio::spawn(notifications::send_notifications(Arc::downgrade(notifier), pool.clone())),
+            tokio::spawn(notifications::poll_for_changes(notifier.clone(), pool.clone(), writer.clone())),
+            tokio::spawn(partitions::drop_expired_periodically(endpoint.clone())),
+            tokio::spawn(outbox_drainer::run_drainer(
+                notifier.clone(),
                 pool.clone(),
                 writer.clone(),
-                time.clone(),
-                self.refused.clone(),
+                caller_time.clone(),
+                self.refused_rows.clone(),
             )),
         ];
-        if let Some(direct) = endpoint.for_listening() {
-            tasks.push(tokio::spawn(watch::listen(news.clone(), direct.clone(), writer.clone())));
+        if let Some(direct) = endpoint.listen_endpoint() {
+            jobs.push(tokio::spawn(notifications::listen_for_notifications(
+                notifier.clone(),
+                direct.clone(),
+                writer.clone(),
+            )));
         }
-        self.beside.run(tasks);
+        self.background_jobs.run(jobs);
     }
 }
 
-/// The writer's connection belongs to the writer's thread, which waits for it as no task may.
+/// Starts the writer on a thread of its own, because it blocks on its connection.
 async fn start_writer(
     pool: Pool,
-    at: String,
-    time: Arc<CallerTime>,
+    address: String,
+    caller_time: Arc<CallerTime>,
     now: Timestamp,
 ) -> Result<Writer<PgTables>, OpenError> {
-    let failed = |reason: String| OpenError::Failed { at: at.clone(), reason };
+    let to_open_error = |reason: String| OpenError::OpenFailed { address: address.clone(), reason };
     let started = tokio::task::spawn_blocking(move || -> pointsman_store::Result<_> {
-        let tables = PgTables::new(pool, time)?;
+        let tables = PgTables::new(pool, caller_time)?;
         tables.open()?;
         Writer::start(PgBackend::new(tables), "postgres-writer", now)?
     });
-    let started = started.await.map_err(|error| failed(error.to_string()))?;
+    let started = started.await.map_err(|error| to_open_error(error.to_string()))?;
     started.map_err(|fault| match fault {
         Fault::Damaged(what) => OpenError::Damaged(what),
-        Fault::Database(error) => failed(error::describe(&error)),
+        Fault::Database(error) => to_open_error(error::describe_error(&error)),
     })
 }

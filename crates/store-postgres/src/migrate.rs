@@ -1,19 +1,19 @@
-//! The layout of the schema, and how it is brought forward.
+//! Migrates the schema to the newest layout.
 //!
-//! Any number of nodes may start at once: an advisory lock lets one look and change at a time, and whoever comes after
-//! it finds everything done. A layout is applied whole or not at all.
+//! Any number of nodes may start at once: an advisory lock lets one check and migrate at a time, and the next ones find
+//! everything done. A migration is applied completely or not at all.
 
 use pointsman_store::finding::age;
 use sha2::{Digest, Sha256};
 use tokio_postgres::error::SqlState;
 
 use crate::connect::Endpoint;
-use crate::error::{OpenError, quoted, reason};
-use crate::inventory::{Inventory, names, never_empty};
-use crate::rights::Rights;
+use crate::error::{OpenError, error_text, quote_identifier};
+use crate::privileges::RolePrivileges;
+use crate::schema_objects::{SchemaObjects, list_never_empty_tables, object_names};
 use crate::session::{Session, query};
 
-/// The layouts, oldest first. A schema of layout N is brought forward by everything after N.
+/// The migrations, oldest first. A schema of layout N needs all migrations after N.
 const MIGRATIONS: &[(&str, &str)] = &[
     ("0001_tables.sql", include_str!("../migrations/0001_tables.sql")),
     ("0002_documented.sql", include_str!("../migrations/0002_documented.sql")),
@@ -26,109 +26,116 @@ const MIGRATIONS: &[(&str, &str)] = &[
 ];
 
 /// The newest layout.
-pub(crate) const KNOWN: usize = MIGRATIONS.len();
+pub(crate) const NEWEST_LAYOUT: usize = MIGRATIONS.len();
 pub(crate) const OLDEST_SERVER: i32 = 15;
 
-/// What the nodes that look at the layout lock: "pointsma", as a number.
-const LOCK: i64 = 0x706f_696e_7473_6d61;
+/// The key of the advisory lock: "pointsma", as a number.
+const MIGRATION_LOCK: i64 = 0x706f_696e_7473_6d61;
 
-/// Where the list of what was applied lies.
-const LEDGER: &str = "CREATE TABLE pointsman.migration (
+/// Creates the table of applied migrations.
+const CREATE_MIGRATION_TABLE: &str = "CREATE TABLE pointsman.migration (
     version  integer PRIMARY KEY,
     name     text NOT NULL,
     checksum text NOT NULL, -- SHA-256 of the file
     at       timestamptz NOT NULL
 )";
 
-/// How the schema stands to the layouts that this version knows.
+/// The state of the schema.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub(crate) enum SchemaState {
     /// There is no such schema.
     Absent,
-    /// There is one with nothing in it: somebody has prepared it for a role that may make no schemas itself.
+    /// The schema exists and is empty: prepared for a role that may not create schemas itself.
     Empty,
-    /// So many layouts were applied, each as this version has it.
+    /// This many migrations were applied, each identical to the one of this version.
     Applied(usize),
 }
 
-/// Looks how the schema stands, and changes nothing.
-pub(crate) async fn look(session: &Session, endpoint: &Endpoint) -> Result<Standing, OpenError> {
-    let mut migration = Migration::new(session, endpoint);
-    migration.check_server().await?;
-    migration.standing().await
+/// Reads the state of the schema without changing anything.
+pub(crate) async fn read_schema_state(
+    session: &Session,
+    endpoint: &Endpoint,
+) -> Result<SchemaState, OpenError> {
+    let mut migrator = Migrator::new(session, endpoint);
+    migrator.check_server().await?;
+    migrator.schema_state().await
 }
 
-/// What is missing of the newest layout, by kind and name.
-pub(crate) async fn missing(session: &Session) -> Result<Vec<String>, tokio_postgres::Error> {
-    let things = Inventory::read(&session.query(query!("open/things"), &[]).await?)?.missing();
-    if !things.is_empty() {
-        return Ok(things);
+/// Lists the missing objects of the newest layout, by kind and name.
+pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String>, tokio_postgres::Error> {
+    let missing =
+        SchemaObjects::from_rows(&session.query(query!("open/schema_objects"), &[]).await?)?.list_missing();
+    if !missing.is_empty() {
+        return Ok(missing);
     }
     let mut rows = Vec::new();
-    for table in never_empty() {
-        let any = format!("SELECT FROM pointsman.{} LIMIT 1", quoted(&table));
-        if session.query_whole(&any, &[]).await?.is_empty() {
+    for table in list_never_empty_tables() {
+        let any = format!("SELECT FROM pointsman.{} LIMIT 1", quote_identifier(&table));
+        if session.query_unprepared(&any, &[]).await?.is_empty() {
             rows.push(format!("the row of {table}"));
         }
     }
     Ok(rows)
 }
 
-/// Refuses a schema of the newest layout of which something is missing: a store would start on it, and then fail at whatever
-/// needs that.
-pub(crate) async fn check(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
-    let migration = Migration::new(session, endpoint);
-    let mut missing = missing(session).await.map_err(|error| migration.explain(&error))?;
-    // Without an index it works, and one that was made anew under another name is as good.
-    missing.retain(|thing| !thing.starts_with("index "));
+/// Rejects a schema of the newest layout with missing objects: a store would start on it, and fail later.
+pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
+    let migrator = Migrator::new(session, endpoint);
+    let mut missing = list_missing_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
+    // Indexes are optional, and one that was recreated under another name is as good.
+    missing.retain(|object| !object.starts_with("index "));
     match missing.is_empty() {
         true => Ok(()),
-        false => Err(OpenError::Incomplete { what: format!("{} is missing", missing.join(", ")) }),
+        false => Err(OpenError::SchemaIncomplete { problem: format!("{} is missing", missing.join(", ")) }),
     }
 }
 
-/// Makes the schema, or brings it forward up to a layout; answers whether anything had to be done.
+/// Creates the schema, or migrates it up to a layout; returns whether anything was changed.
 pub(crate) async fn migrate(
     session: &Session,
     endpoint: &Endpoint,
     layout: usize,
 ) -> Result<bool, OpenError> {
-    let mut migration = Migration::new(session, endpoint);
-    migration.check_server().await?;
-    migration.batch(BEGIN).await?;
-    let changed = migration.bring_forward(layout).await;
+    let mut migrator = Migrator::new(session, endpoint);
+    migrator.check_server().await?;
+    migrator.execute_batch(BEGIN).await?;
+    let changed = migrator.apply_migrations(layout).await;
     match changed {
-        Ok(_) => migration.batch("COMMIT").await?,
-        Err(_) => migration.batch("ROLLBACK").await?,
+        Ok(_) => migrator.execute_batch("COMMIT").await?,
+        Err(_) => migrator.execute_batch("ROLLBACK").await?,
     }
     match changed {
-        Err(OpenError::Held { .. }) => Err(migration.holders().await?),
+        Err(OpenError::SchemaLocked { .. }) => Err(migrator.locked_error().await?),
         changed => changed,
     }
 }
 
-/// Whoever waits for the first one must see what it has done; and nobody waits for long behind a producer that does not
-/// end, because all that come after would wait behind both.
+/// Read committed, so that a waiting node sees what the first one did; and a short lock timeout, because all later
+/// sessions would queue up behind a producer that does not end.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = '10s'";
 
-struct Migration<'a> {
+struct Migrator<'a> {
     session: &'a Session,
     endpoint: &'a Endpoint,
-    rights: Option<Rights>,
+    privileges: Option<RolePrivileges>,
 }
 
-impl<'a> Migration<'a> {
+impl<'a> Migrator<'a> {
     fn new(session: &'a Session, endpoint: &'a Endpoint) -> Self {
-        Self { session, endpoint, rights: None }
+        Self { session, endpoint, privileges: None }
     }
 
     async fn check_server(&mut self) -> Result<(), OpenError> {
-        let rows = self.session.query(query!("open/server"), &[]).await.map_err(|e| self.explain(&e))?;
+        let rows = self
+            .session
+            .query(query!("open/server_version"), &[])
+            .await
+            .map_err(|e| self.to_open_error(&e))?;
         let Some(row) = rows.first() else { return Ok(()) };
         let (number, encoding): (i32, String) = (row.get(0), row.get(1));
         let found = number / 10_000;
         if found < OLDEST_SERVER {
-            return Err(OpenError::TooOld { at: self.endpoint.place(), found });
+            return Err(OpenError::ServerTooOld { address: self.endpoint.address(), found });
         }
         if encoding != "UTF8" {
             let database = self.endpoint.database().into();
@@ -136,121 +143,138 @@ impl<'a> Migration<'a> {
         }
         let rows = self
             .session
-            .query(query!("open/rights", TEXT_ARRAY), &[&names()])
+            .query(query!("open/privileges", TEXT_ARRAY), &[&object_names()])
             .await
-            .map_err(|e| self.explain(&e))?;
-        let rights = rows.first().map(Rights::read).transpose();
-        self.rights = rights.map_err(|error| self.explain(&error))?;
+            .map_err(|e| self.to_open_error(&e))?;
+        let privileges = rows.first().map(RolePrivileges::from_row).transpose();
+        self.privileges = privileges.map_err(|error| self.to_open_error(&error))?;
         Ok(())
     }
 
-    /// A role that does not own what it works with would come to a stop with the next slice.
-    fn check_rights(&self) -> Result<(), OpenError> {
-        let lacking = self.rights.as_ref().and_then(|rights| Some((rights, rights.lacking()?)));
-        lacking.map_or(Ok(()), |(rights, reason)| Err(self.no_right(rights, reason)))
+    /// A role that does not own the tables would fail at the next partition.
+    fn check_privileges(&self) -> Result<(), OpenError> {
+        let missing = self
+            .privileges
+            .as_ref()
+            .and_then(|privileges| Some((privileges, privileges.describe_missing()?)));
+        missing.map_or(Ok(()), |(privileges, reason)| Err(self.missing_privilege_error(privileges, reason)))
     }
 
-    fn no_right(&self, rights: &Rights, reason: String) -> OpenError {
-        let grant = rights.remedy(self.endpoint.database());
-        OpenError::NoRight { role: rights.role.clone(), reason, grant }
+    fn missing_privilege_error(&self, privileges: &RolePrivileges, reason: String) -> OpenError {
+        let grant = privileges.grant_statement(self.endpoint.database());
+        OpenError::MissingPrivilege { role: privileges.role.clone(), reason, grant }
     }
 
-    /// Who keeps us from the layout.
-    async fn holders(&self) -> Result<OpenError, OpenError> {
-        let (high, low) = (LOCK >> 32, LOCK & 0xffff_ffff);
-        let asked = self.session.query(query!("open/holders", INT8, INT8), &[&high, &low]).await;
-        let rows = asked.map_err(|error| self.explain(&error))?;
-        let told = rows.iter().map(|row| {
+    /// Returns an error that names the sessions that lock the schema.
+    async fn locked_error(&self) -> Result<OpenError, OpenError> {
+        let (high, low) = (MIGRATION_LOCK >> 32, MIGRATION_LOCK & 0xffff_ffff);
+        let found_rows = self.session.query(query!("open/lock_holders", INT8, INT8), &[&high, &low]).await;
+        let rows = found_rows.map_err(|error| self.to_open_error(&error))?;
+        let descriptions = rows.iter().map(|row| {
             let (pid, role, program): (i32, &str, &str) = (row.get(0), row.get(1), row.get(2));
             format!("{program} of {role}, pid {pid}, for {}", age(row.get(3)))
         });
-        let by = told.collect::<Vec<_>>().join(", and ");
+        let holders = descriptions.collect::<Vec<_>>().join(", and ");
         Ok(match rows.first() {
-            Some(row) => OpenError::Held { by, pid: row.get(0) },
-            None => OpenError::Failed {
-                at: self.endpoint.place(),
-                reason: "others used the schema for too long; start it again".into(),
+            Some(row) => OpenError::SchemaLocked { holders, pid: row.get(0) },
+            None => OpenError::OpenFailed {
+                address: self.endpoint.address(),
+                reason: "other sessions locked the schema for too long; start again".into(),
             },
         })
     }
 
-    async fn bring_forward(&mut self, layout: usize) -> Result<bool, OpenError> {
-        let fault = |error: tokio_postgres::Error| self.explain(&error);
-        self.session.query(query!("open/lock", INT8), &[&LOCK]).await.map_err(fault)?;
-        self.check_rights()?;
-        let applied = self.applied().await?;
+    async fn apply_migrations(&mut self, layout: usize) -> Result<bool, OpenError> {
+        let to_error = |error: tokio_postgres::Error| self.to_open_error(&error);
+        self.session
+            .query(query!("open/take_migration_lock", INT8), &[&MIGRATION_LOCK])
+            .await
+            .map_err(to_error)?;
+        self.check_privileges()?;
+        let applied = self.create_or_count_applied().await?;
         for (index, (name, sql)) in MIGRATIONS.iter().enumerate().take(layout).skip(applied) {
             let (version, checksum) = (index as i32 + 1, checksum(sql));
-            self.batch(sql).await?;
-            let note = query!("open/applied", INT4, TEXT, TEXT);
-            let noted = self.session.execute(note, &[&version, name, &checksum]).await;
-            noted.map_err(|error| self.explain(&error))?;
-            tracing::info!(name, database = %self.endpoint, "applied a migration");
+            self.execute_batch(sql).await?;
+            let record = query!("open/record_migration", INT4, TEXT, TEXT);
+            let recorded = self.session.execute(record, &[&version, name, &checksum]).await;
+            recorded.map_err(|error| self.to_open_error(&error))?;
+            tracing::info!(name, database = %self.endpoint, "applied a schema migration");
         }
-        let made = self.make_numbers().await?;
-        Ok(applied < layout || made)
+        let inserted = self.insert_store_numbers().await?;
+        Ok(applied < layout || inserted)
     }
 
-    /// How many layouts were applied; without a schema of ours, one is made for them.
-    async fn applied(&mut self) -> Result<usize, OpenError> {
-        match self.standing().await? {
-            Standing::Absent => self.batch("CREATE SCHEMA pointsman").await?,
-            Standing::Empty => {}
-            Standing::Applied(layouts) => return Ok(layouts),
+    /// Returns the number of applied migrations; creates the schema and the table of migrations if they do not exist.
+    async fn create_or_count_applied(&mut self) -> Result<usize, OpenError> {
+        match self.schema_state().await? {
+            SchemaState::Absent => self.execute_batch("CREATE SCHEMA pointsman").await?,
+            SchemaState::Empty => {}
+            SchemaState::Applied(layouts) => return Ok(layouts),
         }
-        self.batch(LEDGER).await?;
+        self.execute_batch(CREATE_MIGRATION_TABLE).await?;
         Ok(0)
     }
 
-    /// How the schema stands, after having looked at each layout that was applied.
-    async fn standing(&mut self) -> Result<Standing, OpenError> {
-        let rows = self.session.query(query!("open/schema"), &[]).await.map_err(|e| self.explain(&e))?;
-        let Some(row) = rows.first() else { return Ok(Standing::Absent) };
+    /// Reads the state of the schema and verifies every applied migration.
+    async fn schema_state(&mut self) -> Result<SchemaState, OpenError> {
+        let rows =
+            self.session.query(query!("open/schema_state"), &[]).await.map_err(|e| self.to_open_error(&e))?;
+        let Some(row) = rows.first() else { return Ok(SchemaState::Absent) };
         match (row.get(0), row.get(1)) {
             (true, _) => {}
-            (false, true) => return Ok(Standing::Empty),
-            (false, false) => return Err(OpenError::NotOurs { database: self.endpoint.database().into() }),
+            (false, true) => return Ok(SchemaState::Empty),
+            (false, false) => {
+                return Err(OpenError::ForeignSchema { database: self.endpoint.database().into() });
+            }
         }
-        let rows = self.session.query(query!("open/migrations"), &[]).await.map_err(|e| self.explain(&e))?;
-        let (found, known) = (rows.last().map_or(0, |row| row.get(0)), KNOWN as i32);
-        if found > known {
-            return Err(OpenError::Newer { found, known });
+        let rows = self
+            .session
+            .query(query!("open/list_migrations"), &[])
+            .await
+            .map_err(|e| self.to_open_error(&e))?;
+        let (found, supported) = (rows.last().map_or(0, |row| row.get(0)), NEWEST_LAYOUT as i32);
+        if found > supported {
+            return Err(OpenError::SchemaTooNew { found, supported });
         }
         for (row, (name, sql)) in rows.iter().zip(MIGRATIONS) {
             if row.get::<_, &str>(2) != checksum(sql) {
-                return Err(OpenError::Altered { name: (*name).into() });
+                return Err(OpenError::MigrationChanged { name: (*name).into() });
             }
         }
-        Ok(Standing::Applied(rows.len()))
+        Ok(SchemaState::Applied(rows.len()))
     }
 
-    /// The numbers that every store has for itself: made once, at random.
-    async fn make_numbers(&self) -> Result<bool, OpenError> {
+    /// Inserts the random numbers of a store: the namespace of its task ids, and its salt.
+    async fn insert_store_numbers(&self) -> Result<bool, OpenError> {
         let random = || uuid::Uuid::new_v4().as_u64_pair();
-        let (realm, _) = random();
+        let (task_id_namespace, _) = random();
         let (_, salt) = random();
-        let (realm, salt) = ((realm & ((1 << 60) - 1)).to_string(), (salt as i64).to_string());
-        let made = self.session.execute(query!("open/first_meta", TEXT, TEXT), &[&realm, &salt]).await;
-        Ok(made.map_err(|error| self.explain(&error))? > 0)
+        let (task_id_namespace, salt) =
+            ((task_id_namespace & ((1 << 60) - 1)).to_string(), (salt as i64).to_string());
+        let inserted = self
+            .session
+            .execute(query!("open/insert_store_numbers", TEXT, TEXT), &[&task_id_namespace, &salt])
+            .await;
+        Ok(inserted.map_err(|error| self.to_open_error(&error))? > 0)
     }
 
-    async fn batch(&self, sql: &str) -> Result<(), OpenError> {
-        self.session.batch(sql).await.map_err(|error| self.explain(&error))
+    async fn execute_batch(&self, sql: &str) -> Result<(), OpenError> {
+        self.session.execute_batch(sql).await.map_err(|error| self.to_open_error(&error))
     }
 
-    fn explain(&self, error: &tokio_postgres::Error) -> OpenError {
-        let reason = reason(error);
-        match (error.code(), &self.rights) {
+    fn to_open_error(&self, error: &tokio_postgres::Error) -> OpenError {
+        let reason = error_text(error);
+        match (error.code(), &self.privileges) {
             (Some(code), _) if *code == SqlState::LOCK_NOT_AVAILABLE => {
-                OpenError::Held { by: String::new(), pid: 0 }
+                OpenError::SchemaLocked { holders: String::new(), pid: 0 }
             }
             (Some(code), _) if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::UNDEFINED_COLUMN => {
-                OpenError::Incomplete { what: reason }
+                OpenError::SchemaIncomplete { problem: reason }
             }
-            (Some(code), Some(rights)) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
-                self.no_right(rights, reason)
+            (Some(code), Some(privileges)) if *code == SqlState::INSUFFICIENT_PRIVILEGE => {
+                self.missing_privilege_error(privileges, reason)
             }
-            _ => OpenError::Failed { at: self.endpoint.place(), reason },
+            _ => OpenError::OpenFailed { address: self.endpoint.address(), reason },
         }
     }
 }

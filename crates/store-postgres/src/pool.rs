@@ -1,4 +1,4 @@
-//! Connections that read. They see the last commit and never wait for the writer.
+//! A pool of read connections. They see the last commit and never wait for the writer.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -11,26 +11,26 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::time::timeout;
 
 use crate::connect::Endpoint;
-use crate::error::{ConnectError, explain, is_broken};
+use crate::error::{ConnectError, is_connection_lost, to_store_error};
 use crate::session::Session;
 
-/// So many reads at most run at a time, unless it is set otherwise.
-pub(crate) const READERS: usize = 8;
-/// How long a read may take, and how long it may wait for its turn, before the server is taken for dead.
-const ANSWER: Duration = Duration::from_secs(20);
-/// How long a server that has no room for another connection is asked again.
-const PATIENCE: Duration = Duration::from_secs(3);
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// Default limit of concurrent reads.
+pub(crate) const MAX_READERS: usize = 8;
+/// Timeout of a read, and of waiting for a permit to read.
+const READ_TIMEOUT: Duration = Duration::from_secs(20);
+/// How long connecting is retried while the server has too many connections.
+const CONNECT_RETRY_LIMIT: Duration = Duration::from_secs(3);
+const CONNECT_RETRY_DELAY: Duration = Duration::from_millis(50);
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// The same where the settings of the connection are another's: see [`SETTINGS`].
+/// The same through a pooler, where session settings belong to other clients: see [`SESSION_SETTINGS`].
 const BEGIN_POOLED: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL jit = off; \
      SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL enable_hashjoin = off; \
      SET LOCAL enable_mergejoin = off; SET LOCAL enable_sort = off; SET LOCAL max_parallel_workers_per_gather = 0";
-/// Tables grow faster than statistics follow, a plan is kept that was made for a few rows, and it does not know how short
-/// a page is. So the planner is told: by the index, and in its order. On a journal of 600,000 events a page of 100 takes
-/// 0.2 ms so, and 450 ms as the planner would have it.
-const SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; \
+/// Tables grow faster than statistics follow, and a cached plan does not know how short a page is. So the planner must
+/// use indexes in their order. On a journal of 600,000 events a page of 100 takes 0.2 ms this way, and 450 ms with the
+/// planner's own choice.
+const SESSION_SETTINGS: &str = "SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_hashjoin = off; \
      SET enable_mergejoin = off; SET enable_sort = off; SET max_parallel_workers_per_gather = 0; \
      SET plan_cache_mode = force_generic_plan";
 
@@ -42,19 +42,19 @@ pub(crate) struct Pool {
     readable: Arc<Readable>,
 }
 
-/// How what is read hangs together.
+/// The consistency that a read needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sight {
-    /// It is one statement, which is of one moment by itself.
-    Glance,
-    /// All of it is of one moment.
-    Whole,
+enum ReadScope {
+    /// A single statement, which sees one snapshot anyway.
+    SingleStatement,
+    /// A transaction, so that all statements see one snapshot.
+    Transaction,
 }
 
-/// What reads: with a connection, and with what was asked.
-trait Reading<A, T>: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static {}
+/// A function that reads with a connection and an input.
+trait ReadFn<A, T>: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static {}
 
-impl<A, T, F> Reading<A, T> for F where
+impl<A, T, F> ReadFn<A, T> for F where
     F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static
 {
 }
@@ -65,87 +65,90 @@ impl Pool {
         Self { endpoint, idle: Arc::default(), permits, readable: Arc::default() }
     }
 
-    /// Runs `read` in one transaction: all that it sees is of one moment. It is run again if its connection breaks.
-    pub(crate) async fn read<A, T, F>(&self, asked: A, read: F) -> store::Result<T>
+    /// Runs `read` in one transaction, so that all statements see one snapshot. Retries if the connection is lost.
+    pub(crate) async fn read_transaction<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
-        let answer = self.run(Sight::Whole, asked, read).await;
+        let answer = self.run_read(ReadScope::Transaction, input, read).await;
         self.readable.note(&answer);
         answer
     }
 
-    /// Runs a `read` of a single statement, which needs no transaction around it.
-    pub(crate) async fn glance<A, T, F>(&self, asked: A, read: F) -> store::Result<T>
+    /// Runs a `read` of a single statement, which needs no transaction.
+    pub(crate) async fn read_statement<A, T, F>(&self, input: A, read: F) -> store::Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
         F: for<'s> Fn(&'s Session, &'s A) -> BoxFuture<'s, Result<T>> + Send + Sync + 'static,
     {
-        let answer = self.run(Sight::Glance, asked, read).await;
+        let answer = self.run_read(ReadScope::SingleStatement, input, read).await;
         self.readable.note(&answer);
         answer
     }
 
-    /// Whoever asks may go away at any time; the task goes on, so that no connection is left in a transaction.
-    async fn run<A, T>(&self, sight: Sight, asked: A, read: impl Reading<A, T>) -> store::Result<T>
+    /// The caller may be canceled at any time; the spawned future finishes, so that no connection stays in a
+    /// transaction.
+    async fn run_read<A, T>(&self, scope: ReadScope, input: A, read: impl ReadFn<A, T>) -> store::Result<T>
     where
         A: Send + Sync + 'static,
         T: Send + 'static,
     {
-        let Ok(permit) = timeout(ANSWER, self.permits.clone().acquire_owned()).await else {
-            return Err(StoreError::Unavailable(ConnectError::Silent(ANSWER).to_string()));
+        let Ok(permit) = timeout(READ_TIMEOUT, self.permits.clone().acquire_owned()).await else {
+            return Err(StoreError::Unavailable(ConnectError::TimedOut(READ_TIMEOUT).to_string()));
         };
         let permit = permit.map_err(|_| StoreError::Closed)?;
         let (answer, answered) = oneshot::channel();
         let pool = self.clone();
         tokio::spawn(async move {
             let _permit = permit;
-            let mut tried = pool.attempt_in_time(sight, true, &asked, &read).await;
-            if tried.as_ref().is_ok_and(|(_, result)| result.as_ref().is_err_and(is_broken)) {
-                tried = pool.attempt_in_time(sight, false, &asked, &read).await;
+            let mut outcome = pool.attempt_with_timeout(scope, true, &input, &read).await;
+            if outcome.as_ref().is_ok_and(|(_, result)| result.as_ref().is_err_and(is_connection_lost)) {
+                outcome = pool.attempt_with_timeout(scope, false, &input, &read).await;
             }
-            // Nobody needs to wait for the end of the transaction, which changes nothing.
-            match tried {
-                Err(unconnected) => drop(answer.send(Err(StoreError::Unavailable(unconnected.to_string())))),
+            // The caller need not wait for the end of a read-only transaction.
+            match outcome {
+                Err(connect_error) => {
+                    drop(answer.send(Err(StoreError::Unavailable(connect_error.to_string()))))
+                }
                 Ok((session, result)) => {
-                    drop(answer.send(result.map_err(|fault: Fault| explain(&fault))));
-                    pool.give_back(session, sight).await;
+                    drop(answer.send(result.map_err(|fault: Fault| to_store_error(&fault))));
+                    pool.return_session(session, scope).await;
                 }
             }
         });
-        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("a read broke off".into())))
+        answered.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the read was aborted".into())))
     }
 
-    /// A connection whose answer does not come is thrown away.
-    async fn attempt_in_time<A, T>(
+    /// A connection that does not respond in time is dropped.
+    async fn attempt_with_timeout<A, T>(
         &self,
-        sight: Sight,
-        idle: bool,
-        asked: &A,
-        read: &impl Reading<A, T>,
+        scope: ReadScope,
+        may_reuse: bool,
+        input: &A,
+        read: &impl ReadFn<A, T>,
     ) -> std::result::Result<(Session, Result<T>), ConnectError> {
-        let answered = timeout(ANSWER, self.attempt(sight, idle, asked, read)).await;
-        answered.unwrap_or(Err(ConnectError::Silent(ANSWER)))
+        let answered = timeout(READ_TIMEOUT, self.attempt(scope, may_reuse, input, read)).await;
+        answered.unwrap_or(Err(ConnectError::TimedOut(READ_TIMEOUT)))
     }
 
-    /// Reads on a connection that is idle, if one may do, or on a fresh one.
+    /// Reads on an idle connection, if it may be reused, or on a new one.
     async fn attempt<A, T>(
         &self,
-        sight: Sight,
-        idle: bool,
-        asked: &A,
-        read: &impl Reading<A, T>,
+        scope: ReadScope,
+        may_reuse: bool,
+        input: &A,
+        read: &impl ReadFn<A, T>,
     ) -> std::result::Result<(Session, Result<T>), ConnectError> {
-        let session = self.take(idle).await?;
-        let result = match sight {
-            Sight::Glance => read(&session, asked).await,
-            // The two are polled in this order, so that the first statement follows on the heels of the beginning.
-            Sight::Whole => {
+        let session = self.take_session(may_reuse).await?;
+        let result = match scope {
+            ReadScope::SingleStatement => read(&session, input).await,
+            // Polled in this order, so that the first statement is sent right after the begin.
+            ReadScope::Transaction => {
                 let begin = if session.is_pooled() { BEGIN_POOLED } else { BEGIN };
-                match join(session.batch(begin), read(&session, asked)).await {
+                match join(session.execute_batch(begin), read(&session, input)).await {
                     (Ok(()), result) => result,
                     (Err(error), _) => Err(error.into()),
                 }
@@ -154,67 +157,69 @@ impl Pool {
         Ok((session, result))
     }
 
-    /// A connection that is idle, if one may do, or a fresh one. Where the server has no room for that, an idle one may do
-    /// after all.
-    async fn take(&self, mut idle: bool) -> std::result::Result<Session, ConnectError> {
-        let begun = Instant::now();
+    /// Takes an idle connection, if one may be reused, or opens a new one. If the server has too many connections, an
+    /// idle one is used after all.
+    async fn take_session(&self, mut may_reuse: bool) -> std::result::Result<Session, ConnectError> {
+        let started = Instant::now();
         loop {
-            if idle && let Some(session) = self.idle() {
+            if may_reuse && let Some(session) = self.take_idle() {
                 return Ok(session);
             }
             match self.connect().await {
-                Err(error) if error.is_crowded() && begun.elapsed() < PATIENCE => {
-                    idle = true;
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                Err(error) if error.is_too_many_connections() && started.elapsed() < CONNECT_RETRY_LIMIT => {
+                    may_reuse = true;
+                    tokio::time::sleep(CONNECT_RETRY_DELAY).await;
                 }
                 connected => return connected,
             }
         }
     }
 
-    /// An idle connection; those that broke are thrown away.
-    fn idle(&self) -> Option<Session> {
-        let mut idle = self.lock();
+    /// Takes an idle connection; closed ones are dropped.
+    fn take_idle(&self) -> Option<Session> {
+        let mut idle = self.lock_idle();
         idle.retain(|session| !session.is_closed());
         idle.pop()
     }
 
     pub(crate) async fn connect(&self) -> std::result::Result<Session, ConnectError> {
-        let session = self.endpoint.connect_in_time().await?;
+        let session = self.endpoint.connect_with_timeout().await?;
         if !session.is_pooled() {
-            session.batch(SETTINGS).await?;
+            session.execute_batch(SESSION_SETTINGS).await?;
         }
         Ok(session)
     }
 
-    /// Ends the transaction. A connection that cannot do that is not used again, nor one of a closed store.
-    async fn give_back(&self, session: Session, sight: Sight) {
-        let ended = match sight {
-            Sight::Glance => !session.is_closed(),
-            Sight::Whole => timeout(ANSWER, session.batch("COMMIT")).await.is_ok_and(|done| done.is_ok()),
+    /// Ends the transaction. A connection that fails to do so is not reused, nor one of a closed store.
+    async fn return_session(&self, session: Session, scope: ReadScope) {
+        let ended = match scope {
+            ReadScope::SingleStatement => !session.is_closed(),
+            ReadScope::Transaction => {
+                timeout(READ_TIMEOUT, session.execute_batch("COMMIT")).await.is_ok_and(|done| done.is_ok())
+            }
         };
         if ended {
-            self.keep(session);
+            self.add_idle(session);
         }
     }
 
-    /// Keeps a connection for the next who reads.
-    pub(crate) fn keep(&self, session: Session) {
-        let mut idle = self.lock();
+    /// Adds a connection to the idle ones.
+    pub(crate) fn add_idle(&self, session: Session) {
+        let mut idle = self.lock_idle();
         if !self.permits.is_closed() {
             idle.push(session);
         }
     }
 
-    /// A connection for the writer. It comes before those who read: where the server has no room for another, one of theirs
-    /// that is idle ends.
+    /// Opens a connection for the writer. It takes precedence: if the server has too many connections, an idle reader
+    /// is closed.
     pub(crate) async fn connect_writer(&self) -> std::result::Result<Session, ConnectError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
-            match self.endpoint.connect_in_time().await {
-                Err(error) if error.is_crowded() && begun.elapsed() < PATIENCE => {
-                    drop(self.idle());
-                    tokio::time::sleep(LOOK_AGAIN).await;
+            match self.endpoint.connect_with_timeout().await {
+                Err(error) if error.is_too_many_connections() && started.elapsed() < CONNECT_RETRY_LIMIT => {
+                    drop(self.take_idle());
+                    tokio::time::sleep(CONNECT_RETRY_DELAY).await;
                 }
                 connected => return connected,
             }
@@ -223,10 +228,10 @@ impl Pool {
 
     pub(crate) fn close(&self) {
         self.permits.close();
-        self.lock().clear();
+        self.lock_idle().clear();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
         self.idle.lock().unwrap_or_else(|e| e.into_inner())
     }
 }

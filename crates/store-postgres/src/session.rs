@@ -1,7 +1,7 @@
-//! A connection and the statements that it knows.
+//! A connection with its prepared statements.
 //!
-//! Statements are prepared once for each connection. Behind a pooler that hands out another connection for each
-//! transaction (`pooled`) a prepared statement may not be there the next time, so there each is sent whole.
+//! Statements are prepared once per connection. Behind a pooler that changes the connection with each transaction
+//! (`pooled`) a prepared statement may be missing the next time, so statements are sent unprepared.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Error, Row, Statement};
 
-/// A statement of its own file, with the types of its parameters.
+/// A statement from a file, with the types of its parameters.
 #[derive(Debug)]
 pub(crate) struct Query {
     pub(crate) name: &'static str,
@@ -33,36 +33,36 @@ macro_rules! query {
 pub(crate) use query;
 
 /// The parameters of a query.
-pub(crate) type Params<'a> = &'a [&'a (dyn ToSql + Sync)];
+pub(crate) type QueryParams<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// The same, each with its type.
-pub(crate) type Typed<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
+/// Query parameters with their types.
+pub(crate) type TypedParams<'a> = &'a [(&'a (dyn ToSql + Sync), Type)];
 
-/// How long the end of a connection may take before it is left to itself.
-const FAREWELL: Duration = Duration::from_millis(100);
+/// Timeout of closing a connection gracefully.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
 pub(crate) struct Session {
     client: Client,
-    /// Carries what is said, and ends when the client is gone.
-    carrier: JoinHandle<()>,
+    /// Drives the connection's I/O, and ends when the client is dropped.
+    io_handle: JoinHandle<()>,
     statements: Mutex<HashMap<&'static str, Statement>>,
     pooled: bool,
 }
 
 impl Session {
-    pub(crate) fn new(client: Client, carrier: JoinHandle<()>, pooled: bool) -> Self {
-        Self { client, carrier, statements: Mutex::default(), pooled }
+    pub(crate) fn new(client: Client, io_handle: JoinHandle<()>, pooled: bool) -> Self {
+        Self { client, io_handle, statements: Mutex::default(), pooled }
     }
 
-    /// Ends the connection, and with it what it was in the middle of, where its runtime may not go on by itself.
-    pub(crate) async fn end(self) {
-        let Self { client, mut carrier, .. } = self;
+    /// Closes the connection and aborts its transaction, where its runtime may not continue to run.
+    pub(crate) async fn close(self) {
+        let Self { client, mut io_handle, .. } = self;
         drop(client);
-        // Where an answer is still due it would be waited for, as long as that may take.
-        if tokio::time::timeout(FAREWELL, &mut carrier).await.is_err() {
-            carrier.abort();
-            let _ = carrier.await;
+        // A pending response would be awaited without limit.
+        if tokio::time::timeout(CLOSE_TIMEOUT, &mut io_handle).await.is_err() {
+            io_handle.abort();
+            let _ = io_handle.await;
         }
     }
 
@@ -70,52 +70,60 @@ impl Session {
         self.client.is_closed()
     }
 
-    /// Whether statements must be sent whole, because the next transaction may be another connection's.
+    /// True if statements must be sent unprepared, because the next transaction may get another connection.
     pub(crate) fn is_pooled(&self) -> bool {
         self.pooled
     }
 
-    pub(crate) async fn query(&self, query: &'static Query, params: Params<'_>) -> Result<Vec<Row>, Error> {
+    pub(crate) async fn query(
+        &self,
+        query: &'static Query,
+        params: QueryParams<'_>,
+    ) -> Result<Vec<Row>, Error> {
         if self.pooled {
-            return self.client.query_typed(query.sql, &typed(query, params)).await;
+            return self.client.query_typed(query.sql, &with_types(query, params)).await;
         }
-        let statement = self.statement(query).await?;
+        let statement = self.prepared_statement(query).await?;
         self.client.query(&statement, params).await
     }
 
-    pub(crate) async fn execute(&self, query: &'static Query, params: Params<'_>) -> Result<u64, Error> {
+    pub(crate) async fn execute(&self, query: &'static Query, params: QueryParams<'_>) -> Result<u64, Error> {
         if self.pooled {
-            return self.client.execute_typed(query.sql, &typed(query, params)).await;
+            return self.client.execute_typed(query.sql, &with_types(query, params)).await;
         }
-        let statement = self.statement(query).await?;
+        let statement = self.prepared_statement(query).await?;
         self.client.execute(&statement, params).await
     }
 
-    /// A statement that is not ours, sent whole.
-    pub(crate) async fn query_whole(&self, sql: &str, params: Typed<'_>) -> Result<Vec<Row>, Error> {
+    /// Runs a statement of a program, unprepared.
+    pub(crate) async fn query_unprepared(
+        &self,
+        sql: &str,
+        params: TypedParams<'_>,
+    ) -> Result<Vec<Row>, Error> {
         self.client.query_typed(sql, params).await
     }
 
-    pub(crate) async fn execute_whole(&self, sql: &str, params: Typed<'_>) -> Result<u64, Error> {
+    pub(crate) async fn execute_unprepared(&self, sql: &str, params: TypedParams<'_>) -> Result<u64, Error> {
         self.client.execute_typed(sql, params).await
     }
 
-    /// Sees to it that a statement can be sent at once.
+    /// Prepares a statement, so that it can be sent at once.
     pub(crate) async fn prepare(&self, query: &'static Query) -> Result<(), Error> {
         if !self.pooled {
-            self.statement(query).await?;
+            self.prepared_statement(query).await?;
         }
         Ok(())
     }
 
-    /// Statements without parameters, one after the other.
-    pub(crate) async fn batch(&self, sql: &str) -> Result<(), Error> {
+    /// Executes statements without parameters, one after the other.
+    pub(crate) async fn execute_batch(&self, sql: &str) -> Result<(), Error> {
         self.client.batch_execute(sql).await
     }
 
-    async fn statement(&self, query: &'static Query) -> Result<Statement, Error> {
-        let known = self.statements.lock().unwrap_or_else(|e| e.into_inner()).get(query.name).cloned();
-        if let Some(statement) = known {
+    async fn prepared_statement(&self, query: &'static Query) -> Result<Statement, Error> {
+        let cached = self.statements.lock().unwrap_or_else(|e| e.into_inner()).get(query.name).cloned();
+        if let Some(statement) = cached {
             return Ok(statement);
         }
         let statement = self.client.prepare_typed(query.sql, query.types).await?;
@@ -124,6 +132,6 @@ impl Session {
     }
 }
 
-fn typed<'a>(query: &Query, params: Params<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+fn with_types<'a>(query: &Query, params: QueryParams<'a>) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
     params.iter().copied().zip(query.types.iter().cloned()).collect()
 }

@@ -1,4 +1,4 @@
-//! Whom to trust at the other end of a connection.
+//! TLS modes and the verification of server certificates.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootC
 use tokio_postgres::config::SslMode;
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use crate::connect::bad;
+use crate::connect::bad_parameter;
 use crate::error::OpenError;
 
 /// The meaning of `sslmode` and `sslrootcert`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trust {
+pub(crate) enum TlsMode {
     /// Nothing is encrypted.
     Disable,
     /// Encrypted if the server can.
     Prefer,
-    /// Encrypted, whoever it is.
+    /// Encrypted, without verification.
     Require,
-    /// Encrypted, and the certificate was issued by one of these.
-    Issuer(PathBuf),
-    /// And it is the host's own.
-    Host(PathBuf),
+    /// Encrypted, and the certificate is issued by one of these authorities.
+    VerifyCa(PathBuf),
+    /// And it is issued for the host name.
+    VerifyFull(PathBuf),
 }
 
-impl Trust {
-    pub(crate) fn read(mode: Option<&str>, roots: Option<&str>) -> Result<Self, OpenError> {
+impl TlsMode {
+    pub(crate) fn from_parameters(mode: Option<&str>, roots: Option<&str>) -> Result<Self, OpenError> {
         let file = |mode: &str| {
             let missing = || {
                 let what = format!(
-                    "is needed for sslmode={mode}: a file with the certificates of those whom you trust, for instance \
+                    "is required for sslmode={mode}: a file with the trusted root certificates, for instance \
                      /etc/ssl/certs/ca-certificates.crt"
                 );
-                bad("sslrootcert", what)
+                bad_parameter("sslrootcert", what)
             };
             roots.map(PathBuf::from).ok_or_else(missing)
         };
@@ -46,80 +46,86 @@ impl Trust {
             ("disable", _) => Ok(Self::Disable),
             ("prefer", _) => Ok(Self::Prefer),
             ("require", None) => Ok(Self::Require),
-            // Whoever names certificates wants them looked at; so does libpq.
-            ("require", Some(_)) => file("require").map(Self::Issuer),
-            ("verify-ca", _) => file("verify-ca").map(Self::Issuer),
-            ("verify-full", _) => file("verify-full").map(Self::Host),
+            // Given root certificates are used to verify the server, as in libpq.
+            ("require", Some(_)) => file("require").map(Self::VerifyCa),
+            ("verify-ca", _) => file("verify-ca").map(Self::VerifyCa),
+            ("verify-full", _) => file("verify-full").map(Self::VerifyFull),
             (other, _) => {
                 let known = "disable, prefer, require, verify-ca or verify-full";
-                Err(bad("sslmode", format!("is `{other}`, and can only be {known}")))
+                Err(bad_parameter("sslmode", format!("is `{other}`; valid values are {known}")))
             }
         }
     }
 
-    pub(crate) fn mode(&self) -> SslMode {
+    pub(crate) fn ssl_mode(&self) -> SslMode {
         match self {
             Self::Disable => SslMode::Disable,
             Self::Prefer => SslMode::Prefer,
-            Self::Require | Self::Issuer(_) | Self::Host(_) => SslMode::Require,
+            Self::Require | Self::VerifyCa(_) | Self::VerifyFull(_) => SslMode::Require,
         }
     }
 
-    fn roots(&self) -> Option<&PathBuf> {
+    fn root_certificates_file(&self) -> Option<&PathBuf> {
         match self {
             Self::Disable | Self::Prefer | Self::Require => None,
-            Self::Issuer(file) | Self::Host(file) => Some(file),
+            Self::VerifyCa(file) | Self::VerifyFull(file) => Some(file),
         }
     }
 }
 
-pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect, OpenError> {
+pub(crate) fn build_connector(tls_mode: &TlsMode) -> Result<MakeRustlsConnect, OpenError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let issuers = match trust.roots() {
+    let root_verifier = match tls_mode.root_certificates_file() {
         Some(file) => {
-            let roots = Arc::new(read_roots(file)?);
+            let roots = Arc::new(read_root_certificates(file)?);
             let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider.clone()).build();
-            Some(verifier.map_err(|error| bad("sslrootcert", format!("cannot be used: {error}")))?)
+            Some(verifier.map_err(|error| bad_parameter("sslrootcert", format!("cannot be used: {error}")))?)
         }
         None => None,
     };
-    let check = Check { issuers, any_host: !matches!(trust, Trust::Host(_)), provider: provider.clone() };
+    let verifier = CertificateVerifier {
+        root_verifier,
+        accepts_any_host: !matches!(tls_mode, TlsMode::VerifyFull(_)),
+        provider: provider.clone(),
+    };
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|error| OpenError::BadUrl(error.to_string()))?;
-    let config = config.dangerous().with_custom_certificate_verifier(Arc::new(check)).with_no_client_auth();
+    let config =
+        config.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth();
     Ok(MakeRustlsConnect::new(config))
 }
 
-pub(crate) fn read_roots(file: &Path) -> Result<RootCertStore, OpenError> {
-    let unread = |what: String| bad("sslrootcert", format!("names {}, which {what}", file.display()));
+pub(crate) fn read_root_certificates(file: &Path) -> Result<RootCertStore, OpenError> {
+    let unread =
+        |what: String| bad_parameter("sslrootcert", format!("names {}, which {what}", file.display()));
     let pem = std::fs::read(file).map_err(|error| unread(format!("cannot be read: {error}")))?;
     let found = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| unread(format!("is no PEM file: {error}")))?;
+    let found = found.map_err(|error| unread(format!("is not a PEM file: {error}")))?;
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found);
     if added == 0 {
-        return Err(unread("holds no certificate".into()));
+        return Err(unread("contains no certificate".into()));
     }
     Ok(roots)
 }
 
-/// Looks at a server's certificate as far as `sslmode` asks for it.
+/// Verifies a server certificate as far as `sslmode` requires.
 #[derive(Debug)]
-struct Check {
-    /// None: any certificate will do.
-    issuers: Option<Arc<WebPkiServerVerifier>>,
-    any_host: bool,
+struct CertificateVerifier {
+    /// None: any certificate is accepted.
+    root_verifier: Option<Arc<WebPkiServerVerifier>>,
+    accepts_any_host: bool,
     provider: Arc<CryptoProvider>,
 }
 
-impl Check {
-    /// A certificate that cannot be read proves nothing; where nothing needs to be proved, that is no fault. Many servers
-    /// have one in a format of old that TLS libraries no longer read.
-    fn lenient(
+impl CertificateVerifier {
+    /// Accepts an unreadable certificate if nothing has to be verified. Many servers have one in an old format that TLS
+    /// libraries no longer read.
+    fn accept_unreadable_certificate(
         &self,
         verified: Result<HandshakeSignatureValid, Error>,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match (verified, &self.issuers) {
+        match (verified, &self.root_verifier) {
             (
                 Err(Error::InvalidCertificate(CertificateError::Other(_) | CertificateError::BadEncoding)),
                 None,
@@ -129,21 +135,21 @@ impl Check {
     }
 }
 
-impl ServerCertVerifier for Check {
+impl ServerCertVerifier for CertificateVerifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
-        between: &[CertificateDer<'_>],
+        intermediates: &[CertificateDer<'_>],
         host: &ServerName<'_>,
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        let Some(issuers) = &self.issuers else { return Ok(ServerCertVerified::assertion()) };
-        // The name is looked at last: who fails only there was issued by one who is trusted.
-        match issuers.verify_server_cert(certificate, between, host, ocsp, now) {
+        let Some(root_verifier) = &self.root_verifier else { return Ok(ServerCertVerified::assertion()) };
+        // The name is verified last: a certificate that fails only there is issued by a trusted authority.
+        match root_verifier.verify_server_cert(certificate, intermediates, host, ocsp, now) {
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
-            )) if self.any_host => Ok(ServerCertVerified::assertion()),
+            )) if self.accepts_any_host => Ok(ServerCertVerified::assertion()),
             verified => verified,
         }
     }
@@ -155,7 +161,12 @@ impl ServerCertVerifier for Check {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        self.lenient(verify_tls12_signature(message, certificate, signature, algorithms))
+        self.accept_unreadable_certificate(verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            algorithms,
+        ))
     }
 
     fn verify_tls13_signature(
@@ -165,7 +176,12 @@ impl ServerCertVerifier for Check {
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
-        self.lenient(verify_tls13_signature(message, certificate, signature, algorithms))
+        self.accept_unreadable_certificate(verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            algorithms,
+        ))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

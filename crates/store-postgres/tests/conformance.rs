@@ -1,27 +1,27 @@
-//! The PostgreSQL store passes the one suite, on a real server.
+//! Runs the conformance suite on a real PostgreSQL server.
 
 mod common;
 
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use common::lent::Lent;
+use common::test_database::TestDatabase;
 use pointsman_core::Timestamp;
 use pointsman_core::store::Store;
 use pointsman_store_conformance::Harness;
 use pointsman_store_postgres::Postgres;
 
-/// Stores that were opened, each on a database of its own. The last one is the one that is reopened.
+/// Open stores, each on its own database. The last one is reopened.
 #[derive(Default)]
-struct Stores(Mutex<Vec<Opened>>);
+struct TestStores(Mutex<Vec<OpenedStore>>);
 
-struct Opened {
+struct OpenedStore {
     store: Arc<dyn Store>,
-    on: Lent,
+    database: TestDatabase,
 }
 
-/// Nobody writes to a database any more when it is given back.
-impl Drop for Opened {
+/// Closes the store before its database is returned to the pool.
+impl Drop for OpenedStore {
     fn drop(&mut self) {
         self.store.close();
     }
@@ -33,13 +33,13 @@ async fn open(url: &str, now: Timestamp) -> Arc<dyn Store> {
 }
 
 #[async_trait]
-impl Harness for Stores {
+impl Harness for TestStores {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        // Those that only we still have are done with.
+        // Stores that only this list still references are finished.
         self.0.lock().expect("nobody has panicked").retain(|opened| Arc::strong_count(&opened.store) > 1);
-        let on = Lent::any().await;
-        let store = open(on.url(), now).await;
-        self.0.lock().expect("nobody has panicked").push(Opened { store: store.clone(), on });
+        let database = TestDatabase::acquire().await;
+        let store = open(database.url(), now).await;
+        self.0.lock().expect("nobody has panicked").push(OpenedStore { store: store.clone(), database });
         store
     }
 
@@ -51,7 +51,7 @@ impl Harness for Stores {
             .lock()
             .expect("nobody has panicked")
             .last()
-            .map(|opened| opened.on.url().to_string())
+            .map(|opened| opened.database.url().to_string())
             .expect("one was opened");
         let store = open(&url, now).await;
         if let Some(opened) = self.0.lock().expect("nobody has panicked").last_mut() {
@@ -61,4 +61,4 @@ impl Harness for Stores {
     }
 }
 
-pointsman_store_conformance::suite!(Stores::default());
+pointsman_store_conformance::suite!(TestStores::default());

@@ -1,39 +1,39 @@
-//! The doctor finds what is wrong with real databases, and what it advises helps.
+//! The doctor finds the problems of real databases, and its advice fixes them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod house;
+mod test_store;
 
 use std::time::Duration;
 
-use house::{House, connect, now};
 use pointsman_core::store::{Registry, Store};
 use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store_postgres::{Postgres as Database, doctor};
 use pointsman_testing::{PgBouncer, Postgres, Settings, shared};
+use test_store::{TestStore, connect, now};
 
-const LONG: Duration = Duration::from_secs(60);
+const LONG_TRANSACTION: Duration = Duration::from_secs(60);
 
 fn durable() -> Postgres {
     Postgres::start(Settings { durable: true, ..Settings::default() }).unwrap()
 }
 
 async fn examine(url: &str) -> Vec<Finding> {
-    doctor::examine(url, LONG).await
+    doctor::examine(url, LONG_TRANSACTION).await
 }
 
-/// What was found under a name, which must be one thing.
-fn of<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
+/// The one finding of this name.
+fn finding_named<'a>(findings: &'a [Finding], name: &str) -> &'a Finding {
     let found: Vec<_> = findings.iter().filter(|finding| finding.name == name).collect();
     assert_eq!(found.len(), 1, "{name}: {findings:#?}");
     found[0]
 }
 
 async fn verdict(url: &str, name: &str) -> Verdict {
-    of(&examine(url).await, name).verdict
+    finding_named(&examine(url).await, name).verdict
 }
 
-/// All that is not fine.
-fn wrong(findings: &[Finding]) -> Vec<&'static str> {
+/// The names of all findings that are not ok.
+fn problems(findings: &[Finding]) -> Vec<&'static str> {
     findings.iter().filter(|finding| finding.verdict != Verdict::Ok).map(|finding| finding.name).collect()
 }
 
@@ -42,17 +42,17 @@ fn advice(finding: &Finding) -> &str {
 }
 
 /// The database's name in a URL.
-fn name(url: &str) -> &str {
+fn database_name(url: &str) -> &str {
     url.rsplit('/').next().unwrap()
 }
 
 /// The same URL for another role.
-fn as_role(url: &str, role: &str) -> String {
-    let (_, place) = url.split_once('@').unwrap();
-    format!("postgres://{role}@{place}")
+fn with_role(url: &str, role: &str) -> String {
+    let (_, location) = url.split_once('@').unwrap();
+    format!("postgres://{role}@{location}")
 }
 
-fn encoded(url: &str) -> String {
+fn percent_encode(url: &str) -> String {
     url.replace(':', "%3A").replace('/', "%2F").replace('@', "%40")
 }
 
@@ -65,65 +65,69 @@ async fn a_healthy_database_has_no_fault_before_its_first_node_and_after() {
     let server = durable();
     let url = server.create_database().unwrap();
     let fresh = examine(&url).await;
-    assert_eq!(wrong(&fresh), [""; 0], "{fresh:#?}");
-    assert!(of(&fresh, "layout").found.contains("no tables yet"));
+    assert_eq!(problems(&fresh), [""; 0], "{fresh:#?}");
+    assert!(finding_named(&fresh, "layout").found.contains("no tables yet"));
     let tables = "SELECT count(*) FROM pg_namespace WHERE nspname = 'pointsman'";
-    assert_eq!(server.query(name(&url), tables).unwrap()[0][0].as_deref(), Some("0"), "nothing was made");
+    assert_eq!(
+        server.query(database_name(&url), tables).unwrap()[0][0].as_deref(),
+        Some("0"),
+        "nothing was made"
+    );
 
-    let house = House::at(&url).await;
-    house.store.join("first", now()).await.unwrap();
+    let store_node = TestStore::open(&url).await;
+    store_node.store.join("first", now()).await.unwrap();
     let findings = examine(&url).await;
-    assert_eq!(wrong(&findings), [""; 0], "{findings:#?}");
-    for (name, told) in [
+    assert_eq!(problems(&findings), [""; 0], "{findings:#?}");
+    for (name, text) in [
         ("connection", "not encrypted"),
         ("version", "PostgreSQL"),
         ("encoding", "UTF8"),
-        ("rights", "may do all"),
+        ("rights", "all required privileges"),
         ("layout", "the newest"),
         ("pooler", "none"),
-        ("listening", "wake each other"),
+        ("listening", "notify each other"),
         ("nodes", "1 live: first"),
         ("outbox", "empty"),
     ] {
-        assert!(of(&findings, name).found.contains(told), "{name}: {findings:#?}");
+        assert!(finding_named(&findings, name).found.contains(text), "{name}: {findings:#?}");
     }
-    house.close().await;
+    store_node.close().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_told_without_the_password() {
-    for (url, told) in [
+async fn an_unreachable_database_is_reported_without_the_password() {
+    for (url, text) in [
         ("postgres://ann:s3cret@127.0.0.1:1/bus", "127.0.0.1:1"),
         ("postgres://ann:s3cret@127.0.0.1:1/bus?sslmode=perhaps", "sslmode"),
         ("postgres://", "names no host"),
     ] {
         let findings = examine(url).await;
-        let finding = of(&findings, "connection");
+        let finding = finding_named(&findings, "connection");
         assert_eq!((findings.len(), finding.verdict), (1, Verdict::Fault), "{finding:?}");
-        assert!(finding.found.contains(told) && !format!("{finding:?}").contains("s3cret"), "{finding:?}");
+        assert!(finding.found.contains(text) && !format!("{finding:?}").contains("s3cret"), "{finding:?}");
     }
 }
 
 #[tokio::test]
-async fn a_server_that_may_lose_what_it_acknowledged_is_a_fault() {
+async fn settings_that_lose_acknowledged_data_are_faults() {
     let url = shared().unwrap().create_database().unwrap();
     let findings = examine(&url).await;
     for setting in ["fsync", "full_page_writes", "synchronous_commit"] {
-        let finding = of(&findings, setting);
+        let finding = finding_named(&findings, setting);
         assert_eq!(finding.verdict, Verdict::Fault);
         assert!(finding.found.starts_with("off") && advice(finding).contains("command line"), "{finding:?}");
     }
 }
 
-/// Each setting that is put wrong is named, and what is advised puts it right.
+/// Each wrong setting is reported, and the advice corrects it.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_advised_of_settings_helps() {
+async fn the_advice_for_settings_fixes_them() {
     let server = durable();
     let url = server.create_database().unwrap();
-    let database = name(&url);
+    let database = database_name(&url);
     server.query(database, "CREATE ROLE ann LOGIN SUPERUSER").unwrap();
-    let url = as_role(&url, "ann");
-    assert_eq!(wrong(&examine(&url).await), [""; 0]);
+    let url = with_role(&url, "ann");
+    assert_eq!(problems(&examine(&url).await), [""; 0]);
     let cases = [
         ("ALTER SYSTEM SET fsync = off", "fsync", Verdict::Fault),
         ("ALTER SYSTEM SET full_page_writes = off", "full_page_writes", Verdict::Fault),
@@ -148,46 +152,51 @@ async fn what_is_advised_of_settings_helps() {
     ];
     for (sql, setting, verdict) in cases {
         let sql = sql.replace("{database}", database);
-        run(&server, database, &format!("{sql}; SELECT pg_reload_conf()"));
-        let findings = until(&url, |findings| findings.iter().any(|finding| finding.name == setting)).await;
-        assert_eq!(of(&findings, setting).verdict, verdict, "{sql}");
-        run(&server, database, advice(of(&findings, setting)));
-        until(&url, |findings| wrong(findings).is_empty()).await;
+        run_statements(&server, database, &format!("{sql}; SELECT pg_reload_conf()"));
+        let findings =
+            wait_until(&url, |findings| findings.iter().any(|finding| finding.name == setting)).await;
+        assert_eq!(finding_named(&findings, setting).verdict, verdict, "{sql}");
+        run_statements(&server, database, advice(finding_named(&findings, setting)));
+        wait_until(&url, |findings| problems(findings).is_empty()).await;
     }
 }
 
-/// Some statements must not be in one transaction with others.
-fn run(server: &Postgres, database: &str, statements: &str) {
+/// Runs statements one by one: some must not share a transaction.
+fn run_statements(server: &Postgres, database: &str, statements: &str) {
     for statement in statements.split("; ") {
         server.query(database, statement).unwrap();
     }
 }
 
-/// A server takes a moment to read its configuration again.
-async fn until(url: &str, so: impl Fn(&[Finding]) -> bool) -> Vec<Finding> {
-    let look = async {
+/// Waits until the findings match: a server takes a moment to reload its configuration.
+async fn wait_until(url: &str, condition: impl Fn(&[Finding]) -> bool) -> Vec<Finding> {
+    let poll = async {
         loop {
             let findings = examine(url).await;
-            if so(&findings) {
+            if condition(&findings) {
                 return findings;
             }
         }
     };
-    tokio::time::timeout(house::PATIENCE, look).await.unwrap_or_else(|_| panic!("it never came so"))
+    tokio::time::timeout(test_store::TEST_TIMEOUT, poll)
+        .await
+        .unwrap_or_else(|_| panic!("the findings did not change in time"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn roles_whose_commits_do_not_wait_are_named() {
+async fn roles_with_asynchronous_commits_are_named() {
     let server = durable();
     let url = server.create_database().unwrap();
-    server.query(name(&url), "CREATE ROLE hasty; ALTER ROLE hasty SET synchronous_commit = off").unwrap();
+    server
+        .query(database_name(&url), "CREATE ROLE hasty; ALTER ROLE hasty SET synchronous_commit = off")
+        .unwrap();
     let findings = examine(&url).await;
-    let roles = of(&findings, "roles");
+    let roles = finding_named(&findings, "roles");
     assert!(roles.verdict == Verdict::Warning && roles.found.contains("\"hasty\""), "{roles:?}");
 }
 
 #[tokio::test]
-async fn a_transaction_that_stays_open_is_named() {
+async fn a_long_open_transaction_is_named() {
     let url = shared().unwrap().create_database().unwrap();
     let other = connect(&url).await;
     other.batch_execute("BEGIN; SELECT 1").await.unwrap();
@@ -195,7 +204,7 @@ async fn a_transaction_that_stays_open_is_named() {
     assert_eq!(verdict(&url, "transactions").await, Verdict::Ok);
     tokio::time::sleep(Duration::from_millis(1100)).await;
     let findings = doctor::examine(&url, Duration::from_secs(1)).await;
-    let finding = of(&findings, "transactions");
+    let finding = finding_named(&findings, "transactions");
     assert_eq!(finding.verdict, Verdict::Warning);
     assert!(finding.found.contains(&format!("pid {pid} of postgres")), "{finding:?}");
     assert!(finding.found.contains("idle in transaction"), "{finding:?}");
@@ -203,69 +212,71 @@ async fn a_transaction_that_stays_open_is_named() {
 }
 
 #[tokio::test]
-async fn a_role_that_sees_little_is_told_so() {
+async fn a_role_that_cannot_see_other_transactions_is_told_the_grant() {
     let server = shared().unwrap();
     let url = server.create_database().unwrap();
-    let role = format!("blind_{}", name(&url));
-    server.query(name(&url), &format!("CREATE ROLE {role} LOGIN")).unwrap();
-    let findings = examine(&as_role(&url, &role)).await;
-    let finding = of(&findings, "transactions");
+    let role = format!("blind_{}", database_name(&url));
+    server.query(database_name(&url), &format!("CREATE ROLE {role} LOGIN")).unwrap();
+    let findings = examine(&with_role(&url, &role)).await;
+    let finding = finding_named(&findings, "transactions");
     assert!(finding.verdict == Verdict::Ok && finding.found.contains("cannot be seen"), "{finding:?}");
-    server.query(name(&url), advice(finding).strip_prefix("To see them: ").unwrap()).unwrap();
-    let findings = examine(&as_role(&url, &role)).await;
-    assert!(of(&findings, "transactions").found.starts_with("none is open"));
+    server.query(database_name(&url), advice(finding).strip_prefix("To see them: ").unwrap()).unwrap();
+    let findings = examine(&with_role(&url, &role)).await;
+    assert!(finding_named(&findings, "transactions").found.starts_with("none is open"));
 }
 
 #[tokio::test]
-async fn layouts_are_told_apart() {
+async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
     let server = shared().unwrap();
     let url = server.create_database().unwrap();
     let newest = Database::migrate_to(&url, 1).await.unwrap();
     let findings = examine(&url).await;
-    let older = of(&findings, "layout");
+    let older = finding_named(&findings, "layout");
     assert_eq!(older.verdict, Verdict::Ok);
     assert!(older.found.starts_with("1;") && older.found.contains(&format!("to {newest}")), "{older:?}");
 
     Database::migrate_to(&url, newest).await.unwrap();
     let later = "INSERT INTO pointsman.migration
                  SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
-    server.query(name(&url), later).unwrap();
+    server.query(database_name(&url), later).unwrap();
     let findings = examine(&url).await;
-    let newer = of(&findings, "layout");
+    let newer = finding_named(&findings, "layout");
     assert!(newer.verdict == Verdict::Fault && newer.found.contains("newer version"), "{newer:?}");
 
     let altered = "DELETE FROM pointsman.migration WHERE name = 'later.sql';
                    UPDATE pointsman.migration SET checksum = 'another' WHERE version = 2";
-    server.query(name(&url), altered).unwrap();
+    server.query(database_name(&url), altered).unwrap();
     let findings = examine(&url).await;
-    let altered = of(&findings, "layout");
+    let altered = finding_named(&findings, "layout");
     assert!(
         altered.verdict == Verdict::Fault && altered.found.contains("0002_documented.sql"),
         "{altered:?}"
     );
 
     let url = server.create_database().unwrap();
-    server.query(name(&url), "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
+    server
+        .query(database_name(&url), "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)")
+        .unwrap();
     let findings = examine(&url).await;
-    let foreign = of(&findings, "layout");
+    let foreign = finding_named(&findings, "layout");
     assert!(foreign.verdict == Verdict::Fault && foreign.found.contains("not Pointsman's"), "{foreign:?}");
 }
 
 #[tokio::test]
-async fn rights_that_are_missing_are_told_with_the_grant() {
+async fn missing_privileges_are_reported_with_the_grant() {
     let server = shared().unwrap();
     let url = server.create_database().unwrap();
-    let database = name(&url);
+    let database = database_name(&url);
     let [maker, guest] = ["maker", "guest"].map(|role| format!("{role}_{database}"));
     for role in [&maker, &guest] {
         server.query(database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
     }
     for role in [&maker, &guest] {
-        let url = as_role(&url, role);
+        let url = with_role(&url, role);
         let findings = examine(&url).await;
-        let rights = of(&findings, "rights");
+        let rights = finding_named(&findings, "rights");
         assert_eq!(rights.verdict, Verdict::Fault, "{rights:?}");
-        server.query(database, advice(rights).strip_prefix("Let an owner run: ").unwrap()).unwrap();
+        server.query(database, advice(rights).strip_prefix("Run as an owner: ").unwrap()).unwrap();
         assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
         close(Database::open(&url, now()).await.unwrap()).await;
         assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
@@ -273,54 +284,54 @@ async fn rights_that_are_missing_are_told_with_the_grant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pooler_that_the_url_does_not_tell_of_is_a_fault() {
+async fn an_undeclared_pooler_is_a_fault() {
     let server = durable();
     let direct = server.create_database().unwrap();
     close(Database::open(&direct, now()).await.unwrap()).await;
-    let pooler = PgBouncer::start(&server, name(&direct)).unwrap();
+    let pooler = PgBouncer::start(&server, database_name(&direct)).unwrap();
     let url = pooler.url().unwrap();
     let findings = examine(&url).await;
-    let finding = of(&findings, "pooler");
-    assert_eq!((wrong(&findings), finding.verdict), (vec!["pooler"], Verdict::Fault), "{findings:#?}");
+    let finding = finding_named(&findings, "pooler");
+    assert_eq!((problems(&findings), finding.verdict), (vec!["pooler"], Verdict::Fault), "{findings:#?}");
     assert!(advice(finding).contains("pooler=transaction") && advice(finding).contains("listen="));
 
     let findings = examine(&format!("{url}?pooler=transaction")).await;
-    assert_eq!(wrong(&findings), ["listening"], "{findings:#?}");
-    assert!(of(&findings, "pooler").found.contains("as the URL says"));
+    assert_eq!(problems(&findings), ["listening"], "{findings:#?}");
+    assert!(finding_named(&findings, "pooler").found.contains("as declared in the URL"));
 
-    let findings = examine(&format!("{url}?pooler=transaction&listen={}", encoded(&direct))).await;
-    assert_eq!(wrong(&findings), [""; 0], "{findings:#?}");
+    let findings = examine(&format!("{url}?pooler=transaction&listen={}", percent_encode(&direct))).await;
+    assert_eq!(problems(&findings), [""; 0], "{findings:#?}");
 
-    let elsewhere = encoded(&server.create_database().unwrap());
+    let elsewhere = percent_encode(&server.create_database().unwrap());
     let findings = examine(&format!("{url}?pooler=transaction&listen={elsewhere}")).await;
-    assert_eq!(of(&findings, "listening").verdict, Verdict::Fault, "{findings:#?}");
+    assert_eq!(finding_named(&findings, "listening").verdict, Verdict::Fault, "{findings:#?}");
 
     let findings = examine(&format!("{direct}?pooler=transaction")).await;
-    assert!(of(&findings, "pooler").found.contains("none was noticed"), "{findings:#?}");
+    assert!(finding_named(&findings, "pooler").found.contains("none was detected"), "{findings:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_others_leave_on_the_server_is_named() {
+async fn leftovers_of_other_programs_are_named() {
     let extra = [("max_prepared_transactions", "5"), ("autovacuum", "off")];
     let extra = extra.map(|(name, value)| (name.into(), value.into())).to_vec();
     let server = Postgres::start(Settings { durable: true, max_connections: 12, extra }).unwrap();
     let url = server.create_database().unwrap();
     close(Database::open(&url, now()).await.unwrap()).await;
     let before = examine(&url).await;
-    assert_eq!(wrong(&before), ["autovacuum", "connections"], "{before:#?}");
+    assert_eq!(problems(&before), ["autovacuum", "connections"], "{before:#?}");
 
-    let database = name(&url);
+    let database = database_name(&url);
     server.query(database, "BEGIN; CREATE TABLE theirs (); PREPARE TRANSACTION 'left over'").unwrap();
     server.query(database, "SELECT pg_create_physical_replication_slot('forgotten', true)").unwrap();
     let rows = "INSERT INTO pointsman.object SELECT 'default', i, i, i, '' FROM generate_series(1, 30000) i";
     server.query(database, rows).unwrap();
     server.query(database, "DELETE FROM pointsman.object").unwrap();
     let findings = doctor::examine(&url, Duration::ZERO).await;
-    for (name, told) in
+    for (name, text) in
         [("prepared transactions", "left over"), ("replication slots", "forgotten"), ("tables", "object")]
     {
-        let finding = of(&findings, name);
-        assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
+        let finding = finding_named(&findings, name);
+        assert!(finding.verdict == Verdict::Warning && finding.found.contains(text), "{finding:?}");
     }
     for remedy in [
         "ROLLBACK PREPARED 'left over'",
@@ -329,14 +340,14 @@ async fn what_others_leave_on_the_server_is_named() {
     ] {
         server.query(database, remedy).unwrap();
     }
-    assert_eq!(wrong(&doctor::examine(&url, LONG).await), ["autovacuum", "connections"]);
+    assert_eq!(problems(&doctor::examine(&url, LONG_TRANSACTION).await), ["autovacuum", "connections"]);
 }
 
 #[tokio::test]
-async fn the_outbox_and_the_nodes_are_looked_at() {
+async fn the_outbox_and_the_nodes_are_checked() {
     let server = shared().unwrap();
     let url = server.create_database().unwrap();
-    let database = name(&url);
+    let database = database_name(&url);
     let store = Database::open(&url, now()).await.unwrap();
     store.join("lost", now()).await.unwrap();
     close(store).await;
@@ -350,24 +361,24 @@ async fn the_outbox_and_the_nodes_are_looked_at() {
                    VALUES (1, 'no type', 'default', 'null', 100, 0, 'it has a blank', 0)";
     server.query(database, refused).unwrap();
     let findings = examine(&url).await;
-    for (name, told) in [
+    for (name, text) in [
         ("nodes", "lost for 60 min"),
-        ("outbox", "3 events wait, the first for 60 min"),
+        ("outbox", "3 events waiting, the first for 60 min"),
         ("refused", "it has a blank"),
     ] {
-        let finding = of(&findings, name);
-        assert!(finding.verdict == Verdict::Warning && finding.found.contains(told), "{finding:?}");
+        let finding = finding_named(&findings, name);
+        assert!(finding.verdict == Verdict::Warning && finding.found.contains(text), "{finding:?}");
     }
-    assert_eq!(advice(of(&findings, "outbox")), "Start a node: it takes them.");
+    assert_eq!(advice(finding_named(&findings, "outbox")), "Start a node: it drains them.");
     server.query(database, "UPDATE pointsman.node SET heard = 0").unwrap();
     let findings = examine(&url).await;
-    let moved = of(&findings, "nodes");
+    let moved = finding_named(&findings, "nodes");
     assert_eq!(moved.verdict, Verdict::Ok, "{moved:?}");
-    assert!(moved.found.contains("had not left the store that was moved here: lost ("), "{moved:?}");
+    assert!(moved.found.contains("still running when their store was copied here: lost ("), "{moved:?}");
 }
 
-/// What was removed, and the word for it.
-const REMOVED: [(&str, &str); 7] = [
+/// Statements that remove an object, and its name in the finding.
+const REMOVALS: [(&str, &str); 7] = [
     ("DROP TABLE pointsman.mark", "table mark"),
     ("DROP VIEW pointsman.events", "view events"),
     ("DROP FUNCTION pointsman.event_of", "function event_of"),
@@ -378,50 +389,52 @@ const REMOVED: [(&str, &str); 7] = [
 ];
 
 #[tokio::test]
-async fn what_was_removed_from_the_schema_is_named() {
+async fn removed_schema_objects_are_named() {
     let server = shared().unwrap();
-    for (removed, named) in REMOVED {
+    for (removed, named) in REMOVALS {
         let url = server.create_database().unwrap();
         close(Database::open(&url, now()).await.unwrap()).await;
         assert_eq!(verdict(&url, "missing").await, Verdict::Ok);
-        server.query(name(&url), removed).unwrap();
+        server.query(database_name(&url), removed).unwrap();
         let findings = examine(&url).await;
-        let missing = of(&findings, "missing");
+        let missing = finding_named(&findings, "missing");
         assert_eq!(missing.verdict, Verdict::Fault, "{missing:?}");
         assert_eq!(missing.found, format!("{named} of the schema pointsman"));
     }
 }
 
 #[tokio::test]
-async fn a_move_that_has_not_ended_is_a_fault() {
+async fn an_unfinished_store_copy_is_a_fault() {
     let server = shared().unwrap();
     let url = server.create_database().unwrap();
     close(Database::open(&url, now()).await.unwrap()).await;
-    server.query(name(&url), "INSERT INTO pointsman.meta (name, text) VALUES ('move', '{}')").unwrap();
+    server
+        .query(database_name(&url), "INSERT INTO pointsman.meta (name, text) VALUES ('move', '{}')")
+        .unwrap();
     let findings = examine(&url).await;
-    let moved = of(&findings, "move");
+    let moved = finding_named(&findings, "move");
     assert!(moved.verdict == Verdict::Fault && advice(moved).contains("pointsman move"), "{moved:?}");
 }
 
-/// A superuser is not for lending, and what belongs to somebody else than the schema is not lent with it.
+/// The advice never grants membership of a superuser, nor of an owner that does not own everything.
 #[tokio::test]
-async fn no_superuser_is_advised_to_be_lent() {
+async fn the_advice_never_grants_a_superuser_role() {
     let server = shared().unwrap();
     let url = server.create_database().unwrap();
-    let database = name(&url);
+    let database = database_name(&url);
     let weak = format!("weak_{database}");
     server.query(database, &format!("CREATE ROLE {weak} LOGIN")).unwrap();
     close(Database::open(&url, now()).await.unwrap()).await;
     for before in ["SELECT 1", "ALTER SCHEMA pointsman OWNER TO weak"] {
         server.query(database, &before.replace("weak", &weak)).unwrap();
-        let findings = examine(&as_role(&url, &weak)).await;
-        let rights = of(&findings, "rights");
+        let findings = examine(&with_role(&url, &weak)).await;
+        let rights = finding_named(&findings, "rights");
         assert!(rights.verdict == Verdict::Fault && !advice(rights).contains("GRANT"), "{rights:?}");
     }
-    let findings = examine(&as_role(&url, &weak)).await;
-    let remedy = advice(of(&findings, "rights")).strip_prefix("Let an owner run: ").unwrap();
+    let findings = examine(&with_role(&url, &weak)).await;
+    let remedy = advice(finding_named(&findings, "rights")).strip_prefix("Run as an owner: ").unwrap();
     server.query(database, remedy).unwrap();
-    let url = as_role(&url, &weak);
+    let url = with_role(&url, &weak);
     assert_eq!(verdict(&url, "rights").await, Verdict::Ok);
     close(Database::open(&url, now()).await.unwrap()).await;
 }

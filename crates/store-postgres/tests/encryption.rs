@@ -1,4 +1,4 @@
-//! What `sslmode` means, on a server with a certificate of its own.
+//! The meaning of `sslmode`, on a server with its own certificate.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -11,8 +11,8 @@ use pointsman_testing::{Postgres, Settings};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use tempfile::TempDir;
 
-/// A server whose certificate is that of `localhost`, the certificate of who issued it, and that of a stranger.
-struct Encrypted {
+/// A server with a certificate for `localhost`, the certificate of its issuer, and that of another issuer.
+struct EncryptedServer {
     server: Postgres,
     issuer: PathBuf,
     stranger: PathBuf,
@@ -26,7 +26,7 @@ fn issuer(name: &str) -> CertifiedIssuer<'static, KeyPair> {
     CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
 }
 
-impl Encrypted {
+impl EncryptedServer {
     fn start() -> Self {
         let server = Postgres::start(Settings::default()).unwrap();
         let folder = TempDir::new().unwrap();
@@ -42,7 +42,7 @@ impl Encrypted {
         };
         let certificate = file("server.crt", certificate.pem());
         let key = file("server.key", key.serialize_pem());
-        keep_private(&key, server.pid().unwrap());
+        restrict_key_file(&key, server.pid().unwrap());
         for (name, path) in [("ssl_cert_file", &certificate), ("ssl_key_file", &key)] {
             server.query("postgres", &format!("ALTER SYSTEM SET {name} = '{}'", path.display())).unwrap();
         }
@@ -57,8 +57,8 @@ impl Encrypted {
         format!("postgres://postgres@{host}:{}/postgres?{parameters}", self.server.address().port())
     }
 
-    /// Whether a store can be opened there; if so, whether what it says is encrypted.
-    async fn opens(&self, host: &str, parameters: &str) -> Result<bool, String> {
+    /// Opens a store and returns whether its connections are encrypted.
+    async fn open_and_check_encryption(&self, host: &str, parameters: &str) -> Result<bool, String> {
         let name = parameters.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
         let url = self.url(host, &format!("{parameters}&application_name={name}"));
         let store =
@@ -75,39 +75,49 @@ impl Encrypted {
     }
 }
 
-/// A server reads only a key that is its own.
-fn keep_private(key: &Path, server: u32) {
+/// PostgreSQL accepts only a key file that it owns.
+fn restrict_key_file(key: &Path, server: u32) {
     std::fs::set_permissions(key, std::fs::Permissions::from_mode(0o600)).unwrap();
     let owner = std::fs::metadata(format!("/proc/{server}")).unwrap();
     chown(key, Some(owner.uid()), Some(owner.gid())).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_mode_encrypts_and_looks_as_far_as_it_says() {
-    let it = Encrypted::start();
-    let (issuer, stranger) = (it.issuer.display(), it.stranger.display());
-    assert_eq!(it.opens("127.0.0.1", "sslmode=disable").await, Ok(false));
-    assert_eq!(it.opens("127.0.0.1", "sslmode=prefer").await, Ok(true));
-    assert_eq!(it.opens("127.0.0.1", "sslmode=require").await, Ok(true));
-    assert_eq!(it.opens("127.0.0.1", &format!("sslmode=verify-ca&sslrootcert={issuer}")).await, Ok(true));
-    assert_eq!(it.opens("localhost", &format!("sslmode=verify-full&sslrootcert={issuer}")).await, Ok(true));
+async fn each_sslmode_encrypts_and_verifies_as_documented() {
+    let server = EncryptedServer::start();
+    let (issuer, stranger) = (server.issuer.display(), server.stranger.display());
+    assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=disable").await, Ok(false));
+    assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=prefer").await, Ok(true));
+    assert_eq!(server.open_and_check_encryption("127.0.0.1", "sslmode=require").await, Ok(true));
+    assert_eq!(
+        server
+            .open_and_check_encryption("127.0.0.1", &format!("sslmode=verify-ca&sslrootcert={issuer}"))
+            .await,
+        Ok(true)
+    );
+    assert_eq!(
+        server
+            .open_and_check_encryption("localhost", &format!("sslmode=verify-full&sslrootcert={issuer}"))
+            .await,
+        Ok(true)
+    );
     for (host, parameters) in [
         ("127.0.0.1", format!("sslmode=verify-full&sslrootcert={issuer}")),
         ("localhost", format!("sslmode=verify-full&sslrootcert={stranger}")),
         ("127.0.0.1", format!("sslmode=verify-ca&sslrootcert={stranger}")),
         ("127.0.0.1", format!("sslmode=require&sslrootcert={stranger}")),
     ] {
-        let refused = it.opens(host, &parameters).await.unwrap_err();
+        let refused = server.open_and_check_encryption(host, &parameters).await.unwrap_err();
         assert!(refused.contains("invalid peer certificate"), "{refused}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_cannot_encrypt_is_enough_only_where_that_is_preferred() {
+async fn an_unencrypted_server_is_accepted_only_with_sslmode_prefer() {
     let server = Postgres::start(Settings::default()).unwrap();
     let url = server.create_database().unwrap();
     let opened = Database::open(&format!("{url}?sslmode=prefer"), Timestamp::from_micros(1)).await;
     opened.unwrap().close();
     let refused = Database::open(&format!("{url}?sslmode=require"), Timestamp::from_micros(1)).await;
-    assert!(matches!(refused, Err(OpenError::NotTrusted { .. })));
+    assert!(matches!(refused, Err(OpenError::TlsFailed { .. })));
 }

@@ -1,4 +1,4 @@
-//! Opening a database: what is made, what is refused, and what is said about it.
+//! Opening a database: what is created, what is rejected, and the error messages.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write;
@@ -19,12 +19,12 @@ async fn open(url: &str) -> Result<PostgresStore, OpenError> {
     Postgres::open(url, now()).await
 }
 
-async fn refused(url: &str) -> OpenError {
+async fn open_error(url: &str) -> OpenError {
     open(url).await.map(|store| store.close()).expect_err("it was opened")
 }
 
 /// A server, a fresh database on it, and the URL of that.
-fn fresh() -> (&'static Admin, String, String) {
+fn fresh_database() -> (&'static Admin, String, String) {
     let server = shared().unwrap();
     let url = server.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap().to_string();
@@ -32,32 +32,32 @@ fn fresh() -> (&'static Admin, String, String) {
 }
 
 /// The same URL for another role.
-fn as_role(url: &str, role: &str) -> String {
-    let (_, place) = url.split_once('@').unwrap();
-    format!("postgres://{role}@{place}")
+fn with_role(url: &str, role: &str) -> String {
+    let (_, location) = url.split_once('@').unwrap();
+    format!("postgres://{role}@{location}")
 }
 
-fn one(server: &Admin, database: &str, sql: &str) -> String {
+fn query_value(server: &Admin, database: &str, sql: &str) -> String {
     server.query(database, sql).unwrap()[0][0].clone().unwrap()
 }
 
 #[tokio::test]
-async fn the_schema_is_made_once_and_found_again() {
-    let (server, database, url) = fresh();
+async fn the_schema_is_created_once_and_reused() {
+    let (server, database, url) = fresh_database();
     open(&url).await.unwrap().close();
     let layout =
         "SELECT string_agg(version || name || checksum || at, ',' ORDER BY version) FROM pointsman.migration";
     let numbers = "SELECT string_agg(name || text, ',' ORDER BY name) FROM pointsman.meta WHERE name IN ('realm', 'salt')";
-    let made = (one(server, &database, layout), one(server, &database, numbers));
+    let made = (query_value(server, &database, layout), query_value(server, &database, numbers));
     open(&url).await.unwrap().close();
-    assert_eq!((one(server, &database, layout), one(server, &database, numbers)), made);
-    let realm = one(server, &database, "SELECT text FROM pointsman.meta WHERE name = 'realm'");
-    assert!(realm.parse::<u64>().unwrap() < 1 << 60);
+    assert_eq!((query_value(server, &database, layout), query_value(server, &database, numbers)), made);
+    let namespace = query_value(server, &database, "SELECT text FROM pointsman.meta WHERE name = 'realm'");
+    assert!(namespace.parse::<u64>().unwrap() < 1 << 60);
 }
 
 #[tokio::test]
 async fn many_nodes_may_start_at_once() {
-    let (server, database, url) = fresh();
+    let (server, database, url) = fresh_database();
     let mut starting = JoinSet::new();
     for _ in 0..12 {
         let url = url.clone();
@@ -72,45 +72,48 @@ async fn many_nodes_may_start_at_once() {
         store.close();
     }
     let twice = "SELECT count(*) - count(DISTINCT version) FROM pointsman.migration";
-    assert_eq!(one(server, &database, twice), "0");
+    assert_eq!(query_value(server, &database, twice), "0");
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_is_named() {
-    let error = refused("postgres://ann:s3cret@127.0.0.1:1/bus").await;
-    assert!(matches!(&error, OpenError::Unreachable { at, .. } if at == "127.0.0.1:1"), "{error}");
+async fn an_unreachable_server_is_named() {
+    let error = open_error("postgres://ann:s3cret@127.0.0.1:1/bus").await;
+    assert!(matches!(&error, OpenError::Unreachable { address, .. } if address == "127.0.0.1:1"), "{error}");
     assert!(!error.to_string().contains("s3cret"));
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_there_is_named() {
-    let (server, ..) = fresh();
-    let error = refused(&server.url("nowhere")).await;
+async fn a_missing_database_is_named() {
+    let (server, ..) = fresh_database();
+    let error = open_error(&server.url("nowhere")).await;
     assert!(matches!(&error, OpenError::NoDatabase { database, .. } if database == "nowhere"), "{error}");
-    let error = refused(&server.url("no%20where")).await.to_string();
+    let error = open_error(&server.url("no%20where")).await.to_string();
     assert!(error.ends_with("CREATE DATABASE \"no where\""), "{error}");
 }
 
 #[tokio::test]
-async fn a_role_that_is_not_let_in_is_named() {
-    let (_, _, url) = fresh();
-    let error = refused(&as_role(&url, "nobody_of_that_name")).await;
-    assert!(matches!(&error, OpenError::NotLetIn { role, .. } if role == "nobody_of_that_name"), "{error}");
+async fn a_role_without_access_is_named() {
+    let (_, _, url) = fresh_database();
+    let error = open_error(&with_role(&url, "nobody_of_that_name")).await;
+    assert!(
+        matches!(&error, OpenError::AccessDenied { role, .. } if role == "nobody_of_that_name"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
-async fn a_database_that_is_not_named_is_that_of_the_role() {
-    let (server, database, url) = fresh();
+async fn the_default_database_is_named_like_the_role() {
+    let (server, database, url) = fresh_database();
     let role = format!("lone_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
-    let url = as_role(url.rsplit_once('/').unwrap().0, &role);
-    let error = refused(&url).await;
-    assert!(matches!(&error, OpenError::NoneNamed { role: tried, .. } if *tried == role), "{error}");
+    let url = with_role(url.rsplit_once('/').unwrap().0, &role);
+    let error = open_error(&url).await;
+    assert!(matches!(&error, OpenError::NoDatabaseNamed { role: tried, .. } if *tried == role), "{error}");
     assert!(error.to_string().contains("names no database"), "{error}");
 }
 
 #[tokio::test]
-async fn who_gives_no_password_or_no_name_is_told_so() {
+async fn a_missing_password_or_user_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let rules = folder.path().join("pg_hba.conf");
@@ -118,27 +121,27 @@ async fn who_gives_no_password_or_no_name_is_told_so() {
     let extra = vec![("hba_file".into(), rules.display().to_string())];
     let server = pointsman_testing::Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
     let url = server.url("locked");
-    let error = refused(&as_role(&url, "ann")).await.to_string();
+    let error = open_error(&with_role(&url, "ann")).await.to_string();
     assert!(
-        error.contains("does not let the role ann in: it asks for a password, and none was given"),
+        error.contains("denies access to the role ann: it requires a password, and none was given"),
         "{error}"
     );
     assert!(error.contains("PGPASSWORD") && !error.contains("names no user"), "{error}");
-    let error = refused(&as_role(&url, "ann:wrong")).await.to_string();
+    let error = open_error(&with_role(&url, "ann:wrong")).await.to_string();
     assert!(error.contains("check user and password in the URL") && !error.contains("PGPASSWORD"), "{error}");
-    let (_, place) = url.split_once('@').unwrap();
-    let error = refused(&format!("postgres://{place}")).await;
-    assert!(matches!(&error, OpenError::NotLetIn { role, .. } if !role.is_empty()), "{error}");
+    let (_, location) = url.split_once('@').unwrap();
+    let error = open_error(&format!("postgres://{location}")).await;
+    assert!(matches!(&error, OpenError::AccessDenied { role, .. } if !role.is_empty()), "{error}");
     assert!(error.to_string().contains("names no user"), "{error}");
 }
 
-/// Says something to the first who comes, whatever that one says.
-fn other_server(said: &'static str) -> String {
+/// Starts a server that sends a fixed response to its first client.
+fn fake_server(response: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("postgres://ann@{}/bus", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        stream.write_all(said.as_bytes()).unwrap();
+        stream.write_all(response.as_bytes()).unwrap();
         stream.shutdown(Shutdown::Write).unwrap();
         std::io::copy(&mut stream, &mut std::io::sink())
     });
@@ -146,82 +149,85 @@ fn other_server(said: &'static str) -> String {
 }
 
 #[tokio::test]
-async fn what_is_no_postgresql_is_called_so() {
-    for said in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.6\r\n", "-E", "N\0\0\0\0\0"] {
-        let error = refused(&other_server(said)).await;
-        assert!(matches!(error, OpenError::NotPostgres { .. }), "{said:?}: {error}");
+async fn a_server_that_is_not_postgresql_is_recognized() {
+    for response in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9.6\r\n", "-E", "N\0\0\0\0\0"] {
+        let error = open_error(&fake_server(response)).await;
+        assert!(matches!(error, OpenError::NotPostgres { .. }), "{response:?}: {error}");
     }
-    for said in ["", "N"] {
-        let error = refused(&other_server(said)).await;
-        assert!(matches!(error, OpenError::Unreachable { .. }), "{said:?}: {error}");
+    for response in ["", "N"] {
+        let error = open_error(&fake_server(response)).await;
+        assert!(matches!(error, OpenError::Unreachable { .. }), "{response:?}: {error}");
     }
 }
 
 #[tokio::test]
-async fn who_may_not_make_the_schema_is_told_the_grant() {
-    let (server, database, url) = fresh();
+async fn a_role_that_cannot_create_the_schema_is_told_the_grant() {
+    let (server, database, url) = fresh_database();
     let role = format!("limited_{database}");
     server.query(&database, &format!("CREATE ROLE {role} LOGIN")).unwrap();
-    let url = as_role(&url, &role);
-    let error = refused(&url).await;
-    let OpenError::NoRight { grant, .. } = &error else { panic!("{error}") };
+    let url = with_role(&url, &role);
+    let error = open_error(&url).await;
+    let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     server.query(&database, grant).unwrap();
     open(&url).await.unwrap().close();
     let other = format!("other_{database}");
     server.query(&database, &format!("CREATE ROLE {other} LOGIN")).unwrap();
-    let error = refused(&as_role(&url, &other)).await;
-    let OpenError::NoRight { grant, .. } = &error else { panic!("{error}") };
+    let error = open_error(&with_role(&url, &other)).await;
+    let OpenError::MissingPrivilege { grant, .. } = &error else { panic!("{error}") };
     server.query(&database, grant).unwrap();
-    open(&as_role(&url, &other)).await.unwrap().close();
+    open(&with_role(&url, &other)).await.unwrap().close();
 }
 
 #[tokio::test]
-async fn an_empty_schema_that_was_prepared_is_taken() {
-    let (server, database, url) = fresh();
+async fn a_prepared_empty_schema_is_used() {
+    let (server, database, url) = fresh_database();
     let role = format!("prepared_{database}");
     server
         .query(&database, &format!("CREATE ROLE {role} LOGIN; CREATE SCHEMA pointsman AUTHORIZATION {role}"))
         .unwrap();
-    open(&as_role(&url, &role)).await.unwrap().close();
+    open(&with_role(&url, &role)).await.unwrap().close();
 }
 
 #[tokio::test]
-async fn a_schema_of_that_name_that_is_not_ours_is_left_alone() {
-    let (server, database, url) = fresh();
+async fn a_foreign_schema_of_that_name_is_left_unchanged() {
+    let (server, database, url) = fresh_database();
     server.query(&database, "CREATE SCHEMA pointsman; CREATE TABLE pointsman.theirs (n integer)").unwrap();
-    let error = refused(&url).await;
-    assert!(matches!(error, OpenError::NotOurs { .. }), "{error}");
+    let error = open_error(&url).await;
+    assert!(matches!(error, OpenError::ForeignSchema { .. }), "{error}");
     let tables = "SELECT string_agg(tablename, ',') FROM pg_tables WHERE schemaname = 'pointsman'";
-    assert_eq!(one(server, &database, tables), "theirs");
+    assert_eq!(query_value(server, &database, tables), "theirs");
 }
 
 #[tokio::test]
-async fn a_newer_layout_and_an_altered_one_are_refused() {
-    let (server, database, url) = fresh();
+async fn a_newer_or_altered_layout_is_rejected() {
+    let (server, database, url) = fresh_database();
     open(&url).await.unwrap().close();
     let newer = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
     server.query(&database, newer).unwrap();
-    let error = refused(&url).await;
-    assert!(matches!(error, OpenError::Newer { found, known } if found == known + 1), "{error}");
+    let error = open_error(&url).await;
+    assert!(
+        matches!(error, OpenError::SchemaTooNew { found, supported } if found == supported + 1),
+        "{error}"
+    );
     let restore = "DELETE FROM pointsman.migration WHERE name = 'later.sql'";
     server.query(&database, restore).unwrap();
     server.query(&database, "UPDATE pointsman.migration SET checksum = 'another' WHERE version = 1").unwrap();
-    let error = refused(&url).await;
-    assert!(matches!(&error, OpenError::Altered { name } if name == "0001_tables.sql"), "{error}");
+    let error = open_error(&url).await;
+    assert!(matches!(&error, OpenError::MigrationChanged { name } if name == "0001_tables.sql"), "{error}");
 }
 
 #[tokio::test]
-async fn a_database_that_cannot_keep_every_text_is_refused() {
-    let (server, database, _) = fresh();
+async fn a_database_without_utf8_is_rejected() {
+    let (server, database, _) = fresh_database();
     let other = format!("latin_{database}");
     let make = format!("CREATE DATABASE {other} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'");
     server.query("postgres", &make).unwrap();
-    let error = refused(&server.url(&other)).await;
+    let error = open_error(&server.url(&other)).await;
     assert!(matches!(&error, OpenError::NotUtf8 { found, .. } if found == "LATIN1"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pooler_may_stand_between() {
+async fn a_store_opens_through_a_pooler() {
     let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
     let direct = server.create_database().unwrap();
     let database = direct.rsplit('/').next().unwrap();
@@ -245,10 +251,10 @@ async fn a_pooler_may_stand_between() {
     }
 }
 
-/// A role that may read and write all there is, and owns nothing, would come to a stop with the next slice.
+/// A role that may read and write everything but owns nothing would fail at the next partition.
 #[tokio::test]
-async fn a_role_that_does_not_own_the_tables_is_refused() {
-    let (server, database, url) = fresh();
+async fn a_role_that_does_not_own_the_tables_is_rejected() {
+    let (server, database, url) = fresh_database();
     open(&url).await.unwrap().close();
     let role = format!("weak \"{database}'");
     let weak = role.replace('"', "\"\"");
@@ -263,9 +269,9 @@ async fn a_role_that_does_not_own_the_tables_is_refused() {
             ),
         )
         .unwrap();
-    let url = as_role(&url, &role.replace(' ', "%20").replace('"', "%22"));
-    let error = refused(&url).await;
-    let OpenError::NoRight { grant, reason, .. } = &error else { panic!("{error}") };
+    let url = with_role(&url, &role.replace(' ', "%20").replace('"', "%22"));
+    let error = open_error(&url).await;
+    let OpenError::MissingPrivilege { grant, reason, .. } = &error else { panic!("{error}") };
     assert!(reason.contains("tables and functions"), "{error}");
     assert!(!grant.contains("GRANT"), "the owner is a superuser: {grant}");
     server.query(&database, grant).unwrap();
@@ -273,34 +279,37 @@ async fn a_role_that_does_not_own_the_tables_is_refused() {
 }
 
 #[tokio::test]
-async fn a_schema_that_is_not_whole_is_refused() {
+async fn an_incomplete_schema_is_rejected() {
     for removed in
         ["DROP TABLE pointsman.mark", "DROP TABLE pointsman.meta", "DELETE FROM pointsman.outbox_mark"]
     {
-        let (server, database, url) = fresh();
+        let (server, database, url) = fresh_database();
         open(&url).await.unwrap().close();
         server.query(&database, removed).unwrap();
-        let error = refused(&url).await;
+        let error = open_error(&url).await;
         let table = removed.rsplit('.').next().unwrap();
-        assert!(matches!(&error, OpenError::Incomplete { what } if what.contains(table)), "{error}");
+        assert!(
+            matches!(&error, OpenError::SchemaIncomplete { problem } if problem.contains(table)),
+            "{error}"
+        );
         assert!(error.to_string().contains("pointsman doctor"), "{error}");
     }
 }
 
 #[tokio::test]
-async fn a_pooler_that_the_url_does_not_tell_of_is_named() {
+async fn an_undeclared_pooler_is_reported() {
     let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
     let direct = server.create_database().unwrap();
     let pooler = PgBouncer::start_strict(&server, direct.rsplit('/').next().unwrap()).unwrap();
-    let error = refused(&pooler.url().unwrap()).await;
-    assert!(matches!(error, OpenError::Pooler { .. }), "{error}");
+    let error = open_error(&pooler.url().unwrap()).await;
+    assert!(matches!(error, OpenError::UndeclaredPooler { .. }), "{error}");
     assert!(error.to_string().contains("pooler=transaction"), "{error}");
 }
 
-/// Whoever waits in vain for the lock on the layout is told who has it.
+/// A timeout of the migration lock names the session that holds it.
 #[tokio::test]
-async fn who_holds_the_layout_is_named() {
-    let (server, database, url) = fresh();
+async fn the_holder_of_the_migration_lock_is_named() {
+    let (server, database, url) = fresh_database();
     open(&url).await.unwrap().close();
     let (holder, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -310,44 +319,44 @@ async fn who_holds_the_layout_is_named() {
         )
         .await
         .unwrap();
-    let error = refused(&url).await;
-    let OpenError::Held { by, pid } = &error else { panic!("{error}") };
-    assert!(by.starts_with("holder of "), "{by}");
+    let error = open_error(&url).await;
+    let OpenError::SchemaLocked { holders, pid } = &error else { panic!("{error}") };
+    assert!(holders.starts_with("holder of "), "{holders}");
     server.query(&database, &format!("SELECT pg_terminate_backend({pid})")).unwrap();
     open(&url).await.unwrap().close();
 }
 
-/// What others put beside our tables, and an index that was made anew, keep nobody from working.
+/// Foreign objects in the schema, and a renamed index, do not prevent opening.
 #[tokio::test]
-async fn what_lies_beside_is_left_alone() {
-    let (server, database, url) = fresh();
+async fn foreign_objects_in_the_schema_are_ignored() {
+    let (server, database, url) = fresh_database();
     let owner = format!("owner_{database}");
     server
         .query(&database, &format!("CREATE ROLE {owner} LOGIN; ALTER DATABASE {database} OWNER TO {owner}"))
         .unwrap();
-    let url = as_role(&url, &owner);
+    let url = with_role(&url, &owner);
     open(&url).await.unwrap().close();
-    let beside = "CREATE VIEW pointsman.report AS SELECT 1; CREATE TABLE pointsman.notes ();
+    let foreign_objects = "CREATE VIEW pointsman.report AS SELECT 1; CREATE TABLE pointsman.notes ();
                   CREATE FUNCTION pointsman.help() RETURNS int LANGUAGE sql AS 'SELECT 1';
                   ALTER INDEX pointsman.task_due RENAME TO task_due_anew";
-    server.query(&database, beside).unwrap();
+    server.query(&database, foreign_objects).unwrap();
     open(&url).await.unwrap().close();
 }
 
-/// A role that acts in the owner's name leaves nothing behind that the owner cannot read.
+/// A member of the owner role leaves nothing that the owner cannot read.
 #[tokio::test]
-async fn a_member_of_the_owner_may_bring_the_schema_forward() {
-    let (server, database, url) = fresh();
+async fn a_member_of_the_owner_role_may_migrate_the_schema() {
+    let (server, database, url) = fresh_database();
     let (owner, member) = (format!("owner_{database}"), format!("member_{database}"));
     let roles = format!(
         "CREATE ROLE {owner} LOGIN; ALTER DATABASE {database} OWNER TO {owner};
          CREATE ROLE {member} LOGIN; GRANT {owner} TO {member}"
     );
     server.query(&database, &roles).unwrap();
-    Postgres::migrate_to(&as_role(&url, &owner), 4).await.unwrap();
-    open(&as_role(&url, &member)).await.unwrap().close();
+    Postgres::migrate_to(&with_role(&url, &owner), 4).await.unwrap();
+    open(&with_role(&url, &member)).await.unwrap().close();
     for role in [&owner, &member] {
         server.query(&database, &format!("SET ROLE {role}; SELECT * FROM pointsman.events")).unwrap();
     }
-    open(&as_role(&url, &owner)).await.unwrap().close();
+    open(&with_role(&url, &owner)).await.unwrap().close();
 }

@@ -1,8 +1,8 @@
-//! Ids ascend for whoever reads, whatever commits when: 64 producers whose transactions end in any order, two nodes that
-//! drain, producers that emit past the outbox, and readers that follow and begin anew.
+//! Readers see ascending ids whatever the commit order: 64 producers whose transactions end in any order, two nodes
+//! that drain, producers that emit directly, and readers that follow and restart.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod house;
+mod test_store;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,30 +10,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::join_all;
-use house::{House, PATIENCE, now};
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Emission, Journal, Read};
 use pointsman_core::{Event, EventId, HandlingKey, Json, NewEvent, ObjectKey};
 use pointsman_testing::Chance;
+use test_store::{TEST_TIMEOUT, TestStore, now};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::Client;
 
 const WRITERS: u64 = 64;
 const ROUNDS: u64 = 12;
 const OBJECTS: u64 = 24;
-/// What a writer emits in a round: one for an object whose row it has changed, and two of its own.
-const EACH: u64 = 3;
-/// What is emitted past the outbox meanwhile.
-const DIRECT: u64 = 400;
+/// Events per round of a writer: one for an object whose row it has changed, and two for its own object.
+const EVENTS_PER_ROUND: u64 = 3;
+/// Events emitted directly, without the outbox.
+const DIRECT_EMITS: u64 = 400;
 
-async fn pause(chance: &mut Chance, most_ms: usize) {
-    sleep(Duration::from_millis(chance.below(most_ms + 1) as u64)).await;
+async fn sleep_randomly(rng: &mut Chance, most_ms: usize) {
+    sleep(Duration::from_millis(rng.below(most_ms + 1) as u64)).await;
 }
 
-/// A producer. The counter of an object is what the order of its events is compared with: its row is locked from the
-/// change to the commit.
-async fn write(mut client: Client, writer: u64) {
-    let mut chance = Chance::new(writer * 7919 + 1);
+/// A producer in SQL. The counter of an object gives the expected order of its events: its row is locked from the
+/// update to the commit.
+async fn emit_in_sql(mut client: Client, writer: u64) {
+    let mut rng = Chance::new(writer * 7919 + 1);
     for round in 0..ROUNDS {
         let transaction = client.transaction().await.unwrap();
         let own = format!(
@@ -42,21 +42,21 @@ async fn write(mut client: Client, writer: u64) {
             2 * round + 1
         );
         transaction.batch_execute(&own).await.unwrap();
-        pause(&mut chance, 5).await;
+        sleep_randomly(&mut rng, 5).await;
         let shared = format!(
             "WITH changed AS (UPDATE object SET n = n + 1 WHERE id = {} RETURNING id, n)
              SELECT pointsman.emit('shared', 'object:' || id, to_jsonb(n)) FROM changed",
-            chance.below(OBJECTS as usize)
+            rng.below(OBJECTS as usize)
         );
         transaction.batch_execute(&shared).await.unwrap();
-        pause(&mut chance, 20).await;
-        // One in eight thinks better of it; what it did is done again.
-        if chance.below(8) == 0 {
+        sleep_randomly(&mut rng, 20).await;
+        // One in eight transactions is rolled back and repeated.
+        if rng.below(8) == 0 {
             transaction.rollback().await.unwrap();
             let again = client.transaction().await.unwrap();
             again.batch_execute(&own).await.unwrap();
             again.batch_execute(&shared).await.unwrap();
-            pause(&mut chance, 5).await;
+            sleep_randomly(&mut rng, 5).await;
             again.commit().await.unwrap();
         } else {
             transaction.commit().await.unwrap();
@@ -64,52 +64,52 @@ async fn write(mut client: Client, writer: u64) {
     }
 }
 
-/// A producer over HTTP, whose events have objects of the others.
-async fn write_directly(house: &House) {
-    let mut chance = Chance::new(97);
-    for n in 0..DIRECT {
+/// A producer without SQL, whose events have objects of the others.
+async fn emit_directly(store_node: &TestStore) {
+    let mut rng = Chance::new(97);
+    for n in 0..DIRECT_EMITS {
         let event = NewEvent {
-            key: Some(ObjectKey::new(format!("writer:{}", chance.below(WRITERS as usize))).unwrap()),
+            key: Some(ObjectKey::new(format!("writer:{}", rng.below(WRITERS as usize))).unwrap()),
             value: Json::of(&n).unwrap(),
             ..NewEvent::of(HandlingKey::new("direct").unwrap())
         };
         let emission = Emission { events: vec![event], idempotency: None };
-        let (answers, _) = house.store.append(vec![emission], None, now()).await.unwrap();
+        let (answers, _) = store_node.store.append(vec![emission], None, now()).await.unwrap();
         assert!(answers.iter().all(Result::is_ok));
-        pause(&mut chance, 2).await;
+        sleep_randomly(&mut rng, 2).await;
     }
 }
 
-/// Follows the journal by pages of any size, and begins anew on another connection now and then. Ends when the others
-/// have and it has come to the end.
-async fn follow(house: &House, seed: u64, ended: &AtomicBool) -> Vec<Arc<Event>> {
-    let mut chance = Chance::new(seed);
-    let (mut cursor, mut seen) = (EventId::ZERO, Vec::<Arc<Event>>::new());
+/// Follows the journal in pages of random size, and sometimes restarts from its last event. Ends at the end of the
+/// journal after the producers have finished.
+async fn follow_journal(store_node: &TestStore, seed: u64, ended: &AtomicBool) -> Vec<Arc<Event>> {
+    let mut rng = Chance::new(seed);
+    let (mut cursor, mut events_read) = (EventId::ZERO, Vec::<Arc<Event>>::new());
     loop {
-        let last_look = ended.load(Ordering::Acquire);
-        let limit = 1 + chance.below(50);
+        let is_last_read = ended.load(Ordering::Acquire);
+        let limit = 1 + rng.below(50);
         let read = Read { after: cursor, until: None, filter: Filter::default(), limit, backwards: false };
-        let page = house.store.read(read).await.unwrap();
+        let page = store_node.store.read(read).await.unwrap();
         assert!(!page.extent.is_torn(cursor));
-        if page.events.is_empty() && last_look {
-            return seen;
+        if page.events.is_empty() && is_last_read {
+            return events_read;
         }
-        seen.extend(page.events);
-        // A reader that was killed has its last event only.
-        cursor = match chance.below(10) {
-            0 => seen.last().map_or(EventId::ZERO, |event| event.id),
+        events_read.extend(page.events);
+        // A restarted reader knows its last event only.
+        cursor = match rng.below(10) {
+            0 => events_read.last().map_or(EventId::ZERO, |event| event.id),
             _ => page.scanned,
         };
-        pause(&mut chance, 3).await;
+        sleep_randomly(&mut rng, 3).await;
     }
 }
 
-fn number(event: &Event) -> u64 {
+fn event_value(event: &Event) -> u64 {
     event.value.to().unwrap()
 }
 
-/// Each object's events name each other, and come in the order in which they were made.
-fn check_objects(events: &[Arc<Event>]) {
+/// Checks that each object's events are linked, and in the order in which they were emitted.
+fn check_object_order(events: &[Arc<Event>]) {
     let mut last = HashMap::new();
     let mut counted: HashMap<(&str, &str), u64> = HashMap::new();
     for event in events {
@@ -118,7 +118,7 @@ fn check_objects(events: &[Arc<Event>]) {
         match kind {
             "shared" | "own" => {
                 let count = counted.entry((kind, key)).or_insert(if kind == "own" { 0 } else { 1 });
-                assert_eq!(number(event), *count, "{key}");
+                assert_eq!(event_value(event), *count, "{key}");
                 *count += 1;
             }
             "direct" => {}
@@ -128,64 +128,66 @@ fn check_objects(events: &[Arc<Event>]) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_skipped_and_ids_ascend() {
-    let house = House::new().await;
-    let other = House::at(&house.url).await;
-    let client = house.client().await;
+async fn readers_miss_no_event_and_ids_ascend() {
+    let store_node = TestStore::new().await;
+    let other = TestStore::open(&store_node.url).await;
+    let client = store_node.client().await;
     let objects = format!(
         "CREATE TABLE object (id bigint PRIMARY KEY, n bigint NOT NULL);
          INSERT INTO object SELECT i, 0 FROM generate_series(0, {}) i",
         OBJECTS - 1
     );
     client.batch_execute(&objects).await.unwrap();
-    let clients = join_all((0..WRITERS).map(|_| house.client())).await;
-    let all = (WRITERS * ROUNDS * EACH + DIRECT) as usize;
+    let clients = join_all((0..WRITERS).map(|_| store_node.client())).await;
+    let all = (WRITERS * ROUNDS * EVENTS_PER_ROUND + DIRECT_EMITS) as usize;
     let ended = AtomicBool::new(false);
 
     let writing = async {
         let writers =
-            clients.into_iter().zip(0..).map(|(client, writer)| tokio::spawn(write(client, writer)));
-        let (written, ()) = tokio::join!(join_all(writers), write_directly(&other));
+            clients.into_iter().zip(0..).map(|(client, writer)| tokio::spawn(emit_in_sql(client, writer)));
+        let (written, ()) = tokio::join!(join_all(writers), emit_directly(&other));
         written.into_iter().for_each(|written| written.unwrap());
-        house.events(all).await;
+        store_node.wait_for_events(all).await;
         ended.store(true, Ordering::Release);
     };
-    let readers = join_all((1..=6).map(|n| follow(if n % 2 == 0 { &house } else { &other }, n, &ended)));
-    let (seen, ()) = timeout(PATIENCE, async { tokio::join!(readers, writing) }).await.unwrap();
+    let readers =
+        join_all((1..=6).map(|n| follow_journal(if n % 2 == 0 { &store_node } else { &other }, n, &ended)));
+    let (events_read, ()) = timeout(TEST_TIMEOUT, async { tokio::join!(readers, writing) }).await.unwrap();
 
-    let journal = house.events(all).await;
+    let journal = store_node.wait_for_events(all).await;
     assert!(journal.windows(2).all(|pair| pair[0].id < pair[1].id));
-    check_objects(&journal);
+    check_object_order(&journal);
     let ids: Vec<_> = journal.iter().map(|event| event.id).collect();
-    for events in seen {
+    for events in events_read {
         assert!(events.iter().map(|event| event.id).eq(ids.iter().copied()));
     }
 }
 
 #[tokio::test]
-async fn what_was_taken_is_not_looked_at_again_while_an_old_snapshot_keeps_it() {
-    let house = House::new().await;
-    let (dump, client, late) = (house.client().await, house.client().await, house.client().await);
+async fn drained_rows_are_not_scanned_again_while_an_old_snapshot_is_open() {
+    let store_node = TestStore::new().await;
+    let (dump, client, late) =
+        (store_node.client().await, store_node.client().await, store_node.client().await);
     dump.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM pointsman.outbox")
         .await
         .unwrap();
-    // It has a small number, and commits after all the others are taken.
+    // It has a small number, and commits after all the others are drained.
     late.batch_execute("BEGIN; SELECT pointsman.emit('late', 'k')").await.unwrap();
     let many = "SELECT count(pointsman.emit('many', 'k')) FROM generate_series(1, 12000)";
     client.query_one(many, &[]).await.unwrap();
-    house.events(12_000).await;
+    store_node.wait_for_events(12_000).await;
     let settled = "SELECT settled FROM pointsman.outbox_mark";
     assert_eq!(client.query_one(settled, &[]).await.unwrap().get::<_, i64>(0), 0);
     late.batch_execute("COMMIT").await.unwrap();
-    let events = house.events(12_001).await;
+    let events = store_node.wait_for_events(12_001).await;
     assert_eq!(events.last().unwrap().kind.as_str(), "late");
     let settling = async {
         while client.query_one(settled, &[]).await.unwrap().get::<_, i64>(0) < 10_000 {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, settling).await.unwrap();
+    timeout(TEST_TIMEOUT, settling).await.unwrap();
     client.query_one("SELECT pointsman.emit('after', 'k')", &[]).await.unwrap();
-    assert_eq!(house.events(12_002).await.last().unwrap().kind.as_str(), "after");
+    assert_eq!(store_node.wait_for_events(12_002).await.last().unwrap().kind.as_str(), "after");
     dump.batch_execute("COMMIT").await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! The store behind PgBouncer in transaction mode, where each transaction may be another connection's.
+//! The store behind PgBouncer in transaction mode, where each transaction may get another connection.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use common::audit::audit;
-use common::load::{Load, PATIENCE, listening_at, now, rows};
+use common::invariants::check_invariants;
+use common::load::{Load, TEST_TIMEOUT, now, query_rows, with_listen_url};
 use pointsman_core::Timestamp;
 use pointsman_core::journal::Filter;
 use pointsman_core::store::{Read, Store};
@@ -18,35 +18,35 @@ use pointsman_testing::{PgBouncer, Settings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
 
-/// A server, a pooler before it, and one database, which is emptied for each story.
-struct Pooled {
-    /// Ends before the server does.
+/// A server, a pooler in front of it, and one database, which is cleared for each test.
+struct PooledStore {
+    /// Dropped before the server.
     pooler: PgBouncer,
     _server: pointsman_testing::Postgres,
-    /// The direct way to the database, and the one through the pooler.
+    /// The direct URL of the database, and the one through the pooler.
     direct: String,
     url: String,
     opened: Mutex<Option<Arc<dyn Store>>>,
 }
 
-/// How the store hears what the server tells unasked.
-enum Ear {
-    /// Over a direct way.
+/// How the store receives notifications.
+enum Listening {
+    /// Over a direct connection.
     Direct,
-    /// Not at all: it looks.
+    /// Not at all: it polls.
     None,
 }
 
-impl Pooled {
-    fn start(ear: Ear) -> Self {
+impl PooledStore {
+    fn start(listening: Listening) -> Self {
         let server = pointsman_testing::Postgres::start(Settings::default()).unwrap();
         let direct = server.create_database().unwrap();
         let pooler = PgBouncer::start(&server, direct.rsplit('/').next().unwrap()).unwrap();
-        // Under a name of their own, because whoever empties the database ends what was left under ours.
+        // With another application name, because clearing the database terminates sessions of the default name.
         let url = format!("{}?pooler=transaction&application_name=pooled", pooler.url().unwrap());
-        let url = match ear {
-            Ear::Direct => listening_at(&url, &direct),
-            Ear::None => url,
+        let url = match listening {
+            Listening::Direct => with_listen_url(&url, &direct),
+            Listening::None => url,
         };
         Self { pooler, _server: server, direct, url, opened: Mutex::default() }
     }
@@ -63,11 +63,11 @@ impl Pooled {
 }
 
 #[async_trait]
-impl Harness for Pooled {
+impl Harness for PooledStore {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
         self.close();
         Postgres::migrate_to(&self.direct, usize::MAX).await.unwrap();
-        common::lent::empty(&self.direct).await;
+        common::test_database::clear_database(&self.direct).await;
         self.open(now).await
     }
 
@@ -77,22 +77,22 @@ impl Harness for Pooled {
     }
 }
 
-/// Behaviours of the one suite, one after the other.
-macro_rules! behave {
+/// Runs behaviours of the conformance suite, one after the other.
+macro_rules! run_behaviours {
     ($harness:expr; $($topic:ident { $($behaviour:ident)* })*) => {
         $($(
             eprintln!("{}", concat!(stringify!($topic), "::", stringify!($behaviour)));
             conformance::$topic::$behaviour($harness).await;
-            audit(&$harness.direct).await;
+            check_invariants(&$harness.direct).await;
         )*)*
         $harness.close();
     };
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_store_behaves_behind_a_pooler() {
-    let pooled = Pooled::start(Ear::Direct);
-    behave! { &pooled;
+async fn the_suite_passes_behind_a_pooler() {
+    let pooled = PooledStore::start(Listening::Direct);
+    run_behaviours! { &pooled;
         audit { deeds_are_read_newest_first_page_by_page }
         causes { what_an_event_caused_is_shown_with_it }
         chains { a_rule_holds_a_chain }
@@ -121,18 +121,18 @@ async fn the_store_behaves_behind_a_pooler() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_store_behaves_where_it_can_only_look() {
-    let pooled = Pooled::start(Ear::None);
-    behave! { &pooled;
+async fn the_suite_passes_with_polling_only() {
+    let pooled = PooledStore::start(Listening::None);
+    run_behaviours! { &pooled;
         claims { a_claimed_task_is_locked_by_its_node racing_nodes_never_get_the_same_task }
         restart { everything_acknowledged_is_there }
         walk { another_walk_agrees_with_the_model }
     }
 }
 
-/// Emits in SQL through the pooler, and waits until that is an event.
-async fn emits_in_sql(ear: Ear) {
-    let pooled = Pooled::start(ear);
+/// Emits in SQL through the pooler, and waits for the event.
+async fn assert_emits_in_sql(listening: Listening) {
+    let pooled = PooledStore::start(listening);
     let store = pooled.open(now()).await;
     let (client, connection) = tokio_postgres::connect(&pooled.pooler.url().unwrap(), NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -140,7 +140,7 @@ async fn emits_in_sql(ear: Ear) {
         let answers =
             client.simple_query(&format!("SELECT pointsman.emit('record', 'k', '{n}')")).await.unwrap();
         assert!(answers.iter().any(|answer| matches!(answer, SimpleQueryMessage::Row(_))));
-        let come = async {
+        let poll = async {
             loop {
                 let read = Read {
                     after: pointsman_core::EventId::ZERO,
@@ -156,33 +156,33 @@ async fn emits_in_sql(ear: Ear) {
                 sleep(Duration::from_millis(5)).await;
             }
         };
-        timeout(PATIENCE, come).await.unwrap();
+        timeout(TEST_TIMEOUT, poll).await.unwrap();
     }
-    audit(&pooled.direct).await;
+    check_invariants(&pooled.direct).await;
     pooled.close();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_emitted_in_sql_through_a_pooler_becomes_events() {
-    emits_in_sql(Ear::Direct).await;
-    emits_in_sql(Ear::None).await;
+async fn sql_emits_through_a_pooler_become_events() {
+    assert_emits_in_sql(Listening::Direct).await;
+    assert_emits_in_sql(Listening::None).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_nodes_behind_a_pooler_share_the_work() {
-    let pooled = Pooled::start(Ear::Direct);
+    let pooled = PooledStore::start(Listening::Direct);
     let (one, other) = (Load::start(&pooled.url, 4).await, Load::start(&pooled.url, 4).await);
-    one.acknowledged(200).await;
-    other.acknowledged(200).await;
-    // The pooler's connections end under way, which both notice, and neither minds.
+    one.wait_for_acknowledged(200).await;
+    other.wait_for_acknowledged(200).await;
+    // Both nodes survive the end of the pooler's connections.
     for _ in 0..3 {
-        rows(
+        query_rows(
             &pooled.direct,
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
              WHERE datname = current_database() AND pid <> pg_backend_pid()",
         );
-        one.acknowledged(50).await;
-        other.acknowledged(50).await;
+        one.wait_for_acknowledged(50).await;
+        other.wait_for_acknowledged(50).await;
     }
-    Load::end([one, other], &pooled.direct).await;
+    Load::finish_all([one, other], &pooled.direct).await;
 }

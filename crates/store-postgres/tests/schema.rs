@@ -1,5 +1,5 @@
-//! The schema as the repository has it (`schema.sql`), as a fresh database has it, and as every older layout becomes when
-//! it is brought forward: all the same. `REFRESH=1` writes the file anew; read what changed before you commit it.
+//! The schema of the repository (`schema.sql`), of a fresh database, and of every migrated older layout are the same.
+//! `REFRESH=1` writes the file again; review the changes before you commit it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -11,10 +11,10 @@ use pointsman_core::{HandlingKey, NewEvent};
 use pointsman_store_postgres::Postgres;
 use pointsman_testing::shared;
 
-/// Other versions of PostgreSQL write the same schema otherwise.
-const VERSION: &str = "15";
+/// Other versions of PostgreSQL dump the same schema differently.
+const DUMP_VERSION: &str = "15";
 
-const HEAD: &str = "\
+const FILE_HEADER: &str = "\
 -- The whole schema as the migrations make it, for reading and for comparing: nobody runs this file. It is what
 -- pg_dump writes of a fresh database; `REFRESH=1 cargo test -p pointsman-store-postgres --test schema` renews it.
 ";
@@ -32,12 +32,12 @@ async fn open_and_close(url: &str) {
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
 }
 
-fn ask(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
+fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
     shared().unwrap().query(url.rsplit('/').next().unwrap(), sql).unwrap()
 }
 
-/// What pg_dump writes, without what it says of itself, without settings, and without slices.
-fn dump(url: &str) -> String {
+/// Dumps the schema without header, settings and partitions.
+fn dump_schema(url: &str) -> String {
     let mut command = Command::new("pg_dump");
     command.args(["--schema-only", "--no-owner", "--no-privileges", "--schema=pointsman", "--dbname", url]);
     for table in ["journal", "history", "attempt", "log"] {
@@ -56,7 +56,7 @@ fn dump(url: &str) -> String {
     lines.join("\n").trim_end().to_owned() + "\n"
 }
 
-/// Asserts that two schemas are the same, and shows the first line in which they are not.
+/// Asserts that two schemas are the same, and reports the first line that differs.
 fn assert_same(found: &str, wanted: &str, what: &str) {
     let different = found.lines().zip(wanted.lines()).find(|(found, wanted)| found != wanted);
     assert_eq!(different, None, "{what}");
@@ -64,18 +64,18 @@ fn assert_same(found: &str, wanted: &str, what: &str) {
 }
 
 #[tokio::test]
-async fn the_schema_is_as_the_repository_has_it() {
+async fn the_schema_matches_the_file() {
     let url = new_database();
-    // Not opened: a store looks whether all is there that the file names.
+    // Not opened, because opening checks the objects that the file lists.
     Postgres::migrate_to(&url, usize::MAX).await.unwrap();
-    let found = format!("{HEAD}\n{}", dump(&url));
-    let version = ask(&url, "SHOW server_version")[0][0].clone().unwrap();
-    if version.split('.').next() != Some(VERSION) {
-        eprintln!("not compared: the file is of PostgreSQL {VERSION}, and this is {version}");
+    let found = format!("{FILE_HEADER}\n{}", dump_schema(&url));
+    let version = query(&url, "SHOW server_version")[0][0].clone().unwrap();
+    if version.split('.').next() != Some(DUMP_VERSION) {
+        eprintln!("not compared: the file is of PostgreSQL {DUMP_VERSION}, and this is {version}");
         return;
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("schema.sql");
-    if std::env::var_os("REFRESH").is_some_and(|wish| wish == "1") {
+    if std::env::var_os("REFRESH").is_some_and(|value| value == "1") {
         std::fs::write(&file, &found).unwrap();
     }
     let kept = std::fs::read_to_string(&file).unwrap();
@@ -83,39 +83,39 @@ async fn the_schema_is_as_the_repository_has_it() {
 }
 
 #[tokio::test]
-async fn every_layout_brought_forward_is_as_a_fresh_one() {
+async fn every_migrated_layout_matches_a_fresh_one() {
     let fresh = new_database();
     open_and_close(&fresh).await;
-    let wanted = dump(&fresh);
+    let wanted = dump_schema(&fresh);
     let stepwise = new_database();
     let newest = Postgres::migrate_to(&stepwise, 1).await.unwrap();
     for layout in 1..newest {
         Postgres::migrate_to(&stepwise, layout).await.unwrap();
         let applied = "SELECT count(*), max(version) FROM pointsman.migration";
-        assert_eq!(ask(&stepwise, applied), [[Some(layout.to_string()), Some(layout.to_string())]]);
+        assert_eq!(query(&stepwise, applied), [[Some(layout.to_string()), Some(layout.to_string())]]);
         let old = new_database();
         Postgres::migrate_to(&old, layout).await.unwrap();
         open_and_close(&old).await;
-        assert_same(&dump(&old), &wanted, &format!("layout {layout} brought forward"));
+        assert_same(&dump_schema(&old), &wanted, &format!("layout {layout} brought forward"));
     }
     Postgres::migrate_to(&stepwise, newest).await.unwrap();
-    assert_same(&dump(&stepwise), &wanted, "one layout after the other");
+    assert_same(&dump_schema(&stepwise), &wanted, "one layout after the other");
 }
 
-/// What an older layout held is there after it was brought forward, and its numbers go on.
+/// Data of an older layout exists after the migration, and its numbers continue.
 #[tokio::test]
-async fn what_an_older_layout_holds_goes_on() {
+async fn data_of_an_older_layout_survives_migration() {
     let url = new_database();
     Postgres::migrate_to(&url, 1).await.unwrap();
-    let held = "
+    let old_rows = "
         SELECT pointsman.add_slice('journal', 0, 1000);
         INSERT INTO pointsman.journal (number, id, type, key, tenant, value, depth, first_task, tasks)
             VALUES (1, 5000, 'record', 'a', 'default', '1', 0, 1, 0);
         INSERT INTO pointsman.object VALUES ('default', 'a', 1, 5000, '');
         UPDATE pointsman.sequencer SET last_event = 5000, journaled = 1, objects = 1, journal_to = 1000";
-    ask(&url, held);
-    let realm = "SELECT text FROM pointsman.meta WHERE name = 'realm'";
-    let before = ask(&url, realm);
+    query(&url, old_rows);
+    let read_namespace = "SELECT text FROM pointsman.meta WHERE name = 'realm'";
+    let before = query(&url, read_namespace);
     let store = Postgres::open(&url, now()).await.unwrap();
     let event = NewEvent {
         key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
@@ -125,7 +125,7 @@ async fn what_an_older_layout_holds_goes_on() {
     let (receipts, _) = store.append(vec![emission], None, now()).await.unwrap();
     let sequenced = &receipts[0].as_ref().unwrap().events[0];
     assert_eq!(sequenced.prev.map(|prev| prev.get()), Some(5000));
-    assert_eq!(ask(&url, realm), before);
+    assert_eq!(query(&url, read_namespace), before);
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
 }
 
@@ -137,21 +137,21 @@ fn columns(url: &str, table: &str) -> Vec<[String; 3]> {
          FROM information_schema.columns WHERE table_schema = 'pointsman' AND table_name = '{table}'
          ORDER BY ordinal_position"
     );
-    let rows = ask(url, &sql).into_iter();
+    let rows = query(url, &sql).into_iter();
     rows.map(|row| <[_; 3]>::try_from(row).unwrap().map(Option::unwrap)).collect()
 }
 
-fn labels(url: &str, kind: &str) -> Vec<String> {
+fn enum_labels(url: &str, kind: &str) -> Vec<String> {
     let sql = format!("SELECT unnest(enum_range(NULL::pointsman.{kind}))::text");
-    ask(url, &sql).into_iter().map(|mut row| row.remove(0).unwrap()).collect()
+    query(url, &sql).into_iter().map(|mut row| row.remove(0).unwrap()).collect()
 }
 
 #[tokio::test]
-async fn the_documented_queue_is_as_documented() {
+async fn the_documented_tables_match_the_documentation() {
     let url = new_database();
     open_and_close(&url).await;
-    assert_eq!(labels(&url, "queue_status"), ["new", "scheduled", "locked", "done", "error", "missing"]);
-    assert_eq!(labels(&url, "scheduling_rule_type"), ["pause", "block"]);
+    assert_eq!(enum_labels(&url, "queue_status"), ["new", "scheduled", "locked", "done", "error", "missing"]);
+    assert_eq!(enum_labels(&url, "scheduling_rule_type"), ["pause", "block"]);
     let shown = columns(&url, "events");
     let shown: Vec<_> = shown.iter().map(|[name, kind, _]| (name.as_str(), kind.as_str())).collect();
     assert_eq!(
@@ -188,5 +188,5 @@ async fn the_documented_queue_is_as_documented() {
     let given = "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space)
                  VALUES ('pause', gen_random_uuid(), 'a', 'WORKER')
                  RETURNING id > 0 AND created_at BETWEEN now() - interval '1 minute' AND now()";
-    assert_eq!(ask(&url, given), [[Some("t".into())]], "the others have defaults");
+    assert_eq!(query(&url, given), [[Some("t".into())]], "the others have defaults");
 }

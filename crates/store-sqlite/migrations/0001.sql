@@ -1,8 +1,8 @@
 -- The layout of the embedded store.
 --
--- What only grows (journal, history, logs) is append-only. What changes (task) is small and holds unfinished
--- tasks alone: an ended task moves to the history. No payload is stored twice: a task points to its event.
--- Names carry a prefix because a program may keep its own tables in the same file (see unit.rs).
+-- Tables that only grow (journal, history, logs) are append-only. The table that changes (task) is small and contains
+-- unfinished tasks only: an ended task moves to the history. No payload is stored twice: a task points to its event.
+-- Names carry a prefix because a program may keep its own tables in the same file (see unit_of_work.rs).
 
 CREATE TABLE pointsman_meta (
     name  TEXT PRIMARY KEY,
@@ -49,7 +49,7 @@ CREATE TABLE pointsman_handler (
     defined INTEGER NOT NULL
 );
 
--- One row for each (handler, tenant): its place in the round robin and its counters.
+-- One row for each (handler, tenant): its position in the round robin and its counters.
 CREATE TABLE pointsman_queue (
     id        INTEGER PRIMARY KEY,
     handler   INTEGER NOT NULL,
@@ -65,7 +65,7 @@ CREATE TABLE pointsman_queue (
 );
 
 -- Unfinished tasks. `phase` says what a task waits for; see phase.rs. Each partial index holds only the tasks
--- of its phases, so that looking for work never passes over what cannot run.
+-- of its phases, so that a search for work never scans tasks that cannot run.
 CREATE TABLE pointsman_task (
     seq       INTEGER PRIMARY KEY,
     queue     INTEGER NOT NULL,
@@ -119,7 +119,7 @@ CREATE TABLE pointsman_history (
     result    TEXT
 );
 
--- Attempts that ended otherwise than by success; a success is told by the task itself.
+-- Attempts that did not succeed; the task itself records a success.
 CREATE TABLE pointsman_attempt (
     task    INTEGER NOT NULL,
     number  INTEGER NOT NULL,

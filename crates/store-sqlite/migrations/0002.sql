@@ -1,6 +1,6 @@
--- Work: sources, limits, fairness among keys, leases of workers, schedules, replays, deeds.
+-- Work: sources, limits, fairness among keys, leases of workers, schedules, replays, the audit log.
 
--- A queue of a source belongs to one collection. Whose turn it is lies in memory alone (see turns.rs).
+-- A queue of a source belongs to one collection. The state of the round robin between queues is in memory only.
 CREATE TABLE pointsman_queue_2 (
     id         INTEGER PRIMARY KEY,
     handler    INTEGER NOT NULL,
@@ -19,9 +19,9 @@ SELECT id, handler, tenant, '', ready, waiting, scheduled, running, halted, miss
 DROP TABLE pointsman_queue;
 ALTER TABLE pointsman_queue_2 RENAME TO pointsman_queue;
 
--- A source's task has no event. `lane` says where a task belongs, `place` where it stands there: none if it does
--- not. `crowd` is the lane of a task without order whose object's tasks are limited. Within a queue the ready go by
--- score (priority, aged), then by rank (a round robin over keys, `bucket`), then by age.
+-- A source's task has no event. `lane` is the lane of a task, `place` its position there: NULL if it has none. `crowd`
+-- is the per-key concurrency group of an unordered task. Within a queue, ready tasks are ordered by score (priority,
+-- aged), then by rank (a round robin over keys, `bucket`), then by age.
 CREATE TABLE pointsman_task_2 (
     seq       INTEGER PRIMARY KEY,
     queue     INTEGER NOT NULL,
@@ -63,7 +63,7 @@ CREATE INDEX pointsman_task_due ON pointsman_task (due) WHERE phase = 2;
 CREATE INDEX pointsman_task_gate ON pointsman_task (event, stage) WHERE phase = 1;
 CREATE INDEX pointsman_task_lane ON pointsman_task (lane, place) WHERE place IS NOT NULL;
 CREATE INDEX pointsman_task_crowd ON pointsman_task (crowd, phase, seq) WHERE crowd IS NOT NULL;
--- Of two phases each has its own: SQLite does not use an index on `phase IN (4, 5)` for one that asks for one of them.
+-- One index for each phase: SQLite does not use an index on `phase IN (4, 5)` for a query of only one of them.
 CREATE INDEX pointsman_task_scheduled ON pointsman_task (score DESC, rank, seq) WHERE phase = 4;
 CREATE INDEX pointsman_task_running ON pointsman_task (node) WHERE phase = 5;
 CREATE INDEX pointsman_task_leased ON pointsman_task (until) WHERE until IS NOT NULL;
@@ -101,13 +101,13 @@ SELECT seq, queue, event, type, key, status, reason, sync, stage, priority, atte
 FROM pointsman_history;
 DROP TABLE pointsman_history;
 ALTER TABLE pointsman_history_2 RENAME TO pointsman_history;
--- Failures and runs of sources are what people look for among a million successes.
+-- People search for failures and runs of sources among a million successes.
 CREATE INDEX pointsman_history_failed ON pointsman_history (seq) WHERE status = 1;
 CREATE INDEX pointsman_history_late ON pointsman_history (event) WHERE late = 1;
 CREATE INDEX pointsman_history_runs ON pointsman_history (seq) WHERE event IS NULL;
 
--- How a handler has been going (see the core's `limit`), and in which stretches of the journal it was not there to be
--- sent anything (see replay.rs).
+-- `pace`: the state of a handler's rate limit and circuit breaker (see the core's `limit`). `gaps`: the ranges of the
+-- journal in which the handler was not defined and received no events (see replay.rs).
 ALTER TABLE pointsman_handler ADD COLUMN pace TEXT NOT NULL DEFAULT '';
 ALTER TABLE pointsman_handler ADD COLUMN gaps TEXT NOT NULL DEFAULT '[]';
 UPDATE pointsman_handler
@@ -129,7 +129,7 @@ INSERT INTO pointsman_rule_2 SELECT kind, 'handler', handler, tenant, by, reason
 DROP TABLE pointsman_rule;
 ALTER TABLE pointsman_rule_2 RENAME TO pointsman_rule;
 
--- Where each schedule stands, and what it made last.
+-- The state of each schedule, and its last event.
 CREATE TABLE pointsman_schedule (
     name       TEXT PRIMARY KEY,
     expression TEXT NOT NULL,
@@ -138,7 +138,8 @@ CREATE TABLE pointsman_schedule (
     last_event INTEGER
 ) WITHOUT ROWID;
 
--- The fire ledger: a row a planned time. `n` ascends with the time of writing, so that the oldest are found.
+-- The fire ledger: one row for each planned time. `n` ascends with the time of writing, so that retention finds the
+-- oldest rows.
 CREATE TABLE pointsman_fire (
     n        INTEGER PRIMARY KEY,
     schedule TEXT NOT NULL,
@@ -150,7 +151,7 @@ CREATE TABLE pointsman_fire (
     UNIQUE (schedule, planned)
 );
 
--- Who changed what.
+-- The audit log.
 CREATE TABLE pointsman_deed (
     n      INTEGER PRIMARY KEY,
     at     INTEGER NOT NULL,

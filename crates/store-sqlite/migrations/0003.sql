@@ -1,5 +1,5 @@
--- Objects are numbered, and lanes are made of these numbers (see objects.rs and lanes.rs). The lanes of pairs stay as
--- they were, below zero.
+-- Objects are numbered, and the numbers of lanes derive from these numbers (see objects.rs and lanes.rs). The lanes of
+-- pairs of source and collection stay negative, as before.
 ALTER TABLE pointsman_object ADD COLUMN number INTEGER NOT NULL DEFAULT 0;
 UPDATE pointsman_object SET number = counted.n
 FROM (SELECT tenant, key, row_number() OVER (ORDER BY tenant, key) AS n FROM pointsman_object) AS counted

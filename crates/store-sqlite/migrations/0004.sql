@@ -1,6 +1,6 @@
--- Watch: chains and orders, what is configured in files, and what caused what.
+-- Chains and orders, digests of configured files, and the causes of events.
 
--- `pending`: orders beyond this number have yet to be looked at, because the chain has changed.
+-- `pending`: orders beyond this number have yet to be checked, because the chain has changed.
 CREATE TABLE pointsman_chain (
     path    TEXT PRIMARY KEY,
     def     TEXT NOT NULL,
@@ -9,7 +9,7 @@ CREATE TABLE pointsman_chain (
     pending INTEGER
 ) WITHOUT ROWID;
 
--- Orders on their way. `task`: that of the step where it stands; the task points back by `n`.
+-- Unfinished orders. `task`: the task of the current step; the task points back by `n`.
 CREATE TABLE pointsman_order (
     n         INTEGER PRIMARY KEY,
     key       TEXT NOT NULL UNIQUE, -- /chain/path,id
@@ -31,7 +31,7 @@ CREATE TABLE pointsman_order (
 CREATE INDEX pointsman_order_chain ON pointsman_order (chain);
 CREATE INDEX pointsman_order_node ON pointsman_order (chain, node);
 
--- A digest of each thing that is configured in files, to tell what has changed.
+-- A digest of each object that is configured in files, to detect changes.
 CREATE TABLE pointsman_file (
     key    TEXT PRIMARY KEY,
     digest TEXT NOT NULL

@@ -1,2 +1,2 @@
--- When somebody last named a schedule. What nobody names any more is forgotten after a while.
+-- The time when a node last registered a schedule. A schedule that no node registers any more is deleted after a while.
 ALTER TABLE pointsman_schedule ADD COLUMN named INTEGER NOT NULL DEFAULT 0;

@@ -1,4 +1,4 @@
--- Order ids are a tenant's own: orders of several tenants may have the same key.
+-- Order ids are unique per tenant: orders of several tenants may have the same key.
 ALTER TABLE pointsman_order RENAME TO pointsman_order_old;
 DROP INDEX pointsman_order_chain;
 DROP INDEX pointsman_order_node;
@@ -32,7 +32,7 @@ DROP TABLE pointsman_order_old;
 CREATE INDEX pointsman_order_chain ON pointsman_order (chain);
 CREATE INDEX pointsman_order_node ON pointsman_order (chain, node);
 
--- How orders ended: their ids are remembered for a while, so that a repeated request does not run an order twice.
+-- Ended orders: their ids are kept for a while, so that a repeated request does not run an order twice.
 CREATE TABLE pointsman_ended_order (
     key     TEXT NOT NULL, -- /chain/path,id
     tenant  TEXT NOT NULL,

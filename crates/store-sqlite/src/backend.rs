@@ -1,4 +1,4 @@
-//! The file, as the one thread that writes sees it.
+//! Transactions on the file, run by the one thread that writes.
 
 use pointsman_core::store::StoreError;
 use pointsman_store::error::Fault;
@@ -6,23 +6,23 @@ use pointsman_store::tables::{Backend, Foreseen, Memory};
 use rusqlite::Connection;
 
 use crate::error::{self, Result};
-use crate::open::Lock;
+use crate::open::FileLock;
 use crate::tables::SqliteTables;
 
 pub(crate) struct SqliteBackend {
     tables: SqliteTables,
-    _lock: Lock,
+    _lock: FileLock,
 }
 
 impl SqliteBackend {
-    /// On the first start the file gets what its numbers are mixed with. Everybody who held it before is taken for gone,
-    /// because the lock says that no other process has it.
-    pub(crate) fn new(conn: Connection, lock: Lock) -> Result<Self> {
+    /// Stores the random task id namespace and salt on the first start. All earlier nodes count as silent, because the
+    /// lock guarantees that no other process uses the file.
+    pub(crate) fn new(conn: Connection, lock: FileLock) -> Result<Self> {
         let random = || uuid::Uuid::new_v4().as_u64_pair();
-        let (realm, _) = random();
+        let (namespace, _) = random();
         let (_, salt) = random();
         let sql = "INSERT OR IGNORE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
-        conn.execute(sql, ("realm", (realm & ((1 << 60) - 1)) as i64))?;
+        conn.execute(sql, ("realm", (namespace & ((1 << 60) - 1)) as i64))?;
         conn.execute(sql, ("salt", salt as i64))?;
         conn.execute("UPDATE pointsman_node SET heard = 0 WHERE gone = 0", [])?;
         Ok(Self { tables: SqliteTables::new(conn), _lock: lock })
@@ -54,12 +54,16 @@ impl Backend for SqliteBackend {
         if !self.conn().is_autocommit()
             && let Err(error) = self.conn().execute_batch("ROLLBACK")
         {
-            tracing::error!(%error, "the transaction could not be rolled back");
+            tracing::error!(
+                %error,
+                "could not roll back a transaction, so further writes fail; \
+                 if this persists, check the disk and restart the server"
+            );
         }
     }
 
     fn explain(fault: &Fault) -> StoreError {
-        error::explain(fault)
+        error::to_store_error(fault)
     }
 
     fn rows(&self) -> u64 {

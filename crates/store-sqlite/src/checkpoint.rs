@@ -1,8 +1,8 @@
-//! Folding the log back into the file, beside the writer.
+//! WAL checkpoints in a background thread.
 //!
-//! SQLite lets the writer do it when the log has grown to some size, and everybody who waits for a commit then waits
-//! for that, too. So a thread of its own copies what has been committed as it comes; what is left to the writer is to
-//! start the log anew, which costs little when most of it lies in the file already.
+//! By default SQLite's writer runs a checkpoint when the WAL has grown to some size, and every commit then waits for it.
+//! So a separate thread copies committed pages into the file continuously; the writer only has to restart the WAL, which
+//! costs little when most of it has been copied already.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,14 +13,15 @@ use std::time::Duration;
 use pointsman_store::Work;
 use rusqlite::Connection;
 
-/// How often the thread looks.
-const LOOK: Duration = Duration::from_millis(50);
-/// After so many changed rows or commits it copies. Each time costs the disk a flush that commits then wait for, so that
-/// it is not done too often (docs/performance.md has the figures); small commits fill the log with few rows.
-const ENOUGH_ROWS: u64 = 50_000;
-const ENOUGH_COMMITS: u64 = 4_000;
+/// The interval at which the thread checks whether a checkpoint is due.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// The number of changed rows or of commits after which a checkpoint runs. Each checkpoint costs a disk flush that commits
+/// wait for, so it should not run too often (docs/performance.md has the figures); small commits fill the WAL with few
+/// rows.
+const ROWS_PER_CHECKPOINT: u64 = 50_000;
+const COMMITS_PER_CHECKPOINT: u64 = 4_000;
 
-/// The thread.
+/// The background thread that runs checkpoints.
 #[derive(Debug)]
 pub(crate) struct Checkpointer {
     stop: Arc<AtomicBool>,
@@ -34,7 +35,7 @@ impl Checkpointer {
         let stopped = stop.clone();
         let thread = thread::Builder::new()
             .name("sqlite-checkpoint".into())
-            .spawn(move || run(&conn, &work, &stopped))?;
+            .spawn(move || run_checkpoints(&conn, &work, &stopped))?;
         Ok(Self { stop, thread: Mutex::new(Some(thread)) })
     }
 
@@ -48,26 +49,26 @@ impl Checkpointer {
     }
 }
 
-/// A store that is dropped without having been closed leaves nothing behind either.
+/// Stops the thread of a store that is dropped without having been closed.
 impl Drop for Checkpointer {
     fn drop(&mut self) {
         self.stop();
     }
 }
 
-fn run(conn: &Connection, work: &Work, stopped: &AtomicBool) {
+fn run_checkpoints(conn: &Connection, work: &Work, stopped: &AtomicBool) {
     let (mut rows, mut commits) = (0, 0);
     while !stopped.load(Ordering::Acquire) {
-        thread::park_timeout(LOOK);
-        if work.rows().saturating_sub(rows) < ENOUGH_ROWS
-            && work.commits().saturating_sub(commits) < ENOUGH_COMMITS
+        thread::park_timeout(CHECK_INTERVAL);
+        if work.rows().saturating_sub(rows) < ROWS_PER_CHECKPOINT
+            && work.commits().saturating_sub(commits) < COMMITS_PER_CHECKPOINT
         {
             continue;
         }
         (rows, commits) = (work.rows(), work.commits());
-        // Where it cannot (a full disk, a damaged file), the writer will find out and say so.
+        // The cause (a full disk, a damaged file) also fails a write, whose error is reported.
         if let Err(error) = conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())) {
-            tracing::debug!(%error, "the log could not be folded back");
+            tracing::debug!(%error, "WAL checkpoint failed; it is retried after further writes");
         }
     }
 }

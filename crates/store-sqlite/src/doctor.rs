@@ -1,7 +1,7 @@
-//! Looks at the file of a store, and at what may keep one from working well there, without changing anything.
+//! Checks the file of a store and its disk for problems, without changing anything.
 //!
-//! A file that is in use is read beside whoever has it, as readers do. One that is not in use and has no log beside it is
-//! read as if nobody could write to it, so that SQLite makes no files for others' sake.
+//! A file that is in use is read as by any other reader. A file that is not in use and has no WAL is opened as immutable,
+//! so that SQLite creates no files next to it.
 
 use std::fs::{File, Metadata, TryLockError};
 use std::io;
@@ -14,85 +14,92 @@ use pointsman_store::finding::{Finding, size};
 use pointsman_store::transfer::NOTE;
 use rusqlite::{Connection, OpenFlags};
 
-use crate::open::{KNOWN, beside, version};
+use crate::open::{LATEST_LAYOUT, read_layout, sibling_path};
 
-/// With less than this on the disk it is time to do something, and with less than that it is late.
-const LITTLE: u64 = 1 << 30;
-const TOO_LITTLE: u64 = 64 << 20;
-/// The log is folded back at 128 MB. If it is larger than this, something keeps it from being.
-const LONG_LOG: u64 = 512 << 20;
-/// How many faults of the file are listed.
-const LISTED: usize = 5;
+/// Less free space than the first is a warning, less than the second is a fault.
+const LOW_DISK_SPACE: u64 = 1 << 30;
+const CRITICAL_DISK_SPACE: u64 = 64 << 20;
+/// The WAL is checkpointed at 128 MB. If it is larger than this, something prevents checkpoints.
+const LARGE_WAL: u64 = 512 << 20;
+/// The maximum number of integrity errors that are listed.
+const MAX_LISTED_ERRORS: usize = 5;
 
-/// How thoroughly the contents are looked at.
+/// The thoroughness of the check of the contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
-    /// Every page (`quick_check`).
+pub enum CheckDepth {
+    /// Checks every page (`quick_check`).
     Quick,
-    /// And whether the indexes hold what the tables hold (`integrity_check`).
+    /// Also checks that the indexes match the tables (`integrity_check`).
     Deep,
 }
 
 /// Examines the file of a store.
-pub fn examine(path: &Path, depth: Depth) -> Vec<Finding> {
+pub fn examine(path: &Path, depth: CheckDepth) -> Vec<Finding> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return vec![absent(path), room(path)],
-        Err(error) => return vec![unreadable(path, &error)],
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return vec![check_missing_file(path), check_disk_space(path)];
+        }
+        Err(error) => return vec![unreadable_file(path, &error)],
     };
     if !meta.is_file() {
         return vec![
-            Finding::fault("file", format!("{} is not a file", path.display())).advise("Name another."),
+            Finding::fault("file", format!("{} is not a file", path.display()))
+                .advise("Use the path of a file."),
         ];
     }
-    let mut findings = vec![sizes(path, &meta), rights(path, &meta), room(path), user(path)];
-    findings.extend(contents(path, depth));
+    let mut findings = vec![
+        check_sizes(path, &meta),
+        check_permissions(path, &meta),
+        check_disk_space(path),
+        check_in_use(path),
+    ];
+    findings.extend(check_contents(path, depth));
     findings
 }
 
-/// There is no file yet; whether one can be made.
-fn absent(path: &Path) -> Finding {
-    let folder = folder(path);
+/// Checks whether the missing file can be created.
+fn check_missing_file(path: &Path) -> Finding {
+    let folder = parent_folder(path);
     match access(&folder, AccessFlags::W_OK | AccessFlags::X_OK) {
         Ok(()) => {
-            Finding::ok("file", format!("{} is not there yet; the first start makes it", path.display()))
+            Finding::ok("file", format!("{} does not exist yet; the first start creates it", path.display()))
         }
-        Err(_) => {
-            Finding::fault("file", format!("{} is not there, and nothing can be made there", path.display()))
-                .advise(format!("Make the folder {}, and let this user write to it.", folder.display()))
-        }
+        Err(_) => Finding::fault("file", format!("{} does not exist and cannot be created", path.display()))
+            .advise(format!("Create the folder {}, and make it writable for this user.", folder.display())),
     }
 }
 
-fn unreadable(path: &Path, error: &io::Error) -> Finding {
-    Finding::fault("file", format!("{} cannot be looked at: {error}", path.display()))
+fn unreadable_file(path: &Path, error: &io::Error) -> Finding {
+    Finding::fault("file", format!("{} cannot be examined: {error}", path.display()))
         .advise("Run this as the user who runs the server.")
 }
 
-fn sizes(path: &Path, meta: &Metadata) -> Finding {
-    let log = std::fs::metadata(beside(path, "-wal")).map_or(0, |meta| meta.len());
-    let found = format!("{}, {}, and {} of log", path.display(), size(meta.len()), size(log));
-    match log > LONG_LOG {
+fn check_sizes(path: &Path, meta: &Metadata) -> Finding {
+    let wal = std::fs::metadata(sibling_path(path, "-wal")).map_or(0, |meta| meta.len());
+    let found = format!("{}, {}, with {} of WAL", path.display(), size(meta.len()), size(wal));
+    match wal > LARGE_WAL {
         true => Finding::warning("file", found).advise(
-            "Something keeps the log from being folded back: a backup or another reader that does not end?",
+            "Something prevents WAL checkpoints: look for a backup or another reader that does not end.",
         ),
         false => Finding::ok("file", found),
     }
 }
 
-/// Whether we can use the file, and whether others can read it: it holds every payload.
-fn rights(path: &Path, meta: &Metadata) -> Finding {
+/// Checks that this user can use the file, and that others cannot read it: it contains every payload.
+fn check_permissions(path: &Path, meta: &Metadata) -> Finding {
     if access(path, AccessFlags::R_OK | AccessFlags::W_OK).is_err() {
         return Finding::fault("rights", "this user may not read and write the file")
-            .advise("Run this as the user who runs the server, or give the file to this one.");
+            .advise("Run this as the user who runs the server, or make this user the owner of the file.");
     }
-    let open = |path: &Path, meta: &Metadata| {
+    let describe_if_readable = |path: &Path, meta: &Metadata| {
         let mode = meta.permissions().mode() & 0o777;
         (mode & 0o077 != 0).then(|| format!("{} ({mode:o})", path.display()))
     };
-    let beside = ["-wal", "-shm", ".token"].map(|end| beside(path, end));
-    let others = beside.iter().filter_map(|path| open(path, &std::fs::metadata(path).ok()?));
-    let readable: Vec<String> = open(path, meta).into_iter().chain(others).collect();
+    let siblings = ["-wal", "-shm", ".token"].map(|end| sibling_path(path, end));
+    let others =
+        siblings.iter().filter_map(|path| describe_if_readable(path, &std::fs::metadata(path).ok()?));
+    let readable: Vec<String> = describe_if_readable(path, meta).into_iter().chain(others).collect();
     match readable.as_slice() {
         [] => Finding::ok("rights", "only its owner can read it"),
         files => Finding::warning("rights", format!("others may read or write {}", files.join(", ")))
@@ -100,65 +107,67 @@ fn rights(path: &Path, meta: &Metadata) -> Finding {
     }
 }
 
-/// What is left on the disk, and whether it is one that SQLite can rely on.
-fn room(path: &Path) -> Finding {
-    let stat = match statfs(&folder(path)) {
+/// Checks the free space of the disk, and that SQLite can rely on its file system.
+fn check_disk_space(path: &Path) -> Finding {
+    let stat = match statfs(&parent_folder(path)) {
         Ok(stat) => stat,
-        Err(error) => return Finding::warning("disk", format!("cannot be looked at: {error}")),
+        Err(error) => return Finding::warning("disk", format!("cannot be examined: {error}")),
     };
     let free = stat.blocks_available().saturating_mul(stat.block_size().unsigned_abs());
     let found = format!("{} free", size(free));
     if [NFS_SUPER_MAGIC, SMB_SUPER_MAGIC].contains(&stat.filesystem_type()) {
-        return Finding::fault("disk", "the file lies on another machine, over the network").advise(
-            "Locks and shared memory do not work there as SQLite needs them. Put it on a disk of this \
+        return Finding::fault("disk", "the file is on a network file system").advise(
+            "SQLite's locks and shared memory do not work there. Move it to a disk of this \
              machine, or use PostgreSQL.",
         );
     }
     match free {
-        free if free < TOO_LITTLE => Finding::fault("disk", found).advise(
-            "Free some space now: on a full disk nothing commits. Shorter journal and history help too.",
+        free if free < CRITICAL_DISK_SPACE => Finding::fault("disk", found).advise(
+            "Free some space now: on a full disk every commit fails. A shorter retention of journal and history \
+             helps too.",
         ),
-        free if free < LITTLE => Finding::warning("disk", found)
-            .advise("Free some space, or keep less: journal and history in the configuration."),
+        free if free < LOW_DISK_SPACE => Finding::warning("disk", found)
+            .advise("Free some space, or shorten the retention of journal and history in the configuration."),
         _ => Finding::ok("disk", found),
     }
 }
 
-/// Who has it open.
-fn user(path: &Path) -> Finding {
-    match holder(path) {
+/// Reports which process has the file open.
+fn check_in_use(path: &Path) -> Finding {
+    match find_lock_holder(path) {
         Ok(None) => Finding::ok("in use", "no"),
         Ok(Some(who)) => Finding::ok("in use", who),
-        Err(error) => Finding::warning("in use", format!("cannot be told: {error}")),
+        Err(error) => Finding::warning("in use", format!("cannot be determined: {error}")),
     }
 }
 
-/// Who holds the lock. It is tried and given back at once; whoever starts meanwhile waits for longer than that.
-fn holder(path: &Path) -> io::Result<Option<String>> {
-    let lock = match File::open(beside(path, ".lock")) {
+/// Finds the process that holds the lock. A lock that is free is taken and released at once; a server that starts
+/// meanwhile waits longer than that.
+fn find_lock_holder(path: &Path) -> io::Result<Option<String>> {
+    let lock = match File::open(sibling_path(path, ".lock")) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
     match lock.try_lock_shared() {
         Ok(()) => Ok(None),
-        Err(TryLockError::WouldBlock) => Ok(Some(name_of(lock.metadata()?.ino()))),
+        Err(TryLockError::WouldBlock) => Ok(Some(describe_lock_holder(lock.metadata()?.ino()))),
         Err(TryLockError::Error(error)) => Err(error),
     }
 }
 
-/// The process that has locked the file of this number, as the system lists it.
-fn name_of(inode: u64) -> String {
+/// Describes the process that has locked the file with this inode, as `/proc/locks` lists it.
+fn describe_lock_holder(inode: u64) -> String {
     let locks = std::fs::read_to_string("/proc/locks").unwrap_or_default();
-    let Some(pid) = locker(&locks, inode) else { return "by another process".into() };
+    let Some(pid) = find_locking_pid(&locks, inode) else { return "by another process".into() };
     match std::fs::read_to_string(format!("/proc/{pid}/comm")) {
         Ok(program) => format!("by {}, pid {pid}", program.trim()),
         Err(_) => format!("by pid {pid}"),
     }
 }
 
-/// Lines are `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393217 0 EOF`.
-fn locker(locks: &str, inode: u64) -> Option<u32> {
+/// Finds the pid in lines such as `1: FLOCK  ADVISORY  WRITE 4711 fe:00:393217 0 EOF`.
+fn find_locking_pid(locks: &str, inode: u64) -> Option<u32> {
     let end = format!(":{inode}");
     let words = |line: &str| {
         let mut words = line.split_whitespace().skip(1);
@@ -169,33 +178,38 @@ fn locker(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(words)
 }
 
-fn contents(path: &Path, depth: Depth) -> Vec<Finding> {
+fn check_contents(path: &Path, depth: CheckDepth) -> Vec<Finding> {
     let unopened = |error: rusqlite::Error| {
-        let advice = "Restore a backup, if it is damaged; name another file, if it is not Pointsman's.";
+        let advice =
+            "Restore a backup if the file is damaged; use another file if this one is not Pointsman's.";
         Finding::fault("contents", format!("cannot be read: {error}")).advise(advice)
     };
-    let quiet = || {
-        matches!(holder(path), Ok(None))
-            && std::fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0
+    let is_unused = || {
+        matches!(find_lock_holder(path), Ok(None))
+            && std::fs::metadata(sibling_path(path, "-wal")).map_or(0, |m| m.len()) == 0
     };
-    let alone = quiet();
-    let found = open(path, alone).and_then(|conn| look(&conn, depth));
-    // Somebody has begun to write meanwhile: what was seen may be half old and half new.
-    let found = if alone && !quiet() { open(path, false).and_then(|conn| look(&conn, depth)) } else { found };
+    let immutable = is_unused();
+    let found = open_read_only(path, immutable).and_then(|conn| check_database(&conn, depth));
+    // A process has begun to write meanwhile: the pages read may be inconsistent, so the check is repeated.
+    let found = if immutable && !is_unused() {
+        open_read_only(path, false).and_then(|conn| check_database(&conn, depth))
+    } else {
+        found
+    };
     found.unwrap_or_else(|error| vec![unopened(error)])
 }
 
-/// Opens the file to read it, as one that nobody writes to if so.
-fn open(path: &Path, alone: bool) -> rusqlite::Result<Connection> {
+/// Opens the file read-only, and as immutable if no process uses it.
+fn open_read_only(path: &Path, immutable: bool) -> rusqlite::Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
-    let conn = Connection::open_with_flags(uri(path, alone), flags)?;
+    let conn = Connection::open_with_flags(sqlite_uri(path, immutable), flags)?;
     conn.busy_timeout(std::time::Duration::from_secs(5))?;
     Ok(conn)
 }
 
-/// A path as SQLite's URLs have it.
-fn uri(path: &Path, alone: bool) -> String {
+/// Formats a path as a URI for SQLite.
+fn sqlite_uri(path: &Path, immutable: bool) -> String {
     let mut uri = String::from("file:");
     for byte in path.as_os_str().as_encoded_bytes() {
         match byte {
@@ -205,63 +219,63 @@ fn uri(path: &Path, alone: bool) -> String {
             _ => uri.push_str(&format!("%{byte:02x}")),
         }
     }
-    uri.push_str(if alone { "?mode=ro&immutable=1" } else { "?mode=ro" });
+    uri.push_str(if immutable { "?mode=ro&immutable=1" } else { "?mode=ro" });
     uri
 }
 
-fn look(conn: &Connection, depth: Depth) -> rusqlite::Result<Vec<Finding>> {
-    let layout = match version(conn)? {
-        0 if is_foreign(conn)? => {
-            Finding::warning("layout", "there are tables in it, and none of them is Pointsman's")
-                .advise("Is it the right file? A server adds its own tables to it.")
+fn check_database(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Vec<Finding>> {
+    let layout = match read_layout(conn)? {
+        0 if has_tables(conn)? => {
+            Finding::warning("layout", "the file has tables, and none of them is Pointsman's")
+                .advise("Check that it is the right file. A server adds its own tables to it.")
         }
-        0 => Finding::ok("layout", "there are no tables yet; the next start makes them"),
-        KNOWN => Finding::ok("layout", format!("{KNOWN}, the newest")),
-        newer if newer > KNOWN => Finding::fault(
+        0 => Finding::ok("layout", "the file has no tables yet; the next start creates them"),
+        LATEST_LAYOUT => Finding::ok("layout", format!("{LATEST_LAYOUT}, the newest")),
+        newer if newer > LATEST_LAYOUT => Finding::fault(
             "layout",
-            format!("{newer}, made by a newer version; this one knows up to {KNOWN}"),
+            format!("{newer}, written by a newer version; this version supports up to {LATEST_LAYOUT}"),
         )
         .advise("Run that version, or restore a backup made before the upgrade."),
         older => Finding::ok(
             "layout",
-            format!("{older}; the next start of this version brings it forward to {KNOWN}"),
+            format!("{older}; the next start of this version migrates it to {LATEST_LAYOUT}"),
         )
-        .advise("Make a backup first; older versions will not open it any more."),
+        .advise("Make a backup first; older versions cannot open the file after that."),
     };
     let mut findings = vec![layout];
-    if version(conn)? == KNOWN && is_part(conn)? {
-        let part = Finding::fault("move", "a move to this store has not ended");
-        findings.push(part.advise("Run the same `pointsman move` again, or begin with another target."));
+    if read_layout(conn)? == LATEST_LAYOUT && has_unfinished_copy(conn)? {
+        let unfinished = Finding::fault("move", "a `pointsman move` to this store has not finished");
+        findings.push(unfinished.advise("Run the same `pointsman move` again, or use another target."));
     }
-    findings.push(soundness(conn, depth)?);
+    findings.push(check_integrity(conn, depth)?);
     Ok(findings)
 }
 
-/// Whether what a move has brought so far is not all.
-fn is_part(conn: &Connection) -> rusqlite::Result<bool> {
+/// Whether a copy to this file has not finished.
+fn has_unfinished_copy(conn: &Connection) -> rusqlite::Result<bool> {
     conn.query_row("SELECT count(*) > 0 FROM pointsman_meta WHERE name = ?1", [NOTE], |row| row.get(0))
 }
 
-fn is_foreign(conn: &Connection) -> rusqlite::Result<bool> {
+fn has_tables(conn: &Connection) -> rusqlite::Result<bool> {
     conn.query_row("SELECT count(*) > 0 FROM sqlite_schema", [], |row| row.get(0))
 }
 
-fn soundness(conn: &Connection, depth: Depth) -> rusqlite::Result<Finding> {
+fn check_integrity(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Finding> {
     let (check, sound) = match depth {
-        Depth::Quick => ("quick_check", "every page is sound"),
-        Depth::Deep => ("integrity_check", "every page is sound, and so is every index"),
+        CheckDepth::Quick => ("quick_check", "every page is sound"),
+        CheckDepth::Deep => ("integrity_check", "every page and every index is sound"),
     };
-    let mut statement = conn.prepare(&format!("PRAGMA {check}({LISTED})"))?;
-    let told = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
-    Ok(match told.as_slice() {
+    let mut statement = conn.prepare(&format!("PRAGMA {check}({MAX_LISTED_ERRORS})"))?;
+    let results = statement.query_map([], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
+    Ok(match results.as_slice() {
         [ok] if ok == "ok" => Finding::ok("contents", sound),
         wrong => Finding::fault("contents", wrong.join("; "))
             .advise("Stop the server, keep a copy of the file, and restore a backup."),
     })
 }
 
-/// The folder that the file is in, or is to be in.
-fn folder(path: &Path) -> PathBuf {
+/// Returns the folder of the file.
+fn parent_folder(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.into(),
         Some(_) | None => ".".into(),
@@ -273,16 +287,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_holds_a_lock_is_read_from_the_systems_list() {
+    fn the_lock_holder_is_read_from_proc_locks() {
         let locks = "1: POSIX  ADVISORY  WRITE 17 fe:00:99 0 EOF\n\
                      2: FLOCK  ADVISORY  WRITE 4711 fe:00:99 0 EOF\n\
                      2: -> FLOCK  ADVISORY  WRITE 18 fe:00:99 0 EOF\n";
-        assert_eq!(locker(locks, 99), Some(4711));
-        assert_eq!(locker(locks, 9), None);
+        assert_eq!(find_locking_pid(locks, 99), Some(4711));
+        assert_eq!(find_locking_pid(locks, 9), None);
     }
 
     #[test]
-    fn a_path_becomes_a_url() {
-        assert_eq!(uri(Path::new("/a b/c?d#é.db"), false), "file:/a%20b/c%3fd%23%c3%a9.db?mode=ro");
+    fn a_path_is_formatted_as_an_sqlite_uri() {
+        assert_eq!(sqlite_uri(Path::new("/a b/c?d#é.db"), false), "file:/a%20b/c%3fd%23%c3%a9.db?mode=ro");
     }
 }

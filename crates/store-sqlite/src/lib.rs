@@ -1,23 +1,23 @@
 //! The embedded store: one SQLite file, one writer, group commit.
 //!
 //! ```text
-//!   callers ──jobs──▶ writer thread ──▶ BEGIN … all jobs that are waiting … COMMIT (fsync) ──▶ answers, signals
-//!   readers ◀─────── their own connections, each read in one transaction, never in the writer's way
+//!   callers ──jobs──▶ writer thread ──▶ BEGIN … all jobs that are waiting … COMMIT (fsync) ──▶ results, signals
+//!   readers ◀─────── their own connections, each read in one transaction, without blocking the writer
 //! ```
 //!
-//! What is done in a transaction, and what is kept in memory beside the file, is common to all stores and lies in
-//! `pointsman-store`. Here is what it is done with:
+//! The logic of transactions, and the state in memory, is common to all stores and is in `pointsman-store`. This crate has
+//! what it runs on:
 //!
-//! - `tables/` keeps the rows: its statements are all there are that write. `backend.rs` begins and commits.
-//! - `open.rs` opens the file, `checkpoint.rs` folds its log back beside the writer.
-//! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `list_tasks.rs` and `people.rs` read, on the
-//!   connections of `readers.rs`.
-//! - `doctor.rs` looks at the file, and at what may keep a store from working well there.
-//! - `unit.rs` lets a program put its own writes and its events into one transaction.
-//! - `transfer/` is the file as something that is moved, or moved to.
+//! - `tables/` reads and writes the rows, and has all statements that write. `backend.rs` begins and commits.
+//! - `open.rs` opens the file, `checkpoint.rs` runs WAL checkpoints in the background.
+//! - `read_journal.rs`, `read_tasks.rs`, `read_orders.rs`, `read_fires.rs`, `read_nodes.rs` and `list_tasks.rs` read, on
+//!   the connections of `readers.rs`; `read_trait.rs` implements the trait of the common store with them.
+//! - `doctor.rs` checks the file and its disk for problems.
+//! - `unit_of_work.rs` lets a program put its own writes and its events into one transaction.
+//! - `store_copy/` makes the file a source or target of a copy between stores.
 //!
-//! Durability rests on WAL with `synchronous=FULL`: an answer comes after the fsync. A lock file keeps a second
-//! process out, so whatever an earlier process held when it died is free as soon as the file is opened again.
+//! Durability rests on WAL with `synchronous=FULL`: a result is returned after the fsync. A lock file keeps a second
+//! process out, so the leases of a process that died are free as soon as the file is opened again.
 
 mod backend;
 mod checkpoint;
@@ -25,16 +25,16 @@ pub mod doctor;
 mod error;
 mod list_tasks;
 mod open;
-mod people;
 mod read_fires;
 mod read_journal;
+mod read_nodes;
 mod read_orders;
 mod read_tasks;
+mod read_trait;
 mod readers;
-mod reads;
+mod store_copy;
 mod tables;
-mod transfer;
-mod unit;
+mod unit_of_work;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -45,62 +45,63 @@ use pointsman_store::{Keeper, Txn, Writer};
 
 pub use error::OpenError;
 pub use pointsman_store::sql::{Sql, SqlError, SqlRow, TransactError, Value};
-pub use transfer::SqliteMove;
+pub use store_copy::SqliteCopy;
 
 use backend::SqliteBackend;
 use checkpoint::Checkpointer;
-use open::Place;
+use open::DatabaseLocation;
 use readers::Readers;
 use tables::SqliteTables;
 
 /// The embedded store. Cheap to clone; all clones are the same store.
 pub type SqliteStore = Keeper<Sqlite>;
 
-/// What the embedded store can do beyond what all stores can.
+/// The embedded store on SQLite: its writer, its readers and its checkpoints.
 #[derive(Clone, Debug)]
 pub struct Sqlite {
     writer: Writer<SqliteTables>,
     readers: Readers,
-    /// None for a store in memory.
+    /// None for a store in memory, which has no WAL.
     checkpointer: Option<Arc<Checkpointer>>,
 }
 
 impl Sqlite {
-    /// Opens the file, making it if there is none and bringing it forward if it is of an older layout.
+    /// Opens the file; creates it if it does not exist, and migrates it if it has an older layout.
     pub fn open(path: impl AsRef<Path>, now: Timestamp) -> Result<SqliteStore, OpenError> {
         let path = path.as_ref().to_path_buf();
-        Self::start(Place::File(path), now)
+        Self::start(DatabaseLocation::File(path), now)
     }
 
-    /// A store in memory that goes with the process.
+    /// Opens a store in memory, which ends with the process.
     pub fn in_memory(now: Timestamp) -> Result<SqliteStore, OpenError> {
-        Self::start(Place::Memory, now)
+        Self::start(DatabaseLocation::Memory, now)
     }
 
-    fn start(place: Place, now: Timestamp) -> Result<SqliteStore, OpenError> {
-        let path = place.path();
-        let io = |source| OpenError::from_io(&path, source);
-        let fault = |fault: error::Fault| OpenError::from_fault(&path, fault);
-        let lock = open::lock(&place)?;
-        let backend = SqliteBackend::new(open::writer(&place)?, lock).map_err(fault)?;
-        let writer = Writer::start(backend, "sqlite-writer", now).map_err(io)?.map_err(fault)?;
-        let (readers, checkpointer) = match place {
-            Place::File(path) => {
-                let checkpointer = Checkpointer::start(&path, writer.work()).map_err(io)?;
+    fn start(location: DatabaseLocation, now: Timestamp) -> Result<SqliteStore, OpenError> {
+        let path = location.path();
+        let io_to_open_error = |source| OpenError::from_io(&path, source);
+        let to_open_error = |fault: error::Fault| OpenError::from_fault(&path, fault);
+        let lock = open::acquire_lock(&location)?;
+        let backend = SqliteBackend::new(open::open_writer(&location)?, lock).map_err(to_open_error)?;
+        let writer =
+            Writer::start(backend, "sqlite-writer", now).map_err(io_to_open_error)?.map_err(to_open_error)?;
+        let (readers, checkpointer) = match location {
+            DatabaseLocation::File(path) => {
+                let checkpointer = Checkpointer::start(&path, writer.work()).map_err(io_to_open_error)?;
                 (Readers::pool(path), Some(Arc::new(checkpointer)))
             }
-            Place::Memory => (Readers::Writer(writer.clone()), None),
+            DatabaseLocation::Memory => (Readers::Writer(writer.clone()), None),
         };
         Ok(Keeper::new(writer.clone(), Self { writer, readers, checkpointer }))
     }
 
-    /// How many transactions were committed since it was opened, and how many rows they changed.
-    pub fn work(&self) -> (u64, u64) {
+    /// Returns the number of transactions committed and of rows changed since the store was opened.
+    pub fn count_commits_and_rows(&self) -> (u64, u64) {
         let work = self.writer.work();
         (work.commits(), work.rows())
     }
 
-    /// Sets how many pages the file may have, beyond which writing fails as on a full disk; `None` lifts it. For
+    /// Limits the number of pages of the file; beyond it writes fail as on a full disk. `None` removes the limit. For
     /// tests.
     #[doc(hidden)]
     pub async fn limit_pages(&self, pages: Option<u32>) -> Result<(), StoreError> {

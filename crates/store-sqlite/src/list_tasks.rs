@@ -1,4 +1,4 @@
-//! Listing tasks, the newest first: unfinished ones and history, merged.
+//! Lists tasks, the newest first: unfinished tasks and the history, merged.
 
 use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
@@ -7,77 +7,87 @@ use pointsman_store::views::{LiveRows, PastRows, TaskPaging, few_tasks, rows_wan
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::read_journal::{extent, tasks_of};
-use crate::read_tasks::{of_live, of_past, task};
-use crate::tables::row::{live, live_of, past, past_of};
+use crate::read_journal::{list_task_seqs_of_event, read_extent};
+use crate::read_tasks::{build_active_task, build_archived_task, read_task};
+use crate::tables::row::{
+    active_task_columns, active_task_from_row, archived_task_columns, archived_task_from_row,
+};
 
-pub(crate) fn tasks(
+pub(crate) fn list_tasks(
     conn: &Connection,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
     if filter.event.is_some() {
-        return of_event(conn, filter, before, limit);
+        return list_tasks_of_event(conn, filter, before, limit);
     }
-    let mut page = TaskPaging::new(filter, limit, extent(conn)?);
+    let mut page = TaskPaging::new(filter, limit, read_extent(conn)?);
     let before = before.map_or(i64::MAX, |seq| seq.0);
-    let (live_where, past_where) = conditions(conn, filter)?;
-    let live_sql =
-        format!(concat!("SELECT ", live!(), " FROM pointsman_task {} ORDER BY seq DESC"), live_where);
-    let past_sql = format!(
-        concat!("SELECT ", past!(), " FROM pointsman_history WHERE seq < ?1 AND {} ORDER BY seq DESC"),
-        past_where
+    let (active_where, archived_where) = row_conditions(conn, filter)?;
+    let active_sql = format!(
+        concat!("SELECT ", active_task_columns!(), " FROM pointsman_task {} ORDER BY seq DESC"),
+        active_where
     );
-    let (mut live_statement, mut past_statement) =
-        (conn.prepare_cached(&live_sql)?, conn.prepare_cached(&past_sql)?);
-    let (mut live_rows, mut past_rows) = (live_statement.query([before])?, past_statement.query([before])?);
-    let mut next_live = live_rows.next()?.map(live_of).transpose()?;
-    let mut next_past = past_rows.next()?.map(past_of).transpose()?;
+    let archived_sql = format!(
+        concat!(
+            "SELECT ",
+            archived_task_columns!(),
+            " FROM pointsman_history WHERE seq < ?1 AND {} ORDER BY seq DESC"
+        ),
+        archived_where
+    );
+    let (mut active_statement, mut archived_statement) =
+        (conn.prepare_cached(&active_sql)?, conn.prepare_cached(&archived_sql)?);
+    let (mut active_rows, mut archived_rows) =
+        (active_statement.query([before])?, archived_statement.query([before])?);
+    let mut next_active = active_rows.next()?.map(active_task_from_row).transpose()?;
+    let mut next_archived = archived_rows.next()?.map(archived_task_from_row).transpose()?;
     loop {
-        let live_first = match (&next_live, &next_past) {
+        let active_is_next = match (&next_active, &next_archived) {
             (None, None) => break,
-            (Some(live), Some(past)) => live.seq > past.seq,
+            (Some(active), Some(archived)) => active.seq > archived.seq,
             (Some(_), None) => true,
             (None, Some(_)) => false,
         };
-        let task = if live_first {
-            let following = live_rows.next()?.map(live_of).transpose()?;
-            std::mem::replace(&mut next_live, following).map(|live| of_live(conn, live))
+        let task = if active_is_next {
+            let following = active_rows.next()?.map(active_task_from_row).transpose()?;
+            std::mem::replace(&mut next_active, following).map(|active| build_active_task(conn, active))
         } else {
-            let following = past_rows.next()?.map(past_of).transpose()?;
-            std::mem::replace(&mut next_past, following).map(|past| of_past(conn, past))
+            let following = archived_rows.next()?.map(archived_task_from_row).transpose()?;
+            std::mem::replace(&mut next_archived, following)
+                .map(|archived| build_archived_task(conn, archived))
         };
         let Some(task) = task.transpose()? else { break };
         if !page.take(task) {
             break;
         }
     }
-    Ok(page.page(next_live.is_some() || next_past.is_some()))
+    Ok(page.page(next_active.is_some() || next_archived.is_some()))
 }
 
-/// The words for the rows that are looked at.
-fn conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &'static str)> {
+/// Returns the WHERE clauses for the rows of unfinished and of archived tasks.
+fn row_conditions(conn: &Connection, filter: &TaskFilter) -> Result<(&'static str, &'static str)> {
     let of_source = match &filter.handler {
-        Some(handler) => is_source(conn, handler)?,
+        Some(handler) => is_source_handler(conn, handler)?,
         None => false,
     };
-    let (live, past) = rows_wanted(filter, of_source);
-    let live = match live {
+    let (active, archived) = rows_wanted(filter, of_source);
+    let active = match active {
         LiveRows::Running => "INDEXED BY pointsman_task_running WHERE seq < ?1 AND phase = 5",
         LiveRows::Stranded => "WHERE seq < ?1 AND phase >= 6",
         LiveRows::All => "WHERE seq < ?1",
     };
-    let past = match past {
+    let archived = match archived {
         PastRows::None => "false",
         PastRows::OfSources => "event IS NULL AND key IS NULL",
         PastRows::Failed => "status = 1",
         PastRows::All => "true",
     };
-    Ok((live, past))
+    Ok((active, archived))
 }
 
-fn is_source(conn: &Connection, handler: &HandlerName) -> Result<bool> {
+fn is_source_handler(conn: &Connection, handler: &HandlerName) -> Result<bool> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
                               WHERE h.name = ?1 AND q.collection <> '' AND q.collection NOT LIKE '/%')
                   AND NOT EXISTS (SELECT 1 FROM pointsman_queue q JOIN pointsman_handler h ON h.id = q.handler
@@ -85,16 +95,17 @@ fn is_source(conn: &Connection, handler: &HandlerName) -> Result<bool> {
     Ok(conn.prepare_cached(sql)?.query_row([handler.as_str()], |r| r.get(0))?)
 }
 
-/// The tasks of one event.
-fn of_event(
+/// Lists the tasks of one event.
+fn list_tasks_of_event(
     conn: &Connection,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
 ) -> Result<TaskPage> {
     let mut tasks = Vec::new();
-    for seq in filter.event.map(|event| tasks_of(conn, event)).transpose()?.unwrap_or_default() {
-        tasks.extend(task(conn, seq)?.map(|task| Task { attempts: vec![], ..task }));
+    for seq in filter.event.map(|event| list_task_seqs_of_event(conn, event)).transpose()?.unwrap_or_default()
+    {
+        tasks.extend(read_task(conn, seq)?.map(|task| Task { attempts: vec![], ..task }));
     }
-    Ok(few_tasks(tasks, filter, before, limit, extent(conn)?))
+    Ok(few_tasks(tasks, filter, before, limit, read_extent(conn)?))
 }

@@ -1,4 +1,4 @@
-//! Opening the file: the lock, the settings that durability rests on, and the layout's version.
+//! Opens the file: the lock, the settings that durability rests on, and the version of the layout.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 
 use crate::error::OpenError;
 
-/// The layouts, oldest first. A file of layout N is brought forward by everything after N.
+/// The migrations, oldest first. A file of layout N needs all migrations after the N-th.
 const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0001.sql"),
     include_str!("../migrations/0002.sql"),
@@ -21,17 +21,17 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../migrations/0007.sql"),
 ];
 
-/// The newest layout.
-pub(crate) const KNOWN: i64 = MIGRATIONS.len() as i64;
+/// The newest version of the layout.
+pub(crate) const LATEST_LAYOUT: i64 = MIGRATIONS.len() as i64;
 
-/// Where the data is.
+/// The location of the database.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum DatabaseLocation {
     File(PathBuf),
     Memory,
 }
 
-impl Place {
+impl DatabaseLocation {
     pub(crate) fn path(&self) -> PathBuf {
         match self {
             Self::File(path) => path.clone(),
@@ -40,72 +40,74 @@ impl Place {
     }
 }
 
-/// Keeps other processes from opening the same file, as long as it lives.
+/// A lock that keeps other processes from opening the same file, as long as it exists.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub(crate) struct FileLock {
     _file: Option<File>,
 }
 
-/// How long a lock is waited for. A process that is killed while it starts a command leaves its open files to the
-/// new process for the moment until that becomes the command, and the lock with them: who restarts at once would
-/// find the file in use by nobody.
-const PATIENCE: Duration = Duration::from_secs(2);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// The time to wait for the lock. A process that is killed while it spawns a command leaves its open files, and with
+/// them the lock, to the child until that executes the command: a server that restarts at once would find the file in
+/// use.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Takes the lock beside the file. SQLite alone would let two engines share it, and each would take the
-/// other's tasks for orphans.
-pub(crate) fn lock(place: &Place) -> Result<Lock, OpenError> {
-    let Place::File(path) = place else { return Ok(Lock { _file: None }) };
+/// Acquires the lock of the file. SQLite alone would let two engines share the file, and each would treat the
+/// other's tasks as orphaned.
+pub(crate) fn acquire_lock(location: &DatabaseLocation) -> Result<FileLock, OpenError> {
+    let DatabaseLocation::File(path) = location else { return Ok(FileLock { _file: None }) };
     let io = |source| OpenError::from_io(path, source);
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
         .mode(0o600)
-        .open(beside(path, ".lock"))
+        .open(sibling_path(path, ".lock"))
         .map_err(io)?;
     let begun = Instant::now();
     loop {
         match file.try_lock() {
-            Ok(()) => return Ok(Lock { _file: Some(file) }),
-            Err(std::fs::TryLockError::WouldBlock) if begun.elapsed() < PATIENCE => thread::sleep(LOOK_AGAIN),
+            Ok(()) => return Ok(FileLock { _file: Some(file) }),
+            Err(std::fs::TryLockError::WouldBlock) if begun.elapsed() < LOCK_TIMEOUT => {
+                thread::sleep(LOCK_RETRY_INTERVAL)
+            }
             Err(std::fs::TryLockError::WouldBlock) => return Err(OpenError::InUse { path: path.clone() }),
             Err(std::fs::TryLockError::Error(source)) => return Err(io(source)),
         }
     }
 }
 
-/// A file that lies beside that of the data, with the same name and this at its end.
-pub(crate) fn beside(path: &Path, end: &str) -> PathBuf {
+/// Returns the path of a file next to the database, with the same name plus this suffix.
+pub(crate) fn sibling_path(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.to_path_buf().into_os_string();
-    name.push(end);
+    name.push(suffix);
     name.into()
 }
 
-/// Makes the file, if there is none, for its owner alone: it holds every payload. What SQLite puts beside it gets
-/// the same rights.
-fn keep_private(place: &Place) -> Result<(), OpenError> {
-    let Place::File(path) = place else { return Ok(()) };
-    let made = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path);
-    match made {
+/// Creates the file, if it does not exist, readable for its owner only: it contains every payload. SQLite gives the
+/// files next to it the same permissions.
+fn create_private_file(location: &DatabaseLocation) -> Result<(), OpenError> {
+    let DatabaseLocation::File(path) = location else { return Ok(()) };
+    let created = OpenOptions::new().create_new(true).write(true).mode(0o600).open(path);
+    match created {
         Ok(_) => Ok(()),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Ok(()),
         Err(source) => Err(OpenError::from_io(path, source)),
     }
 }
 
-/// The connection that writes. WAL with `synchronous=FULL`: a commit is on disk before it is answered.
-pub(crate) fn writer(place: &Place) -> Result<Connection, OpenError> {
-    let path = place.path();
-    keep_private(place)?;
-    let conn = match place {
-        Place::File(path) => Connection::open(path),
-        Place::Memory => Connection::open_in_memory(),
+/// Opens the connection that writes. WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged.
+pub(crate) fn open_writer(location: &DatabaseLocation) -> Result<Connection, OpenError> {
+    let path = location.path();
+    create_private_file(location)?;
+    let conn = match location {
+        DatabaseLocation::File(path) => Connection::open(path),
+        DatabaseLocation::Memory => Connection::open_in_memory(),
     };
     let mut conn = conn.map_err(|e| OpenError::from_sqlite(&path, e))?;
     conn.set_prepared_statement_cache_capacity(256);
-    // Mostly the log is folded back beside the writer (see checkpoint.rs). At 128 MB the writer does what is left
-    // itself, so that the log can start anew.
+    // Most checkpoints run in the background (see checkpoint.rs). At 128 MB the writer runs one itself, so that the WAL
+    // can restart.
     let settings = "PRAGMA journal_mode = WAL;
          PRAGMA synchronous = FULL;
          PRAGMA busy_timeout = 5000;
@@ -117,8 +119,8 @@ pub(crate) fn writer(place: &Place) -> Result<Connection, OpenError> {
     Ok(conn)
 }
 
-/// A connection that reads. It sees the last commit and never blocks the writer.
-pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
+/// Opens a connection that reads. It reads the last commit and never blocks the writer.
+pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(path, flags)?;
     conn.set_prepared_statement_cache_capacity(64);
@@ -129,20 +131,20 @@ pub(crate) fn reader(path: &Path) -> rusqlite::Result<Connection> {
 fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
     let fault = |e| OpenError::from_sqlite(path, e);
     let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(fault)?;
-    let found = version(&tx).map_err(fault)?;
-    if found > KNOWN {
-        return Err(OpenError::Newer { path: path.into(), found, known: KNOWN });
+    let found = read_layout(&tx).map_err(fault)?;
+    if found > LATEST_LAYOUT {
+        return Err(OpenError::NewerLayout { path: path.into(), found, supported: LATEST_LAYOUT });
     }
     for migration in &MIGRATIONS[found as usize..] {
         tx.execute_batch(migration).map_err(fault)?;
     }
-    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [KNOWN])
+    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [LATEST_LAYOUT])
         .map_err(fault)?;
     tx.commit().map_err(fault)
 }
 
-/// The layout of the file; 0 if it has none of our tables yet.
-pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {
+/// Reads the layout of the file; 0 if it has none of our tables yet.
+pub(crate) fn read_layout(conn: &Connection) -> rusqlite::Result<i64> {
     let tables: i64 =
         conn.query_row("SELECT count(*) FROM sqlite_schema WHERE name = 'pointsman_meta'", [], |r| r.get(0))?;
     if tables == 0 {
@@ -157,18 +159,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_is_about_to_be_given_back_is_waited_for() {
+    fn a_lock_that_is_released_soon_is_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        let place = Place::File(folder.path().join("a.db"));
-        let held = lock(&place).unwrap();
+        let location = DatabaseLocation::File(folder.path().join("a.db"));
+        let held = acquire_lock(&location).unwrap();
         let waiting = thread::spawn({
-            let place = place.clone();
-            move || lock(&place)
+            let location = location.clone();
+            move || acquire_lock(&location)
         });
-        thread::sleep(LOOK_AGAIN * 5);
+        thread::sleep(LOCK_RETRY_INTERVAL * 5);
         drop(held);
         let taken = waiting.join().unwrap().unwrap();
-        assert!(matches!(lock(&place), Err(OpenError::InUse { .. })));
+        assert!(matches!(acquire_lock(&location), Err(OpenError::InUse { .. })));
         drop(taken);
     }
 }

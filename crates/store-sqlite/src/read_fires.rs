@@ -1,25 +1,28 @@
-//! Reading the fire ledger.
+//! Reads the fire ledger.
 
 use pointsman_core::store::FirePage;
 use pointsman_core::{ScheduleName, Timestamp};
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::read_journal::extent;
-use crate::tables::row::{all, fire, fire_of};
+use crate::read_journal::read_extent;
+use crate::tables::row::{fire_columns, fire_from_row, query_all};
 
-pub(crate) fn fires(
+pub(crate) fn list_fires(
     conn: &Connection,
     schedule: &ScheduleName,
     before: Option<Timestamp>,
     limit: usize,
 ) -> Result<FirePage> {
-    let extent = extent(conn)?;
+    let extent = read_extent(conn)?;
     let sql = concat!(
         "SELECT ",
-        fire!(),
+        fire_columns!(),
         " FROM pointsman_fire WHERE schedule = ?1 AND planned < ?2 ORDER BY planned DESC LIMIT ?3"
     );
     let before = before.map_or(i64::MAX, Timestamp::micros);
-    Ok(FirePage { fires: all(conn, sql, (schedule.as_str(), before, limit as i64), fire_of)?, extent })
+    Ok(FirePage {
+        fires: query_all(conn, sql, (schedule.as_str(), before, limit as i64), fire_from_row)?,
+        extent,
+    })
 }

@@ -1,4 +1,4 @@
-//! Reading events.
+//! Reads events and objects.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use rusqlite::Connection;
 
 use crate::error::{Fault, Result};
 use crate::read_tasks;
-use crate::tables::row::{all, event, event_of, first, seq_of};
+use crate::tables::row::{event_columns, event_from_row, query_all, query_first, seq_from_row};
 use crate::tables::{events, tasks};
 
-pub(crate) fn extent(conn: &Connection) -> Result<Extent> {
+pub(crate) fn read_extent(conn: &Connection) -> Result<Extent> {
     let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'forgotten'), 0),
                       coalesce((SELECT max(id) FROM pointsman_journal), 0)";
     let (forgotten, newest): (i64, i64) =
@@ -23,15 +23,19 @@ pub(crate) fn extent(conn: &Connection) -> Result<Extent> {
     Ok(Extent { forgotten, head: EventId::from_i64(newest).max(forgotten) })
 }
 
-pub(crate) fn page(conn: &Connection, read: &Read) -> Result<Page> {
-    let mut page = JournalPage::new(read, extent(conn)?);
+pub(crate) fn read_page(conn: &Connection, read: &Read) -> Result<Page> {
+    let mut page = JournalPage::new(read, read_extent(conn)?);
     let sql = match read.backwards {
         false => {
-            concat!("SELECT ", event!(), " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id")
+            concat!(
+                "SELECT ",
+                event_columns!(),
+                " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id"
+            )
         }
         true => concat!(
             "SELECT ",
-            event!(),
+            event_columns!(),
             " FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id DESC"
         ),
     };
@@ -39,30 +43,31 @@ pub(crate) fn page(conn: &Connection, read: &Read) -> Result<Page> {
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query((low.as_i64(), high.as_i64()))?;
     while let Some(row) = rows.next()? {
-        if !page.take(event_of(row)?) {
+        if !page.take(event_from_row(row)?) {
             break;
         }
     }
     Ok(page.page())
 }
 
-pub(crate) fn event_view(conn: &Connection, id: EventId) -> Result<Option<EventView>> {
-    let extent = extent(conn)?;
+pub(crate) fn read_event_view(conn: &Connection, id: EventId) -> Result<Option<EventView>> {
+    let extent = read_extent(conn)?;
     if id <= extent.forgotten {
         return Ok(None);
     }
-    let Some(event) = events::event(conn, id)? else { return Ok(None) };
+    let Some(event) = events::read_event(conn, id)? else { return Ok(None) };
     let mut tasks = Vec::new();
-    for seq in tasks_of(conn, id)? {
-        tasks.extend(read_tasks::task(conn, seq)?);
+    for seq in list_task_seqs_of_event(conn, id)? {
+        tasks.extend(read_tasks::read_task(conn, seq)?);
     }
-    let caused = caused_by(conn, id)?;
+    let caused = list_caused_events(conn, id)?;
     Ok(Some(EventView { event: Arc::new(event), tasks, caused, extent }))
 }
 
-/// What an event caused, and what that caused: the nearer first.
-fn caused_by(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
-    let sql = concat!("SELECT ", event!(), " FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
+/// Lists the events that an event caused, directly and indirectly: the nearer first.
+fn list_caused_events(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
+    let sql =
+        concat!("SELECT ", event_columns!(), " FROM pointsman_journal WHERE cause_event = ?1 ORDER BY id");
     let mut statement = conn.prepare_cached(sql)?;
     let mut found: Vec<Arc<Event>> = Vec::new();
     let (mut cause, mut followed, mut bytes) = (id, 0, 0);
@@ -72,7 +77,7 @@ fn caused_by(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
         while !full(&found, bytes)
             && let Some(row) = rows.next()?
         {
-            let event = event_of(row)?;
+            let event = event_from_row(row)?;
             bytes += weight(&event);
             found.push(Arc::new(event));
         }
@@ -83,45 +88,50 @@ fn caused_by(conn: &Connection, id: EventId) -> Result<Vec<Arc<Event>>> {
     Ok(found)
 }
 
-/// The tasks of an event: those that were made when it was journaled, and replays.
-pub(crate) fn tasks_of(conn: &Connection, event: EventId) -> Result<Vec<TaskSeq>> {
+/// Lists the tasks of an event: those that were created when it was journaled, and replays.
+pub(crate) fn list_task_seqs_of_event(conn: &Connection, event: EventId) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT first_task, tasks FROM pointsman_journal WHERE id = ?1";
-    let made = first(conn, sql, [event.as_i64()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let made = query_first(conn, sql, [event.as_i64()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let (made, count): (i64, i64) = made.unwrap_or((0, 0));
     let sql = "SELECT seq FROM pointsman_task WHERE late = 1 AND event = ?1
                UNION ALL SELECT seq FROM pointsman_history WHERE late = 1 AND event = ?1";
-    let mut seqs = all(conn, sql, [event.as_i64()], seq_of)?;
+    let mut seqs = query_all(conn, sql, [event.as_i64()], seq_from_row)?;
     seqs.extend((made..made + count).map(TaskSeq));
     seqs.sort_unstable();
     seqs.dedup();
     Ok(seqs)
 }
 
-/// An object's chain, from its last event back as far as it is remembered, and its lanes.
-pub(crate) fn object(
+/// Reads an object's chain of events, from the last one back to the oldest retained one, and its lanes.
+pub(crate) fn read_object_view(
     conn: &Connection,
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let extent = extent(conn)?;
+    let extent = read_extent(conn)?;
     let sql = "SELECT last, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
-    let found = first(conn, sql, (tenant.as_str(), key.as_str()), |row| {
+    let found = query_first(conn, sql, (tenant.as_str(), key.as_str()), |row| {
         Ok((EventId::from_i64(row.get(0)?), row.get(1)?))
     })?;
     let Some((last, number)) = found else { return Ok(None) };
-    let events = chain(conn, last, extent, limit)?;
-    Ok(Some(object_view(last, events, lanes(conn, number)?, extent)))
+    let events = read_object_chain(conn, last, extent, limit)?;
+    Ok(Some(object_view(last, events, list_lanes(conn, number)?, extent)))
 }
 
-fn chain(conn: &Connection, last: EventId, extent: Extent, limit: usize) -> Result<Vec<Arc<Event>>> {
+fn read_object_chain(
+    conn: &Connection,
+    last: EventId,
+    extent: Extent,
+    limit: usize,
+) -> Result<Vec<Arc<Event>>> {
     let mut events = Vec::new();
     let mut next = Some(last);
     let mut bytes = 0;
     while let Some(id) =
         next.filter(|id| *id > extent.forgotten && events.len() < limit && bytes < PAGE_BYTES)
     {
-        let Some(event) = events::event(conn, id)? else { break };
+        let Some(event) = events::read_event(conn, id)? else { break };
         next = event.prev;
         bytes += weight(&event);
         events.push(Arc::new(event));
@@ -129,18 +139,19 @@ fn chain(conn: &Connection, last: EventId, extent: Extent, limit: usize) -> Resu
     Ok(events)
 }
 
-/// The first lanes of an object in which somebody stands. Each is found behind the one before it, however many stand
-/// there.
-fn lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
+/// Lists the first lanes of an object that have tasks. Each is found behind the one before it, however many tasks are in
+/// a lane.
+fn list_lanes(conn: &Connection, object: ObjectNumber) -> Result<Vec<LaneView>> {
     let mut found = Vec::new();
     let Some(all) = pointsman_store::lanes_of(object) else { return Ok(found) };
     let (mut from, last) = all.into_inner();
     while found.len() < LANES_READ
-        && let Some((lane, seq)) = tasks::first_of_lanes(conn, from, last)?
+        && let Some((lane, seq)) = tasks::find_first_occupied_lane(conn, from, last)?
     {
-        let head = tasks::task(conn, seq)?.ok_or_else(|| Fault::damaged(format!("no task {}", seq.0)))?;
-        let standing = tasks::count_in_lane(conn, lane, LaneView::COUNTED)?;
-        found.push(LaneView::new(read_tasks::of_live(conn, head)?, standing));
+        let head = tasks::read_active_task(conn, seq)?
+            .ok_or_else(|| Fault::damaged(format!("task {} is missing", seq.0)))?;
+        let task_count = tasks::count_lane_tasks(conn, lane, LaneView::COUNTED)?;
+        found.push(LaneView::new(read_tasks::build_active_task(conn, head)?, task_count));
         from = lane + 1;
     }
     Ok(found)

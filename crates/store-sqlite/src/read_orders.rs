@@ -1,4 +1,4 @@
-//! Reading orders and chains. Each answer is one transaction, with the extent of the journal that it is true at.
+//! Reads orders and chains. Each result is from one transaction, with the extent of the journal at that time.
 
 use pointsman_core::chain::{NodeId, OrderKey};
 use pointsman_core::journal::{Extent, PathFilter};
@@ -13,17 +13,19 @@ use pointsman_store::views::{
 use rusqlite::{Connection, Row};
 
 use crate::error::{Fault, Result};
-use crate::read_journal::extent;
+use crate::read_journal::read_extent;
 use crate::read_tasks;
-use crate::tables::row::{all, first, order, order_of, text, time_if_any};
-use crate::tables::{chains as chain_rows, numbers, registry};
+use crate::tables::row::{
+    order_columns, order_from_row, query_all, query_first, read_optional_time, read_text,
+};
+use crate::tables::{chains as chain_rows, counters, registry};
 
-/// The columns of an order and of its task, in the order that [`view`] reads them.
-macro_rules! standing {
+/// Selects an order and its task, in the order that [`build_order_view`] reads the columns.
+macro_rules! order_with_task_query {
     () => {
         concat!(
             "SELECT ",
-            order!(),
+            order_columns!(),
             ", t.phase, t.due, t.retries, h.name
              FROM pointsman_order o
              LEFT JOIN pointsman_task t ON t.seq = o.task
@@ -33,34 +35,40 @@ macro_rules! standing {
     };
 }
 
-pub(crate) fn order(
+pub(crate) fn read_order(
     conn: &Connection,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, Extent)>> {
-    let extent = extent(conn)?;
-    let around = surroundings(conn)?;
-    let sql = concat!(standing!(), " WHERE o.key = ?1 AND o.tenant = ?2");
-    let view = first(conn, sql, (key.to_string(), tenant.as_str()), |row| view(conn, &around, row))?;
+    let extent = read_extent(conn)?;
+    let environment = read_view_environment(conn)?;
+    let sql = concat!(order_with_task_query!(), " WHERE o.key = ?1 AND o.tenant = ?2");
+    let view = query_first(conn, sql, (key.to_string(), tenant.as_str()), |row| {
+        build_order_view(conn, &environment, row)
+    })?;
     Ok(view.map(|view| (view, extent)))
 }
 
-pub(crate) fn orders(
+pub(crate) fn list_orders(
     conn: &Connection,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     after: Option<&OrderCursor>,
     limit: usize,
 ) -> Result<OrderPage> {
-    let mut page = OrderPaging::new(limit, extent(conn)?);
-    each_of(conn, path, tenant, after, |view| page.take(view))?;
+    let mut page = OrderPaging::new(limit, read_extent(conn)?);
+    for_each_order(conn, path, tenant, after, |view| page.take(view))?;
     Ok(page.page())
 }
 
-/// All orders of a path without their values, so that what is held does not grow with those.
-pub(crate) fn all_orders(conn: &Connection, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
-    let mut page = OrderPage { orders: Vec::new(), next: None, extent: extent(conn)? };
-    each_of(conn, path, tenant, None, |mut view| {
+/// Lists all orders of a path without their values, so that memory does not grow with the values.
+pub(crate) fn list_all_orders(
+    conn: &Connection,
+    path: &PathFilter,
+    tenant: Option<&Tenant>,
+) -> Result<OrderPage> {
+    let mut page = OrderPage { orders: Vec::new(), next: None, extent: read_extent(conn)? };
+    for_each_order(conn, path, tenant, None, |mut view| {
         view.order.value = Json::null();
         page.orders.push(view);
         true
@@ -68,17 +76,17 @@ pub(crate) fn all_orders(conn: &Connection, path: &PathFilter, tenant: Option<&T
     Ok(page)
 }
 
-/// Shows the orders of a path and a tenant, by key, as long as they are wanted.
-fn each_of(
+/// Calls `take_next` with the orders of a path and a tenant, by key, until it returns false.
+fn for_each_order(
     conn: &Connection,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     after: Option<&OrderCursor>,
-    mut wanted: impl FnMut(OrderView) -> bool,
+    mut take_next: impl FnMut(OrderView) -> bool,
 ) -> Result<()> {
-    let around = surroundings(conn)?;
+    let environment = read_view_environment(conn)?;
     let sql = concat!(
-        standing!(),
+        order_with_task_query!(),
         " WHERE (o.key, o.tenant) > (?1, ?2) AND o.key >= ?3 AND o.key < ?4 AND (?5 IS NULL OR o.tenant = ?5)
           ORDER BY o.key, o.tenant"
     );
@@ -87,48 +95,48 @@ fn each_of(
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query((key, of, low, high, tenant.map(Tenant::as_str)))?;
     while let Some(row) = rows.next()? {
-        if path.matches(text(row, 1)?) && !wanted(view(conn, &around, row)?) {
+        if path.matches(read_text(row, 1)?) && !take_next(build_order_view(conn, &environment, row)?) {
             break;
         }
     }
     Ok(())
 }
 
-pub(crate) fn surroundings(conn: &Connection) -> Result<Surroundings> {
+pub(crate) fn read_view_environment(conn: &Connection) -> Result<Surroundings> {
     Ok(Surroundings {
-        chains: Chains::of(chain_rows::chains(conn)?),
-        rules: registry::rules(conn)?,
-        realm: numbers::realm(conn)?,
+        chains: Chains::of(chain_rows::list_chains(conn)?),
+        rules: registry::list_rules(conn)?,
+        realm: counters::read_task_id_namespace(conn)?,
     })
 }
 
-/// An order, from a row of `standing!`.
-fn view(conn: &Connection, around: &Surroundings, row: &Row<'_>) -> Result<OrderView> {
-    let order = order_of(row)?.order;
+/// Builds the view of an order from a row of `order_with_task_query!`.
+fn build_order_view(conn: &Connection, environment: &Surroundings, row: &Row<'_>) -> Result<OrderView> {
+    let order = order_from_row(row)?.order;
     let handler: Option<String> = row.get(20)?;
     let step = StepColumns {
         phase: row.get::<_, Option<i64>>(17)?.and_then(Phase::from_code),
-        due: time_if_any(row, 18)?,
+        due: read_optional_time(row, 18)?,
         retries: row.get::<_, Option<i64>>(19)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed: failed(conn, &order)?,
+        failed: read_failed_task(conn, &order)?,
     };
-    Ok(around.view(order, step))
+    Ok(environment.view(order, step))
 }
 
-/// The task that suspended an order.
-fn failed(conn: &Connection, order: &Order) -> Result<Option<(TaskId, Option<String>)>> {
+/// Reads the failed task that suspended an order.
+fn read_failed_task(conn: &Connection, order: &Order) -> Result<Option<(TaskId, Option<String>)>> {
     let Some(task) = order.halted_by else { return Ok(None) };
-    Ok(read_tasks::task(conn, task)?.map(|task| (task.id, task.error)))
+    Ok(read_tasks::read_task(conn, task)?.map(|task| (task.id, task.error)))
 }
 
-pub(crate) fn statistics(
+pub(crate) fn read_order_statistics(
     conn: &Connection,
     path: &PathFilter,
     tenant: Option<&Tenant>,
     now: Timestamp,
 ) -> Result<(OrderStatistics, Extent)> {
-    let extent = extent(conn)?;
+    let extent = read_extent(conn)?;
     let sql = "SELECT o.key, o.started IS NOT NULL, o.planned, o.suspended, o.task IS NOT NULL, t.phase = 5,
                       t.retries > 0 AND t.phase <= 3
                FROM pointsman_order o LEFT JOIN pointsman_task t ON t.seq = o.task
@@ -138,35 +146,35 @@ pub(crate) fn statistics(
     let mut rows = statement.query((from, to, tenant.map(Tenant::as_str)))?;
     let mut sum = OrderStatistics::default();
     while let Some(row) = rows.next()? {
-        if path.matches(text(row, 0)?) {
-            sum.add(&counts(columns(row)?, now));
+        if path.matches(read_text(row, 0)?) {
+            sum.add(&counts(read_order_columns(row)?, now));
         }
     }
     Ok((sum, extent))
 }
 
-/// What the statistics look at in an order.
-fn columns(row: &Row<'_>) -> Result<OrderColumns> {
-    let told = |index: usize| -> Result<bool> { Ok(row.get::<_, Option<bool>>(index)?.unwrap_or(false)) };
+/// Reads the columns of an order that the statistics count.
+fn read_order_columns(row: &Row<'_>) -> Result<OrderColumns> {
+    let flag = |index: usize| -> Result<bool> { Ok(row.get::<_, Option<bool>>(index)?.unwrap_or(false)) };
     Ok(OrderColumns {
         started: row.get(1)?,
-        planned: time_if_any(row, 2)?,
+        planned: read_optional_time(row, 2)?,
         suspended: row.get(3)?,
         has_task: row.get(4)?,
-        runs: told(5)?,
-        set_back: told(6)?,
+        runs: flag(5)?,
+        set_back: flag(6)?,
     })
 }
 
-pub(crate) fn chains(conn: &Connection) -> Result<(Vec<ChainView>, Extent)> {
-    let extent = extent(conn)?;
+pub(crate) fn list_chain_views(conn: &Connection) -> Result<(Vec<ChainView>, Extent)> {
+    let extent = read_extent(conn)?;
     let sql = "SELECT node, count(*) FROM pointsman_order WHERE chain = ?1 GROUP BY node ORDER BY node";
     let mut views = Vec::new();
-    for known in chain_rows::chains(conn)? {
-        let orders = all(conn, sql, [known.path().as_str()], |row| {
-            Ok((NodeId::new(text(row, 0)?).map_err(Fault::damaged)?, row.get::<_, i64>(1)? as u64))
+    for stored_chain in chain_rows::list_chains(conn)? {
+        let orders = query_all(conn, sql, [stored_chain.path().as_str()], |row| {
+            Ok((NodeId::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get::<_, i64>(1)? as u64))
         })?;
-        views.extend(chain_view(known, orders));
+        views.extend(chain_view(stored_chain, orders));
     }
     Ok((views, extent))
 }

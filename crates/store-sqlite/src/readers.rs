@@ -1,4 +1,4 @@
-//! Connections that read. They see the last commit and never wait for the writer.
+//! Connections that read. They read the last commit and never wait for the writer.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -8,35 +8,35 @@ use pointsman_store::{Readable, Writer};
 use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
-use crate::error::{Result, explain};
+use crate::error::{Result, to_store_error};
 use crate::open;
 use crate::tables::SqliteTables;
 
-/// So many reads at most run at a time.
-const READERS: usize = 4;
+/// The maximum number of concurrent reads.
+const MAX_READERS: usize = 4;
 
-/// A memory database cannot be shared between connections, so there the writer reads too.
+/// The connections of reads. A memory database cannot be shared between connections, so there the writer reads too.
 #[derive(Clone, Debug)]
 pub(crate) enum Readers {
-    Pool(Pool),
+    Pool(ReaderPool),
     Writer(Writer<SqliteTables>),
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Pool {
+pub(crate) struct ReaderPool {
     path: PathBuf,
-    idle: Arc<Mutex<Vec<Connection>>>,
+    idle_connections: Arc<Mutex<Vec<Connection>>>,
     permits: Arc<Semaphore>,
     readable: Arc<Readable>,
 }
 
 impl Readers {
     pub(crate) fn pool(path: PathBuf) -> Self {
-        let permits = Arc::new(Semaphore::new(READERS));
-        Self::Pool(Pool { path, idle: Arc::default(), permits, readable: Arc::default() })
+        let permits = Arc::new(Semaphore::new(MAX_READERS));
+        Self::Pool(ReaderPool { path, idle_connections: Arc::default(), permits, readable: Arc::default() })
     }
 
-    /// Runs `read` in one transaction: all that it sees is of one moment.
+    /// Runs `read` in one transaction, on a consistent snapshot.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
@@ -48,7 +48,7 @@ impl Readers {
     }
 }
 
-impl Pool {
+impl ReaderPool {
     async fn run<T: Send + 'static>(
         &self,
         read: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
@@ -57,33 +57,33 @@ impl Pool {
         let pool = self.clone();
         let read = tokio::task::spawn_blocking(move || {
             let _permit = permit;
-            let taken = pool.idle.lock().unwrap_or_else(|e| e.into_inner()).pop();
-            let conn = match taken {
+            let idle_conn = pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).pop();
+            let conn = match idle_conn {
                 Some(conn) => conn,
-                None => open::reader(&pool.path)?,
+                None => open::open_reader(&pool.path)?,
             };
-            let result = in_transaction(&conn, read);
-            // A connection whose transaction could not be ended is not used again, nor one of a closed store.
+            let result = run_in_transaction(&conn, read);
+            // A connection whose transaction could not be ended is not reused, nor one of a closed store.
             if conn.is_autocommit() && !pool.permits.is_closed() {
-                pool.idle.lock().unwrap_or_else(|e| e.into_inner()).push(conn);
+                pool.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).push(conn);
             }
             result
         });
-        let answer = match read.await {
-            Ok(result) => result.map_err(|fault| explain(&fault)),
+        let result = match read.await {
+            Ok(result) => result.map_err(|fault| to_store_error(&fault)),
             Err(error) => Err(StoreError::Unavailable(error.to_string())),
         };
-        self.readable.note(&answer);
-        answer
+        self.readable.note(&result);
+        result
     }
 
     pub(crate) fn close(&self) {
         self.permits.close();
-        self.idle.lock().unwrap_or_else(|e| e.into_inner()).clear();
+        self.idle_connections.lock().unwrap_or_else(|e| e.into_inner()).clear();
     }
 }
 
-fn in_transaction<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+fn run_in_transaction<T>(conn: &Connection, read: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
     conn.prepare_cached("BEGIN DEFERRED")?.execute([])?;
     let result = read(conn);
     conn.prepare_cached("COMMIT")?.execute([])?;

@@ -1,4 +1,4 @@
-//! The embedded store passes the one suite, on real files.
+//! The embedded store passes the conformance suite of all stores, on real files.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,15 +11,18 @@ use pointsman_store_conformance::Harness;
 use pointsman_store_sqlite::{OpenError, Sqlite, SqliteStore};
 use tempfile::TempDir;
 
-/// Files of its own, removed with it. The last one made is the one that is reopened.
-struct Files {
+/// The files of one test, in a folder that is removed after it. The last file created is the one that is reopened.
+struct SqliteFiles {
     folder: TempDir,
-    made: AtomicU64,
+    created_count: AtomicU64,
 }
 
-impl Files {
+impl SqliteFiles {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().expect("a folder for the files"), made: AtomicU64::new(0) }
+        Self {
+            folder: tempfile::tempdir().expect("cannot create a folder for the files"),
+            created_count: AtomicU64::new(0),
+        }
     }
 
     fn open(&self, number: u64, now: Timestamp) -> Result<SqliteStore, OpenError> {
@@ -28,25 +31,25 @@ impl Files {
 }
 
 #[async_trait]
-impl Harness for Files {
+impl Harness for SqliteFiles {
     async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
-        let number = self.made.fetch_add(1, Ordering::Relaxed) + 1;
-        Arc::new(self.open(number, now).expect("a new file opens"))
+        let number = self.created_count.fetch_add(1, Ordering::Relaxed) + 1;
+        Arc::new(self.open(number, now).expect("cannot open a new file"))
     }
 
     async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
         store.close();
         drop(store);
-        // The file is free as soon as the writer's thread has ended, which nobody tells.
-        let patience = Instant::now() + Duration::from_secs(30);
+        // The lock is released when the writer's thread ends, for which there is no notification.
+        let deadline = Instant::now() + Duration::from_secs(30);
         loop {
-            match self.open(self.made.load(Ordering::Relaxed), now) {
+            match self.open(self.created_count.load(Ordering::Relaxed), now) {
                 Ok(store) => return Arc::new(store),
-                Err(OpenError::InUse { .. }) if Instant::now() < patience => tokio::task::yield_now().await,
-                Err(fault) => panic!("the file opens again: {fault}"),
+                Err(OpenError::InUse { .. }) if Instant::now() < deadline => tokio::task::yield_now().await,
+                Err(fault) => panic!("cannot open the file again: {fault}"),
             }
         }
     }
 }
 
-pointsman_store_conformance::suite!(Files::new());
+pointsman_store_conformance::suite!(SqliteFiles::new());

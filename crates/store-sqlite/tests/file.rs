@@ -1,6 +1,6 @@
-//! The file itself: who may open it, which layouts it may have, and what survives.
+//! The file itself: locking, layouts, units of work, full disks and permissions.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::sync::Arc;
 
@@ -15,18 +15,18 @@ use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-fn emission(kind: &str) -> Emission {
+fn new_emission(kind: &str) -> Emission {
     Emission { events: vec![NewEvent::of(HandlingKey::new(kind).unwrap())], idempotency: None }
 }
 
-async fn types(store: &SqliteStore) -> Vec<String> {
+async fn read_event_types(store: &SqliteStore) -> Vec<String> {
     let read =
         Read { after: EventId::ZERO, until: None, filter: Filter::default(), limit: 1000, backwards: false };
     store.read(read).await.unwrap().events.iter().map(|event| event.kind.to_string()).collect()
 }
 
 #[tokio::test]
-async fn a_second_opener_is_told_who_is_in_the_way() {
+async fn opening_a_file_in_use_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     let first = Sqlite::open(&path, NOW).unwrap();
@@ -38,7 +38,7 @@ async fn a_second_opener_is_told_who_is_in_the_way() {
 }
 
 #[tokio::test]
-async fn a_newer_layout_is_refused_with_what_to_do() {
+async fn a_newer_layout_is_refused_with_advice() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     Sqlite::open(&path, NOW).unwrap().close();
@@ -46,9 +46,9 @@ async fn a_newer_layout_is_refused_with_what_to_do() {
     conn.execute("UPDATE pointsman_meta SET value = 99 WHERE name = 'layout'", []).unwrap();
     drop(conn);
     let refused = Sqlite::open(&path, NOW).unwrap_err();
-    assert!(matches!(refused, OpenError::Newer { found: 99, .. }), "{refused}");
+    assert!(matches!(refused, OpenError::NewerLayout { found: 99, .. }), "{refused}");
     assert!(refused.to_string().contains("newer version of Pointsman"), "{refused}");
-    // Refusing must not have touched it.
+    // The refused file must be unchanged.
     let conn = Connection::open(&path).unwrap();
     let layout: i64 =
         conn.query_row("SELECT value FROM pointsman_meta WHERE name = 'layout'", [], |r| r.get(0)).unwrap();
@@ -56,7 +56,7 @@ async fn a_newer_layout_is_refused_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_is_no_database_is_refused_and_left_alone() {
+async fn a_file_that_is_no_database_is_refused_and_left_unchanged() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("notes.txt");
     let text = "These are my notes, not a database. ".repeat(200);
@@ -69,7 +69,7 @@ async fn what_is_no_database_is_refused_and_left_alone() {
 }
 
 #[tokio::test]
-async fn a_programs_own_tables_live_beside_ours() {
+async fn a_program_can_keep_its_own_tables_in_the_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.db");
     let conn = Connection::open(&path).unwrap();
@@ -81,7 +81,7 @@ async fn a_programs_own_tables_live_beside_ours() {
         Ok(vec![NewEvent::of(HandlingKey::new("article.written")?)])
     };
     store.transact(work, NOW).await.unwrap();
-    assert_eq!(types(&store).await, ["article.written"]);
+    assert_eq!(read_event_types(&store).await, ["article.written"]);
     store.close();
     let conn = Connection::open(&path).unwrap();
     let title: String = conn.query_row("SELECT title FROM article", [], |r| r.get(0)).unwrap();
@@ -89,7 +89,7 @@ async fn a_programs_own_tables_live_beside_ours() {
 }
 
 #[tokio::test]
-async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
+async fn a_failed_unit_of_work_is_rolled_back_and_others_commit() {
     let store = Sqlite::in_memory(NOW).unwrap();
     let make = |tx: &mut dyn Sql| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
@@ -105,18 +105,18 @@ async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
         tx.execute("INSERT INTO t VALUES (2)", &[])?;
         panic!("on purpose")
     };
-    // All of these share transactions with each other.
+    // All of these share transactions.
     let (good, failed, panicked, also_good) = tokio::join!(
-        store.append(vec![emission("a")], None, NOW),
+        store.append(vec![new_emission("a")], None, NOW),
         store.transact(failing, NOW),
         store.transact(panicking, NOW),
-        store.append(vec![emission("b")], None, NOW),
+        store.append(vec![new_emission("b")], None, NOW),
     );
     assert!(matches!(failed, Err(TransactError::Work(_))), "{failed:?}");
     assert!(panicked.unwrap_err().to_string().contains("on purpose"));
     good.unwrap();
     also_good.unwrap();
-    assert_eq!(types(&store).await, ["a", "b"]);
+    assert_eq!(read_event_types(&store).await, ["a", "b"]);
     let count = |tx: &mut dyn Sql| {
         assert_eq!(tx.query("SELECT count(*) FROM t", &[])?[0].get(0), Some(&0.into()));
         Ok(vec![])
@@ -125,7 +125,7 @@ async fn a_unit_that_fails_leaves_nothing_and_harms_nobody() {
 }
 
 #[tokio::test]
-async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
+async fn a_unit_of_work_may_not_change_store_tables_or_the_transaction() {
     let store = Sqlite::in_memory(NOW).unwrap();
     let make = |tx: &mut dyn Sql| {
         tx.execute("CREATE TABLE t (n INTEGER UNIQUE)", &[])?;
@@ -147,13 +147,13 @@ async fn a_unit_keeps_its_hands_off_the_store_and_the_transaction() {
         let refused = store.transact(work, NOW).await;
         assert!(matches!(refused, Err(TransactError::Work(_))), "{sql}: {refused:?}");
     }
-    store.append(vec![emission("still.well")], None, NOW).await.unwrap();
-    assert_eq!(types(&store).await, ["still.well"]);
+    store.append(vec![new_emission("still.well")], None, NOW).await.unwrap();
+    assert_eq!(read_event_types(&store).await, ["still.well"]);
 }
 
-/// A table of the program's own, made elsewhere, can have a conflict clause that ends the transaction.
+/// A table that the program has created elsewhere can have a conflict clause that ends the transaction.
 #[tokio::test]
-async fn nothing_of_a_unit_escapes_a_transaction_that_was_rolled_back() {
+async fn a_unit_of_work_writes_nothing_after_its_transaction_was_rolled_back() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("app.db");
     let conn = Connection::open(&path).unwrap();
@@ -167,8 +167,8 @@ async fn nothing_of_a_unit_escapes_a_transaction_that_was_rolled_back() {
         Ok(vec![NewEvent::of(HandlingKey::new("never")?)])
     };
     assert!(store.transact(escaping, NOW).await.is_err());
-    store.append(vec![emission("after")], None, NOW).await.unwrap();
-    assert_eq!(types(&store).await, ["after"]);
+    store.append(vec![new_emission("after")], None, NOW).await.unwrap();
+    assert_eq!(read_event_types(&store).await, ["after"]);
     store.close();
     let conn = Connection::open(&path).unwrap();
     let rows: i64 = conn.query_row("SELECT count(*) FROM t", [], |r| r.get(0)).unwrap();
@@ -176,17 +176,17 @@ async fn nothing_of_a_unit_escapes_a_transaction_that_was_rolled_back() {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_full_refuses_and_recovers() {
+async fn writes_fail_on_a_full_disk_and_recover() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
     store.register(Registration::default(), NOW).await.unwrap();
-    store.append(vec![emission("before")], None, NOW).await.unwrap();
-    // SQLite's own limit on the number of pages behaves as a full disk does.
+    store.append(vec![new_emission("before")], None, NOW).await.unwrap();
+    // SQLite's own limit on the number of pages behaves like a full disk.
     store.limit_pages(Some(64)).await.unwrap();
     let mut refused = None;
     for _ in 0..200 {
-        let mut big = emission("big");
+        let mut big = new_emission("big");
         big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(20_000))).unwrap();
         if let Err(error) = store.append(vec![big], None, NOW).await {
             refused = Some(error);
@@ -194,22 +194,22 @@ async fn a_disk_that_is_full_refuses_and_recovers() {
         }
     }
     assert!(matches!(refused, Some(StoreError::Unavailable(_))), "{refused:?}");
-    let acknowledged = types(&store).await.len();
+    let acknowledged = read_event_types(&store).await.len();
     store.limit_pages(None).await.unwrap();
-    let (receipts, _) = store.append(vec![emission("after")], None, NOW).await.unwrap();
+    let (receipts, _) = store.append(vec![new_emission("after")], None, NOW).await.unwrap();
     let id = receipts[0].as_ref().unwrap().events[0].id;
-    assert_eq!(types(&store).await.len(), acknowledged + 1);
-    assert!(id.timestamp() >= NOW, "the clock went on where it was: {id}");
+    assert_eq!(read_event_types(&store).await.len(), acknowledged + 1);
+    assert!(id.timestamp() >= NOW, "the clock did not go back: {id}");
     store.close();
     let again = Sqlite::open(&path, NOW).unwrap();
-    assert_eq!(types(&again).await.last().map(String::as_str), Some("after"));
+    assert_eq!(read_event_types(&again).await.last().map(String::as_str), Some("after"));
 }
 
-/// A small disk in memory, unmounted when dropped.
+/// A small disk in memory. Dropping it unmounts it.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    /// Nothing where this user may not mount one.
+    /// Mounts the disk; returns None if this user may not mount.
     fn mount() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         let mount = std::process::Command::new("mount")
@@ -219,13 +219,13 @@ impl SmallDisk {
         match mount {
             Ok(done) if done.status.success() => Some(Self(folder)),
             refused => {
-                eprintln!("skipped, because no disk can be mounted: {refused:?}");
+                eprintln!("skipped, because a tmpfs cannot be mounted: {refused:?}");
                 None
             }
         }
     }
 
-    /// Uses up all space that is left.
+    /// Uses up all free space with a ballast file, and returns its path.
     fn fill(&self) -> std::path::PathBuf {
         let ballast = self.0.path().join("ballast");
         let mut file = std::fs::File::create(&ballast).unwrap();
@@ -241,20 +241,20 @@ impl Drop for SmallDisk {
 }
 
 #[tokio::test]
-async fn opening_on_a_full_disk_says_that_it_is_full() {
+async fn opening_on_a_full_disk_reports_disk_full() {
     let Some(disk) = SmallDisk::mount() else { return };
     let path = disk.0.path().join("a.db");
     let store = Sqlite::open(&path, NOW).unwrap();
     store.register(Registration::default(), NOW).await.unwrap();
     store.join("node", NOW).await.unwrap();
-    store.append(vec![emission("before")], None, NOW).await.unwrap();
+    store.append(vec![new_emission("before")], None, NOW).await.unwrap();
     let kept: Vec<_> = ["a.db", "a.db-wal", "a.db-shm"]
         .into_iter()
         .map(|name| (name, std::fs::read(disk.0.path().join(name)).unwrap_or_default()))
         .collect();
     store.close();
     drop(store);
-    // After a clean end, and after a crash that left the log behind.
+    // After a clean end, and after a crash that left the WAL behind.
     for with_log in [false, true] {
         if with_log {
             for (name, bytes) in &kept {
@@ -262,31 +262,31 @@ async fn opening_on_a_full_disk_says_that_it_is_full() {
             }
         }
         let ballast = disk.fill();
-        let error = Sqlite::open(&path, NOW).expect_err("there is no space to write");
+        let error = Sqlite::open(&path, NOW).expect_err("the disk has no free space");
         let message = error.to_string();
         assert!(matches!(error, OpenError::DiskFull { .. }), "{with_log}: {message}: {error:?}");
         assert!(message.contains("disk is full; free some space and start again"), "{message}");
         std::fs::remove_file(ballast).unwrap();
         let store = Sqlite::open(&path, NOW).unwrap();
-        assert_eq!(types(&store).await.first().map(String::as_str), Some("before"));
+        assert_eq!(read_event_types(&store).await.first().map(String::as_str), Some("before"));
         store.close();
     }
 }
 
 #[tokio::test]
-async fn a_closed_store_says_so() {
+async fn a_closed_store_returns_closed_errors() {
     let store = Arc::new(Sqlite::in_memory(NOW).unwrap());
     store.close();
     assert_eq!(store.extent().await.unwrap_err(), StoreError::Closed);
-    assert_eq!(store.append(vec![emission("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
+    assert_eq!(store.append(vec![new_emission("a")], None, NOW).await.unwrap_err(), StoreError::Closed);
 }
 
 #[tokio::test]
-async fn the_files_are_their_owners_alone() {
+async fn only_the_owner_can_read_the_files() {
     use std::os::unix::fs::PermissionsExt;
     let dir = tempfile::tempdir().unwrap();
     let store = Sqlite::open(dir.path().join("a.db"), NOW).unwrap();
-    store.append(vec![emission("secret")], None, NOW).await.unwrap();
+    store.append(vec![new_emission("secret")], None, NOW).await.unwrap();
     for name in ["a.db", "a.db-wal", "a.db-shm", "a.db.lock"] {
         let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{name}");
@@ -294,30 +294,30 @@ async fn the_files_are_their_owners_alone() {
 }
 
 #[tokio::test]
-async fn an_objects_chain_is_read_in_bounded_pieces() {
+async fn reading_an_objects_chain_is_bounded() {
     let store = Sqlite::in_memory(NOW).unwrap();
     let key = pointsman_core::ObjectKey::new("big").unwrap();
     for _ in 0..20 {
-        let mut big = emission("a");
+        let mut big = new_emission("a");
         big.events[0].key = Some(key.clone());
         big.events[0].value = pointsman_core::Json::parse(&format!("\"{}\"", "x".repeat(1 << 20))).unwrap();
         store.append(vec![big], None, NOW).await.unwrap();
     }
     let object = store.object(&Default::default(), &key, 1000).await.unwrap().unwrap();
     assert!((1..20).contains(&object.events.len()), "{}", object.events.len());
-    assert_eq!(object.events[0].id, object.last, "the newest come first");
+    assert_eq!(object.events[0].id, object.last, "the newest event is first");
 }
 
 #[tokio::test]
-async fn a_store_that_is_dropped_frees_its_file() {
+async fn dropping_a_store_releases_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.db");
     drop(Sqlite::open(&path, NOW).unwrap());
-    // Opening waits a while for a lock that is about to be given back.
+    // Opening waits a while for a lock that is about to be released.
     Sqlite::open(&path, NOW).unwrap().close();
 }
 
-/// A record of each would fill the store: an event may start an order, and nobody can add one with such an id.
+/// A record of each would fill the store: events may start orders, and no request can repeat a generated id.
 #[tokio::test]
 async fn ended_orders_with_generated_ids_leave_no_record() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! A file of an older layout is brought forward with all that it holds.
+//! A file of an older layout is migrated with all of its data.
 
-#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,9 +21,9 @@ use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// As the first layout had it: a handler, three events of one object (the first is running on a node, the others
-/// wait behind it), one without a key that is ready, one task in the history, and a rule.
-const FIRST: &str = "
+/// Rows of the first layout: a handler, three events of one object (the first is running on a node, the others
+/// wait behind it), one ready event without a key, one task in the history, and a rule.
+const FIRST_LAYOUT_ROWS: &str = "
     INSERT INTO pointsman_meta VALUES ('layout', 1), ('realm', 77), ('salt', 5), ('ended', 1);
     INSERT INTO pointsman_handler VALUES (1, 'index', '{\"name\":\"index\",\"order\":\"key\",\"on_error\":\"park\",
         \"retry\":{\"max\":2,\"backoff\":\"exponential\",\"delay\":{\"secs\":1,\"nanos\":0},
@@ -45,27 +45,27 @@ const FIRST: &str = "
         (1, 1, 900, 'record', 'b', 1, 0, 0, 0, 100, 3, 2, 0, 0, 1, 2, 'boom');
 ";
 
-fn first_layout(path: &Path) {
+fn create_first_layout(path: &Path) {
     let conn = Connection::open(path).unwrap();
     conn.execute_batch(include_str!("../migrations/0001.sql")).unwrap();
-    conn.execute_batch(FIRST).unwrap();
+    conn.execute_batch(FIRST_LAYOUT_ROWS).unwrap();
 }
 
-fn asking(node: i64) -> Claim {
+fn claim_for_node(node: i64) -> Claim {
     let handlers = Arc::new(BTreeSet::from([HandlerName::new("index").unwrap()]));
     Claim { by: Claimant::Node(node), handlers, max: 10 }
 }
 
-fn done(task: &Claimed) -> Ending {
+fn successful_ending(task: &Claimed) -> Ending {
     let ended = Ended::Succeeded { result: None };
     Ending { task: task.seq, fence: task.fence, ended, target: None, emits: vec![], logs: vec![] }
 }
 
 #[tokio::test]
-async fn what_waited_goes_on_in_order() {
+async fn waiting_tasks_keep_their_order_after_a_migration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
-    first_layout(&path);
+    create_first_layout(&path);
     let store = Sqlite::open(&path, NOW).unwrap();
     let registration = store.registration().await.unwrap();
     assert_eq!(registration.handlers.len(), 1);
@@ -92,22 +92,22 @@ async fn what_waited_goes_on_in_order() {
     assert_eq!(receipts[0].as_ref().unwrap().events[0].prev, EventId::new(3000));
     let mut ran = Vec::new();
     for _ in 0..5 {
-        for task in store.claim(asking(node), NOW).await.unwrap().tasks {
+        for task in store.claim(claim_for_node(node), NOW).await.unwrap().tasks {
             ran.push(task.seq.0);
-            assert!(store.finish(vec![done(&task)], None, NOW).await.unwrap().0[0].is_ok());
+            assert!(store.finish(vec![successful_ending(&task)], None, NOW).await.unwrap().0[0].is_ok());
         }
     }
     let lane: Vec<_> = ran.iter().filter(|seq| **seq != 5).copied().collect();
-    assert_eq!((lane, ran.len()), (vec![2, 3, 4, 6], 5), "what is new stands behind what waited");
+    assert_eq!((lane, ran.len()), (vec![2, 3, 4, 6], 5), "new tasks are behind waiting ones");
     store.close();
 }
 
-/// A handler that was not defined when the file was brought forward has been sent everything before.
+/// A handler that was not defined during the migration counts as having received all earlier events.
 #[tokio::test]
-async fn what_a_handler_did_before_is_not_replayed() {
+async fn events_before_a_migration_are_not_replayed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
-    first_layout(&path);
+    create_first_layout(&path);
     let conn = Connection::open(&path).unwrap();
     conn.execute("UPDATE pointsman_handler SET defined = 0", []).unwrap();
     drop(conn);
@@ -121,9 +121,9 @@ async fn what_a_handler_did_before_is_not_replayed() {
     store.close();
 }
 
-/// Orders keep their place, and their ids become a tenant's own.
+/// Orders keep their node, and their ids become unique per tenant.
 #[tokio::test]
-async fn orders_are_brought_forward_with_their_tenants() {
+async fn orders_are_migrated_with_their_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
     let conn = Connection::open(&path).unwrap();
@@ -156,24 +156,24 @@ async fn orders_are_brought_forward_with_their_tenants() {
             NewOrder { id: Some(key.id.clone()), tenant: tenant.clone(), ..NewOrder::of(key.chain.clone()) };
         store.add_orders(vec![order].into(), NOW).await.unwrap().is_ok()
     };
-    assert!(!add(&shop).await, "there is one of that tenant");
+    assert!(!add(&shop).await, "the tenant has such an order already");
     assert!(add(&Tenant::default()).await);
     store.close();
 }
 
-/// A fresh file and one that was brought forward have the same tables and indexes.
+/// A fresh file and a migrated one have the same tables and indexes.
 #[tokio::test]
 async fn fresh_and_migrated_layouts_are_equal() {
     let folder = tempfile::tempdir().unwrap();
     let (old, fresh) = (folder.path().join("old.db"), folder.path().join("fresh.db"));
-    first_layout(&old);
+    create_first_layout(&old);
     for path in [&old, &fresh] {
         Sqlite::open(path, NOW).unwrap().close();
     }
-    assert_eq!(layout(&old), layout(&fresh));
+    assert_eq!(read_schema(&old), read_schema(&fresh));
 }
 
-fn layout(path: &Path) -> Vec<(String, Option<String>)> {
+fn read_schema(path: &Path) -> Vec<(String, Option<String>)> {
     let conn = Connection::open(path).unwrap();
     let mut statement = conn.prepare("SELECT name, sql FROM sqlite_schema ORDER BY name").unwrap();
     let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?))).unwrap();

@@ -1,5 +1,4 @@
-//! Adding orders. Whatever could be refused is looked at before anything is written, so that of several orders all
-//! are added or none.
+//! Adds orders. All refusals are checked before the first write, so a batch is added as a whole or not at all.
 
 use std::collections::HashSet;
 
@@ -10,23 +9,24 @@ use pointsman_core::store::{Added, NewOrder, OrderBatch, OrderReceipt, OrderRefu
 use pointsman_core::{Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::row::Numbered;
+use crate::row::OrderRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// The keys that the orders of one batch name.
+/// Keys that the orders of a batch name explicitly.
 type TakenKeys = HashSet<(Tenant, OrderKey)>;
-/// The keys that a batch names, and the node at which each of its orders begins.
+/// Keys that a batch names explicitly, and the start node of each of its orders.
 type CheckedOrders = (TakenKeys, Vec<NodeId>);
 
 impl<T: Tables> Txn<'_, T> {
-    /// Adds all of them, or none if one of them is refused. A repeat under the same idempotency key adds none.
+    /// Adds all orders of a batch, or none if one is refused. A repeat under the same idempotency key adds nothing and
+    /// returns the first receipt.
     pub(crate) fn add_orders(
         &mut self,
         batch: OrderBatch,
         now: Timestamp,
     ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
-        match self.recorded(batch.idempotency.as_ref())? {
+        match self.read_recorded_answer(batch.idempotency.as_ref())? {
             Ok(Some(orders)) => return Ok(Ok(OrderReceipt { orders, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict.into())),
@@ -39,11 +39,12 @@ impl<T: Tables> Txn<'_, T> {
         for (new, node) in batch.orders.into_iter().zip(nodes) {
             orders.push(self.insert_order(new, node, &taken, now)?);
         }
-        self.record(batch.idempotency.as_ref(), &orders, now)?;
+        self.write_idempotency_record(batch.idempotency.as_ref(), &orders, now)?;
         Ok(Ok(OrderReceipt { orders, repeated: false }))
     }
 
-    /// The keys that these orders name and the node at which each begins; or the first that is refused, with its index.
+    /// Returns the keys that the orders name and the start node of each, or the index of the first refused order with
+    /// the reason.
     fn check_orders(
         &self,
         batch: &OrderBatch,
@@ -53,7 +54,7 @@ impl<T: Tables> Txn<'_, T> {
             if let Some(id) = new.id.as_ref().filter(|id| id.is_generated()) {
                 return Ok(Err((index, OrderRefused::Reserved(id.clone()))));
             }
-            match self.beginning(new, batch.reuse_ended_ids)? {
+            match self.check_start_node(new, batch.reuse_ended_ids)? {
                 Ok(node) => nodes.push(node),
                 Err(refused) => return Ok(Err((index, refused))),
             }
@@ -66,26 +67,28 @@ impl<T: Tables> Txn<'_, T> {
         Ok(Ok((taken, nodes)))
     }
 
-    /// Adds an order that an event or a schedule makes. The id of one that has ended may be used again: a schedule with
-    /// a fixed id uses it at every planned time, and an event's id is never given to a second event.
+    /// Adds an order that an event or a schedule creates. It may reuse the id of an ended order: a schedule with a
+    /// fixed id uses it at every planned time, and an event's id never belongs to a second event.
     pub(crate) fn add_order(
         &mut self,
         new: NewOrder,
         now: Timestamp,
     ) -> Result<std::result::Result<Added, OrderRefused>> {
-        Ok(match self.beginning(&new, true)? {
+        Ok(match self.check_start_node(&new, true)? {
             Ok(node) => Ok(self.insert_order(new, node, &TakenKeys::new(), now)?),
             Err(refused) => Err(refused),
         })
     }
 
-    /// The node at which an order would begin, unless it is refused.
-    fn beginning(
+    /// Returns the start node of an order, or the reason why the order is refused.
+    fn check_start_node(
         &self,
         new: &NewOrder,
         reuse_ended_id: bool,
     ) -> Result<std::result::Result<NodeId, OrderRefused>> {
-        let Some(chain) = self.state.chains.get(&new.chain).and_then(|known| known.definition()) else {
+        let Some(chain) =
+            self.state.chains.find_chain(&new.chain).and_then(|chain_row| chain_row.definition())
+        else {
             return Ok(Err(OrderRefused::NoSuchChain(new.chain.clone())));
         };
         let node = match &new.node {
@@ -95,33 +98,34 @@ impl<T: Tables> Txn<'_, T> {
             Some(node) => Some(node),
             None => chain.nodes.first().map(|node| &node.id),
         };
-        let node = node.ok_or_else(|| Fault::damaged("a chain without nodes"))?.clone();
+        let node = node.ok_or_else(|| Fault::damaged("a chain has no nodes"))?.clone();
         if let Some(id) = &new.id {
             let key = OrderKey { chain: new.chain.clone(), id: id.clone() };
-            if self.tables.order_named(&new.tenant, &key)?.is_some() {
+            if self.tables.find_order(&new.tenant, &key)?.is_some() {
                 return Ok(Err(OrderRefused::Exists(key.chain, key.id)));
             }
-            if !reuse_ended_id && let Some(ended) = self.tables.ended_order(&new.tenant, &key)? {
+            if !reuse_ended_id && let Some(ended) = self.tables.read_ended_order(&new.tenant, &key)? {
                 return Ok(Err(OrderRefused::Ended(Box::new(ended))));
             }
         }
         Ok(Ok(node))
     }
 
-    /// An id that no order of the tenant has, nor any that is `taken`.
-    fn fresh(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
-        let mut name = (new.tenant.clone(), OrderKey { id: self.fresh_id(now)?, chain: new.chain.clone() });
-        while taken.contains(&name) || self.tables.order_named(&name.0, &name.1)?.is_some() {
-            name.1.id = self.fresh_id(now)?;
+    /// Generates an order id that is neither in use by the tenant nor in `taken`.
+    fn allocate_order_key(&mut self, new: &NewOrder, taken: &TakenKeys, now: Timestamp) -> Result<OrderKey> {
+        let mut name =
+            (new.tenant.clone(), OrderKey { id: self.allocate_order_id(now)?, chain: new.chain.clone() });
+        while taken.contains(&name) || self.tables.find_order(&name.0, &name.1)?.is_some() {
+            name.1.id = self.allocate_order_id(now)?;
         }
         Ok(name.1)
     }
 
-    fn fresh_id(&mut self, now: Timestamp) -> Result<OrderId> {
-        OrderId::new(self.state.ids.next(now).to_string()).map_err(Fault::damaged)
+    fn allocate_order_id(&mut self, now: Timestamp) -> Result<OrderId> {
+        OrderId::new(self.state.id_clock.next(now).to_string()).map_err(Fault::damaged)
     }
 
-    /// Adds an order that nothing speaks against.
+    /// Inserts an order that passed all checks.
     fn insert_order(
         &mut self,
         new: NewOrder,
@@ -131,7 +135,7 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<Added> {
         let key = match &new.id {
             Some(id) => OrderKey { chain: new.chain.clone(), id: id.clone() },
-            None => self.fresh(&new, taken, now)?,
+            None => self.allocate_order_key(&new, taken, now)?,
         };
         let tenant = new.tenant;
         let order = Order {
@@ -151,11 +155,11 @@ impl<T: Tables> Txn<'_, T> {
             halted_by: None,
             took_on_error: false,
         };
-        let n = self.state.take_order();
-        self.tables.insert_order(n, &order)?;
+        let number = self.state.allocate_order_number();
+        self.tables.insert_order(number, &order)?;
         let added = EngineEvent::OrderAdded { order: key.clone(), node: order.node.clone() };
-        let event = self.tell_of(&order.tenant, &added, now)?;
-        self.input(Numbered { n, order }, Input::Added, now)?;
+        let event = self.publish_tenant_event(&order.tenant, &added, now)?;
+        self.apply_order_input(OrderRow { number, order }, Input::Added, now)?;
         Ok(Added { order: key, tenant, event })
     }
 }

@@ -1,4 +1,4 @@
-//! Sequencing: events get their ids and `prev`, are written to the journal, and their tasks are made.
+//! Sequencing: gives events their ids and `prev`, writes them to the journal and creates their tasks.
 
 use std::sync::Arc;
 
@@ -8,102 +8,103 @@ use pointsman_core::store::{Emission, NewOrder, OrderRefused, Receipt, Refused, 
 use pointsman_core::task::{Life, Subject};
 use pointsman_core::{Event, EventId, NewEvent, ObjectKey, Priority, TaskId, TaskSeq, Timestamp};
 
-use crate::claim::Room;
+use crate::claim::ClaimSlots;
 use crate::error::{Fault, Result};
-use crate::lanes::Track;
-use crate::row::{HandlerId, Live, ObjectNumber, Phase, Waiting};
+use crate::lanes::TaskGrouping;
+use crate::row::{ActiveTaskRow, HandlerId, ObjectNumber, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn append(
+    pub(crate) fn append_emission(
         &mut self,
         emission: Emission,
-        room: &mut Room,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<std::result::Result<Receipt, Refused>> {
-        match self.recorded(emission.idempotency.as_ref())? {
+        match self.read_recorded_answer(emission.idempotency.as_ref())? {
             Ok(Some(events)) => return Ok(Ok(Receipt { events, repeated: true })),
             Ok(None) => {}
             Err(conflict) => return Ok(Err(conflict)),
         }
-        let events = self.journal(emission.events, room, now)?;
-        self.record(emission.idempotency.as_ref(), &events, now)?;
+        let events = self.append_events(emission.events, slots, now)?;
+        self.write_idempotency_record(emission.idempotency.as_ref(), &events, now)?;
         Ok(Ok(Receipt { events, repeated: false }))
     }
 
-    /// Writes events and their tasks. A task that can run at once is born locked if there is room for it.
-    pub fn journal(
+    /// Appends events to the journal and creates their tasks. A task that can run at once is created locked if a claim
+    /// slot is free.
+    pub fn append_events(
         &mut self,
         events: Vec<NewEvent>,
-        room: &mut Room,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Vec<Sequenced>> {
-        events.into_iter().map(|event| self.journal_one(event, None, room, now)).collect()
+        events.into_iter().map(|event| self.append_event(event, None, slots, now)).collect()
     }
 
-    /// Writes an event that was given an id when it was taken out of an outbox. It keeps that, unless a greater one was
-    /// journaled meanwhile.
-    pub fn journal_given(
+    /// Appends an event that got its id when it was taken out of an outbox. The event keeps that id unless a greater
+    /// one has been journaled in the meantime.
+    pub fn append_event_with_id(
         &mut self,
         event: NewEvent,
         given: Option<EventId>,
-        room: &mut Room,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
-        self.journal_one(event, given, room, now)
+        self.append_event(event, given, slots, now)
     }
 
-    fn journal_one(
+    fn append_event(
         &mut self,
         new: NewEvent,
         given: Option<EventId>,
-        room: &mut Room,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<Sequenced> {
-        let id = self.state.ids.take(given, now);
-        let handlers = self.state.resolve(&new.kind);
-        let first_task = self.state.take_tasks(handlers.len());
+        let id = self.state.id_clock.take(given, now);
+        let handlers = self.state.resolve_handlers(&new.kind);
+        let first_task = self.state.allocate_task_numbers(handlers.len());
         let object = match &new.key {
             Some(key) => Some(self.advance_object(&new.tenant, key.as_str(), &handlers, id)?),
             None => None,
         };
-        let prev = object.as_ref().and_then(|object| object.last());
+        let prev = object.as_ref().and_then(|object| object.previous_event());
         let number = object.as_ref().map(|object| object.number);
         let (due, priority, planned) = (new.due.unwrap_or(now), new.priority, new.planned);
-        let event = Arc::new(sequenced(new, id, prev));
+        let event = Arc::new(build_event(new, id, prev));
         self.insert_event(&event, first_task, handlers.len())?;
         if !handlers.is_empty() {
-            self.state.recent.add(&event);
+            self.state.recent_events.add(&event);
         }
         let mut tasks = Vec::with_capacity(handlers.len());
         let sync_count = handlers.iter().filter(|(_, sync)| *sync).count();
         for (index, (handler, sync)) in handlers.iter().enumerate() {
             let seq = TaskSeq(first_task.0 + index as i64);
-            // Synchronous ones come first, so that the place in the list is the stage.
+            // Synchronous handlers come first in the list, so the index is the stage.
             let stage = if *sync { index } else { sync_count } as i64;
-            let prev_sent = object.as_ref().and_then(|object| object.sent_to(*handler));
+            let prev_sent = object.as_ref().and_then(|object| object.last_sent_to(*handler));
             let task = NewTask {
                 seq,
                 handler: *handler,
-                sync: *sync,
+                is_sync: *sync,
                 stage,
                 priority,
                 due,
-                prev_sent,
-                planned,
-                late: false,
+                prev_sent_event: prev_sent,
+                planned_at: planned,
+                is_late: false,
             };
-            tasks.push(self.make_task(task, &event, number, room, now)?);
+            tasks.push(self.create_task(task, &event, number, slots, now)?);
         }
-        for chain in self.state.chains.resolve(&event.kind).iter() {
-            self.order_for(&event, chain, priority, due, now)?;
+        for chain in self.state.chains.resolve_chains(&event.kind).iter() {
+            self.add_order_for_event(&event, chain, priority, due, now)?;
         }
         Ok(Sequenced { id, prev, tasks })
     }
 
-    /// Adds the order that an event makes for a chain. It bears the event's id, so that there is none yet.
-    fn order_for(
+    /// Adds the order that an event creates for a chain. Its order id is the event's id, which no other order has yet.
+    fn add_order_for_event(
         &mut self,
         event: &Event,
         chain: &ChainPath,
@@ -120,110 +121,111 @@ impl<T: Tables> Txn<'_, T> {
             origin: Some(Origin { event: event.id, depth: event.depth() }),
             ..NewOrder::of(chain.clone())
         };
-        // A route to a chain that is gone leads nowhere.
+        // If the chain no longer exists, the route has no effect.
         if let Err(OrderRefused::Exists(..)) = self.add_order(order.clone(), now)? {
             let _ = self.add_order(NewOrder { id: None, ..order }, now)?;
         }
         Ok(())
     }
 
-    /// Writes an event, and counts it.
+    /// Writes an event to the journal and increments the event counter.
     pub(crate) fn insert_event(&mut self, event: &Event, first_task: TaskSeq, tasks: usize) -> Result<()> {
-        self.state.counters.journaled += 1;
-        self.tables.insert_event(event, self.state.counters.journaled, first_task, tasks)
+        self.state.counters.journaled_events += 1;
+        self.tables.insert_event(event, self.state.counters.journaled_events, first_task, tasks)
     }
 
-    fn make_task(
+    fn create_task(
         &mut self,
         task: NewTask,
         event: &Arc<Event>,
         object: Option<ObjectNumber>,
-        room: &mut Room,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<TaskId> {
         let handler = self.state.handler(task.handler)?.clone();
-        let queue = self.state.queue_for(self.tables, handler.id, &event.tenant)?;
-        let Track { lane, crowd, bucket } = Track::of(self.state.salt, &handler, object);
+        let queue = self.state.get_or_create_event_queue(self.tables, handler.id, &event.tenant)?;
+        let TaskGrouping { lane, concurrency_group, key_bucket } =
+            TaskGrouping::for_object(self.state.salt, &handler, object);
         let laned = lane.is_some();
-        let mut live = Live {
+        let mut task_row = ActiveTaskRow {
             seq: task.seq,
             queue,
             event: Some(event.id),
             order: None,
-            phase: Phase::Gated,
+            phase: TaskPhase::Gated,
             lane,
-            place: lane.map(|_| task.seq.0),
-            crowd,
-            bucket,
-            sync: task.sync,
+            lane_position: lane.map(|_| task.seq.0),
+            concurrency_group,
+            key_bucket,
+            is_sync: task.is_sync,
             stage: task.stage,
             priority: task.priority.into(),
             score: handler.def.limits.score(task.priority, now),
             rank: 0,
-            prev_sent: task.prev_sent,
-            planned: task.planned,
-            created: now,
-            started: None,
+            prev_sent_event: task.prev_sent_event,
+            planned_at: task.planned_at,
+            created_at: now,
+            started_at: None,
             error: None,
-            life: if task.late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
+            life: if task.is_late { Life::late(task.due, laned) } else { Life::beginning(task.due, laned) },
         };
-        let id = self.state.task_id(handler.id, event.kind.as_str(), live.seq)?;
-        if live.stage > 0 {
-            self.tables.insert_task(&live)?;
-            self.state.moved(queue, None, Some(Phase::Gated))?;
+        let id = self.state.task_id(handler.id, event.kind.as_str(), task_row.seq)?;
+        if task_row.stage > 0 {
+            self.tables.insert_active_task(&task_row)?;
+            self.state.count_phase_change(queue, None, Some(TaskPhase::Gated))?;
             return Ok(id);
         }
-        (live.phase, live.rank) = match self.lane_is_taken(lane)? {
-            true => (Phase::Blocked, 0),
-            false => self.free_phase(&Waiting::of(&live, task.due), now)?,
+        (task_row.phase, task_row.rank) = match self.is_lane_occupied(lane)? {
+            true => (TaskPhase::Blocked, 0),
+            false => self.phase_when_unblocked(&WaitingTask::from_row(&task_row, task.due), now)?,
         };
-        if self.may_be_born_locked(&live, &handler, room, now)? {
+        if self.may_create_locked(&task_row, &handler, slots, now)? {
             let subject = Subject::Event(event.clone());
-            self.bear_locked(live, &handler, subject, room, &id, now)?;
+            self.create_locked_task(task_row, &handler, subject, slots, &id, now)?;
         } else {
-            self.tables.insert_task(&live)?;
-            self.state.moved(queue, None, Some(live.phase))?;
+            self.tables.insert_active_task(&task_row)?;
+            self.state.count_phase_change(queue, None, Some(task_row.phase))?;
         }
         Ok(id)
     }
 
-    /// Makes a late task at the lowest priority for an event that a handler was not sent at its time.
-    pub(crate) fn make_replay(
+    /// Creates a late task, at the lowest priority, for an event that the handler was not sent when it was journaled.
+    pub(crate) fn create_replay_task(
         &mut self,
         handler: HandlerId,
         event: &Arc<Event>,
         now: Timestamp,
     ) -> Result<TaskId> {
         let task = NewTask {
-            seq: self.state.take_tasks(1),
+            seq: self.state.allocate_task_numbers(1),
             handler,
-            sync: false,
+            is_sync: false,
             stage: 0,
             priority: Priority::LOWEST,
             due: now,
-            prev_sent: None,
-            planned: None,
-            late: true,
+            prev_sent_event: None,
+            planned_at: None,
+            is_late: true,
         };
-        let object = self.object_of(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
-        self.make_task(task, event, object, &mut Room::default(), now)
+        let object = self.read_object_number(&event.tenant, event.key.as_ref().map(ObjectKey::as_str))?;
+        self.create_task(task, event, object, &mut ClaimSlots::default(), now)
     }
 }
 
-/// A task to be made.
+/// Input of [`Txn::create_task`].
 struct NewTask {
     seq: TaskSeq,
     handler: HandlerId,
-    sync: bool,
+    is_sync: bool,
     stage: i64,
     priority: Priority,
     due: Timestamp,
-    prev_sent: Option<EventId>,
-    planned: Option<Timestamp>,
-    late: bool,
+    prev_sent_event: Option<EventId>,
+    planned_at: Option<Timestamp>,
+    is_late: bool,
 }
 
-fn sequenced(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
+fn build_event(new: NewEvent, id: EventId, prev: Option<EventId>) -> Event {
     Event {
         id,
         prev,

@@ -1,4 +1,4 @@
-//! Chains as they are defined and set, in memory beside the tables; and what people do to them.
+//! In-memory registry of chains (definitions and operator settings), and the operations on chains.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -14,57 +14,57 @@ use pointsman_core::{HandlerName, HandlingKey, Timestamp};
 
 use crate::error::Result;
 use crate::queues::QueueState;
-use crate::row::Known;
-use crate::state::{RESOLVED_TYPES, json_text, put_json};
+use crate::row::ChainRow;
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{MAX_RESOLVED_TYPES, read_json_text, write_json_text};
 
-/// So many orders at most are looked at again in one transaction.
-const RECONSIDERED_AT_ONCE: usize = 500;
+/// Most orders that one transaction re-evaluates.
+const MAX_ORDERS_PER_REEVALUATION: usize = 500;
 
-/// All chains that were ever defined, and which events make orders for them.
+/// All chains ever defined, and the routes from events to chains.
 #[derive(Debug, Default)]
-pub struct Chains {
-    known: BTreeMap<ChainPath, Arc<Known>>,
+pub struct ChainRegistry {
+    chains: BTreeMap<ChainPath, Arc<ChainRow>>,
     routes: ChainRoutes,
-    /// Routes resolved for each type seen, until the registration changes.
-    resolved: HashMap<HandlingKey, Arc<[ChainPath]>>,
+    /// Cache of resolved routes by event type; cleared when the registration changes.
+    resolved_routes: HashMap<HandlingKey, Arc<[ChainPath]>>,
 }
 
-impl Chains {
+impl ChainRegistry {
     pub(crate) fn load(tables: &dyn Tables) -> Result<Self> {
-        let routes = json_text(tables, "chain_routes")?.unwrap_or_default();
-        Ok(Self { routes, ..Self::of(tables.chains()?) })
+        let routes = read_json_text(tables, "chain_routes")?.unwrap_or_default();
+        Ok(Self { routes, ..Self::from_rows(tables.list_chains()?) })
     }
 
-    /// These chains, for one who only reads: no event leads to them.
-    pub fn of(known: Vec<Known>) -> Self {
-        let known = known.into_iter().map(|known| (known.path().clone(), Arc::new(known)));
-        Self { known: known.collect(), ..Self::default() }
+    /// Builds a registry for readers. It has no routes, so no event resolves to a chain.
+    pub fn from_rows(rows: Vec<ChainRow>) -> Self {
+        let chains = rows.into_iter().map(|row| (row.path().clone(), Arc::new(row)));
+        Self { chains: chains.collect(), ..Self::default() }
     }
 
-    pub fn get(&self, path: &ChainPath) -> Option<&Arc<Known>> {
-        self.known.get(path)
+    pub fn find_chain(&self, path: &ChainPath) -> Option<&Arc<ChainRow>> {
+        self.chains.get(path)
     }
 
-    pub(crate) fn defined(&self) -> impl Iterator<Item = &Chain> {
-        self.known.values().filter_map(|known| known.definition())
+    pub(crate) fn iter_defined(&self) -> impl Iterator<Item = &Chain> {
+        self.chains.values().filter_map(|chain_row| chain_row.definition())
     }
 
     pub(crate) fn routes(&self) -> &ChainRoutes {
         &self.routes
     }
 
-    /// Whether the tasks of a queue wait because their chain or their node is stopped.
-    pub fn holds(&self, of: &QueueOf) -> bool {
-        let QueueOf::Node { chain, node } = of else { return false };
-        self.known.get(chain).is_some_and(|known| known.state.holds(node))
+    /// Returns whether the tasks of a queue wait because their chain or their chain node is stopped.
+    pub fn is_stopped(&self, kind: &QueueOf) -> bool {
+        let QueueOf::Node { chain, node } = kind else { return false };
+        self.chains.get(chain).is_some_and(|chain_row| chain_row.state.holds(node))
     }
 
-    /// What keeps the steps of a node back, in words.
-    pub fn stopped(&self, of: &QueueOf) -> Option<String> {
-        let QueueOf::Node { chain, node } = of else { return None };
-        let state = &self.known.get(chain)?.state;
+    /// Describes why the steps of a chain node do not run, or `None` if nothing stops them.
+    pub fn describe_stop(&self, kind: &QueueOf) -> Option<String> {
+        let QueueOf::Node { chain, node } = kind else { return None };
+        let state = &self.chains.get(chain)?.state;
         match (state.stopped, state.holds(node)) {
             (true, _) => Some(format!("the chain {chain} is stopped")),
             (false, true) => Some(format!("the node {node} of {chain} is stopped")),
@@ -72,151 +72,164 @@ impl Chains {
         }
     }
 
-    /// What takes the place of the handler's retries for a queue's tasks.
-    pub(crate) fn setback(&self, of: &QueueOf) -> Option<&RetryPolicy> {
-        let QueueOf::Node { chain, node } = of else { return None };
-        self.known.get(chain)?.chain.step(node)?.setback.as_ref()
+    /// Returns the retry policy of a chain node that replaces the handler's.
+    pub(crate) fn find_retry_override(&self, kind: &QueueOf) -> Option<&RetryPolicy> {
+        let QueueOf::Node { chain, node } = kind else { return None };
+        self.chains.get(chain)?.chain.step(node)?.setback.as_ref()
     }
 
-    /// The chains that an event of this type makes orders for.
-    pub(crate) fn resolve(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
-        if let Some(known) = self.resolved.get(kind) {
-            return known.clone();
+    /// Returns the chains for which an event of this type creates orders.
+    pub(crate) fn resolve_chains(&mut self, kind: &HandlingKey) -> Arc<[ChainPath]> {
+        if let Some(cached) = self.resolved_routes.get(kind) {
+            return cached.clone();
         }
-        if self.resolved.len() >= RESOLVED_TYPES {
-            self.resolved.clear();
+        if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
+            self.resolved_routes.clear();
         }
         let found: Arc<[_]> = self.routes.resolve(kind).into();
-        self.resolved.insert(kind.clone(), found.clone());
+        self.resolved_routes.insert(kind.clone(), found.clone());
         found
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes these the chains there are. Orders of those that changed are to be looked at again, and so are those of
-    /// chains with a handler that was not there before.
+    /// Replaces the defined chains. Marks orders for re-evaluation if their chain changed or uses a handler that was
+    /// not registered before.
     pub(crate) fn register_chains(
         &mut self,
         chains: &[Chain],
         routes: &ChainRoutes,
         fresh_handlers: &[HandlerName],
     ) -> Result<()> {
-        put_json(self.tables, "chain_routes", routes)?;
-        self.tables.put_chains(chains)?;
-        let before = std::mem::replace(&mut self.state.chains, Chains::load(self.tables)?);
-        let changed = |(path, known): &(&ChainPath, &Arc<Known>)| before.get(path) != Some(known);
-        let begins = |known: &Known| known.chain.handlers().any(|handler| fresh_handlers.contains(handler));
-        let now_known = self.state.chains.known.iter();
+        write_json_text(self.tables, "chain_routes", routes)?;
+        self.tables.write_chains(chains)?;
+        let before = std::mem::replace(&mut self.state.chains, ChainRegistry::load(self.tables)?);
+        let changed =
+            |(path, chain_row): &(&ChainPath, &Arc<ChainRow>)| before.find_chain(path) != Some(chain_row);
+        let begins =
+            |chain_row: &ChainRow| chain_row.chain.handlers().any(|handler| fresh_handlers.contains(handler));
+        let now_known = self.state.chains.chains.iter();
         let changed = now_known.filter(|one| changed(one) || begins(one.1)).map(|(path, _)| path.clone());
-        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.reconsider(path))
+        changed.collect::<Vec<_>>().iter().try_for_each(|path| self.mark_for_reevaluation(path))
     }
 
-    /// Tells what has changed among the things that are configured in files.
-    pub(crate) fn register_files(&mut self, files: &BTreeMap<String, String>, now: Timestamp) -> Result<()> {
-        let before = self.tables.files()?;
+    /// Publishes an engine event for each configuration file that was added, replaced or removed.
+    pub(crate) fn publish_file_changes(
+        &mut self,
+        files: &BTreeMap<String, String>,
+        now: Timestamp,
+    ) -> Result<()> {
+        let before = self.tables.list_file_digests()?;
         for key in before.keys().filter(|key| !files.contains_key(*key)) {
-            self.tables.delete_file(key)?;
-            self.tell_file(FileChange::Removed, key, now)?;
+            self.tables.delete_file_digest(key)?;
+            self.publish_file_event(FileChange::Removed, key, now)?;
         }
         for (key, digest) in files.iter().filter(|(key, digest)| before.get(*key) != Some(*digest)) {
-            self.tables.put_file(key, digest)?;
+            self.tables.write_file_digest(key, digest)?;
             let change = if before.contains_key(key) { FileChange::Replaced } else { FileChange::Added };
-            self.tell_file(change, key, now)?;
-            self.tell_file(FileChange::Activated, key, now)?;
+            self.publish_file_event(change, key, now)?;
+            self.publish_file_event(FileChange::Activated, key, now)?;
         }
         Ok(())
     }
 
-    fn tell_file(&mut self, change: FileChange, key: &str, now: Timestamp) -> Result<()> {
-        self.tell(&EngineEvent::FileBased { change, key: key.into() }, now)
+    fn publish_file_event(&mut self, change: FileChange, key: &str, now: Timestamp) -> Result<()> {
+        self.publish_engine_event(&EngineEvent::FileBased { change, key: key.into() }, now)
     }
 
-    pub(crate) fn stop_chain(
+    pub(crate) fn set_chain_stopped(
         &mut self,
         path: &ChainPath,
         stopped: bool,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+        let Some(chain_row) =
+            self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
+        else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
-        if known.state.stopped == stopped {
+        if chain_row.state.stopped == stopped {
             return Ok(Ok(()));
         }
-        let state = ChainState { stopped, ..known.state.clone() };
+        let state = ChainState { stopped, ..chain_row.state.clone() };
         let event = EngineEvent::JobChainStateChanged { chain: path.clone(), state: state.as_str() };
         let passes = state.actions.keys().any(|node| state.passes(node));
-        self.set_chain(&known, state, now)?;
-        self.tell(&event, now)?;
+        self.write_chain_state(&chain_row, state, now)?;
+        self.publish_engine_event(&event, now)?;
         if passes {
-            self.reconsider(path)?;
+            self.mark_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
-    pub(crate) fn set_node(
+    pub(crate) fn set_node_action(
         &mut self,
         path: &ChainPath,
         node: &NodeId,
         action: Action,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(known) = self.state.chains.get(path).filter(|known| known.defined).cloned() else {
+        let Some(chain_row) =
+            self.state.chains.find_chain(path).filter(|chain_row| chain_row.is_defined).cloned()
+        else {
             return Ok(Err(OrderRefused::NoSuchChain(path.clone())));
         };
-        if known.chain.step(node).is_none() {
+        if chain_row.chain.step(node).is_none() {
             return Ok(Err(OrderRefused::NoSuchNode(path.clone(), node.clone())));
         }
-        if known.state.action(node) == action {
+        if chain_row.state.action(node) == action {
             return Ok(Ok(()));
         }
-        let passed = known.state.passes(node);
-        let mut state = known.state.clone();
+        let passed = chain_row.state.passes(node);
+        let mut state = chain_row.state.clone();
         match action {
             Action::Process => drop(state.actions.remove(node)),
             Action::Stop | Action::NextState => drop(state.actions.insert(node.clone(), action)),
         }
-        self.set_chain(&known, state, now)?;
+        self.write_chain_state(&chain_row, state, now)?;
         let (chain, node) = (path.clone(), node.clone());
-        self.tell(&EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action }, now)?;
-        // Those that rested in a circle may stand at any node.
+        self.publish_engine_event(
+            &EngineEvent::JobChainNodeActionChanged { chain, node: node.clone(), action },
+            now,
+        )?;
+        // Orders that stopped in a cycle of skipped nodes may be at any node.
         if passed || action == Action::NextState {
-            self.reconsider(path)?;
+            self.mark_for_reevaluation(path)?;
         }
         Ok(Ok(()))
     }
 
-    /// Writes how a chain is set, and holds or frees the queues of its steps.
-    fn set_chain(&mut self, known: &Known, state: ChainState, now: Timestamp) -> Result<()> {
-        let path = known.chain.path.clone();
-        self.tables.put_chain_state(&path, &state)?;
-        self.state.chains.known.insert(path.clone(), Arc::new(Known { state, ..known.clone() }));
-        for queue in self.state.refresh_held(|queue| is_step_of(queue, &path))? {
-            self.unschedule(queue, now)?;
+    /// Writes the operator settings of a chain, and pauses or resumes the queues of its steps.
+    fn write_chain_state(&mut self, chain_row: &ChainRow, state: ChainState, now: Timestamp) -> Result<()> {
+        let path = chain_row.chain.path.clone();
+        self.tables.write_chain_state(&path, &state)?;
+        self.state.chains.chains.insert(path.clone(), Arc::new(ChainRow { state, ..chain_row.clone() }));
+        for queue in self.state.refresh_paused(|queue| is_step_queue_of(queue, &path))? {
+            self.unschedule_queue(queue, now)?;
         }
-        self.state.woke = true;
+        self.state.has_new_ready_tasks = true;
         Ok(())
     }
 
-    /// All orders of a chain are to be looked at again.
-    fn reconsider(&self, path: &ChainPath) -> Result<()> {
-        self.tables.put_pending(path, Some(0))
+    /// Marks all orders of a chain for re-evaluation.
+    fn mark_for_reevaluation(&self, path: &ChainPath) -> Result<()> {
+        self.tables.write_pending_reevaluation(path, Some(0))
     }
 
-    /// Looks at some of the orders again whose chains have changed; answers whether there may be more. In pieces, so
-    /// that nobody who emits waits behind all of them; how far it has come outlives the process.
-    pub(crate) fn reconsider_some(&mut self, now: Timestamp) -> Result<bool> {
-        let Some((path, after)) = self.tables.pending()? else { return Ok(false) };
-        let numbers = self.tables.orders_after(&path, after, RECONSIDERED_AT_ONCE)?;
+    /// Re-evaluates a batch of orders whose chains have changed; returns whether there may be more. Batches keep emits
+    /// from waiting for all orders; the cursor is stored and survives a restart.
+    pub(crate) fn reevaluate_some_orders(&mut self, now: Timestamp) -> Result<bool> {
+        let Some((path, after)) = self.tables.find_pending_reevaluation()? else { return Ok(false) };
+        let numbers = self.tables.list_order_numbers_after(&path, after, MAX_ORDERS_PER_REEVALUATION)?;
         for number in &numbers {
-            self.order_input(*number, Input::Changed, now)?;
+            self.apply_input_by_number(*number, Input::Changed, now)?;
         }
-        self.tables.put_pending(&path, numbers.last().copied())?;
+        self.tables.write_pending_reevaluation(&path, numbers.last().copied())?;
         Ok(true)
     }
 }
 
-/// Whether a queue holds the steps of a chain's orders.
-pub(crate) fn is_step_of(queue: &QueueState, path: &ChainPath) -> bool {
-    matches!(&queue.of, QueueOf::Node { chain, .. } if chain == path)
+/// Returns whether the tasks of a queue are steps of orders of this chain.
+pub(crate) fn is_step_queue_of(queue: &QueueState, path: &ChainPath) -> bool {
+    matches!(&queue.kind, QueueOf::Node { chain, .. } if chain == path)
 }

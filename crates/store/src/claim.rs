@@ -1,4 +1,4 @@
-//! Locking what runs next for those who ask. Which that is, `deal.rs` says.
+//! Claims: locks the next tasks for a node or a worker. `selection.rs` chooses them.
 
 use std::collections::BTreeSet;
 
@@ -9,74 +9,81 @@ use pointsman_core::task::{Command, Lease, Life, Subject};
 use pointsman_core::{NewEvent, Priority, TaskId, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::life::Remains;
-use crate::row::{Live, Phase};
-use crate::state::{Handler, Running};
+use crate::lifecycle::AttemptOutput;
+use crate::row::{ActiveTaskRow, TaskPhase};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{RegisteredHandler, RunningTask};
 
-/// So many tasks at most become ready in one go because their time has come.
-const DUE_AT_ONCE: usize = 1000;
+/// Most delayed tasks that one claim makes ready.
+const MAX_DUE_PER_CLAIM: usize = 1000;
 
-/// What somebody asked for along with another verb, and what it has been given already.
+/// A claim that is combined with another operation, and the tasks it has been given so far.
 #[derive(Debug, Default)]
-pub struct Room {
+pub struct ClaimSlots {
     claim: Option<Claim>,
-    tasks: Vec<Claimed>,
-    /// The highest priority among the events of this transaction: only tasks of that may be born locked, or one
-    /// that comes later in the batch would be passed by.
-    top: Option<Priority>,
-    /// How many could have been born locked, had there been room.
-    turned_away: usize,
+    claimed: Vec<Claimed>,
+    /// The highest priority among the events of this transaction. Only tasks of this priority may be created locked;
+    /// otherwise a later event of the batch with a higher priority would be overtaken.
+    top_priority: Option<Priority>,
+    /// Tasks that could have been created locked if the claim had had a free slot.
+    tasks_without_slot: usize,
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes up to `ahead` tasks in all `scheduled`; answers how many are.
-    pub(crate) fn schedule(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
-        self.wake_due(now)?;
-        let standing = usize::try_from(self.state.scheduled).unwrap_or(0);
-        let mut scheduled = standing;
-        for live in self.deal_ahead(ahead.saturating_sub(standing), now)? {
-            if self.command_live(live, Command::Schedule, Remains::default(), now)?.is_ok() {
+    /// Moves tasks to `scheduled` until `ahead` tasks are; returns how many are scheduled now.
+    pub(crate) fn schedule_ahead(&mut self, ahead: usize, now: Timestamp) -> Result<usize> {
+        self.make_due_tasks_ready(now)?;
+        let already_scheduled = usize::try_from(self.state.scheduled_count).unwrap_or(0);
+        let mut scheduled = already_scheduled;
+        for task_row in self.select_ahead(ahead.saturating_sub(already_scheduled), now)? {
+            if self
+                .apply_command_to_active(task_row, Command::Schedule, AttemptOutput::default(), now)?
+                .is_ok()
+            {
                 scheduled += 1;
             }
         }
         Ok(scheduled)
     }
 
-    /// Room for what somebody asks for, in a transaction that will journal these events. What has fallen due is
-    /// woken first: it has waited longer than what is made now.
-    pub(crate) fn room<'e>(
+    /// Prepares the slots of a claim in a transaction that will journal these events. Makes due tasks ready first,
+    /// because they have waited longer than tasks that are created now.
+    pub(crate) fn reserve_claim_slots<'e>(
         &mut self,
         claim: Option<Claim>,
         events: impl Iterator<Item = &'e NewEvent>,
         now: Timestamp,
-    ) -> Result<Room> {
+    ) -> Result<ClaimSlots> {
         if claim.is_none() {
-            return Ok(Room::default());
+            return Ok(ClaimSlots::default());
         }
-        self.wake_due(now)?;
-        Ok(Room { claim, top: events.map(|event| event.priority).max(), ..Room::default() })
+        self.make_due_tasks_ready(now)?;
+        Ok(ClaimSlots {
+            claim,
+            top_priority: events.map(|event| event.priority).max(),
+            ..ClaimSlots::default()
+        })
     }
 
-    /// Locks what can run for the room that is left.
-    pub(crate) fn claim(&mut self, room: Room, now: Timestamp) -> Result<Claims> {
-        let Room { claim, mut tasks, turned_away, .. } = room;
+    /// Locks tasks for the free slots of a claim.
+    pub(crate) fn claim_tasks(&mut self, slots: ClaimSlots, now: Timestamp) -> Result<Claims> {
+        let ClaimSlots { claim, claimed: mut tasks, tasks_without_slot: turned_away, .. } = slots;
         let Some(claim) = claim else { return Ok(Claims { turned_away, ..Claims::default() }) };
-        let left = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
-        self.note_asking(&claim, now);
-        let (scheduled, more_scheduled) = self.scheduled_for(&claim, left, now)?;
-        if left > 0 {
-            let left = left - scheduled.len();
-            tasks.extend(self.lock_all(scheduled, &claim, now)?);
-            let dealt = self.deal(&claim, left, now)?;
-            tasks.extend(self.lock_all(dealt, &claim, now)?);
+        let free_slots = if self.may_claim(&claim) { claim.max.saturating_sub(tasks.len()) } else { 0 };
+        self.record_pull(&claim, now);
+        let (scheduled, more_scheduled) = self.select_scheduled(&claim, free_slots, now)?;
+        if free_slots > 0 {
+            let free_slots = free_slots - scheduled.len();
+            tasks.extend(self.lock_tasks(scheduled, &claim, now)?);
+            let selected = self.select_for_claim(&claim, free_slots, now)?;
+            tasks.extend(self.lock_tasks(selected, &claim, now)?);
         }
-        let more = more_scheduled || self.more_for(&claim, now)?;
+        let more = more_scheduled || self.has_more_for_claim(&claim, now)?;
         Ok(Claims { tasks, more, turned_away, next_due: self.state.next_due() })
     }
 
-    /// A node that was given up gets nothing, not even if it still lives and asks.
+    /// Returns whether a claimant may get tasks. A node that was declared gone gets none, even if it is still running.
     fn may_claim(&self, claim: &Claim) -> bool {
         match claim.by {
             Claimant::Node(node) => self.state.nodes.contains(&node),
@@ -84,166 +91,199 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Remembers that somebody is there for handlers that are pulled.
-    fn note_asking(&mut self, claim: &Claim, now: Timestamp) {
+    /// Records when a worker last pulled tasks of each handler.
+    fn record_pull(&mut self, claim: &Claim, now: Timestamp) {
         if let Claimant::Worker { .. } = claim.by {
             for name in claim.handlers.iter() {
-                if let Some(id) = self.state.handler_named(name).map(|handler| handler.id) {
-                    self.state.asked.insert(id, now);
+                if let Some(id) = self.state.find_handler(name).map(|handler| handler.id) {
+                    self.state.last_pulled.insert(id, now);
                 }
             }
         }
     }
 
-    /// What has been scheduled for handlers that the node can run, and whether there is more of it than `max`. It stays
-    /// scheduled while a limit holds it.
-    fn scheduled_for(&self, claim: &Claim, max: usize, now: Timestamp) -> Result<(Vec<Live>, bool)> {
-        let mut chosen: Vec<Live> = Vec::new();
-        if self.state.scheduled == 0 || claim.by_worker() {
+    /// Selects scheduled tasks that the node can run, and returns whether there are more than `max`. Tasks whose
+    /// handler has reached a limit stay scheduled.
+    fn select_scheduled(
+        &self,
+        claim: &Claim,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<(Vec<ActiveTaskRow>, bool)> {
+        let mut chosen: Vec<ActiveTaskRow> = Vec::new();
+        if self.state.scheduled_count == 0 || claim.by_worker() {
             return Ok((chosen, false));
         }
-        for live in self.tables.scheduled()? {
-            let queue = self.state.queue(live.queue)?;
+        for task_row in self.tables.list_scheduled_tasks()? {
+            let queue = self.state.queue(task_row.queue)?;
             let handler = self.state.handler(queue.handler)?;
-            let free = !self.state.is_restrained(handler.id)?
-                || matches!(self.state.opening(handler.id, now)?, Opening::Open(room)
-                    if (room as usize) > self.taken(&chosen, handler)?);
+            let free = !self.state.is_limited(handler.id)?
+                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(slots)
+                    if (slots as usize) > self.count_tasks_of_handler(&chosen, handler)?);
             if free && claim.handlers.contains(&handler.def.name) {
                 if chosen.len() == max {
                     return Ok((chosen, true));
                 }
-                chosen.push(live);
+                chosen.push(task_row);
             }
         }
         Ok((chosen, false))
     }
 
-    /// How many of those chosen are a handler's.
-    fn taken(&self, chosen: &[Live], handler: &Handler) -> Result<usize> {
+    /// Counts the chosen tasks that belong to a handler.
+    fn count_tasks_of_handler(&self, chosen: &[ActiveTaskRow], handler: &RegisteredHandler) -> Result<usize> {
         let mut taken = 0;
-        for live in chosen {
-            taken += usize::from(self.state.queue(live.queue)?.handler == handler.id);
+        for task_row in chosen {
+            taken += usize::from(self.state.queue(task_row.queue)?.handler == handler.id);
         }
         Ok(taken)
     }
 
-    /// Locks what was chosen. What they are run for is fetched for all of them at once.
-    fn lock_all(&mut self, chosen: Vec<Live>, claim: &Claim, now: Timestamp) -> Result<Vec<Claimed>> {
-        self.foresee(&chosen)?;
-        chosen.into_iter().map(|live| self.lock(live, claim, now)).collect()
+    /// Locks the chosen tasks. Their events and orders are prefetched together.
+    fn lock_tasks(
+        &mut self,
+        chosen: Vec<ActiveTaskRow>,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Vec<Claimed>> {
+        self.prefetch_subjects(&chosen)?;
+        chosen.into_iter().map(|task_row| self.lock_task(task_row, claim, now)).collect()
     }
 
-    fn foresee(&self, chosen: &[Live]) -> Result<()> {
-        let events = chosen.iter().filter_map(|live| live.event);
-        let events: BTreeSet<_> = events.filter(|id| self.state.recent.get(*id).is_none()).collect();
+    fn prefetch_subjects(&self, chosen: &[ActiveTaskRow]) -> Result<()> {
+        let events = chosen.iter().filter_map(|task_row| task_row.event);
+        let events: BTreeSet<_> = events.filter(|id| self.state.recent_events.find(*id).is_none()).collect();
         let events: Vec<_> = events.into_iter().collect();
-        let orders: Vec<_> = chosen.iter().filter_map(|live| live.order).collect();
+        let orders: Vec<_> = chosen.iter().filter_map(|task_row| task_row.order).collect();
         if events.is_empty() && orders.is_empty() {
             return Ok(());
         }
-        self.tables.foresee(&events, &orders)
+        self.tables.prefetch_subjects(&events, &orders)
     }
 
-    fn lock(&mut self, mut live: Live, claim: &Claim, now: Timestamp) -> Result<Claimed> {
-        let order = self.order_of(&live)?;
+    fn lock_task(&mut self, mut task_row: ActiveTaskRow, claim: &Claim, now: Timestamp) -> Result<Claimed> {
+        let order = self.read_task_order(&task_row)?;
         let subject = match &order {
-            Some(order) => Subject::Step(self.step_of(&live, order)?),
-            None => self.subject_of(&live)?,
+            Some(order) => Subject::Step(self.step_run_of(&task_row, order)?),
+            None => self.read_subject(&task_row)?,
         };
-        let handler = self.state.handler(self.state.queue(live.queue)?.handler)?.clone();
-        let id = self.state.task_id(handler.id, subject.collection(), live.seq)?;
-        let before = live.phase;
-        let lease = self.lease(&mut live, &handler, claim, now)?;
-        self.tables.lock_task(&live)?;
-        self.state.moved(live.queue, Some(before), Some(Phase::Locked))?;
-        self.started(&live, &handler, &id, now)?;
-        let order = self.step_started(order, &id, now)?;
-        let running = Running { live, subject, order };
-        Ok(self.running(running, &handler, id, lease))
+        let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
+        let id = self.state.task_id(handler.id, subject.collection(), task_row.seq)?;
+        let before = task_row.phase;
+        let lease = self.grant_lease(&mut task_row, &handler, claim, now)?;
+        self.tables.write_task_lock(&task_row)?;
+        self.state.count_phase_change(task_row.queue, Some(before), Some(TaskPhase::Locked))?;
+        self.record_attempt_start(&task_row, &handler, &id, now)?;
+        let order = self.record_step_start(order, &id, now)?;
+        let running = RunningTask { row: task_row, subject, order };
+        Ok(self.cache_running_task(running, &handler, id, lease))
     }
 
-    /// An attempt begins: it is told of, and its key and its handler have had their turn.
-    fn started(&mut self, live: &Live, handler: &Handler, task: &TaskId, now: Timestamp) -> Result<()> {
-        self.observe_start(live, handler, task, now)?;
-        self.state.served(live.queue, live.score, live.rank)?;
-        if self.state.is_restrained(handler.id)? {
-            self.state.change_pace(handler.id, |pace| pace.started(&handler.def.limits, now))?;
-            self.state.regulate(handler.id, now)?;
+    /// Records the start of an attempt: publishes it, and charges it to the key's round robin and to the handler's
+    /// limits.
+    fn record_attempt_start(
+        &mut self,
+        task_row: &ActiveTaskRow,
+        handler: &RegisteredHandler,
+        task: &TaskId,
+        now: Timestamp,
+    ) -> Result<()> {
+        self.publish_attempt_start(task_row, handler, task, now)?;
+        self.state.record_served(task_row.queue, task_row.score, task_row.rank)?;
+        if self.state.is_limited(handler.id)? {
+            self.state.update_limiter_state(handler.id, |limiter_state| {
+                limiter_state.started(&handler.def.limits, now)
+            })?;
+            self.state.apply_limits(handler.id, now)?;
         }
         Ok(())
     }
 
-    /// Locks a task in memory; the caller writes it.
-    fn lease(&mut self, live: &mut Live, handler: &Handler, claim: &Claim, now: Timestamp) -> Result<Lease> {
-        let fence = self.state.take_fence();
+    /// Locks a task in memory; the caller writes the row.
+    fn grant_lease(
+        &mut self,
+        task_row: &mut ActiveTaskRow,
+        handler: &RegisteredHandler,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Lease> {
+        let fence = self.state.allocate_fence();
         let lease = match claim.by {
             Claimant::Node(node) => Lease { node, fence, since: now, until: None },
             Claimant::Worker { until, .. } => Lease { node: 0, fence, since: now, until: Some(until) },
         };
-        let (life, _) = transition(live.seq, live.life, Command::Lock(lease), &handler.def, now)
-            .map_err(|why| Fault::damaged(format!("task {} was chosen to run, but: {why}", live.seq)))?;
-        live.life = life;
-        live.phase = Phase::Locked;
-        live.started = Some(now);
+        let (life, _) = transition(task_row.seq, task_row.life, Command::Lock(lease), &handler.def, now)
+            .map_err(|rejected| {
+                Fault::damaged(format!("task {} was selected but cannot be locked: {rejected}", task_row.seq))
+            })?;
+        task_row.life = life;
+        task_row.phase = TaskPhase::Locked;
+        task_row.started_at = Some(now);
         Ok(lease)
     }
 
-    /// Whether a task that could run may be locked in the moment it is made: nobody comes before it. One that might
-    /// but for the room is counted.
-    pub(crate) fn may_be_born_locked(
+    /// Returns whether a new task may be created locked, because nothing is ahead of it. Counts tasks that fail only
+    /// for lack of a slot.
+    pub(crate) fn may_create_locked(
         &self,
-        live: &Live,
-        handler: &Handler,
-        room: &mut Room,
+        task_row: &ActiveTaskRow,
+        handler: &RegisteredHandler,
+        slots: &mut ClaimSlots,
         now: Timestamp,
     ) -> Result<bool> {
-        let queue = self.state.queue(live.queue)?;
-        let next = live.phase == Phase::Ready
+        let queue = self.state.queue(task_row.queue)?;
+        let next = task_row.phase == TaskPhase::Ready
             && !handler.def.pull
-            && !queue.held
-            && queue.defined
-            && self.state.is_next(live.queue)?
-            && (!self.state.is_restrained(handler.id)?
-                || matches!(self.state.opening(handler.id, now)?, Opening::Open(_)));
-        let Some(claim) = room.claim.as_ref().filter(|claim| room.tasks.len() < claim.max) else {
-            room.turned_away += usize::from(next);
+            && !queue.is_paused
+            && queue.is_defined
+            && self.state.is_queue_next(task_row.queue)?
+            && (!self.state.is_limited(handler.id)?
+                || matches!(self.state.check_limits(handler.id, now)?, Opening::Open(_)));
+        let Some(claim) = slots.claim.as_ref().filter(|claim| slots.claimed.len() < claim.max) else {
+            slots.tasks_without_slot += usize::from(next);
             return Ok(false);
         };
         Ok(next
-            && room.top.map(i64::from) == Some(live.priority)
+            && slots.top_priority.map(i64::from) == Some(task_row.priority)
             && self.may_claim(claim)
             && !claim.by_worker()
             && claim.handlers.contains(&handler.def.name))
     }
 
-    /// Writes a new task that is locked from the start: one row instead of a row and a change.
-    pub(crate) fn bear_locked(
+    /// Inserts a new task that is already locked: one write instead of an insert and an update.
+    pub(crate) fn create_locked_task(
         &mut self,
-        mut live: Live,
-        handler: &Handler,
+        mut task_row: ActiveTaskRow,
+        handler: &RegisteredHandler,
         subject: Subject,
-        room: &mut Room,
+        slots: &mut ClaimSlots,
         id: &TaskId,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(claim) = room.claim.clone() else { return Ok(()) };
-        let lease = self.lease(&mut live, handler, &claim, now)?;
-        self.tables.insert_task(&live)?;
-        self.state.moved(live.queue, None, Some(Phase::Locked))?;
-        self.state.take_turn(live.queue)?;
-        self.started(&live, handler, id, now)?;
-        // No step is born locked.
-        let running = Running { live, subject, order: None };
-        room.tasks.push(self.running(running, handler, id.clone(), lease));
+        let Some(claim) = slots.claim.clone() else { return Ok(()) };
+        let lease = self.grant_lease(&mut task_row, handler, &claim, now)?;
+        self.tables.insert_active_task(&task_row)?;
+        self.state.count_phase_change(task_row.queue, None, Some(TaskPhase::Locked))?;
+        self.state.serve_queue(task_row.queue)?;
+        self.record_attempt_start(&task_row, handler, id, now)?;
+        // Steps of orders are never created locked.
+        let running = RunningTask { row: task_row, subject, order: None };
+        slots.claimed.push(self.cache_running_task(running, handler, id.clone(), lease));
         Ok(())
     }
 
-    /// Remembers a running task, so that its end need not be looked up.
-    fn running(&mut self, running: Running, handler: &Handler, id: TaskId, lease: Lease) -> Claimed {
-        let Life { attempt, retries, late, .. } = running.live.life;
-        let Live { seq, prev_sent, planned, .. } = running.live;
+    /// Caches a running task, so that its end needs no read.
+    fn cache_running_task(
+        &mut self,
+        running: RunningTask,
+        handler: &RegisteredHandler,
+        id: TaskId,
+        lease: Lease,
+    ) -> Claimed {
+        let Life { attempt, retries, late, .. } = running.row.life;
+        let ActiveTaskRow { seq, prev_sent_event: prev_sent, planned_at: planned, .. } = running.row;
         let subject = running.subject.clone();
-        self.state.running.insert(seq, running);
+        self.state.running_tasks.insert(seq, running);
         Claimed {
             seq,
             id,
@@ -259,14 +299,14 @@ impl<T: Tables> Txn<'_, T> {
         }
     }
 
-    /// Makes ready what has fallen due, and opens the handlers whose limits let them go on.
-    pub(crate) fn wake_due(&mut self, now: Timestamp) -> Result<()> {
-        self.state.reopen_due(now)?;
+    /// Makes due tasks ready, and reopens handlers whose limits allow more tasks again.
+    pub(crate) fn make_due_tasks_ready(&mut self, now: Timestamp) -> Result<()> {
+        self.state.reopen_due_handlers(now)?;
         if self.state.counters.next_due.is_none_or(|due| due > now) {
             return Ok(());
         }
-        for waiting in self.tables.due(now, DUE_AT_ONCE)? {
-            self.free(&waiting, Phase::Delayed, now)?;
+        for waiting in self.tables.list_due_tasks(now, MAX_DUE_PER_CLAIM)? {
+            self.unblock_task(&waiting, TaskPhase::Delayed, now)?;
         }
         self.state.reload_next_due(self.tables)
     }

@@ -1,16 +1,16 @@
-//! What can go wrong inside a transaction. Never the caller's fault.
+//! Errors inside a transaction. They are never the caller's fault.
 
 use std::error::Error;
 use std::fmt;
 
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// It is not an `Error` itself, so that whatever a database's driver says becomes one by `?`.
+/// An error of a store's database. It does not implement `Error`, so that `?` converts any driver error into it.
 #[derive(Debug)]
 pub enum Fault {
-    /// The database could not do it; what it said.
+    /// The database failed; contains the driver's error.
     Database(BoxError),
-    /// What it holds cannot be understood.
+    /// Stored data cannot be decoded.
     Damaged(String),
 }
 

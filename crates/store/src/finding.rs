@@ -1,83 +1,86 @@
-//! What an examination of a store finds.
+//! Findings of a store check (`pointsman doctor`).
 
 use serde::Serialize;
 
-/// How it stands with something that was looked at.
+/// How severe a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum FindingSeverity {
     Ok,
-    /// It works, but not well, or not for long.
+    /// It works, but not well or not for long.
     Warning,
-    /// It does not work, or what was acknowledged can be lost.
+    /// It does not work, or acknowledged data can be lost.
     Fault,
 }
 
-/// One thing that was looked at.
+/// One checked property of a store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     pub name: &'static str,
-    pub verdict: Verdict,
-    pub found: String,
-    /// What to do about it.
+    #[serde(rename = "verdict")]
+    pub severity: FindingSeverity,
+    #[serde(rename = "found")]
+    pub observation: String,
+    /// How to fix it.
     pub advice: Option<String>,
 }
 
 impl Finding {
     pub fn ok(name: &'static str, found: impl Into<String>) -> Self {
-        Self { name, verdict: Verdict::Ok, found: found.into(), advice: None }
+        Self { name, severity: FindingSeverity::Ok, observation: found.into(), advice: None }
     }
 
     pub fn warning(name: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Warning, ..Self::ok(name, found) }
+        Self { severity: FindingSeverity::Warning, ..Self::ok(name, found) }
     }
 
     pub fn fault(name: &'static str, found: impl Into<String>) -> Self {
-        Self { verdict: Verdict::Fault, ..Self::ok(name, found) }
+        Self { severity: FindingSeverity::Fault, ..Self::ok(name, found) }
     }
 
     #[must_use]
-    pub fn advise(self, advice: impl Into<String>) -> Self {
+    pub fn with_advice(self, advice: impl Into<String>) -> Self {
         Self { advice: Some(advice.into()), ..self }
     }
 }
 
-/// By how many seconds clocks may differ.
-const APART: f64 = 1.0;
+/// Largest clock difference, in seconds, that is no warning.
+const MAX_CLOCK_OFFSET_SECONDS: f64 = 1.0;
 
-/// A server's clock, which was so many seconds ahead of ours at some time within `took` after ours was read.
-pub fn clock(ahead: f64, took: f64) -> Finding {
-    let apart = if ahead < 0.0 { ahead } else { (ahead - took).max(0.0) };
-    let found = match apart {
-        apart if apart.abs() < 0.05 => "as this machine's".into(),
-        apart if apart > 0.0 => format!("{apart:.1} s ahead of this machine's"),
-        apart => format!("{:.1} s behind this machine's", -apart),
+/// Compares a server's clock with this machine's: the server's was `ahead` seconds ahead at some moment within
+/// `read_seconds` after this machine's was read.
+pub fn check_clock_offset(ahead: f64, read_seconds: f64) -> Finding {
+    let offset = if ahead < 0.0 { ahead } else { (ahead - read_seconds).max(0.0) };
+    let found = match offset {
+        offset if offset.abs() < 0.05 => "as this machine's".into(),
+        offset if offset > 0.0 => format!("{offset:.1} s ahead of this machine's"),
+        offset => format!("{:.1} s behind this machine's", -offset),
     };
-    match apart.abs() > APART {
+    match offset.abs() > MAX_CLOCK_OFFSET_SECONDS {
         true => Finding::warning("clock", found)
-            .advise("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
+            .with_advice("Synchronize both machines' clocks (NTP): a node whose clock is off by more than 30 s is out of service."),
         false => Finding::ok("clock", found),
     }
 }
 
-/// A size as people say it.
-pub fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
-    let mut shown = (bytes as f64, "bytes");
-    for unit in UNITS {
-        if shown.0 < 1024.0 {
+/// Formats a size with a binary unit.
+pub fn format_bytes(bytes: u64) -> String {
+    const SIZE_UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    let mut scaled = (bytes as f64, "bytes");
+    for unit in SIZE_UNITS {
+        if scaled.0 < 1024.0 {
             break;
         }
-        shown = (shown.0 / 1024.0, unit);
+        scaled = (scaled.0 / 1024.0, unit);
     }
-    match shown {
+    match scaled {
         (number, unit) if number < 10.0 && unit != "bytes" => format!("{number:.1} {unit}"),
         (number, unit) => format!("{number:.0} {unit}"),
     }
 }
 
-/// How long something has lasted, as roughly as people say it.
-pub fn age(seconds: f64) -> String {
+/// Formats a duration in its largest suitable unit.
+pub fn format_age(seconds: f64) -> String {
     match seconds {
         s if s < 120.0 => format!("{s:.0} s"),
         s if s < 7200.0 => format!("{:.0} min", s / 60.0),
@@ -91,31 +94,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clocks_are_apart_when_no_delay_explains_it() {
-        let told = |ahead, took| {
-            let Finding { verdict, found, .. } = clock(ahead, took);
-            (verdict, found)
+    fn clock_offset_is_a_warning_only_beyond_the_read_delay() {
+        let result = |ahead, read_seconds| {
+            let Finding { severity, observation, .. } = check_clock_offset(ahead, read_seconds);
+            (severity, observation)
         };
-        assert_eq!(told(0.001, 0.002), (Verdict::Ok, "as this machine's".into()));
-        assert_eq!(told(2.0, 2.5), (Verdict::Ok, "as this machine's".into()));
-        assert_eq!(told(3.5, 0.5), (Verdict::Warning, "3.0 s ahead of this machine's".into()));
-        assert_eq!(told(-0.4, 0.5), (Verdict::Ok, "0.4 s behind this machine's".into()));
-        assert_eq!(told(-60.0, 0.5), (Verdict::Warning, "60.0 s behind this machine's".into()));
+        assert_eq!(result(0.001, 0.002), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(result(2.0, 2.5), (FindingSeverity::Ok, "as this machine's".into()));
+        assert_eq!(result(3.5, 0.5), (FindingSeverity::Warning, "3.0 s ahead of this machine's".into()));
+        assert_eq!(result(-0.4, 0.5), (FindingSeverity::Ok, "0.4 s behind this machine's".into()));
+        assert_eq!(result(-60.0, 0.5), (FindingSeverity::Warning, "60.0 s behind this machine's".into()));
     }
 
     #[test]
-    fn sizes_are_told_roughly() {
-        let told = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(size);
-        assert_eq!(told, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
+    fn sizes_are_formatted_with_units() {
+        let result = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
+        assert_eq!(result, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
     }
 
     #[test]
-    fn ages_are_told_roughly() {
-        assert_eq!([0.4, 90.0, 600.0, 7300.0, 900_000.0].map(age), ["0 s", "90 s", "10 min", "2 h", "10 d"]);
+    fn ages_are_formatted_with_units() {
+        assert_eq!(
+            [0.4, 90.0, 600.0, 7300.0, 900_000.0].map(format_age),
+            ["0 s", "90 s", "10 min", "2 h", "10 d"]
+        );
     }
 
     #[test]
-    fn the_worst_verdict_is_the_largest() {
-        assert!(Verdict::Ok < Verdict::Warning && Verdict::Warning < Verdict::Fault);
+    fn severities_are_ordered() {
+        assert!(
+            FindingSeverity::Ok < FindingSeverity::Warning
+                && FindingSeverity::Warning < FindingSeverity::Fault
+        );
     }
 }

@@ -12,26 +12,28 @@ use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
-    /// The answer recorded under a key; None if the request has no key, or its key is new. A key that was used for
-    /// another request is refused. An answer of another type is that of another request too: a fault here would fail
-    /// every job of the commit.
-    pub(crate) fn recorded<A: DeserializeOwned>(
+    /// Returns the answer recorded under a key; `None` if the request has no key or the key is new. A key that was used
+    /// for another request is refused. So is an answer of another type, which belongs to another request: a fault here
+    /// would fail every job of the commit.
+    pub(crate) fn read_recorded_answer<A: DeserializeOwned>(
         &self,
         idempotency: Option<&Idempotency>,
     ) -> Result<std::result::Result<Option<A>, Refused>> {
-        let Some(used) = idempotency else { return Ok(Ok(None)) };
-        let Some((digest, answer)) = self.tables.answer(&used.tenant, &used.key)? else {
+        let Some(idempotency_key) = idempotency else { return Ok(Ok(None)) };
+        let Some((digest, answer)) =
+            self.tables.read_idempotency_record(&idempotency_key.tenant, &idempotency_key.key)?
+        else {
             return Ok(Ok(None));
         };
-        let answer = if digest == used.digest { serde_json::from_str(&answer).ok() } else { None };
+        let answer = if digest == idempotency_key.digest { serde_json::from_str(&answer).ok() } else { None };
         Ok(match answer {
             Some(answer) => Ok(Some(answer)),
-            None => Err(Refused::IdempotencyConflict(used.key.clone())),
+            None => Err(Refused::IdempotencyConflict(idempotency_key.key.clone())),
         })
     }
 
-    /// The text of the answer recorded under a key, whatever kind of request recorded it.
-    pub(crate) fn recorded_text(
+    /// Returns the text of the answer recorded under a key, whichever kind of request recorded it.
+    pub(crate) fn read_recorded_answer_text(
         &self,
         idempotency: &Idempotency,
     ) -> Result<std::result::Result<Option<String>, Refused>> {
@@ -39,32 +41,32 @@ impl<T: Tables> Txn<'_, T> {
             Value::String(text) => text,
             answer => answer.to_string(),
         };
-        Ok(self.recorded::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
+        Ok(self.read_recorded_answer::<Value>(Some(idempotency))?.map(|answer| answer.map(text)))
     }
 
-    /// Records the answer of a request, if it has a key.
-    pub(crate) fn record<A: Serialize + ?Sized>(
+    /// Records the answer to a request, if the request has a key.
+    pub(crate) fn write_idempotency_record<A: Serialize + ?Sized>(
         &self,
         idempotency: Option<&Idempotency>,
         answer: &A,
         now: Timestamp,
     ) -> Result<()> {
-        let Some(used) = idempotency else { return Ok(()) };
+        let Some(idempotency_key) = idempotency else { return Ok(()) };
         let answer = serde_json::to_string(answer).map_err(Fault::damaged)?;
-        self.tables.put_answer(used, &answer, now)
+        self.tables.write_idempotency_record(idempotency_key, &answer, now)
     }
 
-    /// Records an answer unless there is one.
-    pub(crate) fn record_answer(
+    /// Records an answer unless the key has one; returns the recorded answer.
+    pub(crate) fn write_idempotency_record_once(
         &self,
         idempotency: &Idempotency,
         answer: String,
         now: Timestamp,
     ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
-        Ok(match self.recorded::<String>(Some(idempotency))? {
+        Ok(match self.read_recorded_answer::<String>(Some(idempotency))? {
             Ok(Some(answer)) => Ok(RecordedAnswer { answer, repeated: true }),
             Ok(None) => {
-                self.record(Some(idempotency), &answer, now)?;
+                self.write_idempotency_record(Some(idempotency), &answer, now)?;
                 Ok(RecordedAnswer { answer, repeated: false })
             }
             Err(conflict) => Err(conflict),

@@ -1,90 +1,108 @@
-//! Lanes and crowds: which of an object's tasks may run.
+//! Lanes and concurrency groups: which of an object's tasks may run.
 //!
-//! A lane lets one task at a time run, in the order of their places. A task that is made takes its own number as
-//! its place; one that comes back after it was parked takes a fresh number, and so stands at the end.
+//! A lane runs one task at a time, in the order of lane positions. A new task takes its own number as its position; a
+//! task that returns after it was parked takes a new number, and so is last.
 //!
-//! A crowd belongs to a handler without order that limits how many of an object's tasks run at a time. Whoever
-//! finds it full is blocked, and whoever leaves lets the oldest of the blocked in.
+//! A concurrency group belongs to a handler without ordering that limits how many tasks of an object run at a time. A
+//! task that finds the group full is blocked; a task that leaves the group unblocks the oldest blocked one.
 
 use std::ops::RangeInclusive;
 
 use pointsman_core::{Order, TaskSeq, Timestamp};
 
-use crate::bands::bucket;
 use crate::error::Result;
-use crate::row::{HandlerId, ObjectNumber, Phase, QueueId, Waiting};
-use crate::state::Handler;
+use crate::key_round_robin::key_bucket_of;
+use crate::row::{HandlerId, ObjectNumber, QueueId, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
 
-/// The numbers of an object's tasks of one handler: its lane or its crowd, and its bucket.
+/// How an object's tasks of one handler are grouped: by lane or concurrency group, and by key bucket.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Track {
+pub(crate) struct TaskGrouping {
     pub(crate) lane: Option<i64>,
-    pub(crate) crowd: Option<i64>,
-    pub(crate) bucket: Option<u16>,
+    pub(crate) concurrency_group: Option<i64>,
+    pub(crate) key_bucket: Option<u16>,
 }
 
-impl Track {
-    pub(crate) fn of(salt: u64, handler: &Handler, object: Option<ObjectNumber>) -> Self {
+impl TaskGrouping {
+    pub(crate) fn for_object(salt: u64, handler: &RegisteredHandler, object: Option<ObjectNumber>) -> Self {
         let Some(object) = object else { return Self::default() };
         let number = lane_number(object, handler.id);
         let ordered = handler.def.order == Order::Key;
         let crowded = !ordered && handler.def.limits.concurrency_per_key.is_some();
         Self {
             lane: ordered.then_some(number),
-            crowd: crowded.then_some(number),
-            bucket: Some(bucket(mixed(number, salt))),
+            concurrency_group: crowded.then_some(number),
+            key_bucket: Some(key_bucket_of(mix_with_salt(number, salt))),
         }
     }
 
-    /// That of a source's collection, whichever tenant it is.
-    pub(crate) fn of_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
-        Self { lane: Some(pair_number(salt, source, collection)), crowd: None, bucket: None }
+    /// The grouping of a source's collection; it is the same for all tenants.
+    pub(crate) fn for_pair(salt: u64, source: HandlerId, collection: &str) -> Self {
+        Self {
+            lane: Some(pair_lane_number(salt, source, collection)),
+            concurrency_group: None,
+            key_bucket: None,
+        }
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// The phase of a task that neither its lane nor its event holds back, and its rank if it is ready.
-    pub(crate) fn free_phase(&mut self, waiting: &Waiting, now: Timestamp) -> Result<(Phase, i64)> {
+    /// Returns the phase of a task that neither its lane nor a synchronous task holds back, and its rank if it is
+    /// ready.
+    pub(crate) fn phase_when_unblocked(
+        &mut self,
+        waiting: &WaitingTask,
+        now: Timestamp,
+    ) -> Result<(TaskPhase, i64)> {
         if waiting.due > now {
             if self.state.counters.next_due.is_none_or(|earliest| waiting.due < earliest) {
                 self.state.counters.next_due = Some(waiting.due);
-                self.state.sooner = true;
+                self.state.has_earlier_due = true;
             }
-            return Ok((Phase::Delayed, 0));
+            return Ok((TaskPhase::Delayed, 0));
         }
-        if let Some(crowd) = waiting.crowd
-            && self.crowd_is_full(crowd, waiting.queue)?
+        if let Some(concurrency_group) = waiting.concurrency_group
+            && self.is_concurrency_group_full(concurrency_group, waiting.queue)?
         {
-            return Ok((Phase::Blocked, 0));
+            return Ok((TaskPhase::Blocked, 0));
         }
-        self.state.set_head(waiting.queue, waiting.score, waiting.seq)?;
-        Ok((Phase::Ready, self.state.rank(self.tables, waiting.queue, waiting.score, waiting.bucket)?))
+        self.state.set_source_rank(waiting.queue, waiting.score, waiting.seq)?;
+        Ok((
+            TaskPhase::Ready,
+            self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?,
+        ))
     }
 
-    /// Lets a task that waited in `from` go on.
-    pub(crate) fn free(&mut self, waiting: &Waiting, from: Phase, now: Timestamp) -> Result<()> {
-        let (phase, rank) = self.free_phase(waiting, now)?;
+    /// Moves a task out of the waiting phase `from`.
+    pub(crate) fn unblock_task(
+        &mut self,
+        waiting: &WaitingTask,
+        from: TaskPhase,
+        now: Timestamp,
+    ) -> Result<()> {
+        let (phase, rank) = self.phase_when_unblocked(waiting, now)?;
         if phase == from {
             return Ok(());
         }
-        self.tables.set_phase(waiting.seq, phase, rank)?;
-        self.state.moved(waiting.queue, Some(from), Some(phase))
+        self.tables.set_task_phase(waiting.seq, phase, rank)?;
+        self.state.count_phase_change(waiting.queue, Some(from), Some(phase))
     }
 
-    pub(crate) fn lane_is_taken(&self, lane: Option<i64>) -> Result<bool> {
+    pub(crate) fn is_lane_occupied(&self, lane: Option<i64>) -> Result<bool> {
         match lane {
-            Some(lane) => Ok(self.tables.lane_head(lane)?.is_some()),
+            Some(lane) => Ok(self.tables.read_lane_head(lane)?.is_some()),
             None => Ok(false),
         }
     }
 
-    /// The task of a pair that stands in its lane. Lanes may share a number by chance, so that it is looked at twice.
-    pub(crate) fn pair_holder(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
-        let lane = Track::of_pair(self.state.salt, source, collection).lane;
+    /// Returns the task of a pair that is in its lane. Two pairs' lanes may have the same number, so the queue is
+    /// compared as well.
+    pub(crate) fn find_pair_task(&self, source: HandlerId, collection: &str) -> Result<Option<TaskSeq>> {
+        let lane = TaskGrouping::for_pair(self.state.salt, source, collection).lane;
         let Some(lane) = lane else { return Ok(None) };
-        for (seq, queue) in self.tables.in_lane(lane)? {
+        for (seq, queue) in self.tables.list_lane_tasks(lane)? {
             let queue = self.state.queue(queue)?;
             if queue.handler == source && queue.collection().is_some_and(|name| name.as_str() == collection) {
                 return Ok(Some(seq));
@@ -93,78 +111,90 @@ impl<T: Tables> Txn<'_, T> {
         Ok(None)
     }
 
-    pub(crate) fn is_lane_head(&self, lane: i64, place: i64) -> Result<bool> {
-        Ok(self.tables.lane_head(lane)?.is_none_or(|head| head.place >= place))
+    pub(crate) fn is_lane_head(&self, lane: i64, lane_position: i64) -> Result<bool> {
+        Ok(self.tables.read_lane_head(lane)?.is_none_or(|head| head.lane_position >= lane_position))
     }
 
-    /// Lets the head of a lane run, if it was waiting for that.
+    /// Unblocks the head of a lane, if it is blocked.
     pub(crate) fn advance_lane(&mut self, lane: Option<i64>, now: Timestamp) -> Result<()> {
         let Some(lane) = lane else { return Ok(()) };
-        match self.tables.lane_head(lane)?.filter(|head| head.phase == Phase::Blocked) {
-            Some(head) => self.free(&head.next, Phase::Blocked, now),
+        match self.tables.read_lane_head(lane)?.filter(|head| head.phase == TaskPhase::Blocked) {
+            Some(head) => self.unblock_task(&head.task, TaskPhase::Blocked, now),
             None => Ok(()),
         }
     }
 
-    fn crowd_is_full(&self, crowd: i64, queue: QueueId) -> Result<bool> {
-        Ok(self.crowd_of(crowd, queue)?.1)
+    fn is_concurrency_group_full(&self, concurrency_group: i64, queue: QueueId) -> Result<bool> {
+        Ok(self.read_concurrency_group(concurrency_group, queue)?.1)
     }
 
-    /// Those of a crowd that have their turn, and whether it is full with them.
-    pub(crate) fn crowd_of(&self, crowd: i64, queue: QueueId) -> Result<(Vec<TaskSeq>, bool)> {
+    /// Returns the active tasks of a concurrency group, and whether the group is full.
+    pub(crate) fn read_concurrency_group(
+        &self,
+        concurrency_group: i64,
+        queue: QueueId,
+    ) -> Result<(Vec<TaskSeq>, bool)> {
         let handler = self.state.handler(self.state.queue(queue)?.handler)?;
-        let most = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |most| most as usize);
-        let inside = self.tables.active_in_crowd(crowd, most)?;
-        let full = inside.len() >= most;
-        Ok((inside, full))
+        let max = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |max| max as usize);
+        let active = self.tables.list_active_in_concurrency_group(concurrency_group, max)?;
+        let full = active.len() >= max;
+        Ok((active, full))
     }
 
-    /// Somebody left a crowd: the oldest of the blocked come in, as many as there is room for.
-    pub(crate) fn advance_crowd(&mut self, crowd: i64, queue: QueueId, now: Timestamp) -> Result<()> {
-        while !self.crowd_is_full(crowd, queue)? {
-            let Some(next) = self.tables.blocked_in_crowd(crowd)? else { return Ok(()) };
-            self.free(&next, Phase::Blocked, now)?;
+    /// Unblocks the oldest blocked tasks of a concurrency group while it is not full.
+    pub(crate) fn advance_concurrency_group(
+        &mut self,
+        concurrency_group: i64,
+        queue: QueueId,
+        now: Timestamp,
+    ) -> Result<()> {
+        while !self.is_concurrency_group_full(concurrency_group, queue)? {
+            let Some(next) = self.tables.find_oldest_blocked_in_concurrency_group(concurrency_group)? else {
+                return Ok(());
+            };
+            self.unblock_task(&next, TaskPhase::Blocked, now)?;
         }
         Ok(())
     }
 }
 
-/// Times this, numbers that lie close together lie far apart.
-const SPREADING: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Multiplier of a multiplicative hash; it spreads consecutive numbers.
+const HASH_MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// So many lanes an object can have.
-pub const LANES: i64 = 1 << 20;
+/// Number of lanes an object can have.
+pub const LANES_PER_OBJECT: i64 = 1 << 20;
 
-/// The number of an object's lane. Beyond a million handlers two of them may share one, and then wait for each other.
+/// Returns the lane of an object and a handler. Beyond a million handlers, two may share a lane and then wait for each
+/// other.
 pub fn lane_number(object: ObjectNumber, handler: HandlerId) -> i64 {
-    object * LANES + handler % LANES
+    object * LANES_PER_OBJECT + handler % LANES_PER_OBJECT
 }
 
-/// All lanes that an object can have; nothing if it is not a number that an object has.
-pub fn lanes_of(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
-    let first = object.checked_mul(LANES).filter(|first| *first > 0)?;
-    Some(first..=first + (LANES - 1))
+/// Returns the range of an object's lanes; `None` if `object` is not a valid object number.
+pub fn lane_range_of_object(object: ObjectNumber) -> Option<RangeInclusive<i64>> {
+    let first = object.checked_mul(LANES_PER_OBJECT).filter(|first| *first > 0)?;
+    Some(first..=first + (LANES_PER_OBJECT - 1))
 }
 
-/// The object whose lane it is; nothing if it is a pair's.
+/// Returns the object of a lane; `None` if the lane belongs to a pair.
 pub fn object_of_lane(lane: i64) -> Option<ObjectNumber> {
-    (lane > 0).then_some(lane / LANES)
+    (lane > 0).then_some(lane / LANES_PER_OBJECT)
 }
 
-/// The number of a pair's lane: below zero, where no object's is. Two that share one by chance only wait for each
-/// other; the salt keeps anybody from choosing names that do so on purpose.
-fn pair_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
-    const PRIME: u64 = 0x0000_0100_0000_01B3;
+/// Returns the lane of a pair: a negative number, which no object's lane has. Pairs that share a number by chance only
+/// wait for each other; the salt prevents choosing names that collide.
+fn pair_lane_number(salt: u64, source: HandlerId, collection: &str) -> i64 {
+    const FNV_PRIME: u64 = 0x0000_0100_0000_01B3;
     let mut hash = 0xCBF2_9CE4_8422_2325 ^ salt;
     for byte in source.to_le_bytes().iter().chain(&[0, 1]).chain(collection.as_bytes()) {
-        hash = (hash ^ u64::from(*byte)).wrapping_mul(PRIME);
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(FNV_PRIME);
     }
     hash ^= hash >> 32;
-    (hash.wrapping_mul(SPREADING) ^ salt) as i64 | i64::MIN
+    (hash.wrapping_mul(HASH_MULTIPLIER) ^ salt) as i64 | i64::MIN
 }
 
-fn mixed(number: i64, salt: u64) -> i64 {
-    let spread = (number as u64).wrapping_mul(SPREADING);
+fn mix_with_salt(number: i64, salt: u64) -> i64 {
+    let spread = (number as u64).wrapping_mul(HASH_MULTIPLIER);
     ((spread ^ spread >> 32) ^ salt) as i64
 }
 
@@ -173,35 +203,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lanes_differ_by_object_and_handler_and_stand_in_the_order_of_objects() {
+    fn lane_numbers_differ_and_follow_the_order_of_objects() {
         assert!(lane_number(7, 1) < lane_number(7, 2) && lane_number(7, 2) < lane_number(8, 1));
     }
 
     #[test]
-    fn an_objects_lanes_are_one_range_with_nobody_elses() {
-        let lanes = lanes_of(7).unwrap();
-        for handler in [0, 1, LANES - 1, LANES, LANES + 1] {
+    fn lanes_of_an_object_are_one_exclusive_range() {
+        let lanes = lane_range_of_object(7).unwrap();
+        for handler in [0, 1, LANES_PER_OBJECT - 1, LANES_PER_OBJECT, LANES_PER_OBJECT + 1] {
             let lane = lane_number(7, handler);
             assert!(lanes.contains(&lane) && object_of_lane(lane) == Some(7), "{handler}");
         }
-        assert!([lane_number(6, LANES - 1), lane_number(8, 0)].iter().all(|other| !lanes.contains(other)));
-        assert_eq!([0, -9, i64::MAX].map(lanes_of), [None, None, None]);
-        assert_eq!(object_of_lane(pair_number(1, 1, "a")), None);
+        assert!(
+            [lane_number(6, LANES_PER_OBJECT - 1), lane_number(8, 0)]
+                .iter()
+                .all(|other| !lanes.contains(other))
+        );
+        assert_eq!([0, -9, i64::MAX].map(lane_range_of_object), [None, None, None]);
+        assert_eq!(object_of_lane(pair_lane_number(1, 1, "a")), None);
     }
 
     #[test]
-    fn lanes_of_pairs_are_apart_from_those_of_objects() {
-        let lanes =
-            [pair_number(1, 1, "a"), pair_number(1, 2, "a"), pair_number(1, 1, "b"), pair_number(2, 1, "a")];
+    fn lanes_of_pairs_never_equal_lanes_of_objects() {
+        let lanes = [
+            pair_lane_number(1, 1, "a"),
+            pair_lane_number(1, 2, "a"),
+            pair_lane_number(1, 1, "b"),
+            pair_lane_number(2, 1, "a"),
+        ];
         assert!(lanes.iter().all(|lane| *lane < 0));
         let different: std::collections::HashSet<_> = lanes.iter().collect();
         assert_eq!(different.len(), lanes.len());
     }
 
     #[test]
-    fn neighbours_fall_into_different_buckets() {
+    fn consecutive_objects_get_different_key_buckets() {
         let buckets: std::collections::HashSet<_> =
-            (1..=256).map(|object| bucket(mixed(lane_number(object, 3), 99))).collect();
+            (1..=256).map(|object| key_bucket_of(mix_with_salt(lane_number(object, 3), 99))).collect();
         assert!(buckets.len() > 200, "{}", buckets.len());
     }
 }

@@ -1,86 +1,86 @@
-//! What all stores have in common: the verbs, over tables that a database keeps.
+//! The common part of all stores: the store operations, implemented over the tables of a database.
 //!
 //! ```text
-//!   callers ──jobs──▶ writer thread ──▶ begin … all jobs that are waiting … commit ──▶ answers, signals
-//!                        │ verbs (Txn)
+//!   callers ──jobs──▶ writer thread ──▶ begin … all waiting jobs … commit ──▶ results, signals
+//!                        │ operations (Txn)
 //!                        ▼
-//!                     Tables: rows of one database, which decides nothing
-//!   readers ◀─────── Reads: their own connections, each read in one transaction, never in the writer's way
+//!                     Tables: rows of one database; makes no decisions
+//!   readers ◀─────── StoreReader: own connections, one transaction per read, never blocks the writer
 //! ```
 //!
-//! A store is a [`Keeper`]: it has a [`Writer`] over its [`tables::Tables`], and its [`Reads`].
+//! A store is a [`BackendStore`]: it has a [`Writer`] over its [`tables::Tables`], and a [`StoreReader`].
 //!
-//! - `tables.rs` is what a database must be able to do, `row.rs` the rows, `reads.rs` the verbs that read, and `views/`
-//!   what readers share.
-//! - `writer.rs` is the thread and its group commit, `work.rs` what it has done and whether it can, `state.rs` the memory beside the tables, `foresight.rs` what a group
-//!   of jobs will look at.
-//! - `append.rs`, `claim.rs`, `finish.rs`, `runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`, `replay.rs`, `prune.rs` and `prune_objects.rs` are the
-//!   verbs that write; `life.rs` carries out what the core's lifecycle decides, `lanes.rs` who of an object's tasks may
-//!   run, `reform.rs` what a changed registration means for those that wait.
-//! - What runs next: `queues/` counts and keeps them, `turns.rs` knows whose turn it is, `bands.rs` which key's,
-//!   `gauges.rs` what the limits say, and `deal.rs` deals. `why.rs` gathers the same facts for one task.
-//! - `chains.rs` and `orders.rs` carry out what the core decides of orders, `observe.rs` says what the journal tells of
-//!   tasks.
-//! - `clock.rs`, `commits.rs`, `news.rs` and `beside.rs` are for stores that several nodes share: what time it is, what
-//!   commits tell the next writer, how nodes wake each other, and what runs beside the writer.
-//! - `sql.rs` is what programs do with tables of their own in a unit of work.
-//! - `store.rs` hands each verb to the writer or to a reader.
-//! - `finding.rs` is what an examination of a store finds, `transfer/` moves all that one store holds to another.
+//! - `tables.rs`: operations that a database provides; `row.rs` and `phase.rs`: its rows; `store_reader.rs`: read
+//!   operations; `views/`: conversion of rows into views, shared by all readers.
+//! - `writer.rs`: the writer thread and its group commit; `writer_status.rs`: its statistics and outages;
+//!   `writer_state.rs`: its cache of the tables; `read_set.rs`: what a group of jobs will read.
+//! - `append.rs`, `claim.rs`, `finish.rs`, `source_runs.rs`, `schedules.rs`, `registry.rs`, `registrants.rs`,
+//!   `replay.rs`, `prune.rs` and `prune_objects.rs`: write operations. `lifecycle.rs` applies lifecycle transitions,
+//!   `lanes.rs` decides which of an object's tasks may run, `reconcile.rs` applies a changed registration to waiting tasks.
+//! - Selection of the next tasks: `queues/` has the counts and placement of queues, `fair_queue.rs` the round robin of
+//!   tenants and queues, `key_round_robin.rs` that of keys, `limiters.rs` the limits, and `selection.rs` selects. `wait_reasons.rs`
+//!   collects the same facts for one task.
+//! - `chains.rs`, `orders.rs` and `add_orders.rs`: chains and orders; `task_events.rs`: engine events about tasks.
+//! - `caller_time.rs`, `invalidation.rs`, `notifier.rs`, `background_jobs.rs` and `set_aside_log.rs`: for stores that
+//!   several nodes share: the time, cache invalidation, notification of peers, background futures, and a log.
+//! - `sql.rs`: SQL of programs inside a unit of work.
+//! - `backend_store.rs`: implements the store traits with the writer and the reader.
+//! - `finding.rs`: findings of a store check; `store_copy/`: copies one store into another.
 
 mod add_orders;
 mod append;
-mod bands;
-pub mod beside;
+mod backend_store;
+pub mod background_jobs;
+pub mod caller_time;
 mod chains;
 mod claim;
-pub mod clock;
-pub mod commits;
-mod deal;
 pub mod error;
+mod fair_queue;
 pub mod finding;
 mod finish;
-mod foresight;
-mod gauges;
 mod idempotency;
+pub mod invalidation;
+mod key_round_robin;
 mod lanes;
-mod life;
-pub mod news;
+mod lifecycle;
+mod limiters;
+pub mod notifier;
 mod objects;
-mod observe;
 mod orders;
 mod phase;
 mod prune;
 mod prune_objects;
 mod queues;
-mod reads;
-mod recent;
-mod reform;
+mod read_set;
+mod recent_events;
+mod reconcile;
 mod registrants;
 mod registry;
 mod replay;
 pub mod row;
-mod runs;
 mod schedules;
-mod set_aside;
+mod selection;
+mod set_aside_log;
+mod source_runs;
 pub mod sql;
-mod state;
-mod store;
+pub mod store_copy;
+mod store_reader;
 pub mod tables;
-pub mod transfer;
-mod turns;
+mod task_events;
 pub mod views;
-mod why;
-mod work;
+mod wait_reasons;
 mod writer;
+mod writer_state;
+mod writer_status;
 
-pub use chains::Chains;
-pub use claim::Room;
+pub use backend_store::BackendStore;
+pub use chains::ChainRegistry;
+pub use claim::ClaimSlots;
 pub use error::{Fault, Result};
-pub use foresight::foresee_emissions;
-pub use lanes::{LANES, lane_number, lanes_of, object_of_lane};
-pub use reads::Reads;
-pub use set_aside::SetAsideLog;
-pub use state::State;
-pub use store::Keeper;
-pub use work::{Readable, Work};
-pub use writer::{Asked, Overhears, Place, Txn, Writer};
+pub use lanes::{LANES_PER_OBJECT, lane_number, lane_range_of_object, object_of_lane};
+pub use read_set::add_emissions_to_read_set;
+pub use set_aside_log::SetAsideLog;
+pub use store_reader::StoreReader;
+pub use writer::{CommitHook, JobPosition, JobRequest, Txn, Writer};
+pub use writer_state::WriterState;
+pub use writer_status::{ReadOutageLog, WriterStatus};

@@ -1,63 +1,66 @@
-//! What is remembered of an object beyond its events: its number, its last event, and the last one that each handler
-//! was sent.
+//! State of an object beyond its events: its number, its last event, and the last event sent to each handler.
 //!
-//! Objects are numbered in the order in which they were first heard of. Lanes are made of these numbers, so that the
-//! lanes of a backlog lie in the file in the order in which they are worked off, and ending a task does not touch a
-//! page that no other task of its time touches.
+//! Objects are numbered in the order of their first event. Lane numbers derive from object numbers, so the lanes of a
+//! backlog are stored in the order in which they are processed, and ending a task does not touch a page that no other
+//! recent task touches.
 
 use pointsman_core::{EventId, Tenant};
 
 use crate::error::{Fault, Result};
-use crate::row::{HandlerId, Object, ObjectNumber};
+use crate::row::{HandlerId, ObjectNumber, ObjectRow};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// An object's number, and what was remembered of it before its latest event.
-pub(crate) struct Advanced {
+/// An object's number, and its row before the latest event.
+pub(crate) struct AdvancedObject {
     pub(crate) number: ObjectNumber,
-    before: Option<Object>,
+    previous_row: Option<ObjectRow>,
 }
 
-impl Advanced {
-    pub(crate) fn last(&self) -> Option<EventId> {
-        self.before.as_ref().map(|object| object.last)
+impl AdvancedObject {
+    pub(crate) fn previous_event(&self) -> Option<EventId> {
+        self.previous_row.as_ref().map(|object| object.last_event)
     }
 
-    pub(crate) fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.before.as_ref().and_then(|object| object.sent_to(handler))
+    pub(crate) fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
+        self.previous_row.as_ref().and_then(|object| object.last_sent_to(handler))
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes `id` the object's last event, sent to these handlers; answers what was remembered before.
+    /// Makes `id` the object's last event, sent to these handlers; returns the row before.
     pub(crate) fn advance_object(
         &mut self,
         tenant: &Tenant,
         key: &str,
         handlers: &[(HandlerId, bool)],
         id: EventId,
-    ) -> Result<Advanced> {
-        let before = self.tables.object(tenant, key)?;
+    ) -> Result<AdvancedObject> {
+        let before = self.tables.read_object(tenant, key)?;
         let number = match &before {
-            Some(known) if known.number != 0 => known.number,
-            Some(_) | None => self.state.take_object(),
+            Some(row) if row.number != 0 => row.number,
+            Some(_) | None => self.state.allocate_object_number(),
         };
-        let others = before.iter().flat_map(|object| &object.sent).copied();
+        let others = before.iter().flat_map(|object| &object.last_sent).copied();
         let others = others.filter(|(h, _)| !handlers.iter().any(|(new, _)| new == h));
         let sent = others.chain(handlers.iter().map(|(h, _)| (*h, id))).collect();
-        self.tables.put_object(tenant, key, &Object { number, last: id, sent })?;
-        Ok(Advanced { number, before })
+        self.tables.write_object(tenant, key, &ObjectRow { number, last_event: id, last_sent: sent })?;
+        Ok(AdvancedObject { number, previous_row: before })
     }
 
-    /// The number of an object that has had an event.
-    pub(crate) fn object_of(&self, tenant: &Tenant, key: Option<&str>) -> Result<Option<ObjectNumber>> {
+    /// Returns the number of an object that must exist.
+    pub(crate) fn read_object_number(
+        &self,
+        tenant: &Tenant,
+        key: Option<&str>,
+    ) -> Result<Option<ObjectNumber>> {
         let Some(key) = key else { return Ok(None) };
-        let found = self.object_if_kept(tenant, key)?;
-        found.ok_or_else(|| Fault::damaged(format!("nothing is known of the object {key}"))).map(Some)
+        let found = self.find_object_number(tenant, key)?;
+        found.ok_or_else(|| Fault::damaged(format!("the object {key} does not exist"))).map(Some)
     }
 
-    /// The number of an object; nothing if retention has deleted it.
-    pub(crate) fn object_if_kept(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
-        Ok(self.tables.object(tenant, key)?.map(|object| object.number))
+    /// Returns the number of an object; `None` if retention has deleted it.
+    pub(crate) fn find_object_number(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectNumber>> {
+        Ok(self.tables.read_object(tenant, key)?.map(|object| object.number))
     }
 }

@@ -1,4 +1,4 @@
-//! Carries out what the core decides of orders, each time in the transaction of what happened.
+//! Carries out the core's decisions about orders, in the transaction of what caused them.
 
 use pointsman_core::chain::{ChainState, NodeId, OrderKey};
 use pointsman_core::engine_event::{EngineEvent, FileChange};
@@ -8,47 +8,47 @@ use pointsman_core::task::{Command, Life, QueueOf, State, StepRun, TaskSeq};
 use pointsman_core::{Event, EventId, HandlerName, Json, TaskId, Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::life::Remains;
-use crate::row::{Live, Numbered, Phase, Waiting};
+use crate::lifecycle::AttemptOutput;
+use crate::row::{ActiveTaskRow, OrderRow, TaskPhase, WaitingTask};
 use crate::tables::Tables;
 use crate::writer::Txn;
 
 impl<T: Tables> Txn<'_, T> {
-    /// Journals an event of the engine's own.
-    pub(crate) fn tell(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
-        self.tell_of(&Tenant::nobody(), event, now).map(drop)
+    /// Publishes an engine event that belongs to no tenant.
+    pub(crate) fn publish_engine_event(&mut self, event: &EngineEvent, now: Timestamp) -> Result<()> {
+        self.publish_tenant_event(&Tenant::nobody(), event, now).map(drop)
     }
 
-    /// Journals one of a tenant's order or task.
-    pub(crate) fn tell_of(
+    /// Publishes an engine event about an order or task of a tenant.
+    pub(crate) fn publish_tenant_event(
         &mut self,
         tenant: &Tenant,
         event: &EngineEvent,
         now: Timestamp,
     ) -> Result<EventId> {
-        let event = Event { tenant: tenant.clone(), ..event.at(self.state.ids.next(now)) };
+        let event = Event { tenant: tenant.clone(), ..event.at(self.state.id_clock.next(now)) };
         self.insert_event(&event, TaskSeq(0), 0)?;
         Ok(event.id)
     }
 
-    pub(crate) fn steer_order(
+    pub(crate) fn apply_order_command(
         &mut self,
         tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
     ) -> Result<std::result::Result<(), OrderRefused>> {
-        let Some(found) = self.tables.order_named(tenant, key)? else {
+        let Some(found) = self.tables.find_order(tenant, key)? else {
             return Ok(Err(OrderRefused::NoSuchOrder(key.clone())));
         };
         let running = found.order.running;
         match command {
-            OrderCommand::Suspend => drop(self.input(found, Input::Suspend, now)?),
-            OrderCommand::Resume => drop(self.input(found, Input::Resume, now)?),
+            OrderCommand::Suspend => drop(self.apply_order_input(found, Input::Suspend, now)?),
+            OrderCommand::Resume => drop(self.apply_order_input(found, Input::Resume, now)?),
             OrderCommand::Remove | OrderCommand::Change { .. } if running => {
                 return Ok(Err(OrderRefused::Running(key.clone())));
             }
-            OrderCommand::Remove => drop(self.input(found, Input::Remove, now)?),
+            OrderCommand::Remove => drop(self.apply_order_input(found, Input::Remove, now)?),
             OrderCommand::Change { value, node, at } => {
                 return self.change_order(found, value, node, at, now);
             }
@@ -58,7 +58,7 @@ impl<T: Tables> Txn<'_, T> {
 
     fn change_order(
         &mut self,
-        mut found: Numbered,
+        mut found: OrderRow,
         value: Option<Json>,
         node: Option<NodeId>,
         at: Option<Timestamp>,
@@ -66,7 +66,9 @@ impl<T: Tables> Txn<'_, T> {
     ) -> Result<std::result::Result<(), OrderRefused>> {
         let path = found.order.key.chain.clone();
         if let Some(to) = &node {
-            let Some(chain) = self.state.chains.get(&path).and_then(|known| known.definition()) else {
+            let Some(chain) =
+                self.state.chains.find_chain(&path).and_then(|chain_row| chain_row.definition())
+            else {
                 return Ok(Err(OrderRefused::NoSuchChain(path)));
             };
             if chain.node(to).is_none() {
@@ -78,213 +80,233 @@ impl<T: Tables> Txn<'_, T> {
         let replaced = value.is_some() || at.is_some();
         if let Some(value) = value {
             found.order.value = value;
-            self.tables.save_order(&found)?;
+            self.tables.update_order(&found)?;
         }
         if at.is_some() {
             found.order.planned = at;
-            // Its task was made for the other time, and is made anew.
+            // The task was created for the old time and is created again.
             let task = found.order.task.take();
-            self.tables.save_order(&found)?;
+            self.tables.update_order(&found)?;
             self.cancel_step(task, now)?;
         }
         if replaced {
             let key = format!("Order:{}", found.order.key);
             let replaced = EngineEvent::FileBased { change: FileChange::Replaced, key };
-            self.tell_of(&found.order.tenant, &replaced, now)?;
+            self.publish_tenant_event(&found.order.tenant, &replaced, now)?;
         }
-        self.input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
+        self.apply_order_input(found, to.map_or(Input::Changed, |to| Input::Moved { to }), now)?;
         Ok(Ok(()))
     }
 
-    /// Something happened to an order, if there is one of that number.
-    pub(crate) fn order_input(&mut self, n: i64, input: Input, now: Timestamp) -> Result<()> {
-        match self.tables.order(n)? {
-            Some(found) => self.input(found, input, now).map(drop),
+    /// Applies an input to the order with this number, if it exists.
+    pub(crate) fn apply_input_by_number(&mut self, number: i64, input: Input, now: Timestamp) -> Result<()> {
+        match self.tables.read_order(number)? {
+            Some(found) => self.apply_order_input(found, input, now).map(drop),
             None => Ok(()),
         }
     }
 
-    /// Something happened to an order; answers the order as it then is.
-    pub(crate) fn input(&mut self, found: Numbered, input: Input, now: Timestamp) -> Result<Numbered> {
-        let Numbered { n, order } = found;
+    /// Applies an input to an order; returns the order afterwards.
+    pub(crate) fn apply_order_input(
+        &mut self,
+        found: OrderRow,
+        input: Input,
+        now: Timestamp,
+    ) -> Result<OrderRow> {
+        let OrderRow { number, order } = found;
         let before = order.clone();
-        let known = self.state.chains.get(&order.key.chain).cloned();
-        let state = known.as_ref().map_or_else(ChainState::default, |known| known.state.clone());
-        let chain = known.as_ref().and_then(|known| known.definition());
+        let chain_row = self.state.chains.find_chain(&order.key.chain).cloned();
+        let state = chain_row.as_ref().map_or_else(ChainState::default, |chain_row| chain_row.state.clone());
+        let chain = chain_row.as_ref().and_then(|chain_row| chain_row.definition());
         let (order, effects) = order.input(input, chain, &state, now);
-        let mut found = Numbered { n, order };
+        let mut found = OrderRow { number, order };
         let (mut canceled, mut outcome) = (None, None);
         for effect in effects {
             match effect {
-                Effect::Tell(event) => drop(self.tell_of(&before.tenant, &event, now)?),
-                Effect::Begin { handler } => found.order.task = self.begin_step(&found, &handler, now)?,
+                Effect::Tell(event) => drop(self.publish_tenant_event(&before.tenant, &event, now)?),
+                Effect::Begin { handler } => {
+                    found.order.task = self.create_step_task(&found, &handler, now)?
+                }
                 Effect::Stay { handler } => {
-                    if !self.is_task_of(found.order.task, &found.order.node, &handler)? {
+                    if !self.is_step_task(found.order.task, &found.order.node, &handler)? {
                         canceled = found.order.task;
-                        found.order.task = self.begin_step(&found, &handler, now)?;
+                        found.order.task = self.create_step_task(&found, &handler, now)?;
                     }
                 }
                 Effect::Cancel => canceled = before.task,
                 Effect::End(how) => outcome = Some(how),
             }
         }
-        if persistent(&found.order) != persistent(&before) {
-            self.tables.save_order(&found)?;
+        if stored_order_fields(&found.order) != stored_order_fields(&before) {
+            self.tables.update_order(&found)?;
         }
         self.cancel_step(canceled, now)?;
         if let Some(outcome) = outcome {
             self.end_order(&found, outcome, now)?;
         }
-        // Where a step runs, its order is remembered along with it; that may be on another node.
+        // The running step has the order cached; the cache may be on another node.
         let Some(task) = found.order.task else { return Ok(found) };
-        match self.state.running.get_mut(&task) {
+        match self.state.running_tasks.get_mut(&task) {
             Some(running) => running.order = Some(found.clone()),
-            None if before.running && found.order.running => self.tables.touched(task),
+            None if before.running && found.order.running => self.tables.invalidate_task_on_peers(task),
             None => {}
         }
         Ok(found)
     }
 
-    /// Deletes an order that has ended, and records how it ended. A generated id is never given to a second order, so that
-    /// it needs no record.
-    fn end_order(&self, found: &Numbered, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
-        self.tables.delete_order(found.n)?;
+    /// Deletes an ended order and records its outcome. A generated id is never used for a second order, so it needs no
+    /// record.
+    fn end_order(&self, found: &OrderRow, outcome: OrderOutcome, now: Timestamp) -> Result<()> {
+        self.tables.delete_order(found.number)?;
         if found.order.key.id.is_generated() {
             return Ok(());
         }
         let Order { key, tenant, node, .. } = found.order.clone();
-        self.tables.put_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
+        self.tables.write_ended_order(&EndedOrder { key, tenant, outcome, node, ended: now })
     }
 
-    /// Ends a task that its order has done with. One that was never begun leaves nothing behind.
+    /// Cancels a step task that its order no longer needs. A task without an attempt is deleted and leaves no record.
     fn cancel_step(&mut self, task: Option<TaskSeq>, now: Timestamp) -> Result<()> {
-        let Some(live) = task.map(|task| self.tables.task(task)).transpose()?.flatten() else {
+        let Some(task_row) = task.map(|task| self.tables.read_active_task(task)).transpose()?.flatten()
+        else {
             return Ok(());
         };
-        if live.life.attempt == 0 {
-            self.tables.delete_task(&live)?;
-            return self.state.moved(live.queue, Some(live.phase), None);
+        if task_row.life.attempt == 0 {
+            self.tables.delete_active_task(&task_row)?;
+            return self.state.count_phase_change(task_row.queue, Some(task_row.phase), None);
         }
-        // A refusal means that it has ended, which is what was wanted.
-        let _ = self.command_live(live, Command::Cancel, Remains::default(), now)?;
+        // A refusal means that the task has already ended.
+        let _ = self.apply_command_to_active(task_row, Command::Cancel, AttemptOutput::default(), now)?;
         Ok(())
     }
 
-    /// Whether a waiting task is that of this node and handler.
-    fn is_task_of(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
+    /// Returns whether a waiting task belongs to this chain node and handler.
+    fn is_step_task(&self, task: Option<TaskSeq>, node: &NodeId, handler: &HandlerName) -> Result<bool> {
         let Some(task) = task else { return Ok(false) };
-        let Some(live) = self.tables.task(task)? else { return Ok(false) };
-        let queue = self.state.queue(live.queue)?;
-        let here = matches!(&queue.of, QueueOf::Node { node: of, .. } if of == node);
-        Ok(here && self.state.handler(queue.handler)?.def.name == *handler)
+        let Some(task_row) = self.tables.read_active_task(task)? else { return Ok(false) };
+        let queue = self.state.queue(task_row.queue)?;
+        let is_at_node = matches!(&queue.kind, QueueOf::Node { node: queue_node, .. } if queue_node == node);
+        Ok(is_at_node && self.state.handler(queue.handler)?.def.name == *handler)
     }
 
-    /// Makes the task of an order's step. A handler that was never registered leaves the order without one.
-    fn begin_step(
+    /// Creates the task of an order's step. If the handler was never registered, the order gets no task.
+    fn create_step_task(
         &mut self,
-        found: &Numbered,
+        found: &OrderRow,
         handler: &HandlerName,
         now: Timestamp,
     ) -> Result<Option<TaskSeq>> {
         let order = &found.order;
-        let Some(handler) = self.state.handler_named(handler).cloned() else { return Ok(None) };
-        let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
-        let queue = self.state.queue_of(self.tables, handler.id, &order.tenant, of)?;
+        let Some(handler) = self.state.find_handler(handler).cloned() else { return Ok(None) };
+        let kind = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+        let queue = self.state.get_or_create_queue(self.tables, handler.id, &order.tenant, kind)?;
         let due = order.planned.unwrap_or(now).max(now);
-        let seq = self.state.take_tasks(1);
-        let mut live = Live {
+        let seq = self.state.allocate_task_numbers(1);
+        let mut task_row = ActiveTaskRow {
             seq,
             queue,
             event: None,
-            order: Some(found.n),
-            phase: Phase::Ready,
+            order: Some(found.number),
+            phase: TaskPhase::Ready,
             lane: None,
-            place: None,
-            crowd: None,
-            bucket: None,
-            sync: false,
+            lane_position: None,
+            concurrency_group: None,
+            key_bucket: None,
+            is_sync: false,
             stage: 0,
             priority: order.priority.into(),
             score: handler.def.limits.score(order.priority, now),
             rank: 0,
-            prev_sent: None,
-            planned: order.planned.filter(|_| order.started.is_none()),
-            created: now,
-            started: None,
+            prev_sent_event: None,
+            planned_at: order.planned.filter(|_| order.started.is_none()),
+            created_at: now,
+            started_at: None,
             error: None,
             life: Life::beginning(due, false),
         };
-        (live.phase, live.rank) = self.free_phase(&Waiting::of(&live, due), now)?;
-        self.tables.insert_task(&live)?;
-        self.state.moved(queue, None, Some(live.phase))?;
+        (task_row.phase, task_row.rank) =
+            self.phase_when_unblocked(&WaitingTask::from_row(&task_row, due), now)?;
+        self.tables.insert_active_task(&task_row)?;
+        self.state.count_phase_change(queue, None, Some(task_row.phase))?;
         Ok(Some(seq))
     }
 
-    /// The step of an order that a task runs.
-    pub(crate) fn step_of(&self, live: &Live, order: &Numbered) -> Result<StepRun> {
-        match &self.state.queue(live.queue)?.of {
-            QueueOf::Node { node, .. } => order.step(node),
-            QueueOf::Events | QueueOf::Collection(_) => Err(Fault::damaged("a step in another's queue")),
+    /// Returns the order step that a task runs.
+    pub(crate) fn step_run_of(&self, task_row: &ActiveTaskRow, order: &OrderRow) -> Result<StepRun> {
+        match &self.state.queue(task_row.queue)?.kind {
+            QueueOf::Node { node, .. } => order.step_run(node),
+            QueueOf::Events | QueueOf::Collection(_) => {
+                Err(Fault::damaged("a step is in a queue of another kind"))
+            }
         }
     }
 
-    /// The order whose step a task is.
-    pub(crate) fn order_of(&self, live: &Live) -> Result<Option<Numbered>> {
-        let Some(n) = live.order else { return Ok(None) };
-        let order = self.tables.order(n)?;
-        order.ok_or_else(|| Fault::damaged(format!("task {} has lost its order", live.seq))).map(Some)
+    /// Returns the order whose step a task is.
+    pub(crate) fn read_task_order(&self, task_row: &ActiveTaskRow) -> Result<Option<OrderRow>> {
+        let Some(number) = task_row.order else { return Ok(None) };
+        let order = self.tables.read_order(number)?;
+        order
+            .ok_or_else(|| Fault::damaged(format!("the order of task {} does not exist", task_row.seq)))
+            .map(Some)
     }
 
-    /// An attempt of an order's step begins.
-    pub(crate) fn step_started(
+    /// Applies the start of a step's attempt to its order.
+    pub(crate) fn record_step_start(
         &mut self,
-        order: Option<Numbered>,
+        order: Option<OrderRow>,
         task: &TaskId,
         now: Timestamp,
-    ) -> Result<Option<Numbered>> {
+    ) -> Result<Option<OrderRow>> {
         let Some(order) = order else { return Ok(None) };
-        self.input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
+        self.apply_order_input(order, Input::StepStarted { task: task.clone() }, now).map(Some)
     }
 
-    /// A task was dealt with; if it was an order's step, the order hears of it. `order`: as far as it is remembered.
-    pub(crate) fn step_ended(
+    /// Applies the end of a step's attempt to its order. `order` is the cached order, if there is one.
+    pub(crate) fn record_step_end(
         &mut self,
-        live: &Live,
-        order: Option<Numbered>,
+        task_row: &ActiveTaskRow,
+        order: Option<OrderRow>,
         end: Option<StepEnd>,
         now: Timestamp,
     ) -> Result<()> {
-        let (Some(n), Some(end)) = (live.order, end) else { return Ok(()) };
+        let (Some(number), Some(end)) = (task_row.order, end) else { return Ok(()) };
         let order = match order {
             Some(order) => Some(order),
-            None => self.tables.order(n)?,
+            None => self.tables.read_order(number)?,
         };
         match order {
-            // An order that has done with the task does not hear of it any more.
-            Some(found) if found.order.task == Some(live.seq) => {
-                self.input(found, Input::StepEnded(end), now).map(drop)
+            // An order that has moved on from the task ignores its end.
+            Some(found) if found.order.task == Some(task_row.seq) => {
+                self.apply_order_input(found, Input::StepEnded(end), now).map(drop)
             }
             Some(_) | None => Ok(()),
         }
     }
 }
 
-/// What of an order can change in its row.
-fn persistent(order: &Order) -> impl PartialEq + '_ {
+/// Returns the fields of an order that its row stores and that can change.
+fn stored_order_fields(order: &Order) -> impl PartialEq + '_ {
     let Order { node, value, planned, started, suspended, task, stepped, halted_by, took_on_error, .. } =
         order;
     (node, value.as_str(), planned, started, suspended, task, stepped, halted_by, took_on_error)
 }
 
-/// What a command to a task means for the order whose step it is.
-pub(crate) fn step_end(live: &Live, command: Command, life: &Life, remains: Remains<'_>) -> Option<StepEnd> {
-    let over = matches!(life.state, State::Done | State::Error { .. });
+/// Returns the end of a step that results from a command to its task.
+pub(crate) fn step_end_of_command(
+    task_row: &ActiveTaskRow,
+    command: Command,
+    life: &Life,
+    output: AttemptOutput<'_>,
+) -> Option<StepEnd> {
+    let has_ended = matches!(life.state, State::Done | State::Error { .. });
     Some(match command {
-        Command::Succeed { .. } => StepEnd::Success { value: remains.result.map(Json::trusted) },
-        Command::Fail { .. } | Command::Expire { .. } if over => StepEnd::Error { return_code: remains.code },
+        Command::Succeed { .. } => StepEnd::Success { value: output.result.map(Json::trusted) },
+        Command::Fail { .. } | Command::Expire { .. } if has_ended => {
+            StepEnd::Error { return_code: output.return_code }
+        }
         Command::Fail { .. } => StepEnd::SetBack,
         Command::Expire { .. } | Command::Snooze { .. } | Command::Release { .. } => StepEnd::Keep,
-        Command::Cancel => StepEnd::Canceled { running: live.phase == Phase::Locked },
+        Command::Cancel => StepEnd::Canceled { running: task_row.phase == TaskPhase::Locked },
         Command::Schedule
         | Command::Unschedule
         | Command::Lock(_)

@@ -1,27 +1,27 @@
-//! What an unfinished task waits for, as one number.
+//! The phase of an unfinished task: what it waits for, as one number.
 
 use pointsman_core::Status;
 
-/// The phases of an unfinished task. The lifecycle's `new` is four of them here, because a claim must find
-/// what can run without passing over what cannot.
+/// The phases of an unfinished task. State `new` of the lifecycle has four phases here, because a claim must find
+/// runnable tasks without passing over others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// `new`, behind another task of its lane.
+pub enum TaskPhase {
+    /// `new`: waits for another task of its lane or concurrency group.
     Blocked = 0,
-    /// `new`, behind a synchronous handler of its event.
+    /// `new`: waits for a synchronous task of its event.
     Gated = 1,
-    /// `new`, before its time.
+    /// `new`: waits for its due time.
     Delayed = 2,
-    /// `new`, and could run.
+    /// `new`: can run.
     Ready = 3,
     Scheduled = 4,
     Locked = 5,
-    /// `error`, and holds its lane.
+    /// `error`, and blocks its lane.
     Halted = 6,
     Missing = 7,
 }
 
-impl Phase {
+impl TaskPhase {
     pub fn status(self) -> Status {
         match self {
             Self::Blocked | Self::Gated | Self::Delayed | Self::Ready => Status::New,
@@ -32,7 +32,7 @@ impl Phase {
         }
     }
 
-    /// It has its turn, or is about to: it takes one of the places of its object.
+    /// Returns whether the task counts against the limit of its concurrency group.
     pub(crate) fn is_active(self) -> bool {
         matches!(self, Self::Ready | Self::Scheduled | Self::Locked)
     }
@@ -42,15 +42,15 @@ impl Phase {
     }
 
     pub fn from_code(code: i64) -> Option<Self> {
-        const ALL: [Phase; 8] = [
-            Phase::Blocked,
-            Phase::Gated,
-            Phase::Delayed,
-            Phase::Ready,
-            Phase::Scheduled,
-            Phase::Locked,
-            Phase::Halted,
-            Phase::Missing,
+        const ALL: [TaskPhase; 8] = [
+            TaskPhase::Blocked,
+            TaskPhase::Gated,
+            TaskPhase::Delayed,
+            TaskPhase::Ready,
+            TaskPhase::Scheduled,
+            TaskPhase::Locked,
+            TaskPhase::Halted,
+            TaskPhase::Missing,
         ];
         usize::try_from(code).ok().and_then(|index| ALL.get(index).copied())
     }
@@ -61,11 +61,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_read_back() {
+    fn phase_codes_round_trip() {
         for code in 0..8 {
-            assert_eq!(Phase::from_code(code).map(Phase::code), Some(code));
+            assert_eq!(TaskPhase::from_code(code).map(TaskPhase::code), Some(code));
         }
-        assert_eq!(Phase::from_code(8), None);
-        assert_eq!(Phase::from_code(-1), None);
+        assert_eq!(TaskPhase::from_code(8), None);
+        assert_eq!(TaskPhase::from_code(-1), None);
     }
 }

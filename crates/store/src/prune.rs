@@ -1,7 +1,7 @@
-//! Forgetting: old events for observers, old tasks from the history.
+//! Retention: deletes old events from the journal and old tasks from the history.
 //!
-//! The journal has one low-water mark. Observers see nothing at or below it; the rows go when no unfinished
-//! task needs them. Work is done in pieces, so that nobody who emits waits long behind a sweep.
+//! The journal has one low-water mark. Observers see nothing at or below it; rows are deleted once no unfinished task
+//! needs them. Work is done in batches, so that emits do not wait long.
 
 use std::time::Duration;
 
@@ -13,64 +13,66 @@ use crate::error::Result;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// Where the journal is cut by count is known to so many events only.
-const ROUGHLY: i64 = 1000;
-/// How long the answer to an idempotency key, and the id of an order that has ended, are remembered.
-const REMEMBER_ANSWERS: Duration = Duration::from_secs(24 * 3600);
+/// Precision, in events, with which an event is found by its number.
+const EVENT_NUMBER_PRECISION: i64 = 1000;
+/// Retention of idempotency records and of the ids of ended orders.
+const IDEMPOTENCY_RETENTION: Duration = Duration::from_secs(24 * 3600);
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn prune(
+    pub(crate) fn prune_store(
         &mut self,
         journal: Retention,
         history: Retention,
         objects: Duration,
         now: Timestamp,
     ) -> Result<Pruned> {
-        self.forget(journal, now)?;
-        let (events, more_events) = self.drop_events()?;
-        let (tasks, more_tasks) = self.drop_history(history, now)?;
-        let more_answers = self.tables.drop_answers(now.minus(REMEMBER_ANSWERS))?;
-        let more_orders = self.tables.drop_ended_orders(now.minus(REMEMBER_ANSWERS))?;
-        let more_records = self.tables.drop_records(now.minus(history.age))?;
-        // Events that no task needs would be visited in vain.
+        self.advance_low_water_mark(journal, now)?;
+        let (events, more_events) = self.delete_expired_events()?;
+        let (tasks, more_tasks) = self.delete_expired_history(history, now)?;
+        let more_answers =
+            self.tables.delete_expired_idempotency_records(now.minus(IDEMPOTENCY_RETENTION))?;
+        let more_orders = self.tables.delete_expired_ended_orders(now.minus(IDEMPOTENCY_RETENTION))?;
+        let more_records = self.tables.delete_expired_records(now.minus(history.age))?;
+        // While expired events remain, a round would visit events that no task needs.
         let (objects, more_objects) =
             if more_events { (0, false) } else { self.prune_objects(objects, now)? };
         let more = more_events || more_tasks || more_answers || more_orders || more_records || more_objects;
         Ok(Pruned { events, tasks, objects, more })
     }
 
-    /// Removes forgotten events that no unfinished task needs. `swept` remembers how far the sweep came, so that events
-    /// kept for their tasks are not looked at over and over in one round.
-    fn drop_events(&mut self) -> Result<(u64, bool)> {
-        let (dropped, reached) = self.tables.drop_events(self.state.swept, self.state.counters.forgotten)?;
-        self.state.swept = reached.unwrap_or(EventId::ZERO);
+    /// Deletes expired events that no unfinished task needs. `pruned_up_to` is the cursor of this round, so that events
+    /// kept for their tasks are visited once per round.
+    fn delete_expired_events(&mut self) -> Result<(u64, bool)> {
+        let (dropped, reached) =
+            self.tables.delete_expired_events(self.state.pruned_up_to, self.state.counters.expired_up_to)?;
+        self.state.pruned_up_to = reached.unwrap_or(EventId::ZERO);
         Ok((dropped, reached.is_some()))
     }
 
-    /// Removes ended tasks that are too many or too old.
-    fn drop_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
-        let surplus = surplus(self.state.counters.ended, retention);
-        let (gone, more) = self.tables.drop_ended(surplus, now.minus(retention.age))?;
-        self.state.counters.ended -= gone as i64;
-        Ok((gone, more))
+    /// Deletes archived tasks beyond the maximum count or age.
+    fn delete_expired_history(&mut self, retention: Retention, now: Timestamp) -> Result<(u64, bool)> {
+        let surplus = count_above_retention(self.state.counters.archived_tasks, retention);
+        let (deleted, more) = self.tables.delete_expired_archived_tasks(surplus, now.minus(retention.age))?;
+        self.state.counters.archived_tasks -= deleted as i64;
+        Ok((deleted, more))
     }
 
-    /// Moves the low-water mark.
-    fn forget(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
+    /// Moves the low-water mark up.
+    fn advance_low_water_mark(&mut self, retention: Retention, now: Timestamp) -> Result<()> {
         let by_age = EventId::from_i64(now.minus(retention.age).millis().max(0).saturating_mul(1000));
-        let mut mark = by_age.min(self.state.ids.last());
-        let surplus = surplus(self.state.counters.journaled, retention);
-        if surplus >= ROUGHLY {
-            mark = mark.max(self.tables.event_numbered(surplus)?.unwrap_or(EventId::ZERO));
+        let mut mark = by_age.min(self.state.id_clock.last());
+        let surplus = count_above_retention(self.state.counters.journaled_events, retention);
+        if surplus >= EVENT_NUMBER_PRECISION {
+            mark = mark.max(self.tables.find_event_by_number(surplus)?.unwrap_or(EventId::ZERO));
         }
-        // The mark lies on an event, so that a cursor behind which nothing was forgotten is not torn.
-        let mark = self.tables.last_event_up_to(mark)?;
-        self.state.counters.forgotten = self.state.counters.forgotten.max(mark);
+        // The mark is the id of an event, so that a cursor after which nothing has expired stays valid.
+        let mark = self.tables.find_last_event_up_to(mark)?;
+        self.state.counters.expired_up_to = self.state.counters.expired_up_to.max(mark);
         Ok(())
     }
 }
 
-/// How many there are beyond those that are kept.
-fn surplus(count: i64, retention: Retention) -> i64 {
+/// Returns how many rows there are beyond the retained count.
+fn count_above_retention(count: i64, retention: Retention) -> i64 {
     count - i64::try_from(retention.count).unwrap_or(i64::MAX)
 }

@@ -23,31 +23,33 @@ use pointsman_core::{EventId, Tenant, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::state::put_json;
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::write_json_text;
 
-/// Events or objects that one transaction visits at most: emits wait for it.
-const BATCH: usize = 500;
+/// Most events or objects that one transaction visits. Emits wait for it.
+const OBJECT_BATCH: usize = 500;
 
-/// While fewer than [`BATCH`] objects are due, rounds begin at this interval.
+/// While fewer than [`OBJECT_BATCH`] objects are due, rounds begin at this interval.
 const ROUND_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// A round whose cutoff is later than this one's by more began with a shorter retention period, and is abandoned.
 const CLOCK_TOLERANCE: Duration = Duration::from_secs(3600);
 
-/// The name of the text that contains the latest round.
-const ROUND: &str = "object_round";
+/// Name of the text that stores the latest round.
+const OBJECT_ROUND_TEXT: &str = "object_round";
 
-/// The latest round, and how far it has come.
+/// The latest round and its progress.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct ObjectRound {
     /// When it began, in microseconds.
-    begun: i64,
+    #[serde(rename = "begun")]
+    begun_at: i64,
     cutoff: EventId,
     /// The last event that the journal had dropped when the round began. Objects with later events stay: a clock that is
     /// behind may give a new event an id before the cutoff.
-    newest: EventId,
+    #[serde(rename = "newest")]
+    last_dropped_event: EventId,
     step: RoundStep,
 }
 
@@ -66,20 +68,22 @@ impl ObjectRound {
     }
 
     fn is_recent(&self, now: Timestamp) -> bool {
-        (now.minus(ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun)
+        (now.minus(ROUND_INTERVAL).micros() + 1..=now.micros()).contains(&self.begun_at)
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    /// Deletes a batch of unused objects; answers how many, and whether the round goes on.
+    /// Deletes a batch of unused objects; returns how many, and whether the round continues.
     pub(crate) fn prune_objects(&mut self, retain_for: Duration, now: Timestamp) -> Result<(u64, bool)> {
-        let cutoff = self.object_cutoff(retain_for, now);
+        let cutoff = self.compute_object_cutoff(retain_for, now);
         if cutoff == EventId::ZERO {
             return Ok((0, false));
         }
-        // A round that another version has stored otherwise is begun anew.
-        let latest =
-            self.tables.text(ROUND)?.and_then(|text| serde_json::from_str::<ObjectRound>(&text).ok());
+        // A round that another version has stored in a different format starts again.
+        let latest = self
+            .tables
+            .read_named_text(OBJECT_ROUND_TEXT)?
+            .and_then(|text| serde_json::from_str::<ObjectRound>(&text).ok());
         let round = match latest.filter(|round| round.is_valid_for(cutoff)) {
             Some(round) if round.step != RoundStep::Done => Some(round),
             latest => self.begin_object_round(latest, cutoff, now)?,
@@ -87,19 +91,19 @@ impl<T: Tables> Txn<'_, T> {
         let Some(round) = round else { return Ok((0, false)) };
         let in_use = first_id_at(now).max(EventId::from_i64(round.cutoff.as_i64() + 1));
         let (deleted, step) = match round.step {
-            RoundStep::Events(after) => (0, self.keep_objects_of_events(after, round.cutoff, in_use)?),
-            RoundStep::Objects => self.delete_unused(&round, in_use)?,
+            RoundStep::Events(after) => (0, self.mark_event_objects_in_use(after, round.cutoff, in_use)?),
+            RoundStep::Objects => self.delete_unused_objects(&round, in_use)?,
             RoundStep::Done => (0, RoundStep::Done),
         };
-        put_json(self.tables, ROUND, &ObjectRound { step, ..round })?;
+        write_json_text(self.tables, OBJECT_ROUND_TEXT, &ObjectRound { step, ..round })?;
         Ok((deleted, step != RoundStep::Done))
     }
 
-    /// Up to this id, events are older than the retention period and no longer in the journal. An empty journal has no
-    /// event after it either, and does not count.
-    fn object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
-        let (age, forgotten) = (first_id_at(now.minus(retain_for)), self.state.counters.forgotten);
-        if forgotten >= self.state.ids.last() { age } else { age.min(forgotten) }
+    /// Returns the cutoff: events up to this id are older than the retention period and no longer in the journal. An
+    /// empty journal has no later event, so its low-water mark does not count.
+    fn compute_object_cutoff(&self, retain_for: Duration, now: Timestamp) -> EventId {
+        let (age, low_water_mark) = (first_id_at(now.minus(retain_for)), self.state.counters.expired_up_to);
+        if low_water_mark >= self.state.id_clock.last() { age } else { age.min(low_water_mark) }
     }
 
     fn begin_object_round(
@@ -108,40 +112,49 @@ impl<T: Tables> Txn<'_, T> {
         cutoff: EventId,
         now: Timestamp,
     ) -> Result<Option<ObjectRound>> {
-        let least = if latest.is_some_and(|round| round.is_recent(now)) { BATCH } else { 1 };
-        let is_due = self.tables.idle_objects(cutoff, least)?.len() >= least;
-        let newest = cutoff.min(self.state.counters.forgotten);
+        let least = if latest.is_some_and(|round| round.is_recent(now)) { OBJECT_BATCH } else { 1 };
+        let is_due = self.tables.list_idle_objects(cutoff, least)?.len() >= least;
+        let last_dropped_event = cutoff.min(self.state.counters.expired_up_to);
         let step = RoundStep::Events(EventId::ZERO);
-        Ok(is_due.then_some(ObjectRound { begun: now.micros(), cutoff, newest, step }))
+        Ok(is_due.then_some(ObjectRound { begun_at: now.micros(), cutoff, last_dropped_event, step }))
     }
 
-    fn keep_objects_of_events(&self, after: EventId, cutoff: EventId, in_use: EventId) -> Result<RoundStep> {
-        let (events, next) = self.tables.events_in_use(after, cutoff, BATCH)?;
-        self.tables.keep_objects(&events, cutoff, in_use)?;
+    fn mark_event_objects_in_use(
+        &self,
+        after: EventId,
+        cutoff: EventId,
+        in_use: EventId,
+    ) -> Result<RoundStep> {
+        let (events, next) = self.tables.list_events_in_use(after, cutoff, OBJECT_BATCH)?;
+        self.tables.set_event_objects_checked(&events, cutoff, in_use)?;
         Ok(next.map_or(RoundStep::Objects, RoundStep::Events))
     }
 
-    fn delete_unused(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
-        let ObjectRound { cutoff, newest, .. } = *round;
-        let idle = self.tables.idle_objects(cutoff, BATCH)?;
-        let next = if idle.len() >= BATCH { RoundStep::Objects } else { RoundStep::Done };
-        let (unused, used): (Vec<_>, Vec<_>) =
-            idle.into_iter().partition(|idle| idle.object.last <= newest && !idle.queued);
+    fn delete_unused_objects(&self, round: &ObjectRound, in_use: EventId) -> Result<(u64, RoundStep)> {
+        let ObjectRound { cutoff, last_dropped_event, .. } = *round;
+        let idle = self.tables.list_idle_objects(cutoff, OBJECT_BATCH)?;
+        let next = if idle.len() >= OBJECT_BATCH { RoundStep::Objects } else { RoundStep::Done };
+        let (unused, in_use_objects): (Vec<_>, Vec<_>) = idle
+            .into_iter()
+            .partition(|idle| idle.row.last_event <= last_dropped_event && !idle.has_outbox_events);
         let checked = |last: EventId| if last > cutoff { last } else { in_use };
-        let used: Vec<_> =
-            used.into_iter().map(|idle| (idle.tenant, idle.key, checked(idle.object.last))).collect();
-        self.tables.set_objects_checked(&used)?;
+        let in_use_objects: Vec<_> = in_use_objects
+            .into_iter()
+            .map(|idle| (idle.tenant, idle.key, checked(idle.row.last_event)))
+            .collect();
+        self.tables.set_objects_checked(&in_use_objects)?;
         self.tables.delete_objects(&unused)?;
         Ok((unused.len() as u64, next))
     }
 
-    /// A task of an old event is unfinished again: a round that has passed it by must not delete its object.
-    pub(crate) fn keep_object(&self, tenant: &Tenant, key: &str, now: Timestamp) -> Result<()> {
+    /// Marks the object of an old event as in use, because a task of the event is unfinished again: a round that has
+    /// already passed the event must not delete the object.
+    pub(crate) fn mark_object_in_use(&self, tenant: &Tenant, key: &str, now: Timestamp) -> Result<()> {
         self.tables.set_objects_checked(&[(tenant.clone(), key.to_string(), first_id_at(now))])
     }
 }
 
-/// The least id that an event of this time can have.
+/// Returns the smallest id that an event of this time can have.
 fn first_id_at(time: Timestamp) -> EventId {
     EventId::from_i64(time.millis().max(0).saturating_mul(1000))
 }

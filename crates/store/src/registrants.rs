@@ -1,8 +1,8 @@
-//! Who has registered what.
+//! Registrants: which program has registered what.
 //!
-//! Several programs may share a store, each with handlers of its own. So what is registered belongs to a name, and what
-//! there is, is the union over all names. A name whose last node is gone stays for a day: its nodes may be about to come
-//! back, and until then its tasks wait.
+//! Several programs may share a store, each with its own handlers. A registration belongs to a registrant (a name), and
+//! the effective registration is the union over all registrants. A registrant without a live node is kept for a day,
+//! because its nodes may come back; until then its tasks wait.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,114 +12,119 @@ use pointsman_core::store::Registration;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::state::{json_text, put_json};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{read_json_text, write_json_text};
 
-/// Who has had no live node for so long is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// How often it is looked who has live nodes.
-const LOOK_EVERY: Duration = Duration::from_secs(3600);
-/// Under which name all of it is kept.
-const KEPT: &str = "registrants";
+/// A registrant without a live node for this long expires.
+const EXPIRE_ABSENT_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// How often registrants are checked for live nodes.
+const CHECK_INTERVAL: Duration = Duration::from_secs(3600);
+/// Name of the text that stores the registrants.
+const REGISTRANTS_TEXT: &str = "registrants";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Registrant {
     registration: Registration,
-    /// When it was last seen to have a live node.
-    seen: Timestamp,
+    /// When a live node of it was last seen.
+    #[serde(rename = "seen")]
+    last_live_at: Timestamp,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct Registrants {
-    /// Those who changed what they have later stand behind.
-    all: Vec<Registrant>,
-    /// When it was last looked who has live nodes.
-    looked: Option<Timestamp>,
+    /// Ordered by their last change, the oldest first.
+    #[serde(rename = "all")]
+    registrants: Vec<Registrant>,
+    /// When registrants were last checked for live nodes.
+    #[serde(rename = "looked")]
+    checked_at: Option<Timestamp>,
 }
 
 impl Registrants {
     fn load(tables: &dyn Tables) -> Result<Self> {
-        Ok(json_text(tables, KEPT)?.unwrap_or_default())
+        Ok(read_json_text(tables, REGISTRANTS_TEXT)?.unwrap_or_default())
     }
 
-    /// One that registers the same again keeps its place, so that a restart changes nothing.
-    fn put(&mut self, registration: Registration, now: Timestamp) {
-        let known = self.all.iter_mut().find(|known| known.registration.by == registration.by);
-        match known {
-            Some(known) if known.registration == registration => known.seen = now,
+    /// Adds or replaces a registrant. An unchanged registration keeps its position, so that a restart changes nothing.
+    fn upsert(&mut self, registration: Registration, now: Timestamp) {
+        let registrant =
+            self.registrants.iter_mut().find(|registrant| registrant.registration.by == registration.by);
+        match registrant {
+            Some(registrant) if registrant.registration == registration => registrant.last_live_at = now,
             Some(_) | None => {
-                self.all.retain(|known| known.registration.by != registration.by);
-                self.all.push(Registrant { registration, seen: now });
+                self.registrants.retain(|registrant| registrant.registration.by != registration.by);
+                self.registrants.push(Registrant { registration, last_live_at: now });
             }
         }
     }
 
-    fn union(&self) -> Registration {
+    fn merged_registration(&self) -> Registration {
         let mut union = Registration::default();
-        self.all.iter().for_each(|known| union.add(known.registration.clone()));
+        self.registrants.iter().for_each(|registrant| union.add(registrant.registration.clone()));
         union
     }
 
-    /// Notes who lives, and takes out those who have not for too long.
-    fn look(&mut self, living: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
-        let unwatched = now.since(self.looked.unwrap_or(Timestamp::MIN));
-        for known in &mut self.all {
-            match living.contains(&known.registration.by) {
-                true => known.seen = now,
-                // Nobody looked for a while, because nobody was there: whoever is gone may be about to come back.
-                false if unwatched > 2 * LOOK_EVERY => {
-                    known.seen = known.seen.plus(unwatched).min(now);
+    /// Updates when registrants were last live, and removes those that have been absent too long; returns their names.
+    fn expire_absent(&mut self, live_registrants: &BTreeSet<String>, now: Timestamp) -> Vec<String> {
+        let unchecked = now.since(self.checked_at.unwrap_or(Timestamp::MIN));
+        for registrant in &mut self.registrants {
+            match live_registrants.contains(&registrant.registration.by) {
+                true => registrant.last_live_at = now,
+                // No check took place for a while, because no node was running: absent registrants may be about to come
+                // back.
+                false if unchecked > 2 * CHECK_INTERVAL => {
+                    registrant.last_live_at = registrant.last_live_at.plus(unchecked).min(now);
                 }
                 false => {}
             }
         }
-        self.looked = Some(now);
-        let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut self.all)
+        self.checked_at = Some(now);
+        let (kept, expired): (Vec<_>, Vec<_>) = std::mem::take(&mut self.registrants)
             .into_iter()
-            .partition(|known| known.seen >= now.minus(FORGOTTEN_AFTER));
-        self.all = kept;
-        gone.into_iter().map(|known| known.registration.by).collect()
+            .partition(|registrant| registrant.last_live_at >= now.minus(EXPIRE_ABSENT_AFTER));
+        self.registrants = kept;
+        expired.into_iter().map(|registrant| registrant.registration.by).collect()
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn register(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
-        let mut known = Registrants::load(self.tables)?;
-        known.put(registration, now);
-        put_json(self.tables, KEPT, &known)?;
-        self.define(&known.union(), now)
+    pub(crate) fn register_definitions(&mut self, registration: Registration, now: Timestamp) -> Result<()> {
+        let mut registrants = Registrants::load(self.tables)?;
+        registrants.upsert(registration, now);
+        write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
+        self.apply_registration(&registrants.merged_registration(), now)
     }
 
-    pub(crate) fn registrants(&self) -> Result<Vec<String>> {
-        let known = Registrants::load(self.tables)?;
-        Ok(known.all.into_iter().map(|known| known.registration.by).collect())
+    pub(crate) fn list_registrants(&self) -> Result<Vec<String>> {
+        let registrants = Registrants::load(self.tables)?;
+        Ok(registrants.registrants.into_iter().map(|registrant| registrant.registration.by).collect())
     }
 
-    /// Forgets who has had no live node for a day; answers whether there was one. Where there is but one registrant,
-    /// nobody else is there to miss it.
-    pub(crate) fn forget_registrants(&mut self, now: Timestamp) -> Result<bool> {
-        if now.since(self.state.looked) < LOOK_EVERY {
+    /// Expires registrants that have had no live node for a day; returns whether there were any. A sole registrant
+    /// never expires.
+    pub(crate) fn expire_registrants(&mut self, now: Timestamp) -> Result<bool> {
+        if now.since(self.state.registrants_checked_at) < CHECK_INTERVAL {
             return Ok(false);
         }
-        self.state.looked = now;
-        let mut known = Registrants::load(self.tables)?;
-        let is_recent = known.looked.is_some_and(|looked| now.since(looked) < LOOK_EVERY);
-        if known.all.len() < 2 || is_recent {
+        self.state.registrants_checked_at = now;
+        let mut registrants = Registrants::load(self.tables)?;
+        let is_recent = registrants.checked_at.is_some_and(|looked| now.since(looked) < CHECK_INTERVAL);
+        if registrants.registrants.len() < 2 || is_recent {
             return Ok(false);
         }
-        let nodes = self.tables.nodes()?.into_iter().filter(|node| !node.gone);
-        let living = nodes.filter_map(|node| node.abilities.registrant).collect();
-        let gone = known.look(&living, now);
-        put_json(self.tables, KEPT, &known)?;
-        if gone.is_empty() {
+        let nodes = self.tables.list_nodes()?.into_iter().filter(|node| !node.gone);
+        let live_registrants = nodes.filter_map(|node| node.abilities.registrant).collect();
+        let expired = registrants.expire_absent(&live_registrants, now);
+        write_json_text(self.tables, REGISTRANTS_TEXT, &registrants)?;
+        if expired.is_empty() {
             return Ok(false);
         }
         tracing::warn!(
-            registrants = gone.join(", "),
-            "had no live node for a day; what they registered is forgotten"
+            registrants = expired.join(", "),
+            "registrants had no live node for a day; their handlers and chains are removed until they register again"
         );
-        self.define(&known.union(), now)?;
+        self.apply_registration(&registrants.merged_registration(), now)?;
         Ok(true)
     }
 }

@@ -1,206 +1,221 @@
-//! Handlers, routes, rules and nodes; and what is done when one of them goes.
+//! Handlers, routes, rules and nodes, and the consequences when one of them goes away.
 
 use pointsman_core::store::{Abilities, Deed, NodeId, Registration, Rescued, Sweep};
 use pointsman_core::task::{Command, State, Status};
 use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant, Timestamp};
 
-use crate::chains::is_step_of;
+use crate::chains::is_step_queue_of;
 use crate::error::Result;
-use crate::life::Remains;
+use crate::lifecycle::AttemptOutput;
 use crate::queues::QueueState;
-use crate::row::{Live, Phase, QueueId};
-use crate::state::put_json;
+use crate::row::{ActiveTaskRow, QueueId, TaskPhase};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::write_json_text;
 
-/// So many tasks at most are parked as missing in one sweep.
-const LOST_AT_ONCE: usize = 10_000;
-/// So many missing tasks at most are taken up in one transaction.
-pub(crate) const ADOPTED_AT_ONCE: usize = 1_000;
-/// The phases of tasks that nobody runs yet.
-const WAITING: [Phase; 5] = [Phase::Blocked, Phase::Gated, Phase::Delayed, Phase::Ready, Phase::Scheduled];
+/// Most tasks that one sweep marks as missing.
+const MAX_MISSING_PER_SWEEP: usize = 10_000;
+/// Most missing tasks that one transaction adopts.
+pub(crate) const MAX_ADOPTED_PER_TRANSACTION: usize = 1_000;
+/// Phases of tasks that are not running yet.
+const WAITING_PHASES: [TaskPhase; 5] =
+    [TaskPhase::Blocked, TaskPhase::Gated, TaskPhase::Delayed, TaskPhase::Ready, TaskPhase::Scheduled];
 
 impl<T: Tables> Txn<'_, T> {
-    /// Makes this all there is.
-    pub(crate) fn define(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
-        self.state.suspend_turns()?;
+    /// Replaces the effective registration.
+    pub(crate) fn apply_registration(&mut self, registration: &Registration, now: Timestamp) -> Result<()> {
+        self.state.suspend_fair_queues()?;
         let before = std::mem::take(&mut self.state.handlers);
-        self.tables.put_handlers(&registration.handlers)?;
-        put_json(self.tables, "routes", &registration.routes)?;
-        put_json(self.tables, "tenants", &registration.tenants)?;
+        self.tables.write_handlers(&registration.handlers)?;
+        write_json_text(self.tables, "routes", &registration.routes)?;
+        write_json_text(self.tables, "tenants", &registration.tenants)?;
         self.state.load_registry(self.tables)?;
         for handler in self.state.handlers.clone() {
-            let was_there = before.iter().any(|old| old.id == handler.id && old.defined);
-            self.note_presence(handler.id, was_there, handler.defined)?;
+            let was_there = before.iter().any(|old| old.id == handler.id && old.is_defined);
+            self.record_handler_presence(handler.id, was_there, handler.is_defined)?;
         }
-        self.rescore(&before)?;
-        self.state.resume_turns(now)?;
-        self.reform(&before, now)?;
-        let fresh = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
-        let fresh: Vec<_> = fresh.map(|handler| handler.def.name.clone()).collect();
-        self.register_chains(&registration.chains, &registration.chain_routes, &fresh)?;
-        self.register_files(&registration.files, now)?;
-        self.state.woke = true;
+        self.rescore_changed_handlers(&before)?;
+        self.state.resume_fair_queues(now)?;
+        self.reconcile_tasks(&before, now)?;
+        let new_handlers = self.state.handlers.iter().filter(|h| before.iter().all(|old| old.id != h.id));
+        let new_handlers: Vec<_> = new_handlers.map(|handler| handler.def.name.clone()).collect();
+        self.register_chains(&registration.chains, &registration.chain_routes, &new_handlers)?;
+        self.publish_file_changes(&registration.files, now)?;
+        self.state.has_new_ready_tasks = true;
         Ok(())
     }
 
-    pub(crate) fn registration(&self) -> Result<Registration> {
-        let defined = self.state.handlers.iter().filter(|h| h.defined);
+    pub(crate) fn current_registration(&self) -> Result<Registration> {
+        let defined = self.state.handlers.iter().filter(|h| h.is_defined);
         Ok(Registration {
             by: String::new(),
             handlers: defined.map(|h| h.def.clone()).collect(),
             routes: self.state.routes.clone(),
-            tenants: self.state.weights.clone(),
-            chains: self.state.chains.defined().cloned().collect(),
+            tenants: self.state.tenant_weights.clone(),
+            chains: self.state.chains.iter_defined().cloned().collect(),
             chain_routes: self.state.chains.routes().clone(),
-            files: self.tables.files()?,
+            files: self.tables.list_file_digests()?,
         })
     }
 
-    pub(crate) fn join(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
-        self.state.ids.observe(now);
+    pub(crate) fn join_node(&mut self, name: &str, now: Timestamp) -> Result<NodeId> {
+        self.state.id_clock.observe(now);
         let node = self.tables.insert_node(name, now)?;
         self.state.nodes.insert(node);
         Ok(node)
     }
 
-    pub(crate) fn heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.state.ids.observe(now);
-        self.tables.node_heard(node, now)
+    pub(crate) fn record_heartbeat(&mut self, node: NodeId, now: Timestamp) -> Result<bool> {
+        self.state.id_clock.observe(now);
+        self.tables.record_node_heartbeat(node, now)
     }
 
-    pub(crate) fn announce(&mut self, node: NodeId, abilities: &Abilities) -> Result<()> {
-        self.tables.put_abilities(node, abilities)
+    pub(crate) fn announce_capabilities(&mut self, node: NodeId, abilities: &Abilities) -> Result<()> {
+        self.tables.write_node_capabilities(node, abilities)
     }
 
-    pub(crate) fn note(&mut self, deed: &Deed) -> Result<()> {
-        self.tables.insert_deed(deed)
+    pub(crate) fn record_audit_entry(&mut self, entry: &Deed) -> Result<()> {
+        self.tables.insert_audit_entry(entry)
     }
 
-    /// A node goes, and what it still holds goes on at once.
-    pub(crate) fn leave(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
-        self.give_up(node)?;
-        for live in self.tables.held_by(node)? {
-            if let State::Locked(lease) = live.life.state {
+    /// Removes a node that leaves, and releases the tasks it still has locked.
+    pub(crate) fn remove_node(&mut self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.mark_node_gone(node)?;
+        for task_row in self.tables.list_tasks_locked_by(node)? {
+            if let State::Locked(lease) = task_row.life.state {
                 let release = Command::Release { fence: lease.fence };
-                // A refusal means that it is no longer held: nothing to give back.
-                let _ = self.command_live(live, release, Remains::default(), now)?;
+                // A refusal means that the task is no longer locked, so there is nothing to release.
+                let _ = self.apply_command_to_active(task_row, release, AttemptOutput::default(), now)?;
             }
         }
         Ok(())
     }
 
-    /// From now on the node gets nothing, not even if it still lives and asks.
-    fn give_up(&mut self, node: NodeId) -> Result<()> {
-        self.tables.node_gone(node)?;
+    /// Marks a node as gone. It gets no more tasks, even if it is still running.
+    fn mark_node_gone(&mut self, node: NodeId) -> Result<()> {
+        self.tables.mark_node_gone(node)?;
         self.state.nodes.remove(&node);
         Ok(())
     }
 
-    pub(crate) fn hold(&mut self, rule: Rule) -> Result<()> {
-        self.tables.put_rule(&rule)?;
+    pub(crate) fn add_rule(&mut self, rule: Rule) -> Result<()> {
+        self.tables.write_rule(&rule)?;
         self.state.load_rules(self.tables)?;
-        for queue in self.queues_at(&rule.place)? {
-            self.unschedule(queue, rule.since)?;
+        for queue in self.refresh_paused_queues(&rule.place)? {
+            self.unschedule_queue(queue, rule.since)?;
         }
         Ok(())
     }
 
-    /// Somebody has changed the rules without asking: they are read again.
-    pub fn rules_changed(&mut self, now: Timestamp) -> Result<()> {
+    /// Reloads rules that were changed directly in the database.
+    pub fn reload_rules(&mut self, now: Timestamp) -> Result<()> {
         let before = std::mem::take(&mut self.state.rules);
         self.state.load_rules(self.tables)?;
         if self.state.rules == before {
             return Ok(());
         }
-        for queue in self.state.refresh_held(|_| true)? {
-            self.unschedule(queue, now)?;
+        for queue in self.state.refresh_paused(|_| true)? {
+            self.unschedule_queue(queue, now)?;
         }
-        self.state.woke = true;
+        self.state.has_new_ready_tasks = true;
         Ok(())
     }
 
-    /// Looks at the rules again for the queues of a place; answers which are held.
-    fn queues_at(&mut self, place: &Place) -> Result<Vec<QueueId>> {
+    /// Checks again which queues a rule at this place pauses; returns those that are paused.
+    fn refresh_paused_queues(&mut self, place: &Place) -> Result<Vec<QueueId>> {
         let handler = match place {
             Place::Handler(name) => name,
             Place::Collection(pair) => &pair.source,
-            Place::Chain(path) => return self.state.refresh_held(|queue| is_step_of(queue, path)),
+            Place::Chain(path) => return self.state.refresh_paused(|queue| is_step_queue_of(queue, path)),
             Place::Schedule(_) => return Ok(vec![]),
         };
-        match self.state.handler_named(handler).map(|h| h.id) {
-            Some(handler) => self.state.refresh_held(|queue| queue.handler == handler),
+        match self.state.find_handler(handler).map(|h| h.id) {
+            Some(handler) => self.state.refresh_paused(|queue| queue.handler == handler),
             None => Ok(vec![]),
         }
     }
 
-    /// What was scheduled goes back. Bounded by the look-ahead, whatever the backlog.
-    pub(crate) fn unschedule(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
+    /// Returns scheduled tasks of a queue to `new`. The look-ahead bounds their number, whatever the backlog.
+    pub(crate) fn unschedule_queue(&mut self, queue: QueueId, now: Timestamp) -> Result<()> {
         let scheduled = usize::try_from(self.state.queue(queue)?.counts.scheduled).unwrap_or(0);
         if scheduled == 0 {
             return Ok(());
         }
-        for seq in self.tables.in_phases(queue, &[Phase::Scheduled], scheduled)? {
-            let _ = self.command(seq, Command::Unschedule, Remains::default(), now)?;
+        for seq in self.tables.list_tasks_in_phases(queue, &[TaskPhase::Scheduled], scheduled)? {
+            let _ = self.apply_command(seq, Command::Unschedule, AttemptOutput::default(), now)?;
         }
         Ok(())
     }
 
-    pub(crate) fn release(&mut self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
+    pub(crate) fn remove_rule(
+        &mut self,
+        kind: RuleKind,
+        place: &Place,
+        tenant: Option<&Tenant>,
+    ) -> Result<bool> {
         if !self.state.has_rule(kind, place, tenant) {
             return Ok(false);
         }
         self.tables.delete_rule(kind, place, tenant)?;
         self.state.load_rules(self.tables)?;
-        self.queues_at(place)?;
-        self.state.woke = true;
+        self.refresh_paused_queues(place)?;
+        self.state.has_new_ready_tasks = true;
         Ok(true)
     }
 
-    /// Frees what silent nodes held, and parks what has no handler any more.
-    pub(crate) fn rescue(&mut self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
+    /// Releases tasks of silent nodes and of expired worker leases, and marks tasks without a handler as missing.
+    pub(crate) fn rescue_tasks(&mut self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
         let mut rescued = Rescued::default();
-        for node in self.tables.silent_nodes(now.minus(sweep.silence))? {
-            self.give_up(node)?;
-            for live in self.tables.held_by(node)? {
-                let error = format!("node {node} died while it ran attempt {}", live.life.attempt);
-                rescued.tasks.extend(self.expire(live, &error, now)?);
+        for node in self.tables.list_nodes_silent_since(now.minus(sweep.silence))? {
+            self.mark_node_gone(node)?;
+            for task_row in self.tables.list_tasks_locked_by(node)? {
+                let error = format!(
+                    "node {node} stopped sending heartbeats during attempt {}",
+                    task_row.life.attempt
+                );
+                rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
             }
         }
-        for live in self.tables.run_out(sweep.workers_since, now)? {
+        for task_row in self.tables.list_expired_worker_leases(sweep.workers_since, now)? {
             let error =
-                format!("the worker of attempt {} was not heard of within its lease", live.life.attempt);
-            rescued.tasks.extend(self.expire(live, &error, now)?);
+                format!("the worker of attempt {} did not renew its lease in time", task_row.life.attempt);
+            rescued.tasks.extend(self.expire_lease(task_row, &error, now)?);
         }
         if sweep.missing {
-            rescued.missing = self.park_undefined(now)?;
+            rescued.missing = self.park_undefined_tasks(now)?;
         }
         Ok(rescued)
     }
 
-    /// Takes a running task from whoever held it.
-    fn expire(&mut self, live: Live, error: &str, now: Timestamp) -> Result<Option<(TaskId, Status)>> {
-        let State::Locked(lease) = live.life.state else { return Ok(None) };
-        let handler = self.state.queue(live.queue)?.handler;
-        let id = self.state.task_id(handler, self.subject_of(&live)?.collection(), live.seq)?;
-        let remains = Remains::of_error(error);
-        let expired = self.command_live(live, Command::Expire { fence: lease.fence }, remains, now)?;
+    /// Ends the attempt of a running task whose node or worker is gone.
+    fn expire_lease(
+        &mut self,
+        task_row: ActiveTaskRow,
+        error: &str,
+        now: Timestamp,
+    ) -> Result<Option<(TaskId, Status)>> {
+        let State::Locked(lease) = task_row.life.state else { return Ok(None) };
+        let handler = self.state.queue(task_row.queue)?.handler;
+        let id = self.state.task_id(handler, self.read_subject(&task_row)?.collection(), task_row.seq)?;
+        let output = AttemptOutput::from_error(error);
+        let expired =
+            self.apply_command_to_active(task_row, Command::Expire { fence: lease.fence }, output, now)?;
         Ok(expired.ok().map(|life| (id, life.state.status())))
     }
 
-    /// Tasks whose handler's definition has gone become `missing`.
-    fn park_undefined(&mut self, now: Timestamp) -> Result<u64> {
+    /// Marks tasks whose handler is no longer defined as `missing`; returns how many.
+    fn park_undefined_tasks(&mut self, now: Timestamp) -> Result<u64> {
         let mut parked = 0;
         let waiting = |q: &&QueueState| q.counts.ready + q.counts.waiting + q.counts.scheduled > 0;
-        let undefined = self.state.all_queues().filter(|q| !q.defined).filter(waiting);
+        let undefined = self.state.iter_queues().filter(|q| !q.is_defined).filter(waiting);
         let queues: Vec<QueueId> = undefined.map(|q| q.id).collect();
         for queue in queues {
-            for seq in self.tables.in_phases(queue, &WAITING, LOST_AT_ONCE)? {
-                let why = Remains::of_error("its handler is no longer defined");
-                if self.command(seq, Command::Lose, why, now)?.is_ok() {
+            for seq in self.tables.list_tasks_in_phases(queue, &WAITING_PHASES, MAX_MISSING_PER_SWEEP)? {
+                let error = AttemptOutput::from_error("its handler is no longer defined");
+                if self.apply_command(seq, Command::Lose, error, now)?.is_ok() {
                     parked += 1;
                 }
-                if parked >= LOST_AT_ONCE as u64 {
+                if parked >= MAX_MISSING_PER_SWEEP as u64 {
                     return Ok(parked);
                 }
             }
@@ -208,19 +223,21 @@ impl<T: Tables> Txn<'_, T> {
         Ok(parked)
     }
 
-    /// Takes up some of a handler's missing tasks; fewer than [`ADOPTED_AT_ONCE`] when no more are left.
-    pub(crate) fn adopt(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
-        let Some(handler) = self.state.handler_named(handler).map(|h| h.id) else { return Ok(0) };
-        let mine =
-            self.state.all_queues().filter(|q| q.handler == handler && q.defined && q.counts.missing > 0);
-        let queues: Vec<QueueId> = mine.map(|q| q.id).collect();
+    /// Adopts some of a handler's missing tasks; fewer than [`MAX_ADOPTED_PER_TRANSACTION`] if no more are left.
+    pub(crate) fn adopt_missing_tasks(&mut self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
+        let Some(handler) = self.state.find_handler(handler).map(|h| h.id) else { return Ok(0) };
+        let adoptable =
+            self.state.iter_queues().filter(|q| q.handler == handler && q.is_defined && q.counts.missing > 0);
+        let queues: Vec<QueueId> = adoptable.map(|q| q.id).collect();
         let mut adopted = 0;
         for queue in queues {
-            for seq in self.tables.in_phases(queue, &[Phase::Missing], ADOPTED_AT_ONCE)? {
-                if self.command(seq, Command::Adopt, Remains::default(), now)?.is_ok() {
+            for seq in
+                self.tables.list_tasks_in_phases(queue, &[TaskPhase::Missing], MAX_ADOPTED_PER_TRANSACTION)?
+            {
+                if self.apply_command(seq, Command::Adopt, AttemptOutput::default(), now)?.is_ok() {
                     adopted += 1;
                 }
-                if adopted >= ADOPTED_AT_ONCE as u64 {
+                if adopted >= MAX_ADOPTED_PER_TRANSACTION as u64 {
                     return Ok(adopted);
                 }
             }

@@ -1,8 +1,8 @@
-//! Replaying history to a handler that was not there: what it would have been sent, once, late and at the lowest
-//! priority.
+//! Replays the journal to a handler that was not defined at the time: creates the tasks it would have got, once, late
+//! and at the lowest priority.
 //!
-//! A handler knows the gaps: the stretches of the journal in which it was not defined. A replay works through them, a
-//! piece at a time, and what it has been through is a gap no longer. So it goes on where it stopped, and makes none
+//! For each handler, the gaps are stored: the ranges of the journal during which it was not defined. A replay works
+//! through them in batches and removes what it has replayed, so it continues where it stopped and creates no task
 //! twice.
 
 use std::sync::Arc;
@@ -16,55 +16,56 @@ use crate::row::HandlerId;
 use crate::tables::Tables;
 use crate::writer::Txn;
 
-/// So many events at most are looked at in one go.
-const STRETCH: usize = 1000;
+/// Most events that one replay transaction reads.
+const MAX_EVENTS_PER_REPLAY: usize = 1000;
 
-/// Ids from the first to the last, both included; without a last one the handler is not there now.
+/// A range of event ids, first and last inclusive. Without a last id, the handler is not defined now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Gap(i64, Option<i64>);
+struct JournalGap(i64, Option<i64>);
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn replay(
+    pub(crate) fn replay_gap(
         &mut self,
         handler: &HandlerName,
         from: EventId,
         now: Timestamp,
     ) -> Result<Replayed> {
-        let Some(id) = self.state.handler_named(handler).filter(|h| h.defined).map(|h| h.id) else {
+        let Some(id) = self.state.find_handler(handler).filter(|h| h.is_defined).map(|h| h.id) else {
             return Ok(Replayed::default());
         };
-        let mut gaps = self.gaps(id)?;
+        let mut gaps = self.read_gaps(id)?;
         let from = from.as_i64();
-        let reaches = |gap: &Gap| gap.1.is_some_and(|last| last >= from);
+        let reaches = |gap: &JournalGap| gap.1.is_some_and(|last| last >= from);
         let Some(index) = gaps.iter().position(reaches) else { return Ok(Replayed::default()) };
-        let Gap(first, last) = gaps.remove(index);
+        let JournalGap(first, last) = gaps.remove(index);
         let (begin, last) = (first.max(from), last.unwrap_or(i64::MAX));
-        // What is forgotten may still be kept for other tasks.
-        let remembered = begin.max(self.state.counters.forgotten.as_i64() + 1);
-        let (from_id, to_id) = (EventId::from_i64(remembered), EventId::from_i64(last));
-        let events = self.tables.events_between(from_id, to_id, STRETCH)?;
+        // Expired events may still be stored for other tasks.
+        let first_stored = begin.max(self.state.counters.expired_up_to.as_i64() + 1);
+        let (from_id, to_id) = (EventId::from_i64(first_stored), EventId::from_i64(last));
+        let events = self.tables.list_events_between(from_id, to_id, MAX_EVENTS_PER_REPLAY)?;
         let reached = match events.last() {
-            Some(event) if events.len() == STRETCH => event.id.as_i64(),
+            Some(event) if events.len() == MAX_EVENTS_PER_REPLAY => event.id.as_i64(),
             Some(_) | None => last,
         };
         let mut tasks = 0;
         for event in events {
-            if !event.is_engine() && self.state.resolve(&event.kind).iter().any(|(handler, _)| *handler == id)
+            if !event.is_engine()
+                && self.state.resolve_handlers(&event.kind).iter().any(|(handler, _)| *handler == id)
             {
-                self.make_replay(id, &Arc::new(event), now)?;
+                self.create_replay_task(id, &Arc::new(event), now)?;
                 tasks += 1;
             }
         }
-        let left = [Gap(first, Some(begin - 1)), Gap(reached + 1, Some(last))];
-        for gap in left.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
+        let remaining = [JournalGap(first, Some(begin - 1)), JournalGap(reached + 1, Some(last))];
+        for gap in remaining.into_iter().rev().filter(|gap| gap.1.is_some_and(|last| last >= gap.0)) {
             gaps.insert(index, gap);
         }
-        self.put_gaps(id, &gaps)?;
+        self.write_gaps(id, &gaps)?;
         Ok(Replayed { tasks, more: gaps.iter().any(reaches) })
     }
 
-    /// A handler came or went.
-    pub(crate) fn note_presence(
+    /// Records that a handler was added or removed.
+    pub(crate) fn record_handler_presence(
         &mut self,
         handler: HandlerId,
         was_there: bool,
@@ -73,27 +74,28 @@ impl<T: Tables> Txn<'_, T> {
         if was_there == is_there {
             return Ok(());
         }
-        let head = self.state.ids.last().as_i64();
-        let mut gaps = self.gaps(handler)?;
+        let head = self.state.id_clock.last().as_i64();
+        let mut gaps = self.read_gaps(handler)?;
         match gaps.last_mut().filter(|gap| gap.1.is_none()) {
             Some(gap) if is_there => gap.1 = Some(head),
             Some(_) => {}
-            None if is_there => gaps.push(Gap(0, Some(head))),
-            None => gaps.push(Gap(head + 1, None)),
+            None if is_there => gaps.push(JournalGap(0, Some(head))),
+            None => gaps.push(JournalGap(head + 1, None)),
         }
-        // What the journal has forgotten cannot be replayed.
-        let forgotten = self.state.counters.forgotten.as_i64();
-        gaps.retain(|gap| gap.1.is_none_or(|last| last > forgotten && last >= gap.0));
-        self.put_gaps(handler, &gaps)
+        // Expired events cannot be replayed.
+        let low_water_mark = self.state.counters.expired_up_to.as_i64();
+        gaps.retain(|gap| gap.1.is_none_or(|last| last > low_water_mark && last >= gap.0));
+        self.write_gaps(handler, &gaps)
     }
 
-    fn gaps(&self, handler: HandlerId) -> Result<Vec<Gap>> {
-        let json = self.tables.gaps(handler)?;
-        serde_json::from_str(&json).map_err(|e| Fault::damaged(format!("a handler's gaps: {e}")))
+    fn read_gaps(&self, handler: HandlerId) -> Result<Vec<JournalGap>> {
+        let json = self.tables.read_handler_gaps(handler)?;
+        serde_json::from_str(&json)
+            .map_err(|e| Fault::damaged(format!("cannot decode the gaps of a handler: {e}")))
     }
 
-    fn put_gaps(&self, handler: HandlerId, gaps: &[Gap]) -> Result<()> {
+    fn write_gaps(&self, handler: HandlerId, gaps: &[JournalGap]) -> Result<()> {
         let json = serde_json::to_string(gaps).map_err(Fault::damaged)?;
-        self.tables.put_gaps(handler, &json)
+        self.tables.write_handler_gaps(handler, &json)
     }
 }

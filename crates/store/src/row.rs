@@ -1,4 +1,4 @@
-//! Rows as they lie in the tables, and what their codes mean in the domain.
+//! Rows of the tables, and the encoding of their codes.
 
 use pointsman_core::chain::{Chain, ChainPath, ChainState, NodeId as ChainNode};
 use pointsman_core::limit::Pace;
@@ -9,53 +9,53 @@ use pointsman_core::task::{
 use pointsman_core::{EventId, HandlerDef, ObjectKey, TaskSeq, Tenant, Timestamp};
 
 use crate::error::{Fault, Result};
-use crate::life::Remains;
-pub use crate::phase::Phase;
+use crate::lifecycle::AttemptOutput;
+pub use crate::phase::TaskPhase;
 
 pub type HandlerId = i64;
 pub type QueueId = i64;
 pub type ObjectNumber = i64;
 
-/// An unfinished task as it lies in the table.
+/// Row of an unfinished task.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Live {
+pub struct ActiveTaskRow {
     pub seq: TaskSeq,
     pub queue: QueueId,
-    /// None for a source's task and for a step.
+    /// `None` for a source's task and for an order's step.
     pub event: Option<EventId>,
-    /// The number of the order whose step it is.
+    /// Number of the order whose step it is.
     pub order: Option<i64>,
-    pub phase: Phase,
-    /// The lane it belongs in; none if its handler knows no order.
+    pub phase: TaskPhase,
+    /// The lane of the task; `None` if its handler has no ordering.
     pub lane: Option<i64>,
-    /// Where it stands in its lane; none if it does not.
-    pub place: Option<i64>,
-    /// Those of the same object, of which only so many may run at a time.
-    pub crowd: Option<i64>,
-    /// The place of its key in the queue's round robin of keys.
-    pub bucket: Option<u16>,
-    pub sync: bool,
+    /// Its position in the lane; `None` if it is not in the lane.
+    pub lane_position: Option<i64>,
+    /// Tasks of the same object, of which only a limited number may run at a time.
+    pub concurrency_group: Option<i64>,
+    /// Bucket of its key in the queue's round robin of keys.
+    pub key_bucket: Option<u16>,
+    pub is_sync: bool,
     pub stage: i64,
     pub priority: i64,
     pub score: i64,
-    /// Where it stands among those of the same score; given when it becomes ready.
+    /// Its rank among tasks of the same score; assigned when it becomes ready.
     pub rank: i64,
-    pub prev_sent: Option<EventId>,
-    /// The time that a schedule planned it for.
-    pub planned: Option<Timestamp>,
-    pub created: Timestamp,
-    /// When its latest attempt began.
-    pub started: Option<Timestamp>,
+    pub prev_sent_event: Option<EventId>,
+    /// The time for which a schedule planned it.
+    pub planned_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    /// When its latest attempt started.
+    pub started_at: Option<Timestamp>,
     pub error: Option<String>,
     pub life: Life,
 }
 
-impl Live {
-    /// When it may run; for one that does not wait for a time, when it was made.
-    pub fn due(&self) -> Timestamp {
+impl ActiveTaskRow {
+    /// Returns when the task may run; for a task that does not wait for a time, when it was created.
+    pub fn due_time(&self) -> Timestamp {
         match self.life.state {
             State::New { due } | State::Missing { due } => due,
-            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } => self.created,
+            State::Scheduled | State::Locked(_) | State::Done | State::Error { .. } => self.created_at,
         }
     }
 
@@ -70,137 +70,140 @@ impl Live {
         }
     }
 
-    /// Its state, from the columns that tell of it.
-    pub fn state(
-        phase: Phase,
+    /// Decodes the state from its columns.
+    pub fn decode_state(
+        phase: TaskPhase,
         due: Timestamp,
         lease: impl FnOnce() -> Result<Lease>,
         reason: Option<i64>,
     ) -> Result<State> {
         Ok(match phase {
-            Phase::Blocked | Phase::Gated | Phase::Delayed | Phase::Ready => State::New { due },
-            Phase::Scheduled => State::Scheduled,
-            Phase::Locked => State::Locked(lease()?),
-            Phase::Halted => State::Error { reason: reason_of(reason)?, halts: true },
-            Phase::Missing => State::Missing { due },
+            TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed | TaskPhase::Ready => {
+                State::New { due }
+            }
+            TaskPhase::Scheduled => State::Scheduled,
+            TaskPhase::Locked => State::Locked(lease()?),
+            TaskPhase::Halted => State::Error { reason: decode_end_reason(reason)?, halts: true },
+            TaskPhase::Missing => State::Missing { due },
         })
     }
 }
 
-/// An ended task as it lies in the history.
+/// Row of an ended task in the history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Past {
+pub struct ArchivedTaskRow {
     pub seq: TaskSeq,
     pub queue: QueueId,
-    /// None for a source's task and for a step.
+    /// `None` for a source's task and for an order's step.
     pub event: Option<EventId>,
-    /// The event's type, the source's collection, or the node of the step.
+    /// The event's type, the source's collection, or the chain node of the step.
     pub collection: String,
     pub key: Option<String>,
-    pub sync: bool,
+    pub is_sync: bool,
     pub stage: i64,
     pub priority: i64,
     pub life: Life,
-    pub prev_sent: Option<EventId>,
-    pub planned: Option<Timestamp>,
-    pub created: Timestamp,
-    pub started: Option<Timestamp>,
-    pub finished: Timestamp,
+    pub prev_sent_event: Option<EventId>,
+    pub planned_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub started_at: Option<Timestamp>,
+    pub finished_at: Timestamp,
     pub error: Option<String>,
     pub result: Option<String>,
 }
 
-impl Past {
-    /// A task that has just ended. Its type and key go along, because its event may be forgotten before it.
-    pub(crate) fn of(
-        live: &Live,
+impl ArchivedTaskRow {
+    /// Builds the row of a task that has just ended. It contains the type and the key, because the event may expire
+    /// first.
+    pub(crate) fn from_ended_task(
+        task_row: &ActiveTaskRow,
         subject: &Subject,
         life: Life,
         finished: Timestamp,
-        remains: Remains<'_>,
+        output: AttemptOutput<'_>,
     ) -> Self {
         let failed = life.state.status() != Status::Done;
-        let error = remains.error.or(live.error.as_deref().filter(|_| failed));
+        let error = output.error.or(task_row.error.as_deref().filter(|_| failed));
         Self {
-            seq: live.seq,
-            queue: live.queue,
-            event: live.event,
+            seq: task_row.seq,
+            queue: task_row.queue,
+            event: task_row.event,
             collection: subject.collection().into(),
             key: subject.key().map(|key| key.as_str().into()),
-            sync: live.sync,
-            stage: live.stage,
-            priority: live.priority,
+            is_sync: task_row.is_sync,
+            stage: task_row.stage,
+            priority: task_row.priority,
             life,
-            prev_sent: live.prev_sent,
-            planned: live.planned,
-            created: live.created,
-            started: live.started,
-            finished,
+            prev_sent_event: task_row.prev_sent_event,
+            planned_at: task_row.planned_at,
+            created_at: task_row.created_at,
+            started_at: task_row.started_at,
+            finished_at: finished,
             error: error.map(str::to_string),
-            result: remains.result.map(str::to_string),
+            result: output.result.map(str::to_string),
         }
     }
 
-    /// 0 for one that is done, 1 for one in error.
-    pub fn status_code(&self) -> i64 {
-        if self.life.state.status() == Status::Done { DONE } else { ERROR }
+    /// Returns 0 for a task that is done, 1 for one in error.
+    pub fn encode_status(&self) -> i64 {
+        if self.life.state.status() == Status::Done { STATUS_DONE } else { STATUS_ERROR }
     }
 
-    /// Its state, from the columns that tell of it.
-    pub fn state(status: i64, reason: Option<i64>) -> Result<State> {
+    /// Decodes the state from its columns.
+    pub fn decode_state(status: i64, reason: Option<i64>) -> Result<State> {
         Ok(match status {
-            DONE => State::Done,
-            _ => State::Error { reason: reason_of(reason)?, halts: false },
+            STATUS_DONE => State::Done,
+            _ => State::Error { reason: decode_end_reason(reason)?, halts: false },
         })
     }
 }
 
-pub const DONE: i64 = 0;
-pub const ERROR: i64 = 1;
+pub const STATUS_DONE: i64 = 0;
+pub const STATUS_ERROR: i64 = 1;
 
-/// A task that may be able to run now.
+/// A waiting task that may be able to run now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiting {
+pub struct WaitingTask {
     pub seq: TaskSeq,
     pub queue: QueueId,
-    pub bucket: Option<u16>,
-    pub crowd: Option<i64>,
+    pub key_bucket: Option<u16>,
+    pub concurrency_group: Option<i64>,
     pub score: i64,
     pub due: Timestamp,
 }
 
-impl Waiting {
-    pub fn of(live: &Live, due: Timestamp) -> Self {
-        let Live { seq, queue, bucket, crowd, score, .. } = *live;
-        Self { seq, queue, bucket, crowd, score, due }
+impl WaitingTask {
+    pub fn from_row(task_row: &ActiveTaskRow, due: Timestamp) -> Self {
+        let ActiveTaskRow { seq, queue, key_bucket, concurrency_group, score, .. } = *task_row;
+        Self { seq, queue, key_bucket, concurrency_group, score, due }
     }
 }
 
-/// The task that stands first in a lane.
+/// The first task of a lane.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
-    pub place: i64,
-    pub phase: Phase,
-    pub next: Waiting,
+pub struct LaneHead {
+    pub lane_position: i64,
+    pub phase: TaskPhase,
+    pub task: WaitingTask,
 }
 
-/// A task that waits behind a synchronous one of its event.
+/// A task that waits for a synchronous task of its event.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Gated {
-    pub waiting: Waiting,
+pub struct GatedTask {
+    pub task: WaitingTask,
     pub lane: Option<i64>,
-    pub place: Option<i64>,
+    pub lane_position: Option<i64>,
     pub stage: i64,
 }
 
-/// What is remembered of an object beyond its events.
+/// State of an object beyond its events.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Object {
-    /// 0 for one that was heard of, but has had no event here.
+pub struct ObjectRow {
+    /// 0 for an object that is known but has had no event here.
     pub number: ObjectNumber,
-    pub last: EventId,
-    /// The last event that each handler was sent.
-    pub sent: Vec<(HandlerId, EventId)>,
+    pub last_event: EventId,
+    /// The last event sent to each handler.
+    pub last_sent: Vec<(HandlerId, EventId)>,
 }
 
 /// An object that retention has not found in use for a while.
@@ -208,27 +211,27 @@ pub struct Object {
 pub struct IdleObject {
     pub tenant: Tenant,
     pub key: String,
-    pub object: Object,
-    /// An outbox contains events of it that are not journaled yet.
-    pub queued: bool,
+    pub row: ObjectRow,
+    /// Whether an outbox contains events of it that are not journaled yet.
+    pub has_outbox_events: bool,
 }
 
-impl Object {
-    pub fn sent_to(&self, handler: HandlerId) -> Option<EventId> {
-        self.sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
+impl ObjectRow {
+    pub fn last_sent_to(&self, handler: HandlerId) -> Option<EventId> {
+        self.last_sent.iter().find(|(h, _)| *h == handler).map(|(_, id)| *id)
     }
 
-    /// What was sent, as bytes: pairs of a handler's number (4 bytes) and an id (8 bytes), little-endian.
-    pub fn encode_sent(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.sent.len() * 12);
-        for (handler, id) in &self.sent {
+    /// Encodes the last events sent: pairs of a handler's number (4 bytes) and an event id (8 bytes), little-endian.
+    pub fn encode_last_sent(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(self.last_sent.len() * 12);
+        for (handler, id) in &self.last_sent {
             bytes.extend_from_slice(&(*handler as u32).to_le_bytes());
             bytes.extend_from_slice(&id.get().to_le_bytes());
         }
         bytes
     }
 
-    pub fn decode_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
+    pub fn decode_last_sent(bytes: &[u8]) -> Vec<(HandlerId, EventId)> {
         let (pairs, _) = bytes.as_chunks::<12>();
         let pair = |pair: &[u8; 12]| {
             let [h0, h1, h2, h3, id @ ..] = *pair;
@@ -239,9 +242,9 @@ impl Object {
     }
 }
 
-/// How many tasks a queue has in each group of phases.
+/// Number of a queue's tasks in each group of phases.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct QueueCounts {
     pub ready: i64,
     pub waiting: i64,
     pub scheduled: i64,
@@ -250,30 +253,30 @@ pub struct Counts {
     pub missing: i64,
 }
 
-impl Counts {
-    pub(crate) fn of(&mut self, phase: Phase) -> &mut i64 {
+impl QueueCounts {
+    pub(crate) fn count_mut(&mut self, phase: TaskPhase) -> &mut i64 {
         match phase {
-            Phase::Ready => &mut self.ready,
-            Phase::Blocked | Phase::Gated | Phase::Delayed => &mut self.waiting,
-            Phase::Scheduled => &mut self.scheduled,
-            Phase::Locked => &mut self.running,
-            Phase::Halted => &mut self.halted,
-            Phase::Missing => &mut self.missing,
+            TaskPhase::Ready => &mut self.ready,
+            TaskPhase::Blocked | TaskPhase::Gated | TaskPhase::Delayed => &mut self.waiting,
+            TaskPhase::Scheduled => &mut self.scheduled,
+            TaskPhase::Locked => &mut self.running,
+            TaskPhase::Halted => &mut self.halted,
+            TaskPhase::Missing => &mut self.missing,
         }
     }
 }
 
-/// A score and a bucket, and the least and the greatest rank of its ready tasks.
-pub type Ranks = (i64, Option<u16>, i64, i64);
+/// A score and a key bucket, with the smallest and the largest rank of its ready tasks.
+pub type RankRange = (i64, Option<u16>, i64, i64);
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueRow {
     pub id: QueueId,
     pub handler: HandlerId,
     pub tenant: Tenant,
-    /// What its tasks are of.
-    pub of: QueueOf,
-    pub counts: Counts,
+    /// Whether its tasks run for events, for a collection or for a chain node.
+    pub kind: QueueOf,
+    pub counts: QueueCounts,
 }
 
 /// A handler that was ever registered.
@@ -281,39 +284,39 @@ pub struct QueueRow {
 pub struct HandlerRow {
     pub id: HandlerId,
     pub def: HandlerDef,
-    pub defined: bool,
-    pub pace: Pace,
+    pub is_defined: bool,
+    pub limiter_state: Pace,
 }
 
-/// A chain, and how it is set. What operators have set outlives the definition.
+/// A chain and its operator settings. The settings outlive the definition.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Known {
+pub struct ChainRow {
     pub chain: Chain,
-    pub defined: bool,
+    pub is_defined: bool,
     pub state: ChainState,
 }
 
-impl Known {
+impl ChainRow {
     pub fn path(&self) -> &ChainPath {
         &self.chain.path
     }
 
-    /// Its definition, if it has one now.
+    /// Returns the definition, if the chain is defined now.
     pub fn definition(&self) -> Option<&Chain> {
-        Some(&self.chain).filter(|_| self.defined)
+        Some(&self.chain).filter(|_| self.is_defined)
     }
 }
 
 /// An order and its number.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Numbered {
-    pub n: i64,
+pub struct OrderRow {
+    pub number: i64,
     pub order: Order,
 }
 
-impl Numbered {
-    /// Its step at a node: that where it stands, or where it stood when the task was made.
-    pub fn step(&self, node: &ChainNode) -> Result<StepRun> {
+impl OrderRow {
+    /// Returns the order's step at a chain node: where it is, or where it was when the task was created.
+    pub fn step_run(&self, node: &ChainNode) -> Result<StepRun> {
         let Order { key, tenant, value, origin, .. } = &self.order;
         Ok(StepRun {
             key: ObjectKey::new(key.to_string()).map_err(Fault::damaged)?,
@@ -326,28 +329,28 @@ impl Numbered {
     }
 }
 
-/// Where a schedule stands.
+/// Progress of a schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduleRow {
     pub expression: String,
-    pub settled: Timestamp,
-    pub unmet: Option<Timestamp>,
-    /// When somebody last named it, as far as that was written down.
-    pub named: Timestamp,
+    pub resolved_up_to: Timestamp,
+    pub next_catch_up: Option<Timestamp>,
+    /// When a node last registered it; updated at intervals only.
+    pub last_registered_at: Timestamp,
 }
 
-/// An attempt that ended otherwise than by success; a success is told by the task itself.
+/// A recorded attempt that did not succeed. A success is recorded in the task itself.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptRow<'a> {
     pub task: TaskSeq,
     pub number: u32,
-    pub started: Timestamp,
-    pub ended: Timestamp,
+    pub started_at: Timestamp,
+    pub ended_at: Timestamp,
     pub end: AttemptEnd,
     pub error: Option<&'a str>,
 }
 
-pub fn reason_code(reason: EndReason) -> i64 {
+pub fn encode_end_reason(reason: EndReason) -> i64 {
     match reason {
         EndReason::Failed => 0,
         EndReason::Crashed => 1,
@@ -355,16 +358,16 @@ pub fn reason_code(reason: EndReason) -> i64 {
     }
 }
 
-fn reason_of(code: Option<i64>) -> Result<EndReason> {
+fn decode_end_reason(code: Option<i64>) -> Result<EndReason> {
     match code {
         Some(0) => Ok(EndReason::Failed),
         Some(1) => Ok(EndReason::Crashed),
         Some(2) => Ok(EndReason::Canceled),
-        _ => Err(Fault::damaged("the reason of a task's end")),
+        _ => Err(Fault::damaged("unknown code for the reason of a task's end")),
     }
 }
 
-pub fn end_code(end: AttemptEnd) -> i64 {
+pub fn encode_attempt_end(end: AttemptEnd) -> i64 {
     match end {
         AttemptEnd::Succeeded => 0,
         AttemptEnd::Failed => 1,
@@ -375,7 +378,7 @@ pub fn end_code(end: AttemptEnd) -> i64 {
     }
 }
 
-pub fn end_of(code: i64) -> Result<AttemptEnd> {
+pub fn decode_attempt_end(code: i64) -> Result<AttemptEnd> {
     const ALL: [AttemptEnd; 6] = [
         AttemptEnd::Succeeded,
         AttemptEnd::Failed,
@@ -385,17 +388,17 @@ pub fn end_of(code: i64) -> Result<AttemptEnd> {
         AttemptEnd::Canceled,
     ];
     let end = usize::try_from(code).ok().and_then(|index| ALL.get(index).copied());
-    end.ok_or_else(|| Fault::damaged("the end of an attempt"))
+    end.ok_or_else(|| Fault::damaged("unknown code for the end of an attempt"))
 }
 
-pub fn level_code(level: Level) -> i64 {
+pub fn encode_log_level(level: Level) -> i64 {
     match level {
         Level::Info => 0,
         Level::Error => 1,
     }
 }
 
-pub fn level_of(code: i64) -> Level {
+pub fn decode_log_level(code: i64) -> Level {
     if code == 1 { Level::Error } else { Level::Info }
 }
 
@@ -404,10 +407,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_sent_reads_back() {
+    fn last_sent_round_trips() {
         let sent = vec![(1, EventId::new(5).unwrap()), (70_000, EventId::MAX)];
-        let object = Object { number: 1, last: EventId::ZERO, sent: sent.clone() };
-        assert_eq!(Object::decode_sent(&object.encode_sent()), sent);
-        assert!(Object::decode_sent(&[]).is_empty());
+        let object = ObjectRow { number: 1, last_event: EventId::ZERO, last_sent: sent.clone() };
+        assert_eq!(ObjectRow::decode_last_sent(&object.encode_last_sent()), sent);
+        assert!(ObjectRow::decode_last_sent(&[]).is_empty());
     }
 }

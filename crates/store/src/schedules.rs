@@ -1,4 +1,4 @@
-//! The fire ledger: a row a planned time, written in the transaction that makes what it makes.
+//! The fire ledger: one row per planned time, written in the transaction that creates its event, order or run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,134 +8,143 @@ use pointsman_core::store::{Firing, OrderRefused, Plan, Standing};
 use pointsman_core::task::Command;
 use pointsman_core::{EventId, NewEvent, ScheduleName, TaskId, Timestamp};
 
-use crate::claim::Room;
+use crate::claim::ClaimSlots;
 use crate::error::Result;
-use crate::life::Remains;
+use crate::lifecycle::AttemptOutput;
 use crate::row::ScheduleRow;
-use crate::state::{json_text, put_json};
 use crate::tables::Tables;
 use crate::writer::Txn;
+use crate::writer_state::{read_json_text, write_json_text};
 
-/// A schedule that nobody has named for so long is forgotten.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(24 * 3600);
-/// How often it is written down that a schedule is named.
-const NOTED_EVERY: Duration = Duration::from_secs(3600);
+/// A schedule that no node has registered for this long is deleted.
+const DELETE_UNREGISTERED_AFTER: Duration = Duration::from_secs(24 * 3600);
+/// How often the registration of a schedule is recorded.
+const REGISTRATION_RECORD_INTERVAL: Duration = Duration::from_secs(3600);
 
-/// What a firing came to.
-struct Came {
+/// Result of a firing.
+struct FireResult {
     outcome: Outcome,
     event: Option<EventId>,
     task: Option<TaskId>,
 }
 
-impl Came {
-    fn skipped(why: Skipped) -> Self {
-        Self { outcome: Outcome::Skipped(why), event: None, task: None }
+impl FireResult {
+    fn skipped_because(message: Skipped) -> Self {
+        Self { outcome: Outcome::Skipped(message), event: None, task: None }
     }
 }
 
 impl<T: Tables> Txn<'_, T> {
-    pub(crate) fn plan(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
-        let mut known = self.tables.schedules()?;
-        let (mut standings, mut named) = (Vec::with_capacity(plans.len()), Vec::new());
+    pub(crate) fn register_plans(&mut self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
+        let mut registered = self.tables.list_schedules()?;
+        let (mut progress, mut registered_names) = (Vec::with_capacity(plans.len()), Vec::new());
         for plan in plans {
-            let held = self.state.schedule_is_held(&plan.name);
-            let before = known.remove(plan.name.as_str());
-            standings.push(match before.filter(|row| row.expression == plan.expression) {
+            let is_paused = self.state.is_schedule_paused(&plan.name);
+            let before = registered.remove(plan.name.as_str());
+            progress.push(match before.filter(|row| row.expression == plan.expression) {
                 Some(row) => {
-                    if row.named < now.minus(NOTED_EVERY) {
-                        named.push(plan.name.to_string());
+                    if row.last_registered_at < now.minus(REGISTRATION_RECORD_INTERVAL) {
+                        registered_names.push(plan.name.to_string());
                     }
-                    Standing { settled: row.settled, held, unmet: row.unmet }
+                    Standing { settled: row.resolved_up_to, held: is_paused, unmet: row.next_catch_up }
                 }
                 None => {
-                    self.tables.begin_schedule(&plan.name, &plan.expression, now)?;
-                    Standing { settled: now, held, unmet: None }
+                    self.tables.start_schedule(&plan.name, &plan.expression, now)?;
+                    Standing { settled: now, held: is_paused, unmet: None }
                 }
             });
         }
-        self.forget_unnamed(known, &mut named, now)?;
-        if !named.is_empty() {
-            self.tables.name_schedules(&named, now)?;
+        self.delete_unregistered_schedules(registered, &mut registered_names, now)?;
+        if !registered_names.is_empty() {
+            self.tables.record_schedules_registered(&registered_names, now)?;
         }
-        Ok(standings)
+        Ok(progress)
     }
 
-    /// Another node may have what this one does not name, so that it is forgotten only when nobody names it for a day.
-    /// If nobody planned at all meanwhile, whoever has it may be about to come back, and the day begins again.
-    fn forget_unnamed(
+    /// Deletes schedules that no node has registered for a day; another node may have schedules that this one lacks. If
+    /// no node planned at all in the meantime, the nodes may be about to come back, and the day starts again.
+    fn delete_unregistered_schedules(
         &mut self,
         unnamed: BTreeMap<String, ScheduleRow>,
-        named: &mut Vec<String>,
+        registered_names: &mut Vec<String>,
         now: Timestamp,
     ) -> Result<()> {
-        if !self.was_planned_lately(now)? {
-            named.extend(unnamed.into_keys());
+        if !self.record_planning(now)? {
+            registered_names.extend(unnamed.into_keys());
             return Ok(());
         }
-        let gone = unnamed.iter().filter(|(_, row)| row.named < now.minus(FORGOTTEN_AFTER));
-        gone.map(|(name, _)| name).try_for_each(|name| self.tables.forget_schedule(name))
+        let unregistered_names =
+            unnamed.iter().filter(|(_, row)| row.last_registered_at < now.minus(DELETE_UNREGISTERED_AFTER));
+        unregistered_names.map(|(name, _)| name).try_for_each(|name| self.tables.delete_schedule(name))
     }
 
-    /// Whether somebody has planned within the last hours; that it is done now is written down.
-    fn was_planned_lately(&mut self, now: Timestamp) -> Result<bool> {
-        let last: Option<i64> = json_text(self.tables, "planned")?;
+    /// Records that a node plans schedules now; returns whether one did within the last hours.
+    fn record_planning(&mut self, now: Timestamp) -> Result<bool> {
+        let last: Option<i64> = read_json_text(self.tables, "planned")?;
         let is_within = |time: Duration| last.is_some_and(|last| last >= now.minus(time).micros());
-        if !is_within(NOTED_EVERY) {
-            put_json(self.tables, "planned", &now.micros())?;
+        if !is_within(REGISTRATION_RECORD_INTERVAL) {
+            write_json_text(self.tables, "planned", &now.micros())?;
         }
-        Ok(is_within(2 * NOTED_EVERY))
+        Ok(is_within(2 * REGISTRATION_RECORD_INTERVAL))
     }
 
-    pub(crate) fn settle(&mut self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
-        firings.into_iter().map(|firing| self.settle_one(firing, now)).collect()
+    pub(crate) fn resolve_firings(
+        &mut self,
+        firings: Vec<Firing>,
+        now: Timestamp,
+    ) -> Result<Vec<(Fire, bool)>> {
+        firings.into_iter().map(|firing| self.resolve_firing(firing, now)).collect()
     }
 
-    fn settle_one(&mut self, firing: Firing, now: Timestamp) -> Result<(Fire, bool)> {
+    fn resolve_firing(&mut self, firing: Firing, now: Timestamp) -> Result<(Fire, bool)> {
         let Firing { schedule, planned, settle } = firing;
-        let there = self.tables.fire(&schedule, planned)?;
+        let existing = self.tables.read_fire(&schedule, planned)?;
         let caught_up = matches!(settle, Settle::Fire { when: Punctual::CaughtUp, .. });
-        let may_make_up = caught_up && !self.state.schedule_is_held(&schedule);
-        if let Some(fire) = there
+        let may_make_up = caught_up && !self.state.is_schedule_paused(&schedule);
+        if let Some(fire) = existing
             && !(may_make_up && fire.outcome == Outcome::Skipped(Skipped::Held))
         {
             return Ok((fire, false));
         }
-        let Came { outcome, event, task } = self.come_to(&schedule, planned, settle, now)?;
+        let FireResult { outcome, event, task } = self.carry_out_firing(&schedule, planned, settle, now)?;
         let fire = Fire { planned, at: now, outcome, event, task };
-        self.tables.put_fire(&schedule, &fire, fire.outcome == Outcome::Skipped(Skipped::Held))?;
+        self.tables.write_fire(&schedule, &fire, fire.outcome == Outcome::Skipped(Skipped::Held))?;
         Ok((fire, true))
     }
 
-    fn come_to(
+    fn carry_out_firing(
         &mut self,
         schedule: &ScheduleName,
         planned: Timestamp,
         settle: Settle,
         now: Timestamp,
-    ) -> Result<Came> {
-        if self.state.schedule_is_held(schedule) {
-            return Ok(Came::skipped(Skipped::Held));
+    ) -> Result<FireResult> {
+        if self.state.is_schedule_paused(schedule) {
+            return Ok(FireResult::skipped_because(Skipped::Held));
         }
-        let Settle::Fire { makes, when, overlap } = settle else { return Ok(Came::skipped(Skipped::Missed)) };
+        let Settle::Fire { makes, when, overlap } = settle else {
+            return Ok(FireResult::skipped_because(Skipped::Missed));
+        };
         match makes {
             Makes::Event(event) => self.fire_event(schedule, *event, when, overlap, now),
             Makes::Order(order) => Ok(match self.add_order(*order, now)? {
-                Ok(added) => Came { outcome: when.into(), event: Some(added.event), task: None },
-                Err(OrderRefused::Exists(..)) => Came::skipped(Skipped::Overlap),
-                Err(_) => Came::skipped(Skipped::Gone),
+                Ok(added) => FireResult { outcome: when.into(), event: Some(added.event), task: None },
+                Err(OrderRefused::Exists(..)) => FireResult::skipped_because(Skipped::Overlap),
+                Err(_) => FireResult::skipped_because(Skipped::Gone),
             }),
             Makes::Run(run) => {
                 if overlap == Overlap::Cancel {
-                    let why = fired_again(schedule);
-                    self.cancel_run(&run.pair, Remains::of_error(&why), now)?;
+                    let message = overlap_message(schedule);
+                    self.cancel_run(&run.pair, AttemptOutput::from_error(&message), now)?;
                 }
-                Ok(match self.run(&run, Some(planned), now)? {
+                Ok(match self.create_run(&run, Some(planned), now)? {
                     Ok(ran) if ran.created => {
-                        Came { outcome: when.into(), event: None, task: Some(ran.task) }
+                        FireResult { outcome: when.into(), event: None, task: Some(ran.task) }
                     }
-                    Ok(ran) => Came { task: Some(ran.task), ..Came::skipped(Skipped::Overlap) },
-                    Err(_) => Came::skipped(Skipped::Gone),
+                    Ok(ran) => {
+                        FireResult { task: Some(ran.task), ..FireResult::skipped_because(Skipped::Overlap) }
+                    }
+                    Err(_) => FireResult::skipped_because(Skipped::Gone),
                 })
             }
         }
@@ -148,30 +157,30 @@ impl<T: Tables> Txn<'_, T> {
         when: Punctual,
         overlap: Overlap,
         now: Timestamp,
-    ) -> Result<Came> {
+    ) -> Result<FireResult> {
         let unfinished = match overlap {
             Overlap::Queue => vec![],
-            Overlap::Skip | Overlap::Cancel => self.tables.unfinished_of(schedule)?,
+            Overlap::Skip | Overlap::Cancel => self.tables.list_unfinished_schedule_tasks(schedule)?,
         };
         if let (Overlap::Skip, Some(first)) = (overlap, unfinished.first()) {
-            let task = self.tables.whole_task(*first)?.map(|task| task.id);
-            return Ok(Came { task, ..Came::skipped(Skipped::Overlap) });
+            let task = self.tables.read_task_with_attempts(*first)?.map(|task| task.id);
+            return Ok(FireResult { task, ..FireResult::skipped_because(Skipped::Overlap) });
         }
-        let why = fired_again(schedule);
+        let message = overlap_message(schedule);
         for task in unfinished {
-            // A refusal means that it has ended meanwhile, which is what was wanted.
-            let _ = self.command(task, Command::Cancel, Remains::of_error(&why), now)?;
+            // A refusal means that the task has ended in the meantime.
+            let _ = self.apply_command(task, Command::Cancel, AttemptOutput::from_error(&message), now)?;
         }
-        let made = self.journal(vec![event], &mut Room::default(), now)?;
-        Ok(Came { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
+        let made = self.append_events(vec![event], &mut ClaimSlots::default(), now)?;
+        Ok(FireResult { outcome: when.into(), event: made.first().map(|made| made.id), task: None })
     }
 
-    pub(crate) fn made_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        self.tables.made_up(schedule, up_to)
+    pub(crate) fn advance_catch_up(&mut self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+        self.tables.advance_catch_up(schedule, up_to)
     }
 }
 
-/// What a task says that its schedule has ended.
-fn fired_again(schedule: &ScheduleName) -> String {
+/// Error of a task that its schedule has canceled.
+fn overlap_message(schedule: &ScheduleName) -> String {
     format!("the schedule {schedule} fired again")
 }

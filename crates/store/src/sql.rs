@@ -1,4 +1,4 @@
-//! What a program may do with its own tables inside a unit of work, whichever database they lie in.
+//! SQL that a program may run on its own tables inside a unit of work, with any database.
 
 use std::any::Any;
 use std::error::Error;
@@ -8,36 +8,36 @@ use pointsman_core::store::StoreError;
 /// Any error.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// Why a unit of work did not commit. Nothing of it was stored.
+/// Why a unit of work did not commit. Nothing of it was stored, except possibly with [`TransactError::OutcomeUnknown`].
 #[derive(Debug, thiserror::Error)]
 pub enum TransactError {
-    /// The work itself failed, or gave up.
+    /// The work itself returned an error.
     #[error("the unit of work failed: {0}")]
-    Work(#[source] BoxError),
+    WorkFailed(#[source] BoxError),
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The connection broke while it was committed, and the database cannot be asked.
-    #[error("whether the unit of work was committed is not known: {0}")]
-    Unknown(String),
+    /// The connection broke during the commit, and the database cannot be queried for the outcome.
+    #[error("it is unknown whether the unit of work was committed: {0}")]
+    OutcomeUnknown(String),
 }
 
-/// A statement that the database refused.
+/// Why a statement was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum SqlError {
     #[error("{0}")]
     Refused(String),
-    #[error("a unit of work is one transaction; {0} is not for its statements")]
+    #[error("a unit of work is one transaction; {0} is not allowed in it")]
     TransactionControl(String),
-    #[error("the store's own tables are not for others to write to; emit events instead")]
-    OurTables,
-    /// Whatever came now would be committed by itself, or not at all.
+    #[error("a unit of work cannot write to the store's own tables; emit events instead")]
+    StoreTablesReadOnly,
+    /// Further statements would be committed on their own, or not at all.
     #[error("an earlier statement rolled the whole transaction back")]
     RolledBack,
 }
 
-/// A value of a statement or of a row.
+/// A parameter of a statement, or a value of a result row.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum SqlValue {
     Null,
     Integer(i64),
     Real(f64),
@@ -47,45 +47,45 @@ pub enum Value {
 
 /// A row of a result.
 #[derive(Clone, Debug, PartialEq)]
-pub struct SqlRow(Vec<Value>);
+pub struct SqlRow(Vec<SqlValue>);
 
 impl SqlRow {
-    pub fn new(values: Vec<Value>) -> Self {
+    pub fn new(values: Vec<SqlValue>) -> Self {
         Self(values)
     }
 
-    pub fn get(&self, column: usize) -> Option<&Value> {
+    pub fn get(&self, column: usize) -> Option<&SqlValue> {
         self.0.get(column)
     }
 }
 
 /// The transaction of a unit of work.
-pub trait Sql {
-    /// Runs a statement; answers how many rows it changed.
-    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError>;
+pub trait SqlTransaction {
+    /// Runs a statement; returns the number of changed rows.
+    fn execute(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<usize, SqlError>;
 
-    /// Runs a query; answers all its rows.
-    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError>;
+    /// Runs a query; returns all rows.
+    fn query(&mut self, sql: &str, parameters: &[SqlValue]) -> Result<Vec<SqlRow>, SqlError>;
 }
 
-/// How a database reads a comment inside of a comment.
+/// How a database parses a comment inside a comment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Comments {
-    /// As a part of it.
+pub enum CommentNesting {
+    /// As part of the outer comment.
     Flat,
-    /// As one of its own, which has an end of its own.
+    /// As a comment with its own end.
     Nested,
 }
 
-/// The first word of a statement in capitals, past blanks, semicolons and comments.
-pub fn first_word(sql: &str, comments: Comments) -> String {
+/// Returns the first keyword of a statement in capitals, after blanks, semicolons and comments.
+pub fn first_keyword(sql: &str, comments: CommentNesting) -> String {
     let mut rest = sql;
     loop {
         rest = rest.trim_start_matches(|c: char| c.is_whitespace() || c == ';' || c == '\u{feff}');
         rest = if let Some(comment) = rest.strip_prefix("--") {
             comment.split_once('\n').map_or("", |(_, after)| after)
         } else if rest.starts_with("/*") {
-            after_comment(rest, comments)
+            skip_comment(rest, comments)
         } else {
             let word = rest.chars().take_while(char::is_ascii_alphabetic);
             return word.collect::<String>().to_ascii_uppercase();
@@ -93,14 +93,14 @@ pub fn first_word(sql: &str, comments: Comments) -> String {
     }
 }
 
-/// What follows the comment at the beginning.
-fn after_comment(sql: &str, comments: Comments) -> &str {
+/// Returns the text after the comment at the beginning.
+fn skip_comment(sql: &str, comments: CommentNesting) -> &str {
     let (mut depth, mut rest) = (0, sql);
     loop {
         let Some(at) = rest.find(['/', '*']) else { return "" };
         rest = &rest[at..];
         let (by, skip) = match rest.get(..2) {
-            Some("/*") if depth == 0 || comments == Comments::Nested => (1, 2),
+            Some("/*") if depth == 0 || comments == CommentNesting::Nested => (1, 2),
             Some("*/") => (-1, 2),
             Some(_) | None => (0, 1),
         };
@@ -111,57 +111,57 @@ fn after_comment(sql: &str, comments: Comments) -> &str {
     }
 }
 
-/// Whether a word stands in a statement, wherever.
-pub fn has_word(sql: &str, word: &str) -> bool {
+/// Returns whether a statement contains a word.
+pub fn contains_word(sql: &str, word: &str) -> bool {
     sql.split(|c: char| !(c.is_alphanumeric() || c == '_')).any(|found| found.eq_ignore_ascii_case(word))
 }
 
-/// What a unit of work that panicked said.
-pub fn panicked(panic: &(dyn Any + Send)) -> BoxError {
+/// Builds the error of a unit of work that panicked, with the panic message.
+pub fn panic_error(panic: &(dyn Any + Send)) -> BoxError {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| text.to_string())
         .or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("it panicked: {}", text.as_deref().unwrap_or("no message")).into()
+    format!("the unit of work panicked: {}", text.as_deref().unwrap_or("no message")).into()
 }
 
-impl From<i64> for Value {
+impl From<i64> for SqlValue {
     fn from(number: i64) -> Self {
         Self::Integer(number)
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for SqlValue {
     fn from(number: f64) -> Self {
         Self::Real(number)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for SqlValue {
     fn from(yes: bool) -> Self {
         Self::Integer(yes.into())
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SqlValue {
     fn from(text: &str) -> Self {
         Self::Text(text.into())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for SqlValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<Vec<u8>> for Value {
+impl From<Vec<u8>> for SqlValue {
     fn from(bytes: Vec<u8>) -> Self {
         Self::Blob(bytes)
     }
 }
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Into<SqlValue>> From<Option<T>> for SqlValue {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_word_is_found_past_all_that_is_none() {
+    fn first_keyword_is_found_after_blanks_and_comments() {
         for sql in [
             "COMMIT",
             "  commit",
@@ -183,14 +183,14 @@ mod tests {
             "/* * / **/ commit",
             "\u{feff}commit",
         ] {
-            assert_eq!(first_word(sql, Comments::Flat), "COMMIT", "{sql}");
-            assert_eq!(first_word(sql, Comments::Nested), "COMMIT", "{sql}");
+            assert_eq!(first_keyword(sql, CommentNesting::Flat), "COMMIT", "{sql}");
+            assert_eq!(first_keyword(sql, CommentNesting::Nested), "COMMIT", "{sql}");
         }
-        assert_eq!(first_word("INSERT INTO commits VALUES (1)", Comments::Flat), "INSERT");
-        assert_eq!(first_word("/* /* x */ insert */ commit", Comments::Flat), "INSERT");
-        assert_eq!(first_word("/* /* x */ insert */ commit", Comments::Nested), "COMMIT");
+        assert_eq!(first_keyword("INSERT INTO commits VALUES (1)", CommentNesting::Flat), "INSERT");
+        assert_eq!(first_keyword("/* /* x */ insert */ commit", CommentNesting::Flat), "INSERT");
+        assert_eq!(first_keyword("/* /* x */ insert */ commit", CommentNesting::Nested), "COMMIT");
         for none in ["-- only a comment", "/* open", "", "(SELECT 1)", "1"] {
-            assert_eq!(first_word(none, Comments::Flat), "", "{none}");
+            assert_eq!(first_keyword(none, CommentNesting::Flat), "", "{none}");
         }
     }
 }

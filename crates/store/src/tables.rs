@@ -1,8 +1,7 @@
-//! What a database must be able to do for the verbs: keep rows, and find them again.
+//! Operations that a database must provide: storing rows and finding them.
 //!
-//! One thread calls these, inside one transaction. A database that lies across a wire may hold writes back and send
-//! them together, as long as every read sees what was written before it. All decisions are above this line; whoever
-//! implements it decides nothing.
+//! One thread calls them, inside one transaction. A remote database may buffer writes and send them together, as long
+//! as every read sees earlier writes. All decisions are made by the callers; an implementation decides nothing.
 
 use std::collections::BTreeMap;
 
@@ -18,424 +17,440 @@ use pointsman_core::{
 
 use crate::error::{Fault, Result};
 use crate::row::{
-    AttemptRow, Counts, Gated, HandlerId, HandlerRow, Head, IdleObject, Known, Live, Numbered, Object, Past,
-    Phase, QueueId, QueueRow, Ranks, ScheduleRow, Waiting,
+    ActiveTaskRow, ArchivedTaskRow, AttemptRow, ChainRow, GatedTask, HandlerId, HandlerRow, IdleObject,
+    LaneHead, ObjectRow, OrderRow, QueueCounts, QueueId, QueueRow, RankRange, ScheduleRow, TaskPhase,
+    WaitingTask,
 };
 use crate::writer::Txn;
 
-/// How far everything has come. Numbers that a commit has given out are never given out again.
+/// Counters of a store. A number that a commit has allocated is never allocated again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// The id of the newest event, or of the last one that was forgotten.
+    /// Id of the newest event, even if it has expired.
     pub last_event: EventId,
-    /// Observers see nothing at or below this.
-    pub forgotten: EventId,
-    pub tasks: i64,
-    /// The tokens of attempts.
-    pub fences: i64,
-    pub objects: i64,
-    pub orders: i64,
-    /// How many events were ever journaled.
-    pub journaled: i64,
-    /// How many ended tasks the history holds.
-    pub ended: i64,
-    /// Not later than the earliest due time of a delayed task.
+    /// Low-water mark of the journal: observers see nothing at or below it.
+    pub expired_up_to: EventId,
+    pub last_task: i64,
+    /// Fence of the latest attempt.
+    pub last_fence: i64,
+    pub last_object: i64,
+    pub last_order: i64,
+    /// Number of events ever journaled.
+    pub journaled_events: i64,
+    /// Number of archived tasks.
+    pub archived_tasks: i64,
+    /// At or before the earliest due time of a delayed task.
     pub next_due: Option<Timestamp>,
 }
 
-/// What a group of jobs will probably look at, so that it can be fetched at once.
+/// Rows that a group of jobs will probably read, so that they can be prefetched together.
 #[derive(Debug, Default)]
-pub struct Foreseen {
-    /// Objects, and the handlers whose lanes of them will be looked at.
+pub struct ReadSet {
+    /// Objects, each with a handler whose lane of the object will be read.
     pub objects: Vec<(Tenant, String, HandlerId)>,
-    /// Lanes whose first tasks will be looked at.
+    /// Lanes whose head will be read.
     pub lanes: Vec<i64>,
-    pub answers: Vec<(Tenant, String)>,
+    pub idempotency_keys: Vec<(Tenant, String)>,
     /// Unfinished tasks.
     pub tasks: Vec<TaskSeq>,
-    /// Who holds what in an outbox, by the names they have there: it is to be journaled first.
-    pub left: Vec<(String, Vec<u8>)>,
+    /// Event workers, and objects whose outbox they have claimed, as the outbox names them: its events are journaled first.
+    pub claimed_outbox_objects: Vec<(String, Vec<u8>)>,
 }
 
 pub trait Tables: 'static {
-    // --- numbers and names -------------------------------------------------------------------------------------
+    // --- counters and texts ------------------------------------------------------------------------------------
 
-    fn counters(&self) -> Result<Counters>;
+    fn read_counters(&self) -> Result<Counters>;
 
-    /// Called before each commit with what has been given out by then.
-    fn keep_counters(&self, counters: &Counters) -> Result<()>;
+    /// Writes the counters. Called before each commit.
+    fn write_counters(&self, counters: &Counters) -> Result<()>;
 
-    /// What the public names of this store's tasks are made with.
-    fn realm(&self) -> Result<Realm>;
+    /// Reads the namespace from which this store's public task ids are derived.
+    fn read_task_id_namespace(&self) -> Result<Realm>;
 
-    /// A secret number that is mixed into others, so that nobody can choose names that share one.
-    fn salt(&self) -> Result<u64>;
+    /// Reads a secret number that is mixed into hashes, so that nobody can choose names that collide.
+    fn read_salt(&self) -> Result<u64>;
 
-    /// A text that is kept under a name.
-    fn text(&self, name: &str) -> Result<Option<String>>;
+    /// Reads the text stored under a name.
+    fn read_named_text(&self, name: &str) -> Result<Option<String>>;
 
-    fn put_text(&self, name: &str, text: &str) -> Result<()>;
+    fn write_named_text(&self, name: &str, text: &str) -> Result<()>;
 
     // --- events ------------------------------------------------------------------------------------------------
 
-    /// The answer that was given for this key, with the digest of what had been sent.
-    fn answer(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>>;
+    /// Reads the answer recorded under an idempotency key, with the digest of the request.
+    fn read_idempotency_record(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>>;
 
-    fn put_answer(&self, idempotency: &Idempotency, answer: &str, now: Timestamp) -> Result<()>;
+    fn write_idempotency_record(&self, idempotency: &Idempotency, answer: &str, now: Timestamp)
+    -> Result<()>;
 
-    /// Writes an event, which is the `number`th of all, and the numbers of its tasks: `tasks` in a row from
-    /// `first_task` on.
+    /// Inserts an event, with its consecutive number and the numbers of its tasks: `tasks` of them from `first_task`.
     fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()>;
 
-    fn event(&self, id: EventId) -> Result<Option<Event>>;
+    fn read_event(&self, id: EventId) -> Result<Option<Event>>;
 
-    /// Events from one id to another, both included, the oldest first, at most so many.
-    fn events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>>;
+    /// Lists events from one id to another, both inclusive, the oldest first.
+    fn list_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>>;
 
-    /// An event whose number is not above this one, and not many below it.
-    fn event_numbered(&self, number: i64) -> Result<Option<EventId>>;
+    /// Returns an event whose number is at most `number`, and not much smaller.
+    fn find_event_by_number(&self, number: i64) -> Result<Option<EventId>>;
 
-    /// The last event that is kept, of those up to this id; zero if there is none.
-    fn last_event_up_to(&self, id: EventId) -> Result<EventId>;
+    /// Returns the last stored event up to this id; zero if there is none.
+    fn find_last_event_up_to(&self, id: EventId) -> Result<EventId>;
 
-    fn object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>>;
+    fn read_object(&self, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>>;
 
-    fn put_object(&self, tenant: &Tenant, key: &str, object: &Object) -> Result<()>;
+    fn write_object(&self, tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()>;
 
     // --- unfinished tasks --------------------------------------------------------------------------------------
 
-    fn task(&self, seq: TaskSeq) -> Result<Option<Live>>;
+    fn read_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>>;
 
-    fn insert_task(&self, live: &Live) -> Result<()>;
+    fn insert_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    fn delete_task(&self, live: &Live) -> Result<()>;
+    fn delete_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes phase and rank alone.
-    fn set_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()>;
+    /// Writes phase and rank only.
+    fn set_task_phase(&self, seq: TaskSeq, phase: TaskPhase, rank: i64) -> Result<()>;
 
-    /// Writes what a lock changes: phase, attempt, node, fence, until and when it started.
-    fn lock_task(&self, live: &Live) -> Result<()>;
+    /// Writes what a lock changes: phase, attempt, node, fence, until and started.
+    fn write_task_lock(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes what may change in a task's life: all but its numbers, its event, its order, its track and its score.
-    fn rewrite_task(&self, live: &Live) -> Result<()>;
+    /// Writes what may change during a task's life: everything except its numbers, event, order, grouping and score.
+    fn update_active_task(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes lane, crowd and bucket.
-    fn set_track(&self, live: &Live) -> Result<()>;
+    /// Writes lane, concurrency group and key bucket.
+    fn set_task_grouping(&self, task_row: &ActiveTaskRow) -> Result<()>;
 
-    /// Writes the crowd alone.
-    fn set_crowd(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()>;
+    /// Writes the concurrency group only.
+    fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> Result<()>;
 
-    fn set_score(&self, seq: TaskSeq, score: i64) -> Result<()>;
+    fn set_task_score(&self, seq: TaskSeq, score: i64) -> Result<()>;
 
-    /// A worker's lease runs until then.
-    fn set_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()>;
+    /// Sets when a worker's lease ends.
+    fn set_lease_end(&self, seq: TaskSeq, until: Timestamp) -> Result<()>;
 
-    /// A task that another node may hold in its memory was changed.
-    fn touched(&self, seq: TaskSeq);
+    /// Invalidates the cached copy of a changed task on other nodes.
+    fn invalidate_task_on_peers(&self, seq: TaskSeq);
 
-    /// The first of the tasks that stand in a lane: the one with the least place.
-    fn lane_head(&self, lane: i64) -> Result<Option<Head>>;
+    /// Returns the task of a lane with the smallest position.
+    fn read_lane_head(&self, lane: i64) -> Result<Option<LaneHead>>;
 
-    /// All that stand in a lane, by place.
-    fn in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
+    /// Lists the tasks in a lane by position.
+    fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>>;
 
-    /// Those of a crowd that have their turn (ready, scheduled or locked), at most so many.
-    fn active_in_crowd(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>>;
+    /// Lists active tasks (ready, scheduled or locked) of a concurrency group.
+    fn list_active_in_concurrency_group(&self, concurrency_group: i64, limit: usize) -> Result<Vec<TaskSeq>>;
 
-    /// The oldest blocked one of a crowd.
-    fn blocked_in_crowd(&self, crowd: i64) -> Result<Option<Waiting>>;
+    /// Returns the oldest blocked task of a concurrency group.
+    fn find_oldest_blocked_in_concurrency_group(&self, concurrency_group: i64)
+    -> Result<Option<WaitingTask>>;
 
-    /// The best of each queue, as many as is said: by score, rank and age.
-    fn ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>>;
+    /// Lists the first ready tasks of each queue by score, rank and age, as many as its share.
+    fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>>;
 
-    /// All that are scheduled, by score, rank and age.
-    fn scheduled(&self) -> Result<Vec<Live>>;
+    /// Lists all scheduled tasks by score, rank and age.
+    fn list_scheduled_tasks(&self) -> Result<Vec<ActiveTaskRow>>;
 
-    /// Delayed tasks whose time has come, the earliest first, at most so many.
-    fn due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>>;
+    /// Lists delayed tasks whose due time has come, the earliest first.
+    fn list_due_tasks(&self, now: Timestamp, limit: usize) -> Result<Vec<WaitingTask>>;
 
-    /// When the earliest of the delayed tasks falls due.
-    fn earliest_due(&self) -> Result<Option<Timestamp>>;
+    /// Returns the earliest due time of the delayed tasks.
+    fn read_earliest_due(&self) -> Result<Option<Timestamp>>;
 
-    /// Those of an event that wait behind its synchronous tasks, by stage and age.
-    fn gated(&self, event: EventId) -> Result<Vec<Gated>>;
+    /// Lists the tasks of an event that wait for its synchronous tasks, by stage and age.
+    fn list_gated_tasks(&self, event: EventId) -> Result<Vec<GatedTask>>;
 
-    /// The first of an event's own synchronous tasks before this stage that is unfinished (up to locked). Where
-    /// `fresh`, only those count that are not late and have had no attempt that ended otherwise than by a release.
-    fn sync_before(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>>;
+    /// Returns the first unfinished (up to locked) synchronous task of an event before this stage. With `only_fresh`,
+    /// tasks count only if they are not late and have had no attempt, except released ones.
+    fn find_unfinished_sync_task_before(
+        &self,
+        event: EventId,
+        stage: i64,
+        only_fresh: bool,
+    ) -> Result<Option<TaskSeq>>;
 
-    /// What a node holds locked, by age.
-    fn held_by(&self, node: NodeId) -> Result<Vec<Live>>;
+    /// Lists the tasks that a node has locked, by age.
+    fn list_tasks_locked_by(&self, node: NodeId) -> Result<Vec<ActiveTaskRow>>;
 
-    /// What is locked by workers who got it since then and whose leases ended before `now`.
-    fn run_out(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>>;
+    /// Lists tasks locked by workers since `since` whose leases ended before `now`.
+    fn list_expired_worker_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<ActiveTaskRow>>;
 
-    /// A queue's tasks in these phases, by age, at most so many.
-    fn in_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>>;
+    /// Lists tasks of a queue in these phases, by age.
+    fn list_tasks_in_phases(
+        &self,
+        queue: QueueId,
+        phases: &[TaskPhase],
+        limit: usize,
+    ) -> Result<Vec<TaskSeq>>;
 
-    /// Some locked tasks of a handler.
-    fn runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>>;
+    /// Lists locked tasks of a handler.
+    fn list_running_tasks(&self, handler: HandlerId, limit: usize) -> Result<Vec<TaskSeq>>;
 
-    /// A queue's unfinished tasks with their priority and the time they were made.
-    fn to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>>;
+    /// Lists the unfinished tasks of a queue with priority and creation time.
+    fn list_tasks_to_rescore(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>>;
 
-    /// A queue's tasks without a lane that have an object, up to locked, with its key: those scheduled or locked first,
-    /// then by age.
-    fn to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>>;
+    /// Lists tasks of a queue, up to locked, that have an object and no lane, with the object's key: scheduled and
+    /// locked tasks first, then by age.
+    fn list_tasks_to_regroup(&self, queue: QueueId) -> Result<Vec<(WaitingTask, TaskPhase, String)>>;
 
-    /// How many ready tasks of its queue come before this one, counted up to `most`.
-    fn ready_before(&self, live: &Live, most: u64) -> Result<u64>;
+    /// Counts the ready tasks of its queue that come before a task, up to `limit`.
+    fn count_ready_tasks_before(&self, task_row: &ActiveTaskRow, limit: u64) -> Result<u64>;
 
-    // --- ended tasks, attempts, logs ---------------------------------------------------------------------------
+    // --- archived tasks, attempts, logs ------------------------------------------------------------------------
 
-    fn ended(&self, seq: TaskSeq) -> Result<Option<Past>>;
+    fn read_archived_task(&self, seq: TaskSeq) -> Result<Option<ArchivedTaskRow>>;
 
-    fn insert_ended(&self, past: &Past) -> Result<()>;
+    fn insert_archived_task(&self, archived_row: &ArchivedTaskRow) -> Result<()>;
 
-    fn delete_ended(&self, seq: TaskSeq) -> Result<()>;
+    fn delete_archived_task(&self, seq: TaskSeq) -> Result<()>;
 
-    fn put_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()>;
+    fn write_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()>;
 
-    /// Adds lines at the end of a task's log.
-    fn add_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()>;
+    /// Appends lines to a task's log.
+    fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()>;
 
-    /// A task as its readers see it, wherever it lies, with its attempts.
-    fn whole_task(&self, seq: TaskSeq) -> Result<Option<Task>>;
+    /// Returns a task, active or archived, with its attempts, as readers see it.
+    fn read_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>>;
 
     // --- queues and handlers -----------------------------------------------------------------------------------
 
-    fn queues(&self) -> Result<Vec<QueueRow>>;
+    fn list_queues(&self) -> Result<Vec<QueueRow>>;
 
-    /// Makes a queue without tasks; answers its number.
-    fn make_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId>;
+    /// Creates a queue without tasks; returns its id.
+    fn create_queue(&self, handler: HandlerId, tenant: &Tenant, kind: &QueueOf) -> Result<QueueId>;
 
-    fn put_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()>;
+    fn write_queue_counts(&self, counts: &[(QueueId, QueueCounts)]) -> Result<()>;
 
-    /// The score and the number of the task that a queue would give next.
-    fn ready_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>>;
+    /// Returns the score and the number of the task that a queue would run next.
+    fn read_queue_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>>;
 
-    /// For each score and bucket of a queue's ready tasks, the least and the greatest rank.
-    fn ranks(&self, queue: QueueId) -> Result<Vec<Ranks>>;
+    /// Lists the smallest and the largest rank for each score and key bucket of a queue's ready tasks.
+    fn list_rank_ranges(&self, queue: QueueId) -> Result<Vec<RankRange>>;
 
-    /// All handlers that were ever registered, by number; the numbers are 1, 2, 3, ….
-    fn handlers(&self) -> Result<Vec<HandlerRow>>;
+    /// Lists all handlers ever registered, by number; the numbers are 1, 2, 3, ….
+    fn list_handlers(&self) -> Result<Vec<HandlerRow>>;
 
-    /// Makes these the handlers that are defined; the others are not.
-    fn put_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
+    /// Makes these the defined handlers; all others become undefined.
+    fn write_handlers(&self, handlers: &[HandlerDef]) -> Result<()>;
 
-    fn put_pace(&self, handler: HandlerId, pace: &Pace) -> Result<()>;
+    fn write_limiter_state(&self, handler: HandlerId, state: &Pace) -> Result<()>;
 
-    /// The stretches of the journal in which a handler was not there, as [`Tables::put_gaps`] got them.
-    fn gaps(&self, handler: HandlerId) -> Result<String>;
+    /// Reads the ranges of the journal in which a handler was not defined, as written by
+    /// [`Tables::write_handler_gaps`].
+    fn read_handler_gaps(&self, handler: HandlerId) -> Result<String>;
 
-    fn put_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()>;
+    fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()>;
 
-    fn files(&self) -> Result<BTreeMap<String, String>>;
+    fn list_file_digests(&self) -> Result<BTreeMap<String, String>>;
 
-    fn put_file(&self, key: &str, digest: &str) -> Result<()>;
+    fn write_file_digest(&self, key: &str, digest: &str) -> Result<()>;
 
-    fn delete_file(&self, key: &str) -> Result<()>;
+    fn delete_file_digest(&self, key: &str) -> Result<()>;
 
-    // --- rules, nodes, deeds -----------------------------------------------------------------------------------
+    // --- rules, nodes, audit -----------------------------------------------------------------------------------
 
-    /// By place, tenant and kind.
-    fn rules(&self) -> Result<Vec<Rule>>;
+    /// Lists all rules by place, tenant and kind.
+    fn list_rules(&self) -> Result<Vec<Rule>>;
 
-    fn put_rule(&self, rule: &Rule) -> Result<()>;
+    fn write_rule(&self, rule: &Rule) -> Result<()>;
 
     fn delete_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<()>;
 
-    /// The nodes that live, and those that were heard of last, newest first.
-    fn nodes(&self) -> Result<Vec<NodeView>>;
+    /// Lists live nodes and the latest former ones, newest first.
+    fn list_nodes(&self) -> Result<Vec<NodeView>>;
 
-    /// The nodes that have joined and have neither left nor been given up.
-    fn live_nodes(&self) -> Result<Vec<NodeId>>;
+    /// Lists nodes that have joined and have neither left nor been declared gone.
+    fn list_live_nodes(&self) -> Result<Vec<NodeId>>;
 
     fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
 
-    fn put_abilities(&self, node: NodeId, abilities: &Abilities) -> Result<()>;
+    fn write_node_capabilities(&self, node: NodeId, abilities: &Abilities) -> Result<()>;
 
-    /// `false`: it has been given up.
-    fn node_heard(&self, node: NodeId, now: Timestamp) -> Result<bool>;
+    /// Records a heartbeat; returns `false` if the node has been declared gone.
+    fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
 
-    fn node_gone(&self, node: NodeId) -> Result<()>;
+    fn mark_node_gone(&self, node: NodeId) -> Result<()>;
 
-    /// Live nodes that were last heard of before then.
-    fn silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>>;
+    /// Lists live nodes whose last heartbeat is older than `before`.
+    fn list_nodes_silent_since(&self, before: Timestamp) -> Result<Vec<NodeId>>;
 
-    fn insert_deed(&self, deed: &Deed) -> Result<()>;
+    fn insert_audit_entry(&self, entry: &Deed) -> Result<()>;
 
     // --- chains and orders -------------------------------------------------------------------------------------
 
-    /// All chains that were ever defined, by path.
-    fn chains(&self) -> Result<Vec<Known>>;
+    /// Lists all chains ever defined, by path.
+    fn list_chains(&self) -> Result<Vec<ChainRow>>;
 
-    /// Makes these the chains that are defined; the others are not. How they are set stays.
-    fn put_chains(&self, chains: &[Chain]) -> Result<()>;
+    /// Makes these the defined chains; all others become undefined. Operator settings stay.
+    fn write_chains(&self, chains: &[Chain]) -> Result<()>;
 
-    fn put_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()>;
+    fn write_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()>;
 
-    /// A chain whose orders are to be looked at again, and behind which one to go on.
-    fn pending(&self) -> Result<Option<(ChainPath, i64)>>;
+    /// Returns a chain whose orders are to be re-evaluated, and the number of the order after which to continue.
+    fn find_pending_reevaluation(&self) -> Result<Option<(ChainPath, i64)>>;
 
-    fn put_pending(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
+    fn write_pending_reevaluation(&self, path: &ChainPath, after: Option<i64>) -> Result<()>;
 
-    fn order(&self, n: i64) -> Result<Option<Numbered>>;
+    fn read_order(&self, number: i64) -> Result<Option<OrderRow>>;
 
-    /// A tenant's order of this key.
-    fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>>;
+    /// Returns the tenant's order with this key.
+    fn find_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<OrderRow>>;
 
-    /// The numbers of a chain's orders behind this one, at most so many.
-    fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>>;
+    /// Lists the numbers of a chain's orders after this one.
+    fn list_order_numbers_after(&self, path: &ChainPath, number: i64, limit: usize) -> Result<Vec<i64>>;
 
-    fn insert_order(&self, n: i64, order: &Order) -> Result<()>;
+    fn insert_order(&self, number: i64, order: &Order) -> Result<()>;
 
-    /// Writes what may change: node, value, times, task and whether it is suspended.
-    fn save_order(&self, order: &Numbered) -> Result<()>;
+    /// Writes what may change in an order: node, value, times, task and whether it is suspended.
+    fn update_order(&self, order: &OrderRow) -> Result<()>;
 
-    fn delete_order(&self, n: i64) -> Result<()>;
+    fn delete_order(&self, number: i64) -> Result<()>;
 
-    /// How the last order of this key ended, as far as it is remembered.
-    fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>>;
+    /// Returns the recorded outcome of the last order with this key.
+    fn read_ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>>;
 
-    /// Remembers how an order ended, in the place of an earlier one of the same tenant and key.
-    fn put_ended_order(&self, ended: &EndedOrder) -> Result<()>;
+    /// Records the outcome of an order, replacing that of an earlier order with the same tenant and key.
+    fn write_ended_order(&self, ended: &EndedOrder) -> Result<()>;
 
     // --- schedules ---------------------------------------------------------------------------------------------
 
-    fn schedules(&self) -> Result<BTreeMap<String, ScheduleRow>>;
+    fn list_schedules(&self) -> Result<BTreeMap<String, ScheduleRow>>;
 
-    /// A schedule begins now, or anew with another expression. It is named now.
-    fn begin_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()>;
+    /// Starts a schedule now, or restarts it with another expression. It counts as registered now.
+    fn start_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()>;
 
-    /// These were named by somebody now.
-    fn name_schedules(&self, names: &[String], now: Timestamp) -> Result<()>;
+    /// Records that a node registers these schedules now.
+    fn record_schedules_registered(&self, names: &[String], now: Timestamp) -> Result<()>;
 
-    fn forget_schedule(&self, name: &str) -> Result<()>;
+    fn delete_schedule(&self, name: &str) -> Result<()>;
 
-    fn fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>>;
+    fn read_fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>>;
 
-    /// Writes the row of a planned time, and how far its schedule has come by it; `unmet` if it is to be made up for.
-    fn put_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()>;
+    /// Writes the row of a planned time and the schedule's progress. `needs_catch_up`: the time is to be caught up
+    /// later.
+    fn write_fire(&self, schedule: &ScheduleName, fire: &Fire, needs_catch_up: bool) -> Result<()>;
 
-    /// The first planned time after `up_to` that was skipped because a rule held the schedule becomes its unmet one.
-    fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;
+    /// Makes the first planned time after `up_to` that was skipped because of a rule the schedule's next one to catch
+    /// up.
+    fn advance_catch_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;
 
-    /// The tasks of a schedule's last event that have not ended, by age.
-    fn unfinished_of(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>>;
+    /// Lists the unfinished tasks of a schedule's last event, by age.
+    fn list_unfinished_schedule_tasks(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>>;
 
-    // --- forgetting --------------------------------------------------------------------------------------------
+    // --- retention ---------------------------------------------------------------------------------------------
 
-    /// Removes some forgotten events, after this one, that no unfinished task needs. Answers how many, and behind which
-    /// one to go on if there may be more.
-    fn drop_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)>;
+    /// Deletes some expired events after `after` that no unfinished task needs. Returns how many, and after which event
+    /// to continue if there may be more.
+    fn delete_expired_events(&self, after: EventId, expired_up_to: EventId)
+    -> Result<(u64, Option<EventId>)>;
 
-    /// Removes some of the ended tasks, with their attempts and logs: the oldest that are too many, and those that ended
-    /// before then. Answers how many, and whether there may be more.
-    fn drop_ended(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)>;
+    /// Deletes some archived tasks with their attempts and logs: the `surplus` oldest ones, and those that ended before
+    /// `before`. Returns how many, and whether there may be more.
+    fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)>;
 
-    /// Removes some answers that were given before then; whether there may be more.
-    fn drop_answers(&self, before: Timestamp) -> Result<bool>;
+    /// Deletes some idempotency records older than `before`; returns whether there may be more.
+    fn delete_expired_idempotency_records(&self, before: Timestamp) -> Result<bool>;
 
-    /// Deletes some of the orders that ended before then; whether there may be more.
-    fn drop_ended_orders(&self, before: Timestamp) -> Result<bool>;
+    /// Deletes some outcomes of orders that ended before `before`; returns whether there may be more.
+    fn delete_expired_ended_orders(&self, before: Timestamp) -> Result<bool>;
 
-    /// Removes some rows of the fire ledger, nodes that are gone and deeds from before then; whether there may be more.
-    fn drop_records(&self, before: Timestamp) -> Result<bool>;
+    /// Deletes some rows older than `before` of the fire ledger, of former nodes and of the audit; returns whether
+    /// there may be more.
+    fn delete_expired_records(&self, before: Timestamp) -> Result<bool>;
 
-    /// Objects whose `checked` id is not above this one, the least first, at most `most`. A new object is checked at its
-    /// first event, one that was copied from another store at 0.
-    fn idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>>;
+    /// Lists objects whose `checked` id is at most `up_to`, the smallest first. A new object is checked at its first
+    /// event, an object copied from another store at 0.
+    fn list_idle_objects(&self, up_to: EventId, limit: usize) -> Result<Vec<IdleObject>>;
 
-    /// Sets the `checked` ids of objects; [`Tables::put_object`] leaves them as they are.
+    /// Sets the `checked` ids of objects; [`Tables::write_object`] leaves them unchanged.
     fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()>;
 
-    /// Sets the `checked` ids of these events' objects that are not above `up_to` so far.
-    fn keep_objects(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()>;
+    /// Sets the `checked` ids of these events' objects to `checked`, where they are at most `up_to`.
+    fn set_event_objects_checked(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()>;
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()>;
 
-    /// Events behind `after` and up to `up_to` that unfinished tasks need, in their order, at most `most`, and behind which
-    /// event to continue, if there may be more.
-    fn events_in_use(
+    /// Lists events after `after`, up to `up_to`, that unfinished tasks need, in order of id, and the event after which
+    /// to continue if there may be more.
+    fn list_events_in_use(
         &self,
         after: EventId,
         up_to: EventId,
-        most: usize,
+        limit: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)>;
 
-    // --- fetching many at once ---------------------------------------------------------------------------------
+    // --- prefetching -------------------------------------------------------------------------------------------
 
-    /// These events and orders will be read one after the other. Where that costs a way over the wire each, they are
-    /// better fetched now.
-    fn foresee(&self, _events: &[EventId], _orders: &[i64]) -> Result<()> {
+    /// Prefetches events and orders that will be read one by one, where each read would cost a round trip.
+    fn prefetch_subjects(&self, _events: &[EventId], _orders: &[i64]) -> Result<()> {
         Ok(())
     }
 }
 
-/// A database with its tables, as the one thread that writes sees it.
+/// A database with its tables, as used by the writer thread.
 pub trait Backend: Send + 'static {
     type Tables: Tables;
 
-    /// Begins a transaction, and tells how the memory beside it stands.
-    fn begin(&mut self, foreseen: Foreseen) -> Result<Memory>;
+    /// Begins a transaction; returns the state of the writer's cache.
+    fn begin(&mut self, read_set: ReadSet) -> Result<CacheState>;
 
-    /// Does what comes before all jobs of a transaction: an object's events that lie in an outbox come before its next.
-    /// Answers whether it is done with that. If not, jobs that [`Backend::must_wait`] names come again in the next
-    /// transaction, and the others go on.
-    fn go_first(_txn: &mut Txn<'_, Self::Tables>) -> Result<bool> {
+    /// Runs before all jobs of a transaction: journals outbox events of the objects in the read set, because they come
+    /// before the objects' next events. Returns whether the outboxes are drained. If not, jobs for which
+    /// [`Backend::must_postpone`] returns true run in the next transaction, and the others continue.
+    fn drain_outboxes_first(_txn: &mut Txn<'_, Self::Tables>) -> Result<bool> {
         Ok(true)
     }
 
-    /// Whether a job that will look at this cannot be done yet.
-    fn must_wait(&self, _foreseen: &Foreseen) -> bool {
+    /// Returns whether a job with this read set has to wait for the next transaction.
+    fn must_postpone(&self, _read_set: &ReadSet) -> bool {
         false
     }
 
-    /// More jobs have come while the right to write was waited for, and this is what they will look at.
-    fn foresee(&mut self, _foreseen: Foreseen) -> Result<()> {
+    /// Extends the read set by that of jobs that arrived while waiting for the write lock.
+    fn extend_read_set(&mut self, _read_set: ReadSet) -> Result<()> {
         Ok(())
     }
 
-    /// The tables, inside the transaction that was begun; or, before the first, to read what there is.
+    /// Returns the tables, inside the current transaction, or before the first transaction for loading.
     fn tables(&self) -> &Self::Tables;
 
-    /// When this answers, everything is durable.
+    /// Commits. When it returns, everything is durable.
     fn commit(&mut self) -> Result<()>;
 
-    /// Leaves the transaction without a trace, whatever state it is in.
+    /// Rolls the transaction back, in whatever state it is.
     fn roll_back(&mut self);
 
-    /// What a fault means to callers.
-    fn explain(fault: &Fault) -> StoreError;
+    /// Converts a fault into the error that callers see.
+    fn to_store_error(fault: &Fault) -> StoreError;
 
-    /// How many rows were written since the start.
-    fn rows(&self) -> u64;
+    /// Returns the number of rows written since the start.
+    fn rows_written(&self) -> u64;
 }
 
-/// How the memory beside the tables stands when a transaction begins.
+/// State of the writer's cache when a transaction begins.
 #[derive(Debug)]
-pub enum Memory {
-    /// Nobody else has written since.
-    Current,
-    /// Others have written, and this is what they changed.
-    Behind(Changes),
-    /// It must be read again.
+pub enum CacheState {
+    /// No other node has written since.
+    Fresh,
+    /// Other nodes have written; contains their changes.
+    Stale(PeerChanges),
+    /// The cache must be reloaded.
     Unknown,
 }
 
-/// What others have changed.
+/// Changes that other nodes have committed.
 #[derive(Debug, Default)]
-pub struct Changes {
+pub struct PeerChanges {
     pub counters: Counters,
-    /// Queues as they are now.
+    /// Current rows of changed queues.
     pub queues: Vec<QueueRow>,
-    pub paces: Vec<(HandlerId, Pace)>,
-    /// Tasks that may be remembered otherwise than they are.
-    pub tasks: Vec<TaskSeq>,
+    pub limiter_states: Vec<(HandlerId, Pace)>,
+    /// Tasks whose cached copy may be stale.
+    pub stale_tasks: Vec<TaskSeq>,
 }
 
-/// The number behind a public id, if it is one of this store's.
-pub fn seq_of(realm: Realm, id: &TaskId) -> Option<TaskSeq> {
-    id.uuid().and_then(|uuid| realm.seq(uuid))
+/// Returns the number of a task from its public id, if the id is one of this store's.
+pub fn decode_task_seq(task_id_namespace: Realm, id: &TaskId) -> Option<TaskSeq> {
+    id.uuid().and_then(|uuid| task_id_namespace.seq(uuid))
 }

@@ -1,15 +1,14 @@
-//! The one writer: a thread that owns the database's connection and commits in groups.
+//! The writer: a thread that owns the database connection and commits jobs in groups.
 //!
-//! Whatever arrives while a commit waits for the disk goes into the next transaction, so that the cost of
-//! making things durable is shared by all who wait, and nobody waits for a timer. An answer is given after the
-//! commit and never before.
+//! Jobs that arrive while a commit waits for the disk go into the next transaction, so all waiting callers share the
+//! cost of durability, and no caller waits for a timer. A result is sent after the commit, never before.
 //!
-//! A job checks before it writes: a refusal leaves no trace. If the database itself fails in the middle (a full
-//! disk), the whole group is rolled back, everyone is told, and the memory beside it is read again. If it fails in the
-//! commit, or its answer is lost, nobody knows whether the group is durable, and that is what everyone is told.
+//! A job checks before it writes, so a refusal leaves no trace. If the database fails in the middle (a full disk), the
+//! whole group is rolled back, all callers get the error, and the cached state is reloaded. If the commit itself fails,
+//! or its response is lost, it is unknown whether the group is durable, and the callers' error says so.
 //!
-//! A job for which its store is not ready (much lies in the outbox of an object that it writes to) is not done with its
-//! group: it comes again in the next transaction, and the others do not wait for it.
+//! A job whose read set is not ready (a large outbox of an object it writes to) is postponed to the next transaction;
+//! the other jobs do not wait for it.
 
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -20,172 +19,173 @@ use pointsman_core::{EventId, TaskSeq, Timestamp};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::error::Result;
-use crate::state::State;
-use crate::tables::{Backend, Foreseen, Memory, Tables};
-use crate::work::Work;
+use crate::tables::{Backend, CacheState, ReadSet, Tables};
+use crate::writer_state::WriterState;
+use crate::writer_status::WriterStatus;
 
-/// The most jobs in one transaction: enough to share a commit widely, few enough to bound its length.
-const GROUP: usize = 512;
+/// Most jobs in one transaction: enough to share the cost of a commit, few enough to bound its duration.
+const MAX_GROUP_JOBS: usize = 512;
 
-/// The transaction that a job runs in.
+/// The transaction in which a job runs.
 pub struct Txn<'a, T> {
     pub tables: &'a T,
-    pub state: &'a mut State,
+    pub state: &'a mut WriterState,
 }
 
 trait Job<T>: Send {
-    /// Which jobs of a group come first. None of them has been answered, so that any order is as good to their
-    /// callers; but an event that is journaled before a slot is filled can have that slot.
-    fn place(&self) -> Place;
-    fn foresee(&self, state: &mut State, foreseen: &mut Foreseen);
-    fn work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
-    fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>);
+    /// Returns whether the job runs first in its group. No job of the group has been answered, so any order is correct;
+    /// but an event that is journaled before a slot is filled can get that slot.
+    fn position(&self) -> JobPosition;
+    fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet);
+    fn run_work(&mut self, txn: &mut Txn<'_, T>) -> Result<()>;
+    fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>);
 }
 
-/// Where in its group a job is done.
+/// Position of a job in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
-    /// It brings work.
+pub enum JobPosition {
+    /// For jobs that create work.
     First,
     Last,
 }
 
-/// What a job works on, and what it will look at.
+/// A request to the writer: its input, its position in the group, and how to collect its read set.
 #[derive(Debug)]
-pub struct Asked<A> {
-    pub place: Place,
-    pub with: A,
-    pub foresee: fn(&A, &mut State, &mut Foreseen),
+pub struct JobRequest<A> {
+    pub position: JobPosition,
+    pub input: A,
+    pub add_to_read_set: fn(&A, &mut WriterState, &mut ReadSet),
 }
 
-impl<A> Asked<A> {
-    /// With nothing to be foreseen.
-    fn plainly(with: A) -> Self {
-        Self { place: Place::Last, with, foresee: |_, _, _| {} }
+impl<A> JobRequest<A> {
+    /// Builds a request without a read set.
+    fn without_read_set(input: A) -> Self {
+        Self { position: JobPosition::Last, input, add_to_read_set: |_, _, _| {} }
     }
 }
 
-/// A closure as a job, with somebody waiting for its result.
-struct Waited<A, F, T> {
-    asked: Option<Asked<A>>,
+/// A closure as a job, with a caller waiting for its result.
+struct AwaitedJob<A, F, T> {
+    request: Option<JobRequest<A>>,
     work: Option<F>,
     result: Option<T>,
-    answer: oneshot::Sender<std::result::Result<T, StoreError>>,
+    reply: oneshot::Sender<std::result::Result<T, StoreError>>,
 }
 
-impl<A, F, T, B> Job<B> for Waited<A, F, T>
+impl<A, F, T, B> Job<B> for AwaitedJob<A, F, T>
 where
     A: Send,
     F: FnOnce(&mut Txn<'_, B>, A) -> Result<T> + Send,
     T: Send,
 {
-    fn place(&self) -> Place {
-        self.asked.as_ref().map_or(Place::Last, |asked| asked.place)
+    fn position(&self) -> JobPosition {
+        self.request.as_ref().map_or(JobPosition::Last, |request| request.position)
     }
 
-    fn foresee(&self, state: &mut State, foreseen: &mut Foreseen) {
-        if let Some(asked) = &self.asked {
-            (asked.foresee)(&asked.with, state, foreseen);
+    fn add_to_read_set(&self, state: &mut WriterState, read_set: &mut ReadSet) {
+        if let Some(request) = &self.request {
+            (request.add_to_read_set)(&request.input, state, read_set);
         }
     }
 
-    fn work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
-        if let (Some(work), Some(asked)) = (self.work.take(), self.asked.take()) {
-            self.result = Some(work(txn, asked.with)?);
+    fn run_work(&mut self, txn: &mut Txn<'_, B>) -> Result<()> {
+        if let (Some(work), Some(request)) = (self.work.take(), self.request.take()) {
+            self.result = Some(work(txn, request.input)?);
         }
         Ok(())
     }
 
-    fn answer(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
-        let Self { result, answer, .. } = *self;
-        // Whoever asked may have gone; what was committed stays committed.
-        let _ = answer.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
+    fn send_result(self: Box<Self>, committed: std::result::Result<(), StoreError>) {
+        let Self { result, reply, .. } = *self;
+        // The caller may be gone; the commit stands.
+        let _ = reply.send(committed.and_then(|()| result.ok_or(StoreError::Closed)));
     }
 }
 
-type Group<T> = Vec<Box<dyn Job<T>>>;
-type Inbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
-type Jobs<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
-type Listeners = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
-type Overhearing = Arc<Mutex<Option<Arc<dyn Overhears>>>>;
+type JobGroup<T> = Vec<Box<dyn Job<T>>>;
+type JobInbox<T> = mpsc::UnboundedReceiver<Box<dyn Job<T>>>;
+type JobSender<T> = mpsc::UnboundedSender<Box<dyn Job<T>>>;
+type ListenerList = Arc<Mutex<Vec<Arc<dyn Listener>>>>;
+type CommitHookSlot = Arc<Mutex<Option<Arc<dyn CommitHook>>>>;
 
-/// Somebody who wants to hear of this writer's own commits alone.
-pub trait Overhears: Send + Sync {
-    /// Called once after each commit that others may wait for: how far the journal has grown, and whether there is work.
-    fn committed(&self, head: Option<EventId>, work: bool);
+/// Is called after this writer's own commits, and not after those of other nodes.
+pub trait CommitHook: Send + Sync {
+    /// Called once after each commit that others may wait for. `head` is the new head of the journal, if it moved;
+    /// `work` says whether there is new work.
+    fn on_commit(&self, head: Option<EventId>, work: bool);
 }
 
-/// Hands jobs to the writer.
+/// Handle of the writer thread.
 pub struct Writer<T> {
-    jobs: Arc<Mutex<Option<Jobs<T>>>>,
-    listeners: Listeners,
-    overhearing: Overhearing,
+    jobs: Arc<Mutex<Option<JobSender<T>>>>,
+    listeners: ListenerList,
+    commit_hook: CommitHookSlot,
     thread: Arc<Mutex<Option<std::thread::JoinHandle<()>>>>,
-    work: Arc<Work>,
+    status: Arc<WriterStatus>,
 }
 
 impl<T> Clone for Writer<T> {
     fn clone(&self) -> Self {
-        let Self { jobs, listeners, overhearing, thread, work } = self;
+        let Self { jobs, listeners, commit_hook, thread, status } = self;
         Self {
             jobs: jobs.clone(),
             listeners: listeners.clone(),
-            overhearing: overhearing.clone(),
+            commit_hook: commit_hook.clone(),
             thread: thread.clone(),
-            work: work.clone(),
+            status: status.clone(),
         }
     }
 }
 
 impl<T: Tables> Writer<T> {
-    /// Starts the thread. `make` runs on it, because a connection may belong to the thread that made it.
+    /// Loads the state and starts the thread.
     pub fn start<B: Backend<Tables = T>>(
         backend: B,
         name: &str,
         now: Timestamp,
     ) -> std::io::Result<Result<Self>> {
-        let state = match State::load(backend.tables(), now) {
+        let state = match WriterState::load(backend.tables(), now) {
             Ok(state) => state,
             Err(fault) => return Ok(Err(fault)),
         };
         let (jobs, inbox) = mpsc::unbounded_channel();
-        let (listeners, overhearing) = (Listeners::default(), Overhearing::default());
-        let work = Arc::new(Work::default());
+        let (listeners, commit_hook) = (ListenerList::default(), CommitHookSlot::default());
+        let status = Arc::new(WriterStatus::default());
         let mut thread = WriterThread {
             backend,
             state,
             listeners: listeners.clone(),
-            overhearing: overhearing.clone(),
-            stale: false,
-            untold: Vec::new(),
-            work: work.clone(),
+            commit_hook: commit_hook.clone(),
+            must_reload: false,
+            unreported_attempts: Vec::new(),
+            status: status.clone(),
         };
         let thread = std::thread::Builder::new().name(name.into()).spawn(move || thread.run(inbox))?;
         Ok(Ok(Self {
             jobs: Arc::new(Mutex::new(Some(jobs))),
             listeners,
-            overhearing,
+            commit_hook,
             thread: Arc::new(Mutex::new(Some(thread))),
-            work,
+            status,
         }))
     }
 
-    /// Runs `work` in the next transaction; answers after its commit.
+    /// Runs `work` in the next transaction; returns after its commit.
     pub async fn run<R: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Txn<'_, T>) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
-        self.run_asked(Asked::plainly(()), move |txn, ()| work(txn)).await
+        self.run_job(JobRequest::without_read_set(()), move |txn, ()| work(txn)).await
     }
 
-    /// The same, at its place in the group, and with what it will look at.
-    pub async fn run_asked<A: Send + 'static, R: Send + 'static>(
+    /// Runs a job with a position in its group and a read set.
+    pub async fn run_job<A: Send + 'static, R: Send + 'static>(
         &self,
-        asked: Asked<A>,
+        request: JobRequest<A>,
         work: impl FnOnce(&mut Txn<'_, T>, A) -> Result<R> + Send + 'static,
     ) -> std::result::Result<R, StoreError> {
-        let (answer, result) = oneshot::channel();
-        let job = Box::new(Waited { asked: Some(asked), work: Some(work), result: None, answer });
+        let (reply, result) = oneshot::channel();
+        let job = Box::new(AwaitedJob { request: Some(request), work: Some(work), result: None, reply });
         {
             let jobs = self.jobs.lock().unwrap_or_else(|e| e.into_inner());
             let sender = jobs.as_ref().ok_or(StoreError::Closed)?;
@@ -194,43 +194,44 @@ impl<T: Tables> Writer<T> {
         result.await.unwrap_or(Err(StoreError::Closed))
     }
 
-    /// The text that is kept under a name: the first that anybody has left there, or this one.
-    pub async fn first_text(
+    /// Returns the text stored under a name; stores `text` if there is none.
+    pub async fn get_or_init_text(
         &self,
         name: &'static str,
         text: &str,
     ) -> std::result::Result<String, StoreError> {
-        let mine = text.to_string();
-        let keep = move |txn: &mut Txn<'_, T>| match txn.tables.text(name)? {
+        let initial = text.to_string();
+        let keep = move |txn: &mut Txn<'_, T>| match txn.tables.read_named_text(name)? {
             Some(kept) => Ok(kept),
             None => {
-                txn.tables.put_text(name, &mine)?;
-                Ok(mine)
+                txn.tables.write_named_text(name, &initial)?;
+                Ok(initial)
             }
         };
         self.run(keep).await
     }
 
-    /// What has been done since the start. Holding it keeps nothing alive.
-    pub fn work(&self) -> Arc<Work> {
-        self.work.clone()
+    /// Returns what the writer has done since the start. Holding it keeps nothing alive.
+    pub fn status(&self) -> Arc<WriterStatus> {
+        self.status.clone()
     }
 
-    pub fn listen(&self, listener: Arc<dyn Listener>) {
+    pub fn add_listener(&self, listener: Arc<dyn Listener>) {
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).push(listener);
     }
 
-    /// Tells this one of this writer's own commits, and not of what [`Writer::tell`] says.
-    pub fn overhear(&self, whoever: Arc<dyn Overhears>) {
-        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).replace(whoever);
+    /// Sets the hook that is called after this writer's own commits; signals of [`Writer::notify_listeners`] do not
+    /// call it.
+    pub fn set_commit_hook(&self, hook: Arc<dyn CommitHook>) {
+        self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).replace(hook);
     }
 
-    /// Tells all who listen what somebody else's commit has brought.
-    pub fn tell(&self, signal: Signal) {
-        tell(&self.listeners, signal);
+    /// Notifies all listeners about a commit of another node.
+    pub fn notify_listeners(&self, signal: Signal) {
+        notify_listeners(&self.listeners, signal);
     }
 
-    /// Lets the writer finish what it was given, and waits for it.
+    /// Lets the writer finish its jobs, and waits for it.
     pub fn close(&self) {
         drop(self.jobs.lock().unwrap_or_else(|e| e.into_inner()).take());
         let thread = self.thread.lock().unwrap_or_else(|e| e.into_inner()).take();
@@ -238,177 +239,188 @@ impl<T: Tables> Writer<T> {
             let _ = thread.join();
         }
         self.listeners.lock().unwrap_or_else(|e| e.into_inner()).clear();
-        self.overhearing.lock().unwrap_or_else(|e| e.into_inner()).take();
+        self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()).take();
     }
 }
 
-fn tell(listeners: &Listeners, signal: Signal) {
+fn notify_listeners(listeners: &ListenerList, signal: Signal) {
     let listeners = listeners.lock().unwrap_or_else(|e| e.into_inner()).clone();
     for listener in listeners {
         listener.heard(signal);
     }
 }
 
-/// Waits for the first job of a group, unless some of the last one had to wait; `false` if there will be none.
-fn has_some<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) -> bool {
+/// Waits for the first job of a group, unless postponed jobs are in it already; returns `false` when the writer is
+/// closed.
+fn wait_for_first_job<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) -> bool {
     if group.is_empty() {
         group.extend(inbox.blocking_recv());
     }
     !group.is_empty()
 }
 
-/// Fills a group with what is waiting, in the order in which it is done.
-fn fill<T>(group: &mut Group<T>, inbox: &mut Inbox<T>) {
-    while group.len() < GROUP
+/// Adds waiting jobs to a group and sorts them by position.
+fn fill_group<T>(group: &mut JobGroup<T>, inbox: &mut JobInbox<T>) {
+    while group.len() < MAX_GROUP_JOBS
         && let Ok(job) = inbox.try_recv()
     {
         group.push(job);
     }
-    group.sort_by_key(|job| job.place());
+    group.sort_by_key(|job| job.position());
 }
 
 struct WriterThread<B> {
     backend: B,
-    state: State,
-    listeners: Listeners,
-    overhearing: Overhearing,
-    /// The state could not be read again after a failure, and must be before anything else is done.
-    stale: bool,
-    /// Attempts that a commit has begun of which nobody knows whether it came about: nobody was told of them.
-    untold: Vec<(TaskSeq, Lease)>,
-    work: Arc<Work>,
+    state: WriterState,
+    listeners: ListenerList,
+    commit_hook: CommitHookSlot,
+    /// The state could not be reloaded after a failure, and must be before the next job.
+    must_reload: bool,
+    /// Attempts begun by a commit whose outcome is unknown. Nobody was told about them.
+    unreported_attempts: Vec<(TaskSeq, Lease)>,
+    status: Arc<WriterStatus>,
 }
 
 impl<B: Backend> WriterThread<B> {
-    fn run(&mut self, mut inbox: Inbox<B::Tables>) {
+    fn run(&mut self, mut inbox: JobInbox<B::Tables>) {
         let mut group = Vec::new();
-        while has_some(&mut group, &mut inbox) {
-            fill(&mut group, &mut inbox);
-            let head = self.state.ids.last();
-            self.work.begins(Instant::now());
-            let outcome = self.commit(&mut group, &mut inbox).map_err(|fault| B::explain(&fault));
+        while wait_for_first_job(&mut group, &mut inbox) {
+            fill_group(&mut group, &mut inbox);
+            let head = self.state.id_clock.last();
+            self.status.record_begin(Instant::now());
+            let outcome =
+                self.commit_group(&mut group, &mut inbox).map_err(|fault| B::to_store_error(&fault));
             let done = outcome.as_ref().map_or(group.len(), |done| *done);
             let outcome = outcome.map(drop);
-            self.work.ended(&outcome, Instant::now());
+            self.status.record_end(&outcome, Instant::now());
             if outcome.is_err() {
                 self.backend.roll_back();
-                self.stale = true;
+                self.must_reload = true;
             }
-            // The head is told first: whoever acts on an answer finds in the journal what belongs to it.
-            let head = outcome.is_ok().then(|| self.tell_head(head)).flatten();
+            // The head is announced before results are sent, so that a caller finds its events in the journal.
+            let head = outcome.is_ok().then(|| self.notify_journal_head(head)).flatten();
             for job in group.drain(..done) {
-                job.answer(outcome.clone());
+                job.send_result(outcome.clone());
             }
-            let work = outcome.is_ok() && self.tell_work();
+            let work = outcome.is_ok() && self.notify_work();
             if head.is_some() || work {
-                self.let_overhear(head, work);
+                self.call_commit_hook(head, work);
             }
         }
     }
 
-    /// Answers how many of the group are done, which are its first. The others had to wait.
-    fn commit(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<usize> {
-        let foreseen = if self.stale { Foreseen::default() } else { self.foresee(group) };
-        match self.backend.begin(foreseen)? {
-            Memory::Current if !self.stale => {}
-            Memory::Behind(changes) if !self.stale => {
-                self.state.catch_up(self.backend.tables(), changes)?;
-                self.let_more_in(group, inbox)?;
+    /// Runs a group and commits; returns how many of its first jobs are done. The others are postponed.
+    fn commit_group(
+        &mut self,
+        group: &mut JobGroup<B::Tables>,
+        inbox: &mut JobInbox<B::Tables>,
+    ) -> Result<usize> {
+        let read_set = if self.must_reload { ReadSet::default() } else { self.collect_read_set(group) };
+        match self.backend.begin(read_set)? {
+            CacheState::Fresh if !self.must_reload => {}
+            CacheState::Stale(changes) if !self.must_reload => {
+                self.state.apply_peer_changes(self.backend.tables(), changes)?;
+                self.admit_waiting_jobs(group, inbox)?;
             }
-            Memory::Current | Memory::Behind(_) | Memory::Unknown => self.reload(group)?,
+            CacheState::Fresh | CacheState::Stale(_) | CacheState::Unknown => self.reload_state(group)?,
         }
-        let fences = self.state.counters.fences;
-        let done = match self.work(group).and_then(|done| self.backend.commit().map(|()| done)) {
+        let fences = self.state.counters.last_fence;
+        let done = match self.run_jobs(group).and_then(|done| self.backend.commit().map(|()| done)) {
             Ok(done) => done,
             Err(fault) => {
-                self.untold.extend(self.state.begun_after(fences));
+                self.unreported_attempts.extend(self.state.list_attempts_begun_after(fences));
                 return Err(fault);
             }
         };
-        self.untold.clear();
-        self.work.committed(self.backend.rows());
+        self.unreported_attempts.clear();
+        self.status.record_commit(self.backend.rows_written());
         Ok(done)
     }
 
-    /// What these jobs will look at.
-    fn foresee(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> Foreseen {
-        let mut foreseen = Foreseen::default();
-        jobs.iter().for_each(|job| job.foresee(&mut self.state, &mut foreseen));
-        foreseen
+    /// Collects the read set of jobs.
+    fn collect_read_set(&mut self, jobs: &[Box<dyn Job<B::Tables>>]) -> ReadSet {
+        let mut read_set = ReadSet::default();
+        jobs.iter().for_each(|job| job.add_to_read_set(&mut self.state, &mut read_set));
+        read_set
     }
 
-    /// Another writer was before this one. What has come meanwhile shares the commit, or two nodes would need twice as
-    /// many as one.
-    fn let_more_in(&mut self, group: &mut Group<B::Tables>, inbox: &mut Inbox<B::Tables>) -> Result<()> {
-        let mut more = Vec::new();
-        fill(&mut more, inbox);
-        if more.is_empty() {
+    /// Adds jobs that arrived while another node had the write lock. They share this commit; otherwise two nodes would
+    /// need twice as many commits as one.
+    fn admit_waiting_jobs(
+        &mut self,
+        group: &mut JobGroup<B::Tables>,
+        inbox: &mut JobInbox<B::Tables>,
+    ) -> Result<()> {
+        let mut added = Vec::new();
+        fill_group(&mut added, inbox);
+        if added.is_empty() {
             return Ok(());
         }
-        let foreseen = self.foresee(&more);
-        group.append(&mut more);
-        group.sort_by_key(|job| job.place());
-        self.backend.foresee(foreseen)
+        let read_set = self.collect_read_set(&added);
+        group.append(&mut added);
+        group.sort_by_key(|job| job.position());
+        self.backend.extend_read_set(read_set)
     }
 
-    fn work(&mut self, group: &mut Group<B::Tables>) -> Result<usize> {
+    fn run_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> Result<usize> {
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
-        for (task, lease) in &self.untold {
-            txn.give_back(*task, *lease)?;
+        for (task, lease) in &self.unreported_attempts {
+            txn.release_unreported_attempt(*task, *lease)?;
         }
-        let done = if B::go_first(&mut txn)? { group.len() } else { self.put_off(group) };
+        let done = if B::drain_outboxes_first(&mut txn)? { group.len() } else { self.postpone_jobs(group) };
         let mut txn = Txn { tables: self.backend.tables(), state: &mut self.state };
         for job in group.iter_mut().take(done) {
-            job.work(&mut txn)?;
+            job.run_work(&mut txn)?;
         }
         self.state.flush(self.backend.tables())?;
         Ok(done)
     }
 
-    /// Puts jobs that must wait behind the others; answers how many need not.
-    fn put_off(&mut self, group: &mut Group<B::Tables>) -> usize {
-        let (go, wait): (Group<B::Tables>, Group<B::Tables>) = group.drain(..).partition(|job| {
-            let mut foreseen = Foreseen::default();
-            job.foresee(&mut self.state, &mut foreseen);
-            !self.backend.must_wait(&foreseen)
+    /// Moves jobs that must be postponed to the end; returns how many jobs remain.
+    fn postpone_jobs(&mut self, group: &mut JobGroup<B::Tables>) -> usize {
+        let (go, wait): (JobGroup<B::Tables>, JobGroup<B::Tables>) = group.drain(..).partition(|job| {
+            let mut read_set = ReadSet::default();
+            job.add_to_read_set(&mut self.state, &mut read_set);
+            !self.backend.must_postpone(&read_set)
         });
         let done = go.len();
         group.extend(go.into_iter().chain(wait));
         done
     }
 
-    fn reload(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
-        self.state = State::load(self.backend.tables(), self.state.ids.seen())?;
-        // What has become ready meanwhile was told to nobody here.
-        self.state.woke = true;
-        if std::mem::take(&mut self.stale) {
-            // With a memory that was wrong nothing could be foreseen.
-            let foreseen = self.foresee(group);
-            self.backend.foresee(foreseen)?;
+    fn reload_state(&mut self, group: &[Box<dyn Job<B::Tables>>]) -> Result<()> {
+        self.state = WriterState::load(self.backend.tables(), self.state.id_clock.seen())?;
+        // Listeners here were not notified of tasks that other nodes made ready.
+        self.state.has_new_ready_tasks = true;
+        if std::mem::take(&mut self.must_reload) {
+            // No read set could be collected with an invalid state.
+            let read_set = self.collect_read_set(group);
+            self.backend.extend_read_set(read_set)?;
         }
         Ok(())
     }
 
-    /// Tells listeners how far the journal has grown by a commit; answers it too.
-    fn tell_head(&self, before: EventId) -> Option<EventId> {
-        let head = Some(self.state.ids.last()).filter(|head| *head != before)?;
-        tell(&self.listeners, Signal::Journal(head));
+    /// Notifies listeners of the journal's new head, if it moved; returns it.
+    fn notify_journal_head(&self, before: EventId) -> Option<EventId> {
+        let head = Some(self.state.id_clock.last()).filter(|head| *head != before)?;
+        notify_listeners(&self.listeners, Signal::Journal(head));
         Some(head)
     }
 
-    /// Tells listeners if a commit brought work; answers whether it did.
-    fn tell_work(&mut self) -> bool {
-        let woke = std::mem::take(&mut self.state.woke) && self.state.any_runnable();
-        let brought = std::mem::take(&mut self.state.sooner) || woke;
-        if brought {
-            tell(&self.listeners, Signal::Work);
+    /// Notifies listeners if a commit created work; returns whether it did.
+    fn notify_work(&mut self) -> bool {
+        let has_ready =
+            std::mem::take(&mut self.state.has_new_ready_tasks) && self.state.has_runnable_queue();
+        let has_work = std::mem::take(&mut self.state.has_earlier_due) || has_ready;
+        if has_work {
+            notify_listeners(&self.listeners, Signal::Work);
         }
-        brought
+        has_work
     }
 
-    fn let_overhear(&self, head: Option<EventId>, work: bool) {
-        if let Some(whoever) = &*self.overhearing.lock().unwrap_or_else(|e| e.into_inner()) {
-            whoever.committed(head, work);
+    fn call_commit_hook(&self, head: Option<EventId>, work: bool) {
+        if let Some(hook) = &*self.commit_hook.lock().unwrap_or_else(|e| e.into_inner()) {
+            hook.on_commit(head, work);
         }
     }
 }

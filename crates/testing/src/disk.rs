@@ -1,4 +1,4 @@
-//! A small disk in memory that can be filled up.
+//! A small disk in memory (tmpfs) that can be filled up.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -8,19 +8,19 @@ use std::process::Command;
 use anyhow::bail;
 use tempfile::TempDir;
 
-/// A mounted tmpfs. It is unmounted when this is dropped.
+/// A mounted tmpfs. Dropping this unmounts it.
 #[derive(Debug)]
-pub struct Disk(TempDir);
+pub struct TmpfsDisk(TempDir);
 
-impl Disk {
-    /// Mounts a disk of this size. Fails where the user may not mount.
+impl TmpfsDisk {
+    /// Mounts a disk of this size. Fails if this user may not mount.
     pub fn mount(megabytes: u32) -> anyhow::Result<Self> {
         let folder = tempfile::tempdir()?;
         let size = format!("size={megabytes}m,mode=0755");
         let mount =
             Command::new("mount").args(["-t", "tmpfs", "-o", &size, "tmpfs"]).arg(folder.path()).output()?;
         if !mount.status.success() {
-            bail!("no disk can be mounted: {}", String::from_utf8_lossy(&mount.stderr));
+            bail!("cannot mount a tmpfs (mounting needs root): {}", String::from_utf8_lossy(&mount.stderr));
         }
         Ok(Self(folder))
     }
@@ -29,26 +29,26 @@ impl Disk {
         self.0.path()
     }
 
-    /// Leaves no space on it.
+    /// Uses up all free space with a ballast file.
     pub fn fill(&self) -> anyhow::Result<()> {
-        let mut file = File::create(self.ballast())?;
+        let mut file = File::create(self.ballast_path())?;
         for piece in [1 << 20, 4096] {
             while file.write_all(&vec![0; piece]).is_ok() {}
         }
         Ok(())
     }
 
-    /// Frees what [`fill`](Self::fill) took.
-    pub fn free(&self) -> anyhow::Result<()> {
-        Ok(fs::remove_file(self.ballast())?)
+    /// Frees the space that [`fill`](Self::fill) used.
+    pub fn remove_ballast(&self) -> anyhow::Result<()> {
+        Ok(fs::remove_file(self.ballast_path())?)
     }
 
-    fn ballast(&self) -> PathBuf {
+    fn ballast_path(&self) -> PathBuf {
         self.path().join("ballast")
     }
 }
 
-impl Drop for Disk {
+impl Drop for TmpfsDisk {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg(self.path()).status();
     }

@@ -1,55 +1,60 @@
-//! Real servers for tests and benchmarks: private, on loopback, and gone when they are no longer needed.
+//! Real servers for tests and benchmarks: private, on loopback, stopped and removed when dropped.
 //!
 //! ```text
-//!  postgres     a PostgreSQL server that can be stopped, killed and started again
-//!  pgbouncer    PgBouncer before one, in transaction mode
-//!  redis/       a Redis that can be stopped, killed, halted, started again and put back to an earlier state;
-//!               a cluster of them, and one with a replica and sentinels
-//!  disk         a small disk that can be filled up
-//!  faketime     cleaning up after processes whose clock is off
-//!  proxy        a wire that can be cut, frozen, or made to lose answers
-//!  shared       the one server of a kind that all tests of a run have their data on
-//!  admin        databases on a server, and what is asked of it on the side
-//!  clients      Python and Node with their drivers, for tests that come from elsewhere
+//!  postgres          a PostgreSQL server that can be stopped, killed and started again
+//!  postgres_admin    creates databases on a server and runs SQL there
+//!  pgbouncer         PgBouncer in front of a PostgreSQL server, in transaction mode
+//!  redis/            a Redis server that can be stopped, killed, paused, started again and restored to an earlier
+//!                    state; a Redis Cluster; a master with a replica and sentinels
+//!  shared_servers    one PostgreSQL and one Redis server, shared by all tests of a run
+//!  proxy             a TCP proxy that can close or freeze connections and drop replies
+//!  disk              a small tmpfs disk that can be filled up
+//!  faketime          removes the files that killed processes under faketime leave behind
+//!  rng               reproducible random numbers
+//!  clients           Python and Node.js with their PostgreSQL drivers, for tests in other languages
 //!
-//!  process      a server's process, which never outlives ours
-//!  folder       a server's folder, and what killed processes left of theirs
-//!  template     a database cluster made once and copied from then on
-//!  programs, user, port, tree, target: what is installed, whom servers run as, where they listen,
-//!               whose child is whose, where things are kept from one run to the next
+//!  server_process    a server's process, which never outlives ours
+//!  server_folder     a server's folder; removes the folders of killed processes
+//!  server_user       the unprivileged user that servers run as
+//!  cluster_template  a PostgreSQL data directory, created once and copied from then on
+//!  programs          finds the installed server programs
+//!  port              finds free ports on loopback
+//!  process_tree      reads parents and states of processes from /proc
+//!  target_folder     finds cargo's target folder, where files are kept between runs
 //! ```
 //!
-//! All of it is blocking, and may be called from within a tokio runtime as well as without one. It is for Linux:
-//! it needs `/proc`, and `setpriv` of util-linux.
+//! All functions block, and may be called inside and outside of a tokio runtime. They need Linux: `/proc`, and
+//! `setpriv` of util-linux.
 
-mod admin;
-mod chance;
 mod clients;
+mod cluster_template;
 mod disk;
 mod faketime;
-mod folder;
 mod pgbouncer;
 mod port;
 mod postgres;
-mod process;
+mod postgres_admin;
+mod process_tree;
 mod programs;
 mod proxy;
 mod redis;
-mod shared;
-mod target;
-mod template;
-mod tree;
-mod user;
+mod rng;
+mod server_folder;
+mod server_process;
+mod server_user;
+mod shared_servers;
+mod target_folder;
 
-pub use admin::Admin;
-pub use chance::Chance;
-pub use clients::{node, python};
-pub use disk::Disk;
-pub use faketime::remove_stale_faketime;
+pub use clients::{node_with_pg, python_with_psycopg};
+pub use disk::TmpfsDisk;
+pub use faketime::remove_stale_faketime_files;
 pub use pgbouncer::PgBouncer;
-pub use postgres::{Postgres, Settings};
+pub use postgres::{PostgresServer, PostgresSettings};
+pub use postgres_admin::PostgresAdmin;
 pub use proxy::Proxy;
 pub use redis::{
-    Redis, RedisAdmin, RedisCluster, RedisConnection, RedisSentinel, RedisSettings, Reply, fresh_prefix,
+    RedisAdmin, RedisCluster, RedisConnection, RedisReply, RedisSentinelGroup, RedisServer, RedisSettings,
+    unique_key_prefix,
 };
-pub use shared::{SHARED_POSTGRES, SHARED_REDIS, shared, shared_redis};
+pub use rng::Rng;
+pub use shared_servers::{SHARED_POSTGRES_VARIABLE, SHARED_REDIS_VARIABLE, shared_postgres, shared_redis};

@@ -1,25 +1,31 @@
-//! The servers of a run of many test programs: started here, told on the output as variables of the environment,
-//! ended when the input ends.
+//! Starts the servers that many test programs share, prints their URLs as environment variables, and stops them at the
+//! end of its input.
 //!
-//! Whoever starts this holds the other end of its input, so that the servers go with it however it ends.
+//! The parent process keeps the other end of the input pipe, so that the servers stop with it however it ends.
 
 use std::io::{Write, copy, sink, stdin, stdout};
 
-use pointsman_testing::{Postgres, Redis, RedisSettings, SHARED_POSTGRES, SHARED_REDIS, Settings};
+use pointsman_testing::{
+    PostgresServer, PostgresSettings, RedisServer, RedisSettings, SHARED_POSTGRES_VARIABLE,
+    SHARED_REDIS_VARIABLE,
+};
 
 fn main() -> anyhow::Result<()> {
-    // One that is there already is for the tests too.
-    let wanted = |variable| std::env::var_os(variable).is_none();
-    let postgres = wanted(SHARED_POSTGRES).then(|| Postgres::start(Settings::default())).transpose()?;
-    let redis = wanted(SHARED_REDIS).then(|| Redis::start(RedisSettings::default())).transpose()?;
+    // A server that the environment already names is used by the tests too.
+    let is_unset = |variable| std::env::var_os(variable).is_none();
+    let postgres = is_unset(SHARED_POSTGRES_VARIABLE)
+        .then(|| PostgresServer::start(PostgresSettings::default()))
+        .transpose()?;
+    let redis =
+        is_unset(SHARED_REDIS_VARIABLE).then(|| RedisServer::start(RedisSettings::default())).transpose()?;
     let mut out = stdout().lock();
     if let Some(postgres) = &postgres {
-        writeln!(out, "{SHARED_POSTGRES}={}", postgres.url("postgres"))?;
+        writeln!(out, "{SHARED_POSTGRES_VARIABLE}={}", postgres.url("postgres"))?;
     }
     if let Some(redis) = &redis {
-        writeln!(out, "{SHARED_REDIS}={}", redis.url())?;
+        writeln!(out, "{SHARED_REDIS_VARIABLE}={}", redis.url())?;
     }
-    // An empty line says that this was all.
+    // An empty line ends the list.
     writeln!(out)?;
     out.flush()?;
     copy(&mut stdin().lock(), &mut sink())?;

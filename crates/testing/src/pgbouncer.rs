@@ -1,4 +1,5 @@
-//! PgBouncer before a server, in transaction mode: what a client may not rely on there shows at once.
+//! PgBouncer in front of a PostgreSQL server, in transaction mode: a client that relies on session state fails there at
+//! once.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -6,43 +7,50 @@ use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use anyhow::Context;
 use nix::sys::signal::Signal;
 
-use crate::admin::Admin;
-use crate::folder::Folder;
 use crate::port;
-use crate::postgres::Postgres;
-use crate::process::Process;
+use crate::postgres::PostgresServer;
+use crate::postgres_admin::PostgresAdmin;
 use crate::programs;
-use crate::user::Servant;
+use crate::server_folder::ServerFolder;
+use crate::server_process::ServerProcess;
+use crate::server_user::ServerUser;
 
-/// A PgBouncer in a folder of its own, on a port of its own. It ends when this is dropped.
+/// A PgBouncer with its own folder and port. Dropping it stops it.
 #[derive(Debug)]
 pub struct PgBouncer {
     address: SocketAddr,
     database: String,
-    process: Process,
-    _folder: Folder,
+    process: ServerProcess,
+    _folder: ServerFolder,
 }
 
 impl PgBouncer {
-    /// Starts one that leads to one database of a server.
-    pub fn start(postgres: &Postgres, database: &str) -> anyhow::Result<Self> {
-        Self::start_with(postgres, database, "extra_float_digits,options")
+    /// Starts a PgBouncer for one database of a server.
+    pub fn start(postgres: &PostgresServer, database: &str) -> anyhow::Result<Self> {
+        Self::start_ignoring_parameters(postgres, database, "extra_float_digits,options")
     }
 
-    /// One that refuses clients that ask for settings which it does not know, as it does unless it is told otherwise.
-    pub fn start_strict(postgres: &Postgres, database: &str) -> anyhow::Result<Self> {
-        Self::start_with(postgres, database, "")
+    /// Starts a PgBouncer that refuses clients with unknown startup parameters, as PgBouncer does by default.
+    pub fn start_refusing_unknown_parameters(
+        postgres: &PostgresServer,
+        database: &str,
+    ) -> anyhow::Result<Self> {
+        Self::start_ignoring_parameters(postgres, database, "")
     }
 
-    fn start_with(postgres: &Postgres, database: &str, ignored: &str) -> anyhow::Result<Self> {
-        let (program, servant) = (programs::pgbouncer()?, Servant::find()?);
-        let folder = Folder::new(&servant)?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
+    fn start_ignoring_parameters(
+        postgres: &PostgresServer,
+        database: &str,
+        ignored_parameters: &str,
+    ) -> anyhow::Result<Self> {
+        let (program, user) = (programs::find_pgbouncer()?, ServerUser::find()?);
+        let folder = ServerFolder::new(&user)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
         let file = folder.path().join("pgbouncer.ini");
-        fs::write(&file, configuration(address, postgres.address(), database, ignored))?;
-        servant.give(&file)?;
-        let words = [file.display().to_string()];
-        let mut process = Process::start(&program, &words, &servant, folder.path(), Signal::SIGKILL)?;
+        fs::write(&file, format_config(address, postgres.address(), database, ignored_parameters))?;
+        user.chown_path(&file)?;
+        let arguments = [file.display().to_string()];
+        let mut process = ServerProcess::start(&program, &arguments, &user, folder.path(), Signal::SIGKILL)?;
         process
             .wait_until_ready(|_| TcpStream::connect(address).is_ok())
             .context("cannot start PgBouncer")?;
@@ -53,20 +61,26 @@ impl PgBouncer {
         self.address
     }
 
-    /// The URL of the database as reached through it.
+    /// Returns the URL of the database through this PgBouncer.
     pub fn url(&self) -> anyhow::Result<String> {
-        Ok(Admin::at(self.address)?.url(&self.database))
+        Ok(PostgresAdmin::for_address(self.address)?.url(&self.database))
     }
 }
 
 impl Drop for PgBouncer {
     fn drop(&mut self) {
-        let _ = self.process.end(Signal::SIGKILL);
+        let _ = self.process.stop_with_signal(Signal::SIGKILL);
     }
 }
 
-/// Few connections for many clients, so that two transactions of a client do not always meet the same one.
-fn configuration(here: SocketAddr, server: SocketAddr, database: &str, ignored: &str) -> String {
+/// Formats `pgbouncer.ini`. Few connections serve many clients, so that two transactions of a client do not always use
+/// the same one.
+fn format_config(
+    listen_address: SocketAddr,
+    server: SocketAddr,
+    database: &str,
+    ignored_parameters: &str,
+) -> String {
     format!(
         "\
 [databases]
@@ -80,11 +94,11 @@ auth_type = any
 pool_mode = transaction
 default_pool_size = 8
 max_client_conn = 500
-ignore_startup_parameters = {ignored}
+ignore_startup_parameters = {ignored_parameters}
 ",
         server.ip(),
         server.port(),
-        here.ip(),
-        here.port(),
+        listen_address.ip(),
+        listen_address.port(),
     )
 }

@@ -5,25 +5,25 @@ use std::net::{Ipv4Addr, TcpListener};
 use anyhow::bail;
 use uuid::Uuid;
 
-/// Below the ports that Linux gives to outgoing connections: a server that is started again finds its port as it
-/// left it, and no client has got it meanwhile.
-const PORTS: std::ops::Range<u16> = 20_000..32_000;
+/// The range is below the ports that Linux assigns to outgoing connections, so that no client can take the port of a
+/// server that is being restarted.
+const PORT_RANGE: std::ops::Range<u16> = 20_000..32_000;
 
-const TRIES: usize = 100;
+const MAX_TRIES: usize = 100;
 
-/// Listens on a free port.
-pub(crate) fn listen() -> anyhow::Result<TcpListener> {
-    let many = u128::from(PORTS.end - PORTS.start);
-    for _ in 0..TRIES {
-        let port = PORTS.start + u16::try_from(Uuid::new_v4().as_u128() % many)?;
+/// Binds a listener to a free port.
+pub(crate) fn listen_on_free_port() -> anyhow::Result<TcpListener> {
+    let port_count = u128::from(PORT_RANGE.end - PORT_RANGE.start);
+    for _ in 0..MAX_TRIES {
+        let port = PORT_RANGE.start + u16::try_from(Uuid::new_v4().as_u128() % port_count)?;
         if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, port)) {
             return Ok(listener);
         }
     }
-    bail!("found no free port on 127.0.0.1 in {TRIES} tries from {PORTS:?}")
+    bail!("found no free port on 127.0.0.1 in {MAX_TRIES} tries from {PORT_RANGE:?}")
 }
 
-/// A port that was free just now.
-pub(crate) fn free() -> anyhow::Result<u16> {
-    Ok(listen()?.local_addr()?.port())
+/// Returns a port that was free a moment ago.
+pub(crate) fn find_free_port() -> anyhow::Result<u16> {
+    Ok(listen_on_free_port()?.local_addr()?.port())
 }

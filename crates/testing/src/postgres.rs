@@ -1,4 +1,4 @@
-//! A PostgreSQL server of our own.
+//! A private PostgreSQL server.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -9,86 +9,86 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
-use crate::admin::Admin;
-use crate::folder::Folder;
+use crate::cluster_template;
 use crate::port;
-use crate::process::Process;
+use crate::postgres_admin::PostgresAdmin;
 use crate::programs::PostgresPrograms;
 use crate::proxy::Proxy;
-use crate::template;
-use crate::user::Servant;
+use crate::server_folder::ServerFolder;
+use crate::server_process::ServerProcess;
+use crate::server_user::ServerUser;
 
-/// How often another port is tried when somebody else was quicker to take one.
-const TRIES: usize = 5;
+/// The number of ports that are tried if another process takes the chosen one first.
+const MAX_PORT_TRIES: usize = 5;
 
-/// How a server is set.
+/// The settings of a PostgreSQL server.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// Whether what it acknowledges is on disk, as PostgreSQL does it if nothing is said. Tests of behaviour need
-    /// not pay for that.
+pub struct PostgresSettings {
+    /// Whether acknowledged commits are on disk, as is PostgreSQL's default. Tests of behaviour do not need that, and
+    /// run faster without it.
     pub durable: bool,
     pub max_connections: u16,
     /// Further settings: name and value.
     pub extra: Vec<(String, String)>,
 }
 
-impl Default for Settings {
+impl Default for PostgresSettings {
     fn default() -> Self {
         Self { durable: false, max_connections: 200, extra: vec![] }
     }
 }
 
-/// A server in a folder of its own, on a port of its own. It ends and its folder goes when this is dropped.
+/// A PostgreSQL server with its own folder and port. Dropping it stops it and removes the folder.
 #[derive(Debug)]
-pub struct Postgres {
-    admin: Admin,
+pub struct PostgresServer {
+    admin: PostgresAdmin,
     address: SocketAddr,
-    settings: Settings,
+    settings: PostgresSettings,
     programs: PostgresPrograms,
-    servant: Servant,
+    user: ServerUser,
     /// None while it is stopped or killed.
-    process: Mutex<Option<Process>>,
-    folder: Folder,
+    process: Mutex<Option<ServerProcess>>,
+    folder: ServerFolder,
 }
 
-impl Postgres {
-    /// Starts a server with a new cluster, and waits until it accepts connections.
-    pub fn start(settings: Settings) -> anyhow::Result<Self> {
+impl PostgresServer {
+    /// Starts a server with a new data directory, and waits until it accepts connections.
+    pub fn start(settings: PostgresSettings) -> anyhow::Result<Self> {
         Self::start_in(&std::env::temp_dir(), settings)
     }
 
-    /// The same with all that it writes in a folder of its own within this one, such as a small disk's.
-    pub fn start_in(place: &Path, settings: Settings) -> anyhow::Result<Self> {
-        let (programs, servant) = (PostgresPrograms::find()?, Servant::find()?);
-        let folder = Folder::new_in(place, &servant)?;
-        template::cluster(&programs, &servant, &folder.path().join("data"))?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
+    /// Starts a server as [`start`](Self::start) does, with all of its files inside `parent`, such as a small disk.
+    pub fn start_in(parent: &Path, settings: PostgresSettings) -> anyhow::Result<Self> {
+        let (programs, user) = (PostgresPrograms::find()?, ServerUser::find()?);
+        let folder = ServerFolder::new_in(parent, &user)?;
+        cluster_template::create_data_directory(&programs, &user, &folder.path().join("data"))?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
         let process = Mutex::new(None);
-        let admin = Admin::at(address)?;
-        let mut server = Self { admin, address, settings, programs, servant, process, folder };
+        let admin = PostgresAdmin::for_address(address)?;
+        let mut server = Self { admin, address, settings, programs, user, process, folder };
         let mut tries = 1;
         while let Err(error) = server.start_again() {
-            if tries == TRIES || !format!("{error:#}").contains("Address already in use") {
+            if tries == MAX_PORT_TRIES || !format!("{error:#}").contains("Address already in use") {
                 return Err(error).context("cannot start PostgreSQL");
             }
             tries += 1;
-            server.address.set_port(port::free()?);
-            server.admin = Admin::at(server.address)?;
+            server.address.set_port(port::find_free_port()?);
+            server.admin = PostgresAdmin::for_address(server.address)?;
         }
         Ok(server)
     }
 
-    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill): in the same folder, on the same port.
+    /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill): in the same folder, on the same port.
     pub fn start_again(&self) -> anyhow::Result<()> {
-        let mut process = self.process();
+        let mut process = self.lock_process();
         if process.is_some() {
-            bail!("the server runs already");
+            bail!("the server is already running");
         }
-        // The farewell is an immediate shutdown: the server takes all of its processes with it.
-        let mut started = Process::start(
+        // SIGQUIT is an immediate shutdown: the server ends all of its processes.
+        let mut started = ServerProcess::start(
             &self.programs.postgres,
-            &self.words(),
-            &self.servant,
+            &self.server_arguments(),
+            &self.user,
             self.folder.path(),
             Signal::SIGQUIT,
         )?;
@@ -97,68 +97,68 @@ impl Postgres {
         Ok(())
     }
 
-    /// Ends it in order: connections are closed, and all that was written is on disk.
+    /// Stops the server in an orderly way: it closes connections and writes all data to disk.
     pub fn stop(&self) -> anyhow::Result<()> {
-        let mut process = self.process().take().context("the server does not run")?;
-        process.end(Signal::SIGINT)
+        let mut process = self.lock_process().take().context("the server is not running")?;
+        process.stop_with_signal(Signal::SIGINT)
     }
 
-    /// Kills it and all of its processes at once, as if the machine had gone.
+    /// Kills the server and all of its processes at once, as a machine failure would.
     pub fn kill(&self) -> anyhow::Result<()> {
-        let mut process = self.process().take().context("the server does not run")?;
+        let mut process = self.lock_process().take().context("the server is not running")?;
         process.kill_with_children()
     }
 
-    /// The pid of its first process, while it runs.
+    /// Returns the pid of the server's main process; None while it is not running.
     pub fn pid(&self) -> Option<u32> {
-        self.process().as_ref().map(Process::pid)
+        self.lock_process().as_ref().map(ServerProcess::pid)
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The URL of a database.
+    /// Returns the URL of a database on this server.
     pub fn url(&self, database: &str) -> String {
         self.admin.url(database)
     }
 
-    /// The URL of a database as reached through a proxy before this server.
+    /// Returns the URL of a database through a proxy in front of this server.
     pub fn url_through(&self, proxy: &Proxy, database: &str) -> anyhow::Result<String> {
-        Ok(Admin::at(proxy.address())?.url(database))
+        Ok(PostgresAdmin::for_address(proxy.address())?.url(database))
     }
 
-    /// Makes an empty database under a name of its own, and answers with its URL.
+    /// Creates an empty database with a unique name and returns its URL.
     pub fn create_database(&self) -> anyhow::Result<String> {
         self.admin.create_database()
     }
 
-    /// Runs SQL in a database over a connection of its own. Answers with the rows, their values as text.
+    /// Runs SQL in a database over a new connection. Returns the rows, with their values as text.
     pub fn query(&self, database: &str, sql: &str) -> anyhow::Result<Vec<Vec<Option<String>>>> {
         self.admin.query(database, sql)
     }
 
-    /// The server as its superuser sees it.
-    pub fn admin(&self) -> &Admin {
+    /// Returns superuser access to the server.
+    pub fn admin(&self) -> &PostgresAdmin {
         &self.admin
     }
 
-    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+    fn lock_process(&self) -> MutexGuard<'_, Option<ServerProcess>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn data(&self) -> PathBuf {
+    fn data_folder(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// What the server is started with.
-    fn words(&self) -> Vec<String> {
+    /// Builds the command-line arguments of the server.
+    fn server_arguments(&self) -> Vec<String> {
         let mut settings = vec![
             ("listen_addresses".to_owned(), self.address.ip().to_string()),
             ("port".to_owned(), self.address.port().to_string()),
             ("unix_socket_directories".to_owned(), self.folder.path().display().to_string()),
             ("max_connections".to_owned(), self.settings.max_connections.to_string()),
-            // In the folder, so that it goes with that even if the server is killed.
+            // Memory-mapped files in the folder are removed with it even if the server is killed.
             ("dynamic_shared_memory_type".to_owned(), "mmap".to_owned()),
         ];
         if !self.settings.durable {
@@ -167,39 +167,40 @@ impl Postgres {
             }
         }
         settings.extend(self.settings.extra.iter().cloned());
-        let data = ["-D".to_owned(), self.data().display().to_string()];
+        let data = ["-D".to_owned(), self.data_folder().display().to_string()];
         let settings =
             settings.into_iter().flat_map(|(name, value)| ["-c".into(), format!("{name}={value}")]);
         data.into_iter().chain(settings).collect()
     }
 
-    /// A line of the file in which a running server tells of itself. A killed one leaves it behind.
-    fn note(&self, line: usize) -> Option<String> {
-        let file = fs::read_to_string(self.data().join("postmaster.pid")).ok()?;
+    /// Reads a line of `postmaster.pid`, which describes a running server. A killed server leaves the file behind.
+    fn read_pid_file_line(&self, line: usize) -> Option<String> {
+        let file = fs::read_to_string(self.data_folder().join("postmaster.pid")).ok()?;
         Some(file.lines().nth(line)?.trim().to_owned())
     }
 
     fn is_ready(&self, pid: u32) -> bool {
-        self.note(0) == Some(pid.to_string()) && self.note(7).as_deref() == Some("ready")
+        self.read_pid_file_line(0) == Some(pid.to_string())
+            && self.read_pid_file_line(7).as_deref() == Some("ready")
     }
 
-    /// Gives back the piece of memory that a server takes from the system by number, and keeps if it is killed.
-    fn free_memory(&self) {
-        let note = self.note(6).unwrap_or_default();
-        if let Some(number) = note.split_whitespace().nth(1) {
+    /// Removes the System V shared memory segment that a killed server leaves behind.
+    fn remove_shared_memory(&self) {
+        let segment_line = self.read_pid_file_line(6).unwrap_or_default();
+        if let Some(number) = segment_line.split_whitespace().nth(1) {
             let _ = Command::new("ipcrm").args(["--shmem-id", number]).status();
         }
     }
 }
 
-impl Drop for Postgres {
-    /// Ends it without writing anything more, because its folder goes too.
+impl Drop for PostgresServer {
+    /// Stops the server without writing anything more, because its folder is removed too.
     fn drop(&mut self) {
-        match self.process().take() {
+        match self.lock_process().take() {
             Some(mut process) => {
-                let _ = process.end(Signal::SIGQUIT);
+                let _ = process.stop_with_signal(Signal::SIGQUIT);
             }
-            None => self.free_memory(),
+            None => self.remove_shared_memory(),
         }
     }
 }

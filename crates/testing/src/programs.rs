@@ -1,22 +1,22 @@
-//! Where the servers' programs are.
+//! Finds the installed server programs.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Where Debian keeps PostgreSQL, a folder a version. The first found is taken.
-const POSTGRES: [&str; 4] = [
+/// Debian's folders for PostgreSQL, one for each version. The first that exists is used.
+const POSTGRES_FOLDERS: [&str; 4] = [
     "/usr/lib/postgresql/15/bin",
     "/usr/lib/postgresql/16/bin",
     "/usr/lib/postgresql/17/bin",
     "/usr/lib/postgresql/18/bin",
 ];
 
-/// Where Debian keeps servers, which is in the PATH of root alone.
-const SERVERS: [&str; 1] = ["/usr/sbin"];
+/// Debian's folders for servers, which only root has in PATH.
+const SERVER_FOLDERS: [&str; 1] = ["/usr/sbin"];
 
-/// The programs of one PostgreSQL.
+/// The programs of one PostgreSQL version.
 #[derive(Debug, Clone)]
 pub(crate) struct PostgresPrograms {
     pub(crate) postgres: PathBuf,
@@ -27,41 +27,43 @@ pub(crate) struct PostgresPrograms {
 
 impl PostgresPrograms {
     pub(crate) fn find() -> anyhow::Result<Self> {
-        let Some(folder) = folder_with(&["postgres", "initdb"], &POSTGRES) else {
-            bail!("PostgreSQL is not installed; `apt-get install postgresql-15` as root does it");
+        let Some(folder) = find_folder_with(&["postgres", "initdb"], &POSTGRES_FOLDERS) else {
+            bail!("PostgreSQL is not installed; run `apt-get install postgresql-15` as root");
         };
         let postgres = folder.join("postgres");
-        let version = version(&postgres)?;
+        let version = read_postgres_version(&postgres)?;
         Ok(Self { postgres, initdb: folder.join("initdb"), version })
     }
 }
 
-pub(crate) fn pgbouncer() -> anyhow::Result<PathBuf> {
-    match folder_with(&["pgbouncer"], &SERVERS) {
+pub(crate) fn find_pgbouncer() -> anyhow::Result<PathBuf> {
+    match find_folder_with(&["pgbouncer"], &SERVER_FOLDERS) {
         Some(folder) => Ok(folder.join("pgbouncer")),
-        None => bail!("PgBouncer is not installed; `apt-get install pgbouncer` as root does it"),
+        None => bail!("PgBouncer is not installed; run `apt-get install pgbouncer` as root"),
     }
 }
 
-/// Debian's `redis-tools` have the server too, which is one if it is called `redis-server`.
-pub(crate) fn redis() -> anyhow::Result<PathBuf> {
+/// Finds the Redis server. Debian's `redis-tools` contain it under another name; it acts as a server if it is started
+/// as `redis-server`.
+pub(crate) fn find_redis_server() -> anyhow::Result<PathBuf> {
     let names = ["redis-server", "redis-check-rdb"];
-    let found = names.into_iter().find_map(|name| Some(folder_with(&[name], &SERVERS)?.join(name)));
-    found.context("Redis is not installed; `apt-get install redis-tools` as root does it")
+    let found =
+        names.into_iter().find_map(|name| Some(find_folder_with(&[name], &SERVER_FOLDERS)?.join(name)));
+    found.context("Redis is not installed; run `apt-get install redis-tools` as root")
 }
 
-/// The first folder, of PATH and then of these, that has all of the programs.
-fn folder_with(programs: &[&str], more: &[&str]) -> Option<PathBuf> {
+/// Finds the first folder, of PATH and then of `more`, that contains all of the programs.
+fn find_folder_with(programs: &[&str], more: &[&str]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders = std::env::split_paths(&path).chain(more.iter().map(PathBuf::from));
     folders.into_iter().find(|folder| programs.iter().all(|program| folder.join(program).is_file()))
 }
 
-/// The third word of `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
-fn version(postgres: &Path) -> anyhow::Result<String> {
-    let asked = Command::new(postgres).arg("--version").output();
-    let told = asked.with_context(|| format!("cannot run {}", postgres.display()))?.stdout;
-    let told = String::from_utf8_lossy(&told);
-    let version = told.split_whitespace().nth(2).context("PostgreSQL does not tell its version")?;
+/// Reads the version: the third word of `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
+fn read_postgres_version(postgres: &Path) -> anyhow::Result<String> {
+    let output = Command::new(postgres).arg("--version").output();
+    let stdout = output.with_context(|| format!("cannot run {}", postgres.display()))?.stdout;
+    let stdout = String::from_utf8_lossy(&stdout);
+    let version = stdout.split_whitespace().nth(2).context("`postgres --version` printed no version")?;
     Ok(version.to_owned())
 }

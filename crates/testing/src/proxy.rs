@@ -1,7 +1,8 @@
-//! A wire between a client and a server that can be cut, frozen, or made to lose answers.
+//! A TCP proxy between a client and a server that can close connections, freeze them, refuse new ones and drop
+//! replies.
 //!
-//! A thread takes connections, and each of them has two that carry bytes, one a direction. What is in a socket's
-//! buffer when something is asked for may still arrive.
+//! One thread accepts connections, and each connection has two threads that forward bytes, one for each direction.
+//! Bytes that are in a socket's buffer when a fault is switched on may still arrive.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -13,195 +14,204 @@ use anyhow::Context;
 
 use crate::port;
 
-/// Stands before a server on loopback. It ends, and with it all of its connections, when this is dropped.
+/// A proxy in front of a server, on loopback. Dropping it closes all of its connections.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
-    wire: Arc<Wire>,
+    core: Arc<ProxyCore>,
     /// None while connections are refused.
-    door: Mutex<Option<Door>>,
+    acceptor: Mutex<Option<Acceptor>>,
 }
 
-/// Who takes connections.
+/// The thread that accepts connections.
 #[derive(Debug)]
-struct Door {
-    closing: Arc<AtomicBool>,
+struct Acceptor {
+    is_closing: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
 #[derive(Debug)]
-struct Wire {
+struct ProxyCore {
     target: SocketAddr,
-    state: Mutex<State>,
-    changed: Condvar,
+    state: Mutex<ProxyState>,
+    state_changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ProxyState {
     frozen: bool,
     drops_replies: bool,
-    links: Vec<Arc<Link>>,
+    connections: Vec<Arc<ProxyConnection>>,
 }
 
-/// A client's connection and the one to the server that belongs to it.
+/// A client's connection and the connection to the server that belongs to it.
 #[derive(Debug)]
-struct Link {
+struct ProxyConnection {
     client: TcpStream,
     server: TcpStream,
-    cut: AtomicBool,
+    closed: AtomicBool,
 }
 
-/// What becomes of bytes that were read.
-enum Fate {
-    Pass,
-    Swallow,
-    Cut,
+/// The treatment of bytes that were read.
+enum ForwardAction {
+    Forward,
+    DropReply,
+    Stop,
 }
 
 impl Proxy {
     pub fn start(target: SocketAddr) -> anyhow::Result<Self> {
-        let listener = port::listen()?;
+        let listener = port::listen_on_free_port()?;
         let address = listener.local_addr()?;
-        let wire = Arc::new(Wire { target, state: Mutex::default(), changed: Condvar::new() });
-        let door = Mutex::new(Some(Door::open(listener, &wire)));
-        Ok(Self { address, wire, door })
+        let core = Arc::new(ProxyCore { target, state: Mutex::default(), state_changed: Condvar::new() });
+        let acceptor = Mutex::new(Some(Acceptor::start(listener, &core)));
+        Ok(Self { address, core, acceptor })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Drops all connections at once. New ones are taken.
-    pub fn cut(&self) {
-        for link in &self.wire.state().links {
-            link.cut();
+    /// Closes all connections at once. New ones are accepted.
+    pub fn close_connections(&self) {
+        for connection in &self.core.state().connections {
+            connection.close();
         }
-        self.wire.changed.notify_all();
+        self.core.state_changed.notify_all();
     }
 
-    /// Whether new connections are refused. Those that are there stay.
-    pub fn refuse(&self, refuse: bool) -> anyhow::Result<()> {
-        let mut door = self.door.lock().unwrap_or_else(PoisonError::into_inner);
-        match (door.take(), refuse) {
+    /// Sets whether new connections are refused. Open ones stay.
+    pub fn refuse_connections(&self, refuse: bool) -> anyhow::Result<()> {
+        let mut acceptor = self.acceptor.lock().unwrap_or_else(PoisonError::into_inner);
+        match (acceptor.take(), refuse) {
             (Some(open), true) => open.close(self.address),
             (None, false) => {
-                let listener = TcpListener::bind(self.address).context("the proxy's port is taken")?;
-                *door = Some(Door::open(listener, &self.wire));
+                let listener =
+                    TcpListener::bind(self.address).context("cannot bind the proxy's port again")?;
+                *acceptor = Some(Acceptor::start(listener, &self.core));
             }
-            (as_it_is, true | false) => *door = as_it_is,
+            (unchanged, true | false) => *acceptor = unchanged,
         }
         Ok(())
     }
 
-    /// Whether bytes stop, in both directions. They go on when this ends; none is lost.
-    pub fn freeze(&self, freeze: bool) {
-        self.wire.state().frozen = freeze;
-        self.wire.changed.notify_all();
+    /// Sets whether bytes are held back, in both directions. They are forwarded after unfreezing; none is lost.
+    pub fn set_frozen(&self, freeze: bool) {
+        self.core.state().frozen = freeze;
+        self.core.state_changed.notify_all();
     }
 
-    /// Whether what the server says is lost. The client's connection is cut at the first byte, but the server
-    /// still reads all that was sent to it, and does it.
-    pub fn drop_replies(&self, drop: bool) {
-        self.wire.state().drops_replies = drop;
+    /// Sets whether the server's replies are dropped. The client's connection is closed at the first byte of a reply,
+    /// but the server still reads and executes all that was sent to it.
+    pub fn set_drop_replies(&self, drop: bool) {
+        self.core.state().drops_replies = drop;
     }
 }
 
 impl Drop for Proxy {
     fn drop(&mut self) {
-        let _ = self.refuse(true);
-        self.cut();
+        let _ = self.refuse_connections(true);
+        self.close_connections();
     }
 }
 
-impl Door {
-    fn open(listener: TcpListener, wire: &Arc<Wire>) -> Self {
-        let closing = Arc::new(AtomicBool::new(false));
-        let (seen, wire) = (closing.clone(), wire.clone());
+impl Acceptor {
+    fn start(listener: TcpListener, core: &Arc<ProxyCore>) -> Self {
+        let is_closing = Arc::new(AtomicBool::new(false));
+        let (is_closing_flag, core) = (is_closing.clone(), core.clone());
         let thread = thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                if seen.load(Ordering::SeqCst) {
+                if is_closing_flag.load(Ordering::SeqCst) {
                     return;
                 }
-                wire.clone().connect(client);
+                core.clone().accept_client(client);
             }
         });
-        Self { closing, thread }
+        Self { is_closing, thread }
     }
 
-    /// Closes it: when this returns, nobody listens. A connection of our own wakes the thread.
+    /// Stops accepting: when this returns, the port is closed. A connection of our own wakes the thread.
     fn close(self, address: SocketAddr) {
-        self.closing.store(true, Ordering::SeqCst);
+        self.is_closing.store(true, Ordering::SeqCst);
         let _knock = TcpStream::connect(address);
         let _ = self.thread.join();
     }
 }
 
-impl Wire {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ProxyCore {
+    fn state(&self) -> MutexGuard<'_, ProxyState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Connects a client with the server, if that listens.
-    fn connect(self: Arc<Self>, client: TcpStream) {
+    /// Connects a client to the server and forwards bytes between them, if the server listens.
+    fn accept_client(self: Arc<Self>, client: TcpStream) {
         let Ok(server) = TcpStream::connect(self.target) else { return };
         let _ = (client.set_nodelay(true), server.set_nodelay(true));
-        let link = Arc::new(Link { client, server, cut: AtomicBool::new(false) });
-        self.state().links.push(link.clone());
+        let connection = Arc::new(ProxyConnection { client, server, closed: AtomicBool::new(false) });
+        self.state().connections.push(connection.clone());
         thread::spawn(move || {
             thread::scope(|scope| {
-                scope.spawn(|| self.carry(&link, &link.client, &link.server, false));
-                self.carry(&link, &link.server, &link.client, true);
+                scope
+                    .spawn(|| self.forward_bytes(&connection, &connection.client, &connection.server, false));
+                self.forward_bytes(&connection, &connection.server, &connection.client, true);
             });
-            self.state().links.retain(|other| !Arc::ptr_eq(other, &link));
+            self.state().connections.retain(|other| !Arc::ptr_eq(other, &connection));
         });
     }
 
-    /// Carries bytes one way until there are no more.
-    fn carry(&self, link: &Link, mut from: &TcpStream, mut to: &TcpStream, replies: bool) {
+    /// Forwards bytes in one direction until the connection ends.
+    fn forward_bytes(
+        &self,
+        connection: &ProxyConnection,
+        mut from: &TcpStream,
+        mut to: &TcpStream,
+        replies: bool,
+    ) {
         let mut chunk = vec![0; 64 * 1024];
         loop {
             let read = from.read(&mut chunk).unwrap_or(0);
-            match self.fate(link, replies) {
-                Fate::Pass if read == 0 => {
+            match self.decide_forwarding(connection, replies) {
+                ForwardAction::Forward if read == 0 => {
                     let _ = to.shutdown(Shutdown::Write);
                     return;
                 }
-                Fate::Pass => {
+                ForwardAction::Forward => {
                     if to.write_all(&chunk[..read]).is_err() {
-                        link.cut();
+                        connection.close();
                     }
                 }
-                Fate::Swallow => return link.lose_replies(),
-                Fate::Cut => return,
+                ForwardAction::DropReply => return connection.discard_replies(),
+                ForwardAction::Stop => return,
             }
         }
     }
 
-    /// Waits while the wire is frozen.
-    fn fate(&self, link: &Link, replies: bool) -> Fate {
-        let frozen = |state: &mut State| state.frozen && !link.is_cut();
-        let state = self.changed.wait_while(self.state(), frozen).unwrap_or_else(PoisonError::into_inner);
-        match (link.is_cut(), replies && state.drops_replies) {
-            (true, _) => Fate::Cut,
-            (false, true) => Fate::Swallow,
-            (false, false) => Fate::Pass,
+    /// Decides what to do with bytes that were read, after waiting while the proxy is frozen.
+    fn decide_forwarding(&self, connection: &ProxyConnection, replies: bool) -> ForwardAction {
+        let frozen = |state: &mut ProxyState| state.frozen && !connection.is_closed();
+        let state =
+            self.state_changed.wait_while(self.state(), frozen).unwrap_or_else(PoisonError::into_inner);
+        match (connection.is_closed(), replies && state.drops_replies) {
+            (true, _) => ForwardAction::Stop,
+            (false, true) => ForwardAction::DropReply,
+            (false, false) => ForwardAction::Forward,
         }
     }
 }
 
-impl Link {
-    fn is_cut(&self) -> bool {
-        self.cut.load(Ordering::SeqCst)
+impl ProxyConnection {
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::SeqCst)
     }
 
-    /// Whoever waits for a frozen wire must be told afterwards.
-    fn cut(&self) {
-        self.cut.store(true, Ordering::SeqCst);
+    /// Closes both sides. The caller must notify `state_changed` afterwards, for threads that wait while frozen.
+    fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
         let _ = (self.client.shutdown(Shutdown::Both), self.server.shutdown(Shutdown::Both));
     }
 
-    /// Cuts the client off, and listens to the server in its place until that is done.
-    fn lose_replies(&self) {
+    /// Closes the client's connection, and reads the server's replies in its place until the server is done.
+    fn discard_replies(&self) {
         let _ = self.client.shutdown(Shutdown::Both);
         let _ = self.server.shutdown(Shutdown::Write);
         let _ = std::io::copy(&mut &self.server, &mut std::io::sink());

@@ -1,32 +1,32 @@
-//! Python and Node: each reaches a database with its driver.
+//! Python and Node.js: each queries a database with its driver.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// All of this file is test code; clippy recognizes only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
 
-use pointsman_testing::{node, python, shared};
+use pointsman_testing::{node_with_pg, python_with_psycopg, shared_postgres};
 
-/// What a program says, given the URL of a database.
-fn says(mut program: Command, option: &str, text: &str) -> String {
-    let url = shared().unwrap().create_database().unwrap();
-    let ended = program.args([option, text]).arg(url).output().unwrap();
-    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
-    String::from_utf8(ended.stdout).unwrap().trim().to_owned()
+/// Runs a script with the URL of a new database as its argument, and returns its output.
+fn run_script(mut program: Command, option: &str, text: &str) -> String {
+    let url = shared_postgres().unwrap().create_database().unwrap();
+    let output = program.args([option, text]).arg(url).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[test]
-fn python_asks_a_database() {
+fn python_queries_a_database() {
     let text = "\
 import sys, psycopg
 with psycopg.connect(sys.argv[1]) as connection:
     print(connection.execute('SELECT 40 + 2').fetchone()[0])
 ";
-    assert_eq!(says(python().unwrap(), "-c", text), "42");
+    assert_eq!(run_script(python_with_psycopg().unwrap(), "-c", text), "42");
 }
 
 #[test]
-fn node_asks_a_database() {
+fn node_queries_a_database() {
     let text = "\
 const { Client } = require('pg');
 const client = new Client(process.argv[1]);
@@ -34,5 +34,5 @@ client.connect()
   .then(() => client.query('SELECT 40 + 2 AS n'))
   .then(answer => { console.log(answer.rows[0].n); return client.end(); });
 ";
-    assert_eq!(says(node().unwrap(), "-e", text), "42");
+    assert_eq!(run_script(node_with_pg().unwrap(), "-e", text), "42");
 }

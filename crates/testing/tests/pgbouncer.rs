@@ -1,9 +1,9 @@
-//! PgBouncer: it leads to the database, and a session is not a server's session.
+//! PgBouncer: clients reach the database, and a client's session is not a session of the server.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// All of this file is test code; clippy recognizes only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
-use pointsman_testing::{PgBouncer, Postgres, Settings};
+use pointsman_testing::{PgBouncer, PostgresServer, PostgresSettings};
 use tokio_postgres::{Client, NoTls};
 
 async fn connect(url: &str) -> Client {
@@ -12,9 +12,9 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-async fn backend(client: &Client) -> String {
-    let answers = client.simple_query("SELECT pg_backend_pid()").await.unwrap();
-    let row = answers.iter().find_map(|message| match message {
+async fn backend_pid(client: &Client) -> String {
+    let messages = client.simple_query("SELECT pg_backend_pid()").await.unwrap();
+    let row = messages.iter().find_map(|message| match message {
         tokio_postgres::SimpleQueryMessage::Row(row) => row.get(0),
         _ => None,
     });
@@ -23,11 +23,11 @@ async fn backend(client: &Client) -> String {
 
 #[tokio::test]
 async fn clients_share_connections_between_transactions() {
-    let postgres = Postgres::start(Settings::default()).unwrap();
+    let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     postgres.query("postgres", "CREATE DATABASE shop").unwrap();
     let bouncer = PgBouncer::start(&postgres, "shop").unwrap();
     let (one, two) = (connect(&bouncer.url().unwrap()).await, connect(&bouncer.url().unwrap()).await);
-    assert_eq!(backend(&one).await, backend(&two).await);
+    assert_eq!(backend_pid(&one).await, backend_pid(&two).await);
     one.batch_execute("BEGIN").await.unwrap();
-    assert_ne!(backend(&one).await, backend(&two).await);
+    assert_ne!(backend_pid(&one).await, backend_pid(&two).await);
 }

@@ -1,6 +1,6 @@
-//! The proxy: each thing that it does to a wire, seen by a client of a server that echoes.
+//! The proxy: each fault that it injects, observed by a client of an echo server.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// All of this file is test code; clippy recognizes only functions that are marked as tests.
 #![allow(clippy::unwrap_used)]
 
 use std::io::{ErrorKind, Read, Write};
@@ -9,25 +9,25 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
 
-use pointsman_testing::{Postgres, Proxy, Settings};
+use pointsman_testing::{PostgresServer, PostgresSettings, Proxy};
 
-/// A server that says back what it hears, and tells us too.
-fn echo() -> (SocketAddr, Receiver<Vec<u8>>) {
+/// Starts a server that echoes what it receives, and sends a copy to the returned channel.
+fn start_echo_server() -> (SocketAddr, Receiver<Vec<u8>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let (heard, told) = channel();
+    let (received, receiver) = channel();
     thread::spawn(move || {
         for mut client in listener.incoming().map_while(Result::ok) {
-            let heard = heard.clone();
+            let received = received.clone();
             thread::spawn(move || {
                 let mut chunk = [0; 1024];
                 while let Ok(read @ 1..) = client.read(&mut chunk) {
-                    let _ = (heard.send(chunk[..read].to_vec()), client.write_all(&chunk[..read]));
+                    let _ = (received.send(chunk[..read].to_vec()), client.write_all(&chunk[..read]));
                 }
             });
         }
     });
-    (address, told)
+    (address, receiver)
 }
 
 fn connect(proxy: &Proxy) -> TcpStream {
@@ -36,17 +36,17 @@ fn connect(proxy: &Proxy) -> TcpStream {
     client
 }
 
-fn say(mut client: &TcpStream, word: &str) {
-    client.write_all(word.as_bytes()).unwrap();
+fn send_text(mut client: &TcpStream, text: &str) {
+    client.write_all(text.as_bytes()).unwrap();
 }
 
-fn hear(mut client: &TcpStream, word: &str) {
-    let mut answer = vec![0; word.len()];
-    client.read_exact(&mut answer).unwrap();
-    assert_eq!(answer, word.as_bytes());
+fn expect_text(mut client: &TcpStream, text: &str) {
+    let mut reply = vec![0; text.len()];
+    client.read_exact(&mut reply).unwrap();
+    assert_eq!(reply, text.as_bytes());
 }
 
-/// Whether the connection is closed, rather than silent.
+/// Whether the connection is closed, and not just without data.
 fn is_closed(mut client: &TcpStream) -> bool {
     match client.read(&mut [0]) {
         Ok(read) => read == 0,
@@ -55,81 +55,81 @@ fn is_closed(mut client: &TcpStream) -> bool {
 }
 
 #[test]
-fn it_carries_what_is_said_and_cuts_all_at_once() {
-    let proxy = Proxy::start(echo().0).unwrap();
+fn proxy_forwards_bytes_and_closes_all_connections_at_once() {
+    let proxy = Proxy::start(start_echo_server().0).unwrap();
     let clients = [connect(&proxy), connect(&proxy)];
     for client in &clients {
-        say(client, "hello");
-        hear(client, "hello");
+        send_text(client, "hello");
+        expect_text(client, "hello");
     }
-    proxy.cut();
+    proxy.close_connections();
     assert!(clients.iter().all(is_closed));
     let client = connect(&proxy);
-    say(&client, "again");
-    hear(&client, "again");
+    send_text(&client, "again");
+    expect_text(&client, "again");
 }
 
 #[test]
-fn it_refuses_new_connections_and_keeps_the_old() {
-    let proxy = Proxy::start(echo().0).unwrap();
+fn proxy_refuses_new_connections_and_keeps_open_ones() {
+    let proxy = Proxy::start(start_echo_server().0).unwrap();
     let old = connect(&proxy);
-    say(&old, "one");
-    hear(&old, "one");
+    send_text(&old, "one");
+    expect_text(&old, "one");
     for _ in 0..3 {
-        proxy.refuse(true).unwrap();
+        proxy.refuse_connections(true).unwrap();
         let refused = TcpStream::connect(proxy.address()).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
-        say(&old, "two");
-        hear(&old, "two");
-        proxy.refuse(false).unwrap();
+        send_text(&old, "two");
+        expect_text(&old, "two");
+        proxy.refuse_connections(false).unwrap();
         let new = connect(&proxy);
-        say(&new, "three");
-        hear(&new, "three");
+        send_text(&new, "three");
+        expect_text(&new, "three");
     }
 }
 
 #[test]
-fn a_frozen_wire_keeps_everything_for_later() {
-    let proxy = Proxy::start(echo().0).unwrap();
+fn a_frozen_proxy_forwards_the_bytes_after_unfreezing() {
+    let proxy = Proxy::start(start_echo_server().0).unwrap();
     let client = connect(&proxy);
-    say(&client, "one");
-    hear(&client, "one");
-    proxy.freeze(true);
-    say(&client, "two");
+    send_text(&client, "one");
+    expect_text(&client, "one");
+    proxy.set_frozen(true);
+    send_text(&client, "two");
     client.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
     let silent = (&client).read(&mut [0]).unwrap_err();
     assert!(matches!(silent.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut));
-    proxy.freeze(false);
+    proxy.set_frozen(false);
     client.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-    hear(&client, "two");
+    expect_text(&client, "two");
 }
 
 #[test]
-fn a_frozen_wire_can_be_cut() {
-    let proxy = Proxy::start(echo().0).unwrap();
+fn connections_of_a_frozen_proxy_can_be_closed() {
+    let proxy = Proxy::start(start_echo_server().0).unwrap();
     let client = connect(&proxy);
-    say(&client, "one");
-    hear(&client, "one");
-    proxy.freeze(true);
-    say(&client, "two");
-    proxy.cut();
+    send_text(&client, "one");
+    expect_text(&client, "one");
+    proxy.set_frozen(true);
+    send_text(&client, "two");
+    proxy.close_connections();
     assert!(is_closed(&client));
 }
 
 #[test]
-fn a_lost_reply_is_lost_after_the_server_heard_the_question() {
-    let (server, heard) = echo();
+fn a_reply_is_dropped_after_the_server_received_the_request() {
+    let (server, received) = start_echo_server();
     let proxy = Proxy::start(server).unwrap();
     let client = connect(&proxy);
-    proxy.drop_replies(true);
-    say(&client, "one");
+    proxy.set_drop_replies(true);
+    send_text(&client, "one");
     assert!(is_closed(&client));
-    assert_eq!(heard.recv().unwrap(), b"one");
+    assert_eq!(received.recv().unwrap(), b"one");
 }
 
 #[test]
-fn a_commit_whose_answer_is_lost_is_a_commit() {
-    let postgres = Postgres::start(Settings::default()).unwrap();
+fn a_commit_whose_reply_is_lost_is_still_committed() {
+    let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     let proxy = Proxy::start(postgres.address()).unwrap();
     let url = postgres.url_through(&proxy, "postgres").unwrap();
     postgres.query("postgres", "CREATE TABLE t (n int)").unwrap();
@@ -137,7 +137,7 @@ fn a_commit_whose_answer_is_lost_is_a_commit() {
     runtime.block_on(async {
         let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
         tokio::spawn(connection);
-        proxy.drop_replies(true);
+        proxy.set_drop_replies(true);
         client.batch_execute("INSERT INTO t VALUES (1)").await.unwrap_err();
     });
     let rows = postgres.query("postgres", "SELECT n FROM t").unwrap();

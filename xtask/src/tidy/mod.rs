@@ -1,6 +1,5 @@
-//! Style that matters and that neither rustfmt nor clippy looks at: files stay short, nothing unfinished is
-//! left behind, nothing names the machine it was written on, no retired word is used, and links in the documents lead
-//! somewhere.
+//! Style rules that neither rustfmt nor clippy checks: files stay short, no unfinished work is left behind, no path of
+//! one machine is used, no retired word is used, and links in the documents lead to files.
 
 mod retired;
 
@@ -9,26 +8,27 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use retired::Retired;
+use retired::RetiredWords;
 
-/// The longest source file, in lines. What is longer is two things.
+/// The maximum length of a source file, in lines. A longer file should be split.
 const MAX_LINES: usize = 600;
 
-/// Written by a tool, and as long as what it tells of.
-const WRITTEN: &[&str] = &["crates/store-postgres/schema.sql"];
+/// Files that a tool generates, which may be longer.
+const GENERATED_FILES: &[&str] = &["crates/store-postgres/schema.sql"];
 
-/// Folders that are not ours to check: made by tools, or by others.
-const FOREIGN: &[&str] = &["target", ".git", "vendor", "node_modules"];
+/// Folders that are not checked: made by tools, or by others.
+const SKIPPED_FOLDERS: &[&str] = &["target", ".git", "vendor", "node_modules"];
 
-/// What is code, and what is a text for people.
-const CODE: &[&str] = &["rs", "sql", "lua", "sh", "js", "mjs", "css", "html", "toml", "yml", "yaml"];
-const PROSE: &[&str] = &["md"];
+/// File extensions of code, and of documents.
+const CODE_EXTENSIONS: &[&str] =
+    &["rs", "sql", "lua", "sh", "js", "mjs", "css", "html", "toml", "yml", "yaml"];
+const DOCUMENT_EXTENSIONS: &[&str] = &["md"];
 
-/// Where retired words may occur: the list of them, its tests, and the changelog, which says what was renamed.
-const NAMES_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired.rs", "CHANGELOG.md"];
+/// Files where retired words may occur: the tests of the list, and the changelog, which says what was renamed.
+const FILES_WITH_RETIRED_WORDS: &[&str] = &["xtask/src/tidy/retired.rs", "CHANGELOG.md"];
 
-/// Signs of unfinished work. Written in halves, so that this file passes its own check.
-const LEFTOVERS: &[&str] = &[
+/// Markers of unfinished work. Written in halves, so that this file passes its own check.
+const UNFINISHED_MARKERS: &[&str] = &[
     concat!("to", "do!"),
     concat!("unimple", "mented!"),
     concat!("db", "g!("),
@@ -37,57 +37,62 @@ const LEFTOVERS: &[&str] = &[
     concat!("XX", "X"),
 ];
 
-/// Where only one machine can go.
-const ELSEWHERE: &[&str] =
+/// Beginnings of paths that exist on one machine only.
+const MACHINE_PATHS: &[&str] =
     &[concat!("/ho", "me/"), concat!("/ro", "ot/"), concat!("/wo", "rk/"), concat!("/Us", "ers/")];
 
-/// A rule broken somewhere.
+/// A violation of a style rule, with its position.
 #[derive(Debug, PartialEq, Eq)]
-struct Fault {
+struct StyleViolation {
     file: PathBuf,
     line: usize,
-    what: String,
+    message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for StyleViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file.display(), self.line, self.what)
+        write!(f, "{}:{}: {}", self.file.display(), self.line, self.message)
     }
 }
 
-/// Checks the whole repository and tells every fault at once.
-pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
+/// Checks the whole repository and reports all violations at once.
+pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
     let mut files = vec![];
-    collect(root, Path::new(""), &mut files)?;
+    collect_files(root, Path::new(""), &mut files)?;
     files.sort();
-    let (retired, mut faults) = (Retired::load()?, vec![]);
+    let (retired, mut violations) = (RetiredWords::load()?, vec![]);
     for file in &files {
         let text = std::fs::read_to_string(root.join(file))
-            .with_context(|| format!("{} cannot be read as text", file.display()))?;
-        check(file, &text, &mut faults);
-        check_words(&retired, file, &text, &mut faults);
+            .with_context(|| format!("cannot read {} as text", file.display()))?;
+        check_text(file, &text, &mut violations);
+        check_retired_words(&retired, file, &text, &mut violations);
         if extension(file) == "md" {
-            check_links(root, file, &text, &mut faults);
+            check_links(root, file, &text, &mut violations);
         }
     }
-    if faults.is_empty() {
+    if violations.is_empty() {
         eprintln!("{} files are tidy", files.len());
         return Ok(());
     }
-    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    bail!("{} {}\n{}", faults.len(), if faults.len() == 1 { "fault" } else { "faults" }, lines.join("\n"))
+    let lines: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    bail!(
+        "{} {}\n{}",
+        violations.len(),
+        if violations.len() == 1 { "violation" } else { "violations" },
+        lines.join("\n")
+    )
 }
 
-/// Gathers the files that the rules are about, relative to the root.
-fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+/// Collects the files that the rules apply to, relative to the root.
+fn collect_files(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let listing = root.join(folder);
     for entry in std::fs::read_dir(&listing).with_context(|| format!("cannot list {}", listing.display()))? {
         let entry = entry?;
         let path = folder.join(entry.file_name());
-        let foreign = FOREIGN.iter().any(|name| entry.file_name() == *name);
+        let is_skipped = SKIPPED_FOLDERS.iter().any(|name| entry.file_name() == *name);
         if entry.file_type()?.is_dir() {
-            if !foreign {
-                collect(root, &path, files)?;
+            if !is_skipped {
+                collect_files(root, &path, files)?;
             }
         } else if is_checked(&path) {
             files.push(path);
@@ -97,8 +102,9 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Resu
 }
 
 fn is_checked(path: &Path) -> bool {
-    let known = CODE.contains(&extension(path)) || PROSE.contains(&extension(path));
-    known || path == Path::new(".ci/run")
+    let is_known_extension =
+        CODE_EXTENSIONS.contains(&extension(path)) || DOCUMENT_EXTENSIONS.contains(&extension(path));
+    is_known_extension || path == Path::new(".ci/run")
 }
 
 fn extension(path: &Path) -> &str {
@@ -106,47 +112,57 @@ fn extension(path: &Path) -> &str {
 }
 
 /// Checks one file by its text alone.
-fn check(file: &Path, text: &str, faults: &mut Vec<Fault>) {
-    let mut fault = |line: usize, what: String| faults.push(Fault { file: file.into(), line, what });
-    let prose = PROSE.contains(&extension(file));
+fn check_text(file: &Path, text: &str, violations: &mut Vec<StyleViolation>) {
+    let mut add_violation =
+        |line: usize, message: String| violations.push(StyleViolation { file: file.into(), line, message });
+    let is_document = DOCUMENT_EXTENSIONS.contains(&extension(file));
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         if line.contains('\t') {
-            fault(number, "has a tab".into());
+            add_violation(number, "has a tab".into());
         }
         if line.trim_end() != line {
-            fault(number, "ends in blanks".into());
+            add_violation(number, "ends in blanks".into());
         }
-        if let Some(word) = LEFTOVERS.iter().find(|word| !prose && line.contains(**word)) {
-            fault(number, format!("has a leftover `{word}`"));
+        if let Some(word) = UNFINISHED_MARKERS.iter().find(|word| !is_document && line.contains(**word)) {
+            add_violation(number, format!("has a leftover `{word}`; finish the work, or remove it"));
         }
-        if let Some(place) = ELSEWHERE.iter().find(|place| line.contains(**place)) {
-            fault(number, format!("names `{place}`, which is of one machine only"));
+        if let Some(path) = MACHINE_PATHS.iter().find(|path| line.contains(**path)) {
+            add_violation(number, format!("contains `{path}`, a path of one machine only"));
         }
     }
     let lines = text.lines().count();
-    let written = WRITTEN.iter().any(|path| file == Path::new(path));
-    if !prose && !written && lines > MAX_LINES {
-        fault(lines, format!("has {lines} lines; the most is {MAX_LINES}"));
+    let is_generated = GENERATED_FILES.iter().any(|path| file == Path::new(path));
+    if !is_document && !is_generated && lines > MAX_LINES {
+        add_violation(lines, format!("has {lines} lines; the maximum is {MAX_LINES}; split it"));
     }
     if !text.is_empty() && (!text.ends_with('\n') || text.ends_with("\n\n")) {
-        fault(lines, "does not end in exactly one line break".into());
+        add_violation(lines, "does not end in exactly one line break".into());
     }
 }
 
 /// Checks that no retired name or word is used.
-fn check_words(retired: &Retired<'_>, file: &Path, text: &str, faults: &mut Vec<Fault>) {
-    if NAMES_RETIRED_WORDS.iter().any(|path| file == Path::new(path)) {
+fn check_retired_words(
+    retired: &RetiredWords<'_>,
+    file: &Path,
+    text: &str,
+    violations: &mut Vec<StyleViolation>,
+) {
+    if FILES_WITH_RETIRED_WORDS.iter().any(|path| file == Path::new(path)) {
         return;
     }
     for (index, line) in text.lines().enumerate() {
-        let found = retired.find(line).into_iter();
-        faults.extend(found.map(|what| Fault { file: file.into(), line: index + 1, what }));
+        let found = retired.find_violations(line).into_iter();
+        violations.extend(found.map(|message| StyleViolation {
+            file: file.into(),
+            line: index + 1,
+            message,
+        }));
     }
 }
 
 /// Checks that links to files of the repository lead to files.
-fn check_links(root: &Path, file: &Path, text: &str, faults: &mut Vec<Fault>) {
+fn check_links(root: &Path, file: &Path, text: &str, violations: &mut Vec<StyleViolation>) {
     let mut fenced = false;
     for (index, line) in text.lines().enumerate() {
         if line.trim_start().starts_with("```") {
@@ -155,22 +171,22 @@ fn check_links(root: &Path, file: &Path, text: &str, faults: &mut Vec<Fault>) {
         if fenced {
             continue;
         }
-        for target in links(line) {
+        for target in find_links(line) {
             let path = target.split('#').next().unwrap_or("");
             if path.is_empty() || path.contains("://") || path.starts_with("mailto:") {
                 continue;
             }
             let folder = file.parent().unwrap_or(Path::new(""));
             if !root.join(folder).join(path).exists() {
-                let what = format!("links to `{path}`, which is not there");
-                faults.push(Fault { file: file.into(), line: index + 1, what });
+                let message = format!("links to `{path}`, which does not exist");
+                violations.push(StyleViolation { file: file.into(), line: index + 1, message });
             }
         }
     }
 }
 
-/// The targets of `[text](target)` in a line. What stands in backticks is no link.
-fn links(line: &str) -> Vec<&str> {
+/// Finds the targets of `[text](target)` in a line. Text in backticks is not a link.
+fn find_links(line: &str) -> Vec<&str> {
     let prose = line.split('`').step_by(2);
     let after = prose.flat_map(|part| part.split("](").skip(1));
     after.filter_map(|rest| rest.split([')', ' ']).next()).collect()
@@ -180,20 +196,20 @@ fn links(line: &str) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn faults(file: &str, text: &str) -> Vec<String> {
-        let mut faults = vec![];
-        check(Path::new(file), text, &mut faults);
-        faults.into_iter().map(|fault| fault.what).collect()
+    fn find_violations(file: &str, text: &str) -> Vec<String> {
+        let mut violations = vec![];
+        check_text(Path::new(file), text, &mut violations);
+        violations.into_iter().map(|violation| violation.message).collect()
     }
 
     #[test]
-    fn a_clean_file_has_no_faults() {
-        assert!(faults("a.rs", "fn main() {}\n").is_empty());
-        assert!(faults("empty.rs", "").is_empty());
+    fn a_clean_file_has_no_violations() {
+        assert!(find_violations("a.rs", "fn main() {}\n").is_empty());
+        assert!(find_violations("empty.rs", "").is_empty());
     }
 
     #[test]
-    fn each_rule_finds_what_it_is_for() {
+    fn each_rule_reports_its_violation() {
         let long = "x\n".repeat(MAX_LINES + 1);
         for (text, word) in [
             ("a\tb\n", "tab"),
@@ -205,20 +221,20 @@ mod tests {
             ("no end", "line break"),
             ("two ends\n\n", "line break"),
         ] {
-            let found = faults("a.rs", text);
+            let found = find_violations("a.rs", text);
             assert!(found.len() == 1 && found[0].contains(word), "{word}: {found:?}");
         }
     }
 
     #[test]
-    fn documents_may_be_long_and_may_speak_of_leftovers() {
+    fn documents_may_be_long_and_may_mention_leftovers() {
         let text = concat!("We leave no `to", "do!` behind.\n").repeat(MAX_LINES + 1);
-        assert!(faults("CONTRIBUTING.md", &text).is_empty());
+        assert!(find_violations("CONTRIBUTING.md", &text).is_empty());
     }
 
     #[test]
-    fn links_are_found_and_code_is_not_mistaken_for_them() {
-        assert_eq!(links("see [a](docs/a.md#x) and [b](b.md \"title\")"), ["docs/a.md#x", "b.md"]);
-        assert!(links("write `[a](b)`").is_empty());
+    fn links_are_found_and_code_in_backticks_is_ignored() {
+        assert_eq!(find_links("see [a](docs/a.md#x) and [b](b.md \"title\")"), ["docs/a.md#x", "b.md"]);
+        assert!(find_links("write `[a](b)`").is_empty());
     }
 }

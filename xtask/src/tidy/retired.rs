@@ -1,4 +1,4 @@
-//! Words that the project no longer uses, each with the word to use instead: `retired.txt`.
+//! The list of words that the project no longer uses, each with its replacement: `retired.txt`.
 //!
 //! An identifier is retired as a whole token. A word is retired wherever it occurs by itself: in prose, in messages, and
 //! as a part of an identifier (`told` in `told_of` and in `ToldOf`, not in `untold`).
@@ -7,23 +7,23 @@ use std::collections::HashMap;
 
 use anyhow::{Context, bail};
 
-const LIST: &str = include_str!("retired.txt");
+const RETIRED_LIST: &str = include_str!("retired.txt");
 
-/// The list, by retired word.
+/// The replacements, by retired word.
 #[derive(Debug)]
-pub(super) struct Retired<'a> {
+pub(super) struct RetiredWords<'a> {
     identifiers: HashMap<&'a str, &'a str>,
     /// In lower case.
     words: HashMap<&'a str, &'a str>,
 }
 
-impl Retired<'static> {
+impl RetiredWords<'static> {
     pub(super) fn load() -> anyhow::Result<Self> {
-        Self::parse(LIST).context("xtask/src/tidy/retired.txt")
+        Self::parse(RETIRED_LIST).context("xtask/src/tidy/retired.txt")
     }
 }
 
-impl<'a> Retired<'a> {
+impl<'a> RetiredWords<'a> {
     /// Reads lines of the form `KIND RETIRED = REPLACEMENT`, where KIND is `identifier` or `word`.
     fn parse(list: &'a str) -> anyhow::Result<Self> {
         let mut retired = Self { identifiers: HashMap::new(), words: HashMap::new() };
@@ -48,14 +48,14 @@ impl<'a> Retired<'a> {
     }
 
     /// Reports the retired names and words of a line.
-    pub(super) fn find(&self, line: &str) -> Vec<String> {
+    pub(super) fn find_violations(&self, line: &str) -> Vec<String> {
         let mut found = vec![];
-        for token in tokens(line) {
+        for token in split_tokens(line) {
             if let Some(use_instead) = self.identifiers.get(token) {
                 found.push(format!("uses the retired name `{token}`; use {use_instead}"));
                 continue;
             }
-            for part in parts(token) {
+            for part in split_identifier(token) {
                 let word = part.to_lowercase();
                 if let Some(use_instead) = self.words.get(word.as_str()) {
                     found.push(format!("uses the retired word `{word}`; use {use_instead}"));
@@ -66,13 +66,13 @@ impl<'a> Retired<'a> {
     }
 }
 
-/// The identifiers and words of a line.
-fn tokens(line: &str) -> impl Iterator<Item = &str> {
+/// Splits a line into its identifiers and words.
+fn split_tokens(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(|token| !token.is_empty())
 }
 
-/// The words that an identifier is made of: `snake_case`, `camelCase` and `CONSTANT_CASE`.
-fn parts(token: &str) -> Vec<&str> {
+/// Splits an identifier into its words: `snake_case`, `camelCase` and `CONSTANT_CASE`.
+fn split_identifier(token: &str) -> Vec<&str> {
     let mut parts = vec![];
     for piece in token.split('_') {
         let mut start = 0;
@@ -96,37 +96,37 @@ mod tests {
     const SAMPLE: &str =
         "# comment\n\nidentifier Keeper = `BackendStore`\nword told = notify, record, report\n";
 
-    fn count(line: &str) -> usize {
-        Retired::parse(SAMPLE).unwrap().find(line).len()
+    fn count_violations(line: &str) -> usize {
+        RetiredWords::parse(SAMPLE).unwrap().find_violations(line).len()
     }
 
     #[test]
     fn retired_identifiers_are_found_as_whole_tokens() {
-        assert_eq!(count("struct Keeper<T>;"), 1);
-        assert_eq!(count("struct Keepers; let keeper = HouseKeeper;"), 0);
+        assert_eq!(count_violations("struct Keeper<T>;"), 1);
+        assert_eq!(count_violations("struct Keepers; let keeper = HouseKeeper;"), 0);
     }
 
     #[test]
     fn retired_words_are_found_in_prose_and_inside_identifiers() {
-        assert_eq!(count("Nobody was told. fn told_of() -> ToldOf { WAS_TOLD }"), 4);
-        assert_eq!(count("untold stories"), 0);
+        assert_eq!(count_violations("Nobody was told. fn told_of() -> ToldOf { WAS_TOLD }"), 4);
+        assert_eq!(count_violations("untold stories"), 0);
     }
 
     #[test]
     fn the_message_names_the_replacement() {
-        let found = Retired::parse(SAMPLE).unwrap().find("told");
+        let found = RetiredWords::parse(SAMPLE).unwrap().find_violations("told");
         assert_eq!(found, ["uses the retired word `told`; use notify, record, report"]);
     }
 
     #[test]
     fn a_malformed_list_is_refused() {
         for list in ["word told\n", "noun told = x\n", "word a = b\nword a = c\n"] {
-            assert!(Retired::parse(list).is_err(), "{list}");
+            assert!(RetiredWords::parse(list).is_err(), "{list}");
         }
     }
 
     #[test]
     fn the_list_of_the_repository_is_well_formed() {
-        Retired::load().unwrap();
+        RetiredWords::load().unwrap();
     }
 }

@@ -172,7 +172,7 @@ fn a_password_may_stand_in_the_environment() {
     postgres.query("postgres", "CREATE ROLE clerk LOGIN PASSWORD 'hunter2'").unwrap();
     postgres.query("postgres", "CREATE DATABASE app OWNER clerk").unwrap();
     let store = format!("store: postgres://clerk@{}/app\n", postgres.address());
-    refused(&store, 78, &["does not let the role clerk in", "none was given", "POINTSMAN_STORE_FILE"]);
+    refused(&store, 78, &["denies access to the role clerk", "none was given", "POINTSMAN_STORE_FILE"]);
     let wrong = Place::new(&store).with_variable("PGPASSWORD", "wrong").run(&["work"]);
     let told = String::from_utf8(wrong.stderr).unwrap();
     assert!(told.contains("the password in PGPASSWORD"), "{told}");
@@ -259,11 +259,11 @@ fn what_becomes_of_the_outbox_is_told_without_a_flood() {
         ask("SELECT last_value >= 4 FROM tries")[0][0].as_deref() == Some("t")
     });
     ask("DROP TRIGGER hold_up ON pointsman.journal");
-    until("it is over", || place.log().contains("the outbox is drained again"));
+    until("it is over", || place.log().contains("draining the outbox works again"));
     assert_eq!(journaled(&place, "held"), 1);
     let log = place.log();
     let about = |words: &str| log.lines().filter(|line| line.contains(words)).count();
-    let told = (about("cannot become events"), about("held up"), about("the outbox cannot be drained"));
+    let told = (about("cannot become events"), about("held up"), about("could not drain the outbox"));
     assert_eq!((told.0, told.2), (1, 1), "{log}");
     assert!((1..=2).contains(&told.1), "{log}");
 }

@@ -1,161 +1,170 @@
-//! An expression of fields, and the search for its nearest local time.
+//! The parsed fields of an expression, and the search for the nearest local time that matches them.
 //!
-//! Local time is counted here in seconds as if the clock on the wall had never been moved: no zone, no gaps, no
-//! folds. The zone comes in later, in [`super::schedule`].
+//! Local time is counted here in seconds as if the local clock had never been changed: no zone, no gaps, no folds.
+//! [`super::schedule`] adds the zone.
 
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
 
-use super::bits::{Bits, Way};
-use super::days::Days;
-use super::field::{YEARS, Years};
+use super::days::DayFields;
+use super::field::{YEAR_RANGE, Years};
+use super::number_set::{Direction, NumberSet};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Calendar {
-    pub(super) times: Times,
-    pub(super) days: Days,
+pub(super) struct CalendarFields {
+    pub(super) times: TimesOfDay,
+    pub(super) days: DayFields,
     /// From 1 to 12.
-    pub(super) months: Bits,
+    pub(super) months: NumberSet,
     pub(super) years: Years,
 }
 
 /// The times of a day: every combination of these hours, minutes and seconds. None of the sets is empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Times {
-    pub(super) seconds: Bits,
-    pub(super) minutes: Bits,
-    pub(super) hours: Bits,
-    pub(super) manner: Manner,
+pub(super) struct TimesOfDay {
+    pub(super) seconds: NumberSet,
+    pub(super) minutes: NumberSet,
+    pub(super) hours: NumberSet,
+    pub(super) dst_handling: DstHandling,
 }
 
-/// How an expression treats the hour that summer time takes away or gives twice.
+/// How an expression treats the hour that daylight saving time skips or repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
-    /// Every second, minute and hour is named on its own: the person means these times of day, once each.
+pub(super) enum DstHandling {
+    /// Every second, minute and hour is listed: each of these times of day fires once.
     Fixed,
-    /// A `*`, a range or a step stands among them: the person means a rhythm.
+    /// They contain a `*`, a range or a step: skipped times do not fire, repeated ones fire twice.
     Interval,
 }
 
-/// A local time taken apart.
+/// A local date and time of day.
 #[derive(Clone, Copy)]
-struct Civil {
+struct LocalDateTime {
     year: i16,
     month: u8,
     day: u8,
-    time: Time,
+    time: TimeOfDay,
 }
 
 #[derive(Clone, Copy)]
-struct Time {
+struct TimeOfDay {
     hour: u8,
     minute: u8,
     second: u8,
 }
 
-/// A local time, from seconds. Those that come here lie between 1970 and 2200, a day more or less, which the
-/// library can always show.
-pub(super) fn civil(local: i64) -> DateTime {
+/// Converts local seconds. They are always between 1970 and 2200, give or take a day, which the library can represent.
+pub(super) fn to_civil(local: i64) -> DateTime {
     let instant = jiff::Timestamp::from_second(local).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
     Offset::UTC.to_datetime(instant)
 }
 
-impl Calendar {
-    /// The nearest local time that matches, `from` itself or further along.
-    pub(super) fn seek(&self, from: i64, way: Way) -> Option<i64> {
-        let start = Civil::new(from);
-        if self.has_day(start)
-            && let Some(time) = self.times.seek(start.time, way)
+impl CalendarFields {
+    /// The nearest matching local time in this direction, including `from`.
+    pub(super) fn find_from(&self, from: i64, direction: Direction) -> Option<i64> {
+        let start = LocalDateTime::from_local_seconds(from);
+        if self.matches_day(start)
+            && let Some(time) = self.times.find_from(start.time, direction)
         {
-            return Civil { time, ..start }.seconds();
+            return LocalDateTime { time, ..start }.to_local_seconds();
         }
-        let (year, month, day) = self.day_beyond(start, way)?;
-        Civil { year, month, day, time: self.times.edge(way) }.seconds()
+        let (year, month, day) = self.find_day_beyond(start, direction)?;
+        LocalDateTime { year, month, day, time: self.times.first_in(direction) }.to_local_seconds()
     }
 
-    fn has_day(&self, at: Civil) -> bool {
+    fn matches_day(&self, at: LocalDateTime) -> bool {
         self.months.contains(at.month)
-            && self.years.seek(at.year, Way::Forward) == Some(at.year)
-            && self.days.in_month(at.year, at.month).contains(at.day)
+            && self.years.find_from(at.year, Direction::Forward) == Some(at.year)
+            && self.days.matching_days(at.year, at.month).contains(at.day)
     }
 
-    fn day_beyond(&self, start: Civil, way: Way) -> Option<(i16, u8, u8)> {
-        if self.years.seek(start.year, way)? == start.year && self.months.contains(start.month) {
-            let days = self.days.in_month(start.year, start.month);
-            if let Some(day) = days.beyond(start.day, way) {
+    fn find_day_beyond(&self, start: LocalDateTime, direction: Direction) -> Option<(i16, u8, u8)> {
+        if self.years.find_from(start.year, direction)? == start.year && self.months.contains(start.month) {
+            let days = self.days.matching_days(start.year, start.month);
+            if let Some(day) = days.find_beyond(start.day, direction) {
                 return Some((start.year, start.month, day));
             }
         }
-        let mut year = self.years.seek(start.year, way)?;
+        let mut year = self.years.find_from(start.year, direction)?;
         let mut month = if year == start.year {
-            self.months.beyond(start.month, way)
+            self.months.find_beyond(start.month, direction)
         } else {
-            Some(self.months.edge(way))
+            Some(self.months.first_in(direction))
         };
         loop {
             while let Some(current) = month {
-                let days = self.days.in_month(year, current);
+                let days = self.days.matching_days(year, current);
                 if !days.is_empty() {
-                    return Some((year, current, days.edge(way)));
+                    return Some((year, current, days.first_in(direction)));
                 }
-                month = self.months.beyond(current, way);
+                month = self.months.find_beyond(current, direction);
             }
-            year = self.years.seek(year + way.start(1, -1), way)?;
-            month = Some(self.months.edge(way));
+            year = self.years.find_from(year + direction.select(1, -1), direction)?;
+            month = Some(self.months.first_in(direction));
         }
     }
 }
 
 impl Years {
-    fn seek(&self, from: i16, way: Way) -> Option<i16> {
-        match (self, way) {
-            (Self::Every, Way::Forward) => Some(from.max(YEARS.0 as i16)).filter(|y| *y <= YEARS.1 as i16),
-            (Self::Every, Way::Backward) => Some(from.min(YEARS.1 as i16)).filter(|y| *y >= YEARS.0 as i16),
-            (Self::Listed(years), Way::Forward) => years.iter().copied().find(|year| *year >= from),
-            (Self::Listed(years), Way::Backward) => years.iter().rev().copied().find(|year| *year <= from),
+    fn find_from(&self, from: i16, direction: Direction) -> Option<i16> {
+        match (self, direction) {
+            (Self::All, Direction::Forward) => {
+                Some(from.max(YEAR_RANGE.0 as i16)).filter(|y| *y <= YEAR_RANGE.1 as i16)
+            }
+            (Self::All, Direction::Backward) => {
+                Some(from.min(YEAR_RANGE.1 as i16)).filter(|y| *y >= YEAR_RANGE.0 as i16)
+            }
+            (Self::Listed(years), Direction::Forward) => years.iter().copied().find(|year| *year >= from),
+            (Self::Listed(years), Direction::Backward) => {
+                years.iter().rev().copied().find(|year| *year <= from)
+            }
         }
     }
 }
 
-impl Times {
-    fn seek(&self, from: Time, way: Way) -> Option<Time> {
+impl TimesOfDay {
+    fn find_from(&self, from: TimeOfDay, direction: Direction) -> Option<TimeOfDay> {
         if self.hours.contains(from.hour) {
             if self.minutes.contains(from.minute)
-                && let Some(second) = self.seconds.seek(from.second, way)
+                && let Some(second) = self.seconds.find_from(from.second, direction)
             {
-                return Some(Time { second, ..from });
+                return Some(TimeOfDay { second, ..from });
             }
-            if let Some(minute) = self.minutes.beyond(from.minute, way) {
-                return Some(Time { minute, second: self.seconds.edge(way), ..from });
+            if let Some(minute) = self.minutes.find_beyond(from.minute, direction) {
+                return Some(TimeOfDay { minute, second: self.seconds.first_in(direction), ..from });
             }
         }
-        let hour = self.hours.beyond(from.hour, way)?;
-        Some(Time { hour, ..self.edge(way) })
+        let hour = self.hours.find_beyond(from.hour, direction)?;
+        Some(TimeOfDay { hour, ..self.first_in(direction) })
     }
 
-    fn edge(&self, way: Way) -> Time {
-        Time { hour: self.hours.edge(way), minute: self.minutes.edge(way), second: self.seconds.edge(way) }
+    fn first_in(&self, direction: Direction) -> TimeOfDay {
+        TimeOfDay {
+            hour: self.hours.first_in(direction),
+            minute: self.minutes.first_in(direction),
+            second: self.seconds.first_in(direction),
+        }
     }
 
-    /// How often a day holds one of these times.
-    pub(super) fn a_day(&self) -> u32 {
+    /// The number of these times in a day.
+    pub(super) fn count_per_day(&self) -> u32 {
         self.hours.len() * self.minutes.len() * self.seconds.len()
     }
 }
 
-impl Civil {
-    fn new(local: i64) -> Self {
-        let at = civil(local);
+impl LocalDateTime {
+    fn from_local_seconds(local: i64) -> Self {
+        let at = to_civil(local);
         Self {
             year: at.year(),
             month: at.month() as u8,
             day: at.day() as u8,
-            time: Time { hour: at.hour() as u8, minute: at.minute() as u8, second: at.second() as u8 },
+            time: TimeOfDay { hour: at.hour() as u8, minute: at.minute() as u8, second: at.second() as u8 },
         }
     }
 
-    fn seconds(self) -> Option<i64> {
-        let Time { hour, minute, second } = self.time;
+    fn to_local_seconds(self) -> Option<i64> {
+        let TimeOfDay { hour, minute, second } = self.time;
         let date = jiff::civil::date(self.year, self.month as i8, self.day as i8);
         let at = date.at(hour as i8, minute as i8, second as i8, 0);
         Offset::UTC.to_timestamp(at).ok().map(jiff::Timestamp::as_second)

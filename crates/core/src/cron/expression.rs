@@ -3,37 +3,37 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::calendar::Calendar;
-use super::every::Every;
+use super::calendar::CalendarFields;
+use super::interval::FixedInterval;
 use super::parse;
 use super::{BadExpression, Dialect};
 
-/// When something recurs, apart from any time zone. It remembers its text, white space made even.
+/// A parsed expression, without a time zone. It keeps its text with normalised white space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expression {
     text: Arc<str>,
     dialect: Dialect,
-    plan: Plan,
+    recurrence: Recurrence,
 }
 
-/// What a text came to.
+/// The meaning of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
+pub(super) enum Recurrence {
     /// Local times that match a set of fields.
-    Calendar(Calendar),
+    Calendar(CalendarFields),
     /// Instants that are multiples of a duration.
-    Every(Every),
+    Interval(FixedInterval),
 }
 
 impl Expression {
-    /// Reads an expression: five to seven fields, `@daily` and its like, or an interval in words.
+    /// Parses an expression: five to seven fields, `@daily` and its like, or an interval in words.
     pub fn parse(text: &str, dialect: Dialect) -> Result<Self, BadExpression> {
-        let (plan, dialect) = parse::plan(text, dialect)?;
+        let (recurrence, dialect) = parse::parse_expression(text, dialect)?;
         let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        Ok(Self { text: text.into(), dialect, plan })
+        Ok(Self { text: text.into(), dialect, recurrence })
     }
 
-    /// The dialect it was read in. [`Dialect::Auto`] for what has no fields; the text and this, parsed again,
+    /// The dialect it was parsed in. [`Dialect::Auto`] for a text without fields; the text and this, parsed again,
     /// give the same expression.
     pub fn dialect(&self) -> Dialect {
         self.dialect
@@ -43,8 +43,8 @@ impl Expression {
         &self.text
     }
 
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
+    pub(super) fn recurrence(&self) -> &Recurrence {
+        &self.recurrence
     }
 }
 

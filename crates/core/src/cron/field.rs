@@ -1,23 +1,23 @@
-//! The fields of an expression and the part of their grammar that all of them share: lists of `*`, values and
-//! ranges, each with an optional step.
+//! The fields of an expression and the grammar that they share: lists of `*`, values and ranges, each with an optional
+//! step.
 
 use std::fmt;
 
 use super::Dialect;
-use super::bits::Bits;
-use super::error::BadExpression;
-use super::text::Part;
+use super::bad_expression::BadExpression;
+use super::number_set::NumberSet;
+use super::text_span::TextSpan;
 
 /// The years an expression may name, and beyond which no schedule fires.
-pub(super) const YEARS: (u16, u16) = (1970, 2199);
+pub(super) const YEAR_RANGE: (u16, u16) = (1970, 2199);
 
-pub(super) const MONTHS: [&str; 12] =
+pub(super) const MONTH_NAMES: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
-pub(super) const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
+pub(super) const WEEKDAY_NAMES: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// One of the places of an expression.
+/// A field of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Field {
+pub enum CronField {
     Second,
     Minute,
     Hour,
@@ -27,7 +27,7 @@ pub enum Field {
     Year,
 }
 
-impl fmt::Display for Field {
+impl fmt::Display for CronField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Second => "second",
@@ -41,9 +41,9 @@ impl fmt::Display for Field {
     }
 }
 
-impl Field {
-    /// The lowest and the highest value there is. Vixie's 7 is only another name for its 0.
-    pub(super) fn bounds(self, dialect: Dialect) -> (u16, u16) {
+impl CronField {
+    /// The lowest and the highest value. Vixie's 7 is only another name for its 0.
+    pub(super) fn value_bounds(self, dialect: Dialect) -> (u16, u16) {
         match self {
             Self::Second | Self::Minute => (0, 59),
             Self::Hour => (0, 23),
@@ -51,12 +51,12 @@ impl Field {
             Self::Month => (1, 12),
             Self::DayOfWeek if dialect == Dialect::Quartz => (1, 7),
             Self::DayOfWeek => (0, 6),
-            Self::Year => YEARS,
+            Self::Year => YEAR_RANGE,
         }
     }
 
-    /// What is allowed here, as a sentence.
-    pub(super) fn range_in_words(self, dialect: Dialect) -> &'static str {
+    /// The allowed values, as a sentence for error messages.
+    pub(super) fn describe_bounds(self, dialect: Dialect) -> &'static str {
         match self {
             Self::Second => "seconds are 0 to 59",
             Self::Minute => "minutes are 0 to 59",
@@ -71,99 +71,100 @@ impl Field {
         }
     }
 
-    fn named(self, part: Part<'_>, dialect: Dialect) -> Option<u16> {
+    fn value_of_name(self, part: TextSpan<'_>, dialect: Dialect) -> Option<u16> {
         let names: &[&str] = match self {
-            Self::Month => &MONTHS,
-            Self::DayOfWeek => &WEEKDAYS,
+            Self::Month => &MONTH_NAMES,
+            Self::DayOfWeek => &WEEKDAY_NAMES,
             _ => return None,
         };
-        let place = names.iter().position(|name| part.is(name))?;
-        Some(place as u16 + self.bounds(dialect).0)
+        let position = names.iter().position(|name| part.eq_ignore_case(name))?;
+        Some(position as u16 + self.value_bounds(dialect).0)
     }
 
-    /// One value, as a number or a name.
-    pub(super) fn value(self, part: Part<'_>, dialect: Dialect) -> Result<u16, BadExpression> {
-        let range = self.range_in_words(dialect);
+    /// Parses one value, a number or a name.
+    pub(super) fn parse_value(self, part: TextSpan<'_>, dialect: Dialect) -> Result<u16, BadExpression> {
+        let range = self.describe_bounds(dialect);
         if part.text.is_empty() {
-            return Err(self.bad(part.column, format!("a value is missing; {range}")));
+            return Err(self.error(part.column, format!("a value is missing; {range}")));
         }
-        let (low, mut high) = self.bounds(dialect);
+        let (low, mut high) = self.value_bounds(dialect);
         if self == Self::DayOfWeek {
             high = 7;
         }
-        let value = part.number().or_else(|| self.named(part, dialect));
+        let value = part.parse_number().or_else(|| self.value_of_name(part, dialect));
         value
             .filter(|value| (low..=high).contains(value))
-            .ok_or_else(|| self.bad(part.column, format!("{range}, got {}", shown(part))))
+            .ok_or_else(|| self.error(part.column, format!("{range}, got {}", quote_shortened(part))))
     }
 
-    pub(super) fn bad(self, column: usize, problem: impl Into<String>) -> BadExpression {
+    pub(super) fn error(self, column: usize, problem: impl Into<String>) -> BadExpression {
         BadExpression::in_field(self, column, problem)
     }
 }
 
-/// A piece of the text in an error: quoted, and cut where it is long.
-pub(super) fn shown(part: Part<'_>) -> String {
+/// Quotes a piece of the text for an error message, shortened if it is long.
+pub(super) fn quote_shortened(part: TextSpan<'_>) -> String {
     match part.text.char_indices().nth(24) {
         None => format!("`{}`", part.text),
         Some((end, _)) => format!("`{}…`", &part.text[..end]),
     }
 }
 
-/// One item of a list: every `step`th value from `first` to `last`, which may lie before it: then the run goes
-/// round the end of the field.
+/// One item of a list: every `step`th value from `first` to `last`. If `last` is less than `first`, the range wraps
+/// around the end of the field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Run {
+pub(super) struct ValueRange {
     first: u16,
     last: u16,
     step: u16,
-    pub(super) shape: Shape,
+    pub(super) form: ItemForm,
 }
 
-/// How an item was written. Only [`Shape::Value`] names the times one by one.
+/// How an item was written. Only [`ItemForm::Value`] lists single values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
+pub(super) enum ItemForm {
     Value,
     Range,
     Star,
 }
 
-impl Run {
-    fn parse(field: Field, part: Part<'_>, dialect: Dialect) -> Result<Self, BadExpression> {
-        let (low, high) = field.bounds(dialect);
+impl ValueRange {
+    fn parse(field: CronField, part: TextSpan<'_>, dialect: Dialect) -> Result<Self, BadExpression> {
+        let (low, high) = field.value_bounds(dialect);
         let (body, step) = match part.split_once('/') {
-            Some((body, step)) => (body, Some(Self::step(field, step, dialect)?)),
+            Some((body, step)) => (body, Some(Self::parse_step(field, step, dialect)?)),
             None => (part, None),
         };
-        let (first, last, shape) = if body.text == "*" {
-            (low, high, Shape::Star)
+        let (first, last, form) = if body.text == "*" {
+            (low, high, ItemForm::Star)
         } else if let Some((first, last)) = body.split_once('-') {
-            let ends = (field.value(first, dialect)?, field.value(last, dialect)?);
-            if field == Field::Year && ends.0 > ends.1 {
-                let problem = format!("{} runs backwards; the earlier year comes first", shown(body));
-                return Err(field.bad(body.column, problem));
+            let ends = (field.parse_value(first, dialect)?, field.parse_value(last, dialect)?);
+            if field == CronField::Year && ends.0 > ends.1 {
+                let problem =
+                    format!("{} runs backwards; the earlier year comes first", quote_shortened(body));
+                return Err(field.error(body.column, problem));
             }
-            (ends.0, ends.1, Shape::Range)
+            (ends.0, ends.1, ItemForm::Range)
         } else {
-            let value = field.value(body, dialect)?;
+            let value = field.parse_value(body, dialect)?;
             match step {
-                Some(_) => (value, high.max(value), Shape::Range),
-                None => (value, value, Shape::Value),
+                Some(_) => (value, high.max(value), ItemForm::Range),
+                None => (value, value, ItemForm::Value),
             }
         };
-        Ok(Self { first, last, step: step.unwrap_or(1), shape })
+        Ok(Self { first, last, step: step.unwrap_or(1), form })
     }
 
-    fn step(field: Field, part: Part<'_>, dialect: Dialect) -> Result<u16, BadExpression> {
-        let (low, high) = field.bounds(dialect);
+    fn parse_step(field: CronField, part: TextSpan<'_>, dialect: Dialect) -> Result<u16, BadExpression> {
+        let (low, high) = field.value_bounds(dialect);
         let most = high - low + 1;
-        part.number()
-            .filter(|step| (1..=most).contains(step))
-            .ok_or_else(|| field.bad(part.column, format!("a step here is 1 to {most}, got {}", shown(part))))
+        part.parse_number().filter(|step| (1..=most).contains(step)).ok_or_else(|| {
+            field.error(part.column, format!("a step here is 1 to {most}, got {}", quote_shortened(part)))
+        })
     }
 
-    pub(super) fn values(self, field: Field, dialect: Dialect) -> impl Iterator<Item = u16> {
-        let (low, high) = field.bounds(dialect);
+    pub(super) fn values(self, field: CronField, dialect: Dialect) -> impl Iterator<Item = u16> {
+        let (low, high) = field.value_bounds(dialect);
         let size = high - low + 1;
         let length =
             if self.last >= self.first { self.last - self.first } else { self.last + size - self.first };
@@ -174,33 +175,37 @@ impl Run {
     }
 }
 
-/// What a field without special marks says: the set of its values and how they were written.
+/// The values of a field without special days, and how they were written.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Values {
-    pub(super) set: Bits,
-    /// Whether every value is named on its own: no `*`, no range, no step.
-    pub(super) named_singly: bool,
+pub(super) struct FieldValues {
+    pub(super) set: NumberSet,
+    /// Whether every value is listed singly: no `*`, no range, no step.
+    pub(super) each_value_listed: bool,
 }
 
-/// Reads a list of runs for any field but the year.
-pub(super) fn values(field: Field, part: Part<'_>, dialect: Dialect) -> Result<Values, BadExpression> {
-    let mut found = Values { set: Bits::default(), named_singly: true };
-    for item in part.list() {
-        add(&mut found, field, item, dialect)?;
+/// Parses a list for any field but the year.
+pub(super) fn parse_values(
+    field: CronField,
+    part: TextSpan<'_>,
+    dialect: Dialect,
+) -> Result<FieldValues, BadExpression> {
+    let mut found = FieldValues { set: NumberSet::default(), each_value_listed: true };
+    for item in part.split_commas() {
+        parse_item_into(&mut found, field, item, dialect)?;
     }
     Ok(found)
 }
 
-/// Reads one run into `found`.
-pub(super) fn add(
-    found: &mut Values,
-    field: Field,
-    item: Part<'_>,
+/// Parses one item of a list and adds its values to `found`.
+pub(super) fn parse_item_into(
+    found: &mut FieldValues,
+    field: CronField,
+    item: TextSpan<'_>,
     dialect: Dialect,
 ) -> Result<(), BadExpression> {
-    let run = Run::parse(field, item, dialect)?;
-    found.named_singly &= run.shape == Shape::Value;
-    for value in run.values(field, dialect) {
+    let range = ValueRange::parse(field, item, dialect)?;
+    found.each_value_listed &= range.form == ItemForm::Value;
+    for value in range.values(field, dialect) {
         found.set.insert(value as u8);
     }
     Ok(())
@@ -209,20 +214,20 @@ pub(super) fn add(
 /// The years of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Years {
-    Every,
+    All,
     /// In order, each once.
     Listed(Box<[i16]>),
 }
 
 impl Years {
-    pub(super) fn parse(part: Part<'_>, dialect: Dialect) -> Result<Self, BadExpression> {
+    pub(super) fn parse(part: TextSpan<'_>, dialect: Dialect) -> Result<Self, BadExpression> {
         if part.text == "*" {
-            return Ok(Self::Every);
+            return Ok(Self::All);
         }
         let mut years = Vec::new();
-        for item in part.list() {
-            let run = Run::parse(Field::Year, item, dialect)?;
-            years.extend(run.values(Field::Year, dialect).map(|year| year as i16));
+        for item in part.split_commas() {
+            let range = ValueRange::parse(CronField::Year, item, dialect)?;
+            years.extend(range.values(CronField::Year, dialect).map(|year| year as i16));
         }
         years.sort_unstable();
         years.dedup();
@@ -234,42 +239,42 @@ impl Years {
 mod tests {
     use super::*;
 
-    fn set(field: Field, text: &str, dialect: Dialect) -> Vec<u8> {
-        values(field, Part::whole(text), dialect).unwrap().set.iter().collect()
+    fn parsed_set(field: CronField, text: &str, dialect: Dialect) -> Vec<u8> {
+        parse_values(field, TextSpan::from_text(text), dialect).unwrap().set.iter().collect()
     }
 
     #[test]
-    fn lists_ranges_steps_names_and_runs_round_the_end() {
+    fn lists_ranges_steps_names_and_wrapping_ranges_are_parsed() {
         let (vixie, quartz) = (Dialect::Vixie, Dialect::Quartz);
-        assert_eq!(set(Field::Minute, "*/20", vixie), [0, 20, 40]);
-        assert_eq!(set(Field::Minute, "50/5", vixie), [50, 55]);
-        assert_eq!(set(Field::Minute, "1,3-5,10-20/5", vixie), [1, 3, 4, 5, 10, 15, 20]);
-        assert_eq!(set(Field::Hour, "22-2", vixie), [0, 1, 2, 22, 23]);
-        assert_eq!(set(Field::Hour, "22-4/2", vixie), [0, 2, 4, 22]);
-        assert_eq!(set(Field::Month, "nov-FEB", quartz), [1, 2, 11, 12]);
-        assert_eq!(set(Field::DayOfMonth, "30-2", quartz), [1, 2, 30, 31]);
-        assert_eq!(set(Field::DayOfWeek, "FRI-MON", quartz), [1, 2, 6, 7]);
-        assert_eq!(set(Field::DayOfWeek, "fri-mon", vixie), [0, 1, 5, 6]);
-        assert_eq!(set(Field::DayOfWeek, "5-7", vixie), [0, 5, 6]);
-        assert_eq!(set(Field::DayOfWeek, "7", vixie), [0]);
-        assert_eq!(set(Field::DayOfWeek, "7-2", vixie), [0, 1, 2]);
-        assert_eq!(set(Field::DayOfWeek, "1-7/2", vixie), [0, 1, 3, 5]);
+        assert_eq!(parsed_set(CronField::Minute, "*/20", vixie), [0, 20, 40]);
+        assert_eq!(parsed_set(CronField::Minute, "50/5", vixie), [50, 55]);
+        assert_eq!(parsed_set(CronField::Minute, "1,3-5,10-20/5", vixie), [1, 3, 4, 5, 10, 15, 20]);
+        assert_eq!(parsed_set(CronField::Hour, "22-2", vixie), [0, 1, 2, 22, 23]);
+        assert_eq!(parsed_set(CronField::Hour, "22-4/2", vixie), [0, 2, 4, 22]);
+        assert_eq!(parsed_set(CronField::Month, "nov-FEB", quartz), [1, 2, 11, 12]);
+        assert_eq!(parsed_set(CronField::DayOfMonth, "30-2", quartz), [1, 2, 30, 31]);
+        assert_eq!(parsed_set(CronField::DayOfWeek, "FRI-MON", quartz), [1, 2, 6, 7]);
+        assert_eq!(parsed_set(CronField::DayOfWeek, "fri-mon", vixie), [0, 1, 5, 6]);
+        assert_eq!(parsed_set(CronField::DayOfWeek, "5-7", vixie), [0, 5, 6]);
+        assert_eq!(parsed_set(CronField::DayOfWeek, "7", vixie), [0]);
+        assert_eq!(parsed_set(CronField::DayOfWeek, "7-2", vixie), [0, 1, 2]);
+        assert_eq!(parsed_set(CronField::DayOfWeek, "1-7/2", vixie), [0, 1, 3, 5]);
     }
 
     #[test]
-    fn errors_point_at_their_column_and_say_what_would_be_right() {
+    fn errors_have_their_column_and_the_allowed_values() {
         let bad = |field, text| {
-            let part = Part { text, column: 10 };
-            let error = values(field, part, Dialect::Vixie).unwrap_err();
+            let part = TextSpan { text, column: 10 };
+            let error = parse_values(field, part, Dialect::Vixie).unwrap_err();
             (error.column, error.problem)
         };
-        assert_eq!(bad(Field::Minute, "75"), (10, "minutes are 0 to 59, got `75`".into()));
-        assert_eq!(bad(Field::Hour, "1,5-24"), (14, "hours are 0 to 23, got `24`".into()));
-        assert_eq!(bad(Field::Minute, "*/0"), (12, "a step here is 1 to 60, got `0`".into()));
-        assert_eq!(bad(Field::Minute, "*/61"), (12, "a step here is 1 to 60, got `61`".into()));
-        assert_eq!(bad(Field::Minute, "1,,2"), (12, "a value is missing; minutes are 0 to 59".into()));
-        assert_eq!(bad(Field::Minute, "-5"), (10, "a value is missing; minutes are 0 to 59".into()));
-        assert_eq!(bad(Field::Month, "JANUARY").0, 10);
-        assert_eq!(bad(Field::DayOfWeek, "8").0, 10);
+        assert_eq!(bad(CronField::Minute, "75"), (10, "minutes are 0 to 59, got `75`".into()));
+        assert_eq!(bad(CronField::Hour, "1,5-24"), (14, "hours are 0 to 23, got `24`".into()));
+        assert_eq!(bad(CronField::Minute, "*/0"), (12, "a step here is 1 to 60, got `0`".into()));
+        assert_eq!(bad(CronField::Minute, "*/61"), (12, "a step here is 1 to 60, got `61`".into()));
+        assert_eq!(bad(CronField::Minute, "1,,2"), (12, "a value is missing; minutes are 0 to 59".into()));
+        assert_eq!(bad(CronField::Minute, "-5"), (10, "a value is missing; minutes are 0 to 59".into()));
+        assert_eq!(bad(CronField::Month, "JANUARY").0, 10);
+        assert_eq!(bad(CronField::DayOfWeek, "8").0, 10);
     }
 }

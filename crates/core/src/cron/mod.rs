@@ -1,4 +1,4 @@
-//! Cron: when something is to happen again.
+//! Cron: expressions for recurring times.
 //!
 //! ```text
 //!   text ──parse──▶ Expression ──with a Zone──▶ Schedule ──next, prev, between──▶ instants
@@ -6,13 +6,13 @@
 //!                    describe                    warnings
 //! ```
 //!
-//! Three forms are read:
+//! Three forms are supported:
 //!
 //! - **Fields.** Five (minute, hour, day of month, month, day of week), six with the second first, seven with the
-//!   year last. Five are read as a crontab has them, Vixie's dialect: Sunday is 0 or 7, and when both day fields
-//!   are restricted either is enough. Six or seven are read as Quartz: Sunday is 1, `?`, `L`, `W` and `#` are
-//!   known, one day field is restricted at most. [`Dialect`] overrides the choice; the number of fields then only
-//!   says whether there is a second and a year. In both, lists, ranges (also round the end: `22-2`, `FRI-MON`),
+//!   year last. Five are parsed as in a crontab, Vixie's dialect: Sunday is 0 or 7, and when both day fields
+//!   are restricted either is enough. Six or seven are parsed as Quartz: Sunday is 1, `?`, `L`, `W` and `#` are
+//!   allowed, at most one day field is restricted. [`Dialect`] overrides the choice; the number of fields then only
+//!   says whether there is a second and a year. In both, lists, ranges (also around the end: `22-2`, `FRI-MON`),
 //!   steps and names in any case.
 //! - **Names**: `@yearly`, `@annually`, `@monthly`, `@weekly`, `@daily`, `@midnight`, `@hourly`, and as words
 //!   `daily`, `weekly`, `every day`, `every hour` and so on; `fortnightly` is midnight of every second Sunday,
@@ -20,34 +20,34 @@
 //! - **Intervals**: `every 90s`, `every 1h30m`, `every 12hrs`, `every minute`: multiples of the duration since
 //!   1970-01-01 00:00 UTC, whatever the zone.
 //!
-//! What happens when clocks are moved is said at [`Schedule`]. Nothing here reads a clock, and no search is long:
-//! what can never fire is refused when it is parsed, and nothing fires after 2199.
+//! [`Schedule`] documents what happens when clocks change. Nothing here reads a clock, and no search is long: an
+//! expression that can never fire is rejected when it is parsed, and nothing fires after 2199.
 
-mod bits;
+mod bad_expression;
 mod calendar;
 mod days;
-mod error;
-mod every;
+mod describe;
 mod expression;
 mod field;
+mod interval;
+mod number_set;
 mod parse;
 mod quartz;
 mod schedule;
-mod text;
+mod text_span;
 mod vixie;
-mod warn;
-mod words;
+mod warnings;
 mod zone;
 
 use std::fmt;
 
-pub use error::BadExpression;
+pub use bad_expression::BadExpression;
 pub use expression::Expression;
-pub use field::Field;
-pub use schedule::{Schedule, Upcoming};
+pub use field::CronField;
+pub use schedule::{Schedule, UpcomingTimes};
 pub use zone::{BadZone, Zone};
 
-/// How fields are read.
+/// How fields are interpreted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
 pub enum Dialect {
     /// Five fields as Vixie's, six or seven as Quartz's.

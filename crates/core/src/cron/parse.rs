@@ -1,81 +1,81 @@
-//! From a text to a plan: which of the three forms it has, and its fields in order.
+//! Parses an expression: decides which of the three forms it has, and parses its fields in order.
 
-use super::bits::{Bits, Way};
-use super::calendar::{Calendar, Manner, Times};
-use super::days::{Days, WeekDays, WeekMark};
-use super::every::Every;
-use super::expression::Plan;
-use super::field::{self, Field, Years, shown};
-use super::text::Part;
+use super::calendar::{CalendarFields, DstHandling, TimesOfDay};
+use super::days::{DayFields, SpecialWeekday, WeekdayField};
+use super::expression::Recurrence;
+use super::field::{self, CronField, Years, quote_shortened};
+use super::interval::FixedInterval;
+use super::number_set::{Direction, NumberSet};
+use super::text_span::TextSpan;
 use super::{BadExpression, Dialect, quartz, vixie};
 
 /// The longest text, in characters.
-const MAX_TEXT: usize = 256;
+const MAX_TEXT_CHARS: usize = 256;
 
-pub(super) fn plan(text: &str, dialect: Dialect) -> Result<(Plan, Dialect), BadExpression> {
-    if text.chars().count() > MAX_TEXT {
+pub(super) fn parse_expression(text: &str, dialect: Dialect) -> Result<(Recurrence, Dialect), BadExpression> {
+    if text.chars().count() > MAX_TEXT_CHARS {
         return Err(BadExpression::new(
-            MAX_TEXT + 1,
-            format!("an expression has at most {MAX_TEXT} characters"),
+            MAX_TEXT_CHARS + 1,
+            format!("an expression has at most {MAX_TEXT_CHARS} characters"),
         ));
     }
-    let words: Vec<Part<'_>> = Part::whole(text).words().collect();
+    let words: Vec<TextSpan<'_>> = TextSpan::from_text(text).split_words().collect();
     let Some(first) = words.first() else {
-        return Err(empty());
+        return Err(empty_error());
     };
     if first.text.starts_with('@') || first.text.starts_with(|c: char| c.is_alphabetic()) {
-        return Ok((in_words(text, &words)?, Dialect::Auto));
+        return Ok((parse_named(text, &words)?, Dialect::Auto));
     }
     let dialect = match dialect {
         Dialect::Auto if words.len() == 5 => Dialect::Vixie,
         Dialect::Auto => Dialect::Quartz,
         chosen => chosen,
     };
-    Ok((Plan::Calendar(fields(&words, dialect)?), dialect))
+    Ok((Recurrence::Calendar(parse_fields(&words, dialect)?), dialect))
 }
 
-fn fields(words: &[Part<'_>], dialect: Dialect) -> Result<Calendar, BadExpression> {
-    let (second, [minute, hour, of_month, month, of_week], year) = match *words {
+fn parse_fields(words: &[TextSpan<'_>], dialect: Dialect) -> Result<CalendarFields, BadExpression> {
+    let (second, [minute, hour, month_field, month, week_field], year) = match *words {
         [a, b, c, d, e] => (None, [a, b, c, d, e], None),
         [second, a, b, c, d, e] => (Some(second), [a, b, c, d, e], None),
         [second, a, b, c, d, e, year] => (Some(second), [a, b, c, d, e], Some(year)),
-        [.., last] => return Err(wrong_count(words.len(), last)),
-        [] => return Err(empty()),
+        [.., last] => return Err(field_count_error(words.len(), last)),
+        [] => return Err(empty_error()),
     };
-    let times = times(second, minute, hour, dialect)?;
-    let months = field::values(Field::Month, month, dialect)?.set;
+    let times = parse_times(second, minute, hour, dialect)?;
+    let months = field::parse_values(CronField::Month, month, dialect)?.set;
     let days = match dialect {
-        Dialect::Quartz => quartz::days(of_month, of_week)?,
-        Dialect::Vixie | Dialect::Auto => vixie::days(of_month, of_week)?,
+        Dialect::Quartz => quartz::parse_days(month_field, week_field)?,
+        Dialect::Vixie | Dialect::Auto => vixie::parse_days(month_field, week_field)?,
     };
-    let years = year.map_or(Ok(Years::Every), |year| Years::parse(year, dialect))?;
-    let calendar = Calendar { times, days, months, years };
-    if calendar.seek(0, Way::Forward).is_none() {
-        return Err(never(calendar, of_month, year));
+    let years = year.map_or(Ok(Years::All), |year| Years::parse(year, dialect))?;
+    let calendar = CalendarFields { times, days, months, years };
+    if calendar.find_from(0, Direction::Forward).is_none() {
+        return Err(never_fires_error(calendar, month_field, year));
     }
     Ok(calendar)
 }
 
-fn times(
-    second: Option<Part<'_>>,
-    minute: Part<'_>,
-    hour: Part<'_>,
+fn parse_times(
+    second: Option<TextSpan<'_>>,
+    minute: TextSpan<'_>,
+    hour: TextSpan<'_>,
     dialect: Dialect,
-) -> Result<Times, BadExpression> {
-    let zero = field::Values { set: Bits::of([0]), named_singly: true };
-    let seconds = second.map_or(Ok(zero), |part| field::values(Field::Second, part, dialect))?;
-    let minutes = field::values(Field::Minute, minute, dialect)?;
-    let hours = field::values(Field::Hour, hour, dialect)?;
-    let fixed = seconds.named_singly && minutes.named_singly && hours.named_singly;
-    let manner = if fixed { Manner::Fixed } else { Manner::Interval };
-    Ok(Times { seconds: seconds.set, minutes: minutes.set, hours: hours.set, manner })
+) -> Result<TimesOfDay, BadExpression> {
+    let zero = field::FieldValues { set: NumberSet::from_members([0]), each_value_listed: true };
+    let seconds = second.map_or(Ok(zero), |part| field::parse_values(CronField::Second, part, dialect))?;
+    let minutes = field::parse_values(CronField::Minute, minute, dialect)?;
+    let hours = field::parse_values(CronField::Hour, hour, dialect)?;
+    let fixed = seconds.each_value_listed && minutes.each_value_listed && hours.each_value_listed;
+    let dst_handling = if fixed { DstHandling::Fixed } else { DstHandling::Interval };
+    Ok(TimesOfDay { seconds: seconds.set, minutes: minutes.set, hours: hours.set, dst_handling })
 }
 
-fn empty() -> BadExpression {
+fn empty_error() -> BadExpression {
     BadExpression::new(1, "the expression is empty; write one like `0 3 * * *` or `every 90s`")
 }
 
-fn wrong_count(count: usize, last: Part<'_>) -> BadExpression {
+fn field_count_error(count: usize, last: TextSpan<'_>) -> BadExpression {
     BadExpression::new(
         last.column,
         format!(
@@ -85,22 +85,26 @@ fn wrong_count(count: usize, last: Part<'_>) -> BadExpression {
     )
 }
 
-/// Why a calendar without a single day is one: the days of its months, or those of its years.
-fn never(calendar: Calendar, of_month: Part<'_>, year: Option<Part<'_>>) -> BadExpression {
-    let some_year = Calendar { years: Years::Every, ..calendar };
+/// Explains why no day matches: because of the days of its months, or of its years.
+fn never_fires_error(
+    calendar: CalendarFields,
+    month_field: TextSpan<'_>,
+    year: Option<TextSpan<'_>>,
+) -> BadExpression {
+    let in_any_year = CalendarFields { years: Years::All, ..calendar };
     match year {
-        Some(year) if some_year.seek(0, Way::Forward).is_some() => {
-            Field::Year.bad(year.column, format!("never fires: no such day comes in {}", shown(year)))
+        Some(year) if in_any_year.find_from(0, Direction::Forward).is_some() => {
+            CronField::Year.error(year.column, format!("never fires: no such day occurs in {}", quote_shortened(year)))
         }
-        _ => Field::DayOfMonth.bad(
-            of_month.column,
+        _ => CronField::DayOfMonth.error(
+            month_field.column,
             "never fires: none of the chosen months has such a day (April, June, September and November have 30, \
              February has 28 or 29)",
         ),
     }
 }
 
-/// Names for expressions, and the fields they stand for.
+/// Names for expressions, and the fields they mean.
 const PRESETS: [(&[&str], &str); 5] = [
     (&["@yearly", "@annually", "yearly", "annually", "every year"], "0 0 1 1 *"),
     (&["@monthly", "monthly", "every month"], "0 0 1 * *"),
@@ -109,28 +113,31 @@ const PRESETS: [(&[&str], &str); 5] = [
     (&["@hourly", "hourly", "every hour"], "0 * * * *"),
 ];
 
-fn in_words(text: &str, words: &[Part<'_>]) -> Result<Plan, BadExpression> {
-    let plain = words.iter().map(|word| word.text.to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
+fn parse_named(text: &str, words: &[TextSpan<'_>]) -> Result<Recurrence, BadExpression> {
+    let normalized = words.iter().map(|word| word.text.to_ascii_lowercase()).collect::<Vec<_>>().join(" ");
     for (names, fields) in PRESETS {
-        if names.contains(&plain.as_str()) {
-            return preset(fields).map(Plan::Calendar);
+        if names.contains(&normalized.as_str()) {
+            return parse_preset(fields).map(Recurrence::Calendar);
         }
     }
-    match (plain.as_str(), words) {
-        ("@fortnightly" | "fortnightly" | "every fortnight", _) => fortnightly().map(Plan::Calendar),
-        ("every minute", _) => Ok(Plan::Every(Every::MINUTE)),
-        ("every second", _) => Ok(Plan::Every(Every::SECOND)),
-        (_, [every, rest, ..]) if every.is("every") || every.is("@every") => {
-            let from = text.char_indices().nth(rest.column - 1).map_or(text.len(), |(at, _)| at);
-            Every::parse(Part { text: &text[from..], column: rest.column }).map(Plan::Every)
+    match (normalized.as_str(), words) {
+        ("@fortnightly" | "fortnightly" | "every fortnight", _) => {
+            fortnightly_calendar().map(Recurrence::Calendar)
         }
-        (_, [first, ..]) => Err(unknown_words(*first)),
-        (_, []) => Err(empty()),
+        ("every minute", _) => Ok(Recurrence::Interval(FixedInterval::MINUTE)),
+        ("every second", _) => Ok(Recurrence::Interval(FixedInterval::SECOND)),
+        (_, [every, rest, ..]) if every.eq_ignore_case("every") || every.eq_ignore_case("@every") => {
+            let from = text.char_indices().nth(rest.column - 1).map_or(text.len(), |(at, _)| at);
+            FixedInterval::parse(TextSpan { text: &text[from..], column: rest.column })
+                .map(Recurrence::Interval)
+        }
+        (_, [first, ..]) => Err(unknown_name_error(*first)),
+        (_, []) => Err(empty_error()),
     }
 }
 
-fn unknown_words(first: Part<'_>) -> BadExpression {
-    if first.is("@reboot") {
+fn unknown_name_error(first: TextSpan<'_>) -> BadExpression {
+    if first.eq_ignore_case("@reboot") {
         return BadExpression::new(first.column, "`@reboot` is no time; a schedule needs one");
     }
     BadExpression::new(
@@ -138,62 +145,63 @@ fn unknown_words(first: Part<'_>) -> BadExpression {
         format!(
             "{} is not known; write `@yearly`, `@monthly`, `@weekly`, `@daily`, `@hourly`, `fortnightly` or an \
              interval like `every 90s`",
-            shown(first)
+            quote_shortened(first)
         ),
     )
 }
 
-fn preset(fields_in_vixie: &str) -> Result<Calendar, BadExpression> {
-    let words: Vec<Part<'_>> = Part::whole(fields_in_vixie).words().collect();
-    fields(&words, Dialect::Vixie)
+fn parse_preset(fields_in_vixie: &str) -> Result<CalendarFields, BadExpression> {
+    let words: Vec<TextSpan<'_>> = TextSpan::from_text(fields_in_vixie).split_words().collect();
+    parse_fields(&words, Dialect::Vixie)
 }
 
 /// Midnight of every second Sunday.
-fn fortnightly() -> Result<Calendar, BadExpression> {
-    let calendar = preset("0 0 * * *")?;
-    let of_week = WeekDays {
-        listed: Bits::default(),
-        marked: [WeekMark::Alternate { weekday: 0 }].into(),
-        star: false,
+fn fortnightly_calendar() -> Result<CalendarFields, BadExpression> {
+    let calendar = parse_preset("0 0 * * *")?;
+    let week_field = WeekdayField {
+        listed_days: NumberSet::default(),
+        special_days: [SpecialWeekday::Alternate { weekday: 0 }].into(),
+        is_star: false,
     };
-    Ok(Calendar { days: Days { of_week, ..calendar.days }, ..calendar })
+    Ok(CalendarFields { days: DayFields { week_field, ..calendar.days }, ..calendar })
 }
 
 #[cfg(test)]
 mod tests {
     use crate::cron::{BadExpression, Dialect, Expression};
 
-    fn bad(text: &str) -> String {
+    fn parse_error(text: &str) -> String {
         Expression::parse(text, Dialect::Auto).unwrap_err().to_string()
     }
 
     #[test]
     fn errors_name_the_field_and_the_column() {
-        assert_eq!(bad("0 75 * * * ?"), "column 3 (minute): minutes are 0 to 59, got `75`");
-        assert_eq!(bad("  75 * * * *"), "column 3 (minute): minutes are 0 to 59, got `75`");
-        assert_eq!(bad("0 24 * * *"), "column 3 (hour): hours are 0 to 23, got `24`");
-        assert!(bad("0 0 1 FOO *").starts_with("column 7 (month): months are 1 to 12 or JAN to DEC"));
+        assert_eq!(parse_error("0 75 * * * ?"), "column 3 (minute): minutes are 0 to 59, got `75`");
+        assert_eq!(parse_error("  75 * * * *"), "column 3 (minute): minutes are 0 to 59, got `75`");
+        assert_eq!(parse_error("0 24 * * *"), "column 3 (hour): hours are 0 to 23, got `24`");
+        assert!(parse_error("0 0 1 FOO *").starts_with("column 7 (month): months are 1 to 12 or JAN to DEC"));
         assert!(
-            bad("0 0 0 ? * 0").starts_with("column 11 (day of week): days of the week are 1 to 7 in Quartz")
+            parse_error("0 0 0 ? * 0")
+                .starts_with("column 11 (day of week): days of the week are 1 to 7 in Quartz")
         );
-        assert!(bad("0 0 0 ? * * 2200").starts_with("column 13 (year): years are 1970 to 2199"));
-        assert!(bad("0 0 0 ? * * 2030-2020").contains("runs backwards"));
+        assert!(parse_error("0 0 0 ? * * 2200").starts_with("column 13 (year): years are 1970 to 2199"));
+        assert!(parse_error("0 0 0 ? * * 2030-2020").contains("runs backwards"));
     }
 
     #[test]
     fn the_number_of_fields_is_five_to_seven() {
-        assert!(bad("").contains("empty"));
-        assert!(bad(" \t ").contains("empty"));
-        assert!(bad("* * * *").ends_with("this one has 4"));
-        assert!(bad("0 0 0 ? * * * *").ends_with("this one has 8"));
-        assert!(bad(&"* ".repeat(200)).contains("at most 256 characters"));
+        assert!(parse_error("").contains("empty"));
+        assert!(parse_error(" \t ").contains("empty"));
+        assert!(parse_error("* * * *").ends_with("this one has 4"));
+        assert!(parse_error("0 0 0 ? * * * *").ends_with("this one has 8"));
+        assert!(parse_error(&"* ".repeat(200)).contains("at most 256 characters"));
     }
 
     #[test]
-    fn what_never_fires_is_refused() {
+    fn expressions_that_never_fire_are_rejected() {
         for text in ["0 0 30 2 *", "0 0 31 4,6,9,11 *", "0 0 0 29 2 ? 2027", "0 0 0 31 4 ?", "0 0 0 30W 2 ?"]
         {
-            assert!(bad(text).contains("never fires"), "{text}");
+            assert!(parse_error(text).contains("never fires"), "{text}");
         }
         for text in ["0 0 29 2 *", "0 0 31 * *", "0 0 30 2 1", "0 0 0 29 2 ? 2028", "0 0 0 ? 2 2#5"] {
             assert!(Expression::parse(text, Dialect::Auto).is_ok(), "{text}");
@@ -201,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_intervals_in_any_case() {
+    fn names_and_intervals_are_parsed_in_any_case() {
         for text in [
             "@yearly",
             "@annually",
@@ -228,14 +236,14 @@ mod tests {
             assert!(Expression::parse(text, Dialect::Auto).is_ok(), "{text}");
             assert!(Expression::parse(text, Dialect::Quartz).is_ok(), "{text}");
         }
-        assert!(bad("@reboot").contains("no time"));
-        assert!(bad("sometimes").contains("`sometimes` is not known"));
-        assert!(bad("every").contains("not known"));
-        assert!(bad("  every 90").starts_with("column 9: the interval needs a unit"));
+        assert!(parse_error("@reboot").contains("no time"));
+        assert!(parse_error("sometimes").contains("`sometimes` is not known"));
+        assert!(parse_error("every").contains("not known"));
+        assert!(parse_error("  every 90").starts_with("column 9: the interval needs a unit"));
     }
 
     #[test]
-    fn a_chosen_dialect_goes_before_the_number_of_fields() {
+    fn a_chosen_dialect_overrides_the_number_of_fields() {
         let days = |text, dialect| Expression::parse(text, dialect).unwrap().describe();
         assert!(days("0 0 * * 1", Dialect::Auto).contains("Monday"));
         assert!(days("0 0 * * 1", Dialect::Quartz).contains("Sunday"));
@@ -244,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_kept_with_even_spaces() -> Result<(), BadExpression> {
+    fn the_text_is_kept_with_normalised_spaces() -> Result<(), BadExpression> {
         let parsed = Expression::parse(" 0\t3  * * *", Dialect::Auto)?;
         assert_eq!(parsed.to_string(), "0 3 * * *");
         assert_eq!(parsed, Expression::parse(&parsed.to_string(), parsed.dialect())?);

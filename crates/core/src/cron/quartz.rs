@@ -1,159 +1,172 @@
 //! The day fields of Quartz: `?`, `L`, `L-3`, `LW`, `15W`, `6#3`, `6L`; weekdays from 1, Sunday.
 //!
-//! At most one of the two fields is restricted, the other holds `?` or `*`. That is Quartz's own rule, and it
-//! spares the reader the question whether two restrictions add up or narrow down. Marks may stand in lists.
+//! At most one of the two fields is restricted, the other is `?` or `*`. That is Quartz's own rule, and it avoids the
+//! question whether a day must match both restrictions or either. Special days may be items of lists.
 
 use super::Dialect::Quartz;
-use super::bits::Bits;
-use super::days::{Days, Join, MonthDays, MonthMark, WeekDays, WeekMark};
-use super::error::BadExpression;
-use super::field::{self, Field, Values, shown};
-use super::text::Part;
+use super::bad_expression::BadExpression;
+use super::days::{DayFieldMatch, DayFields, MonthDayField, SpecialMonthDay, SpecialWeekday, WeekdayField};
+use super::field::{self, CronField, FieldValues, quote_shortened};
+use super::number_set::NumberSet;
+use super::text_span::TextSpan;
 
-pub(super) fn days(of_month: Part<'_>, of_week: Part<'_>) -> Result<Days, BadExpression> {
-    let month = month_days(of_month)?;
-    let week = week_days(of_week)?;
-    if of_month.text == "?" && of_week.text == "?" {
-        let problem = "`?` stands in one of the two day fields; write `*` in the other";
-        return Err(Field::DayOfWeek.bad(of_week.column, problem));
+pub(super) fn parse_days(
+    month_field: TextSpan<'_>,
+    week_field: TextSpan<'_>,
+) -> Result<DayFields, BadExpression> {
+    let month = parse_month_days(month_field)?;
+    let week = parse_weekdays(week_field)?;
+    if month_field.text == "?" && week_field.text == "?" {
+        let problem = "`?` is allowed in only one of the two day fields; write `*` in the other";
+        return Err(CronField::DayOfWeek.error(week_field.column, problem));
     }
-    if !month.is_every() && !week.is_every() {
+    if !month.is_unrestricted() && !week.is_unrestricted() {
         let problem =
             "Quartz takes a day of month or a day of week, not both; write `?` in one of the fields";
-        return Err(Field::DayOfWeek.bad(of_week.column, problem));
+        return Err(CronField::DayOfWeek.error(week_field.column, problem));
     }
-    Ok(Days { of_month: month, of_week: week, join: Join::Both })
+    Ok(DayFields { month_field: month, week_field: week, day_match: DayFieldMatch::Both })
 }
 
-fn nothing() -> Values {
-    Values { set: Bits::default(), named_singly: true }
+fn no_values() -> FieldValues {
+    FieldValues { set: NumberSet::default(), each_value_listed: true }
 }
 
-fn month_days(part: Part<'_>) -> Result<MonthDays, BadExpression> {
-    let star = part.text == "?" || part.text.starts_with('*');
+fn parse_month_days(part: TextSpan<'_>) -> Result<MonthDayField, BadExpression> {
+    let is_star = part.text == "?" || part.text.starts_with('*');
     if part.text == "?" {
-        return Ok(MonthDays { listed: Bits::span(1, 31), marked: [].into(), star });
+        return Ok(MonthDayField {
+            listed_days: NumberSet::from_range(1, 31),
+            special_days: [].into(),
+            is_star,
+        });
     }
-    let (mut listed, mut marked) = (nothing(), Vec::new());
-    for item in part.list() {
-        match month_mark(item)? {
-            Some(mark) => marked.push(mark),
-            None => field::add(&mut listed, Field::DayOfMonth, item, Quartz)?,
+    let (mut listed_days, mut special_days) = (no_values(), Vec::new());
+    for item in part.split_commas() {
+        match parse_special_month_day(item)? {
+            Some(special_day) => special_days.push(special_day),
+            None => field::parse_item_into(&mut listed_days, CronField::DayOfMonth, item, Quartz)?,
         }
     }
-    Ok(MonthDays { listed: listed.set, marked: marked.into(), star })
+    Ok(MonthDayField { listed_days: listed_days.set, special_days: special_days.into(), is_star })
 }
 
-fn month_mark(item: Part<'_>) -> Result<Option<MonthMark>, BadExpression> {
+fn parse_special_month_day(item: TextSpan<'_>) -> Result<Option<SpecialMonthDay>, BadExpression> {
     let (body, weekday) = match item.strip_suffix('W') {
         Some(body) => (body, true),
         None => (item, false),
     };
     if let Some(rest) = body.strip_prefix('L') {
-        let before = if rest.text.is_empty() { 0 } else { days_before_last(rest)? };
+        let days_before = if rest.text.is_empty() { 0 } else { parse_days_before_last(rest)? };
         return Ok(Some(if weekday {
-            MonthMark::LastWeekday { before }
+            SpecialMonthDay::LastWeekday { days_before }
         } else {
-            MonthMark::Last { before }
+            SpecialMonthDay::Last { days_before }
         }));
     }
     if !weekday {
         return Ok(None);
     }
-    let day = Field::DayOfMonth.value(body, Quartz)? as u8;
-    Ok(Some(MonthMark::NearestWeekday { day }))
+    let day = CronField::DayOfMonth.parse_value(body, Quartz)? as u8;
+    Ok(Some(SpecialMonthDay::NearestWeekday { day }))
 }
 
-/// The `-3` of `L-3`.
-fn days_before_last(rest: Part<'_>) -> Result<u8, BadExpression> {
-    let days = rest.strip_prefix('-').and_then(Part::number).filter(|days| *days <= 30);
+/// Parses the `-3` of `L-3`.
+fn parse_days_before_last(rest: TextSpan<'_>) -> Result<u8, BadExpression> {
+    let days = rest.strip_prefix('-').and_then(TextSpan::parse_number).filter(|days| *days <= 30);
     days.map(|days| days as u8).ok_or_else(|| {
         let problem = format!(
             "after `L` comes nothing, `W` or the days before the last, as in `L-3`, at most 30; got {}",
-            shown(rest)
+            quote_shortened(rest)
         );
-        Field::DayOfMonth.bad(rest.column, problem)
+        CronField::DayOfMonth.error(rest.column, problem)
     })
 }
 
-fn week_days(part: Part<'_>) -> Result<WeekDays, BadExpression> {
-    let star = part.text == "?" || part.text.starts_with('*');
+fn parse_weekdays(part: TextSpan<'_>) -> Result<WeekdayField, BadExpression> {
+    let is_star = part.text == "?" || part.text.starts_with('*');
     if part.text == "?" {
-        return Ok(WeekDays { listed: Bits::span(0, 6), marked: [].into(), star });
+        return Ok(WeekdayField {
+            listed_days: NumberSet::from_range(0, 6),
+            special_days: [].into(),
+            is_star,
+        });
     }
-    let (mut listed, mut marked) = (nothing(), Vec::new());
-    for item in part.list() {
-        match week_mark(item)? {
-            Some(mark) => marked.push(mark),
-            // Alone, `L` is the last day of the week.
-            None if item.is("L") => listed.set.insert(7),
-            None => field::add(&mut listed, Field::DayOfWeek, item, Quartz)?,
+    let (mut listed_days, mut special_days) = (no_values(), Vec::new());
+    for item in part.split_commas() {
+        match parse_special_weekday(item)? {
+            Some(special_day) => special_days.push(special_day),
+            // On its own, `L` is the last day of the week.
+            None if item.eq_ignore_case("L") => listed_days.set.insert(7),
+            None => field::parse_item_into(&mut listed_days, CronField::DayOfWeek, item, Quartz)?,
         }
     }
-    let listed = Bits::of(listed.set.iter().map(|day| day - 1));
-    Ok(WeekDays { listed, marked: marked.into(), star })
+    let listed_days = NumberSet::from_members(listed_days.set.iter().map(|day| day - 1));
+    Ok(WeekdayField { listed_days, special_days: special_days.into(), is_star })
 }
 
-fn week_mark(item: Part<'_>) -> Result<Option<WeekMark>, BadExpression> {
+fn parse_special_weekday(item: TextSpan<'_>) -> Result<Option<SpecialWeekday>, BadExpression> {
     if let Some((day, nth)) = item.split_once('#') {
-        let weekday = weekday(day)?;
-        let nth = nth.number().filter(|nth| (1..=5).contains(nth)).ok_or_else(|| {
-            let problem =
-                format!("after `#` comes 1 to 5, as in `6#3` for the third Friday; got {}", shown(nth));
-            Field::DayOfWeek.bad(nth.column, problem)
+        let weekday = parse_weekday(day)?;
+        let nth = nth.parse_number().filter(|nth| (1..=5).contains(nth)).ok_or_else(|| {
+            let problem = format!(
+                "after `#` comes 1 to 5, as in `6#3` for the third Friday; got {}",
+                quote_shortened(nth)
+            );
+            CronField::DayOfWeek.error(nth.column, problem)
         })?;
-        return Ok(Some(WeekMark::Nth { weekday, nth: nth as u8 }));
+        return Ok(Some(SpecialWeekday::Nth { weekday, nth: nth as u8 }));
     }
     match item.strip_suffix('L') {
-        Some(day) if !day.text.is_empty() => Ok(Some(WeekMark::Last { weekday: weekday(day)? })),
+        Some(day) if !day.text.is_empty() => Ok(Some(SpecialWeekday::Last { weekday: parse_weekday(day)? })),
         _ => Ok(None),
     }
 }
 
-fn weekday(part: Part<'_>) -> Result<u8, BadExpression> {
-    Ok(Field::DayOfWeek.value(part, Quartz)? as u8 - 1)
+fn parse_weekday(part: TextSpan<'_>) -> Result<u8, BadExpression> {
+    Ok(CronField::DayOfWeek.parse_value(part, Quartz)? as u8 - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(of_month: &str, of_week: &str) -> Result<Days, BadExpression> {
-        days(Part::whole(of_month), Part { text: of_week, column: 20 })
+    fn parse(month_field: &str, week_field: &str) -> Result<DayFields, BadExpression> {
+        parse_days(TextSpan::from_text(month_field), TextSpan { text: week_field, column: 20 })
     }
 
     #[test]
-    fn marks() {
-        let month = |text| read(text, "?").unwrap().of_month.marked.to_vec();
-        assert_eq!(month("L"), [MonthMark::Last { before: 0 }]);
-        assert_eq!(month("l-3"), [MonthMark::Last { before: 3 }]);
-        assert_eq!(month("LW"), [MonthMark::LastWeekday { before: 0 }]);
-        assert_eq!(month("L-3W"), [MonthMark::LastWeekday { before: 3 }]);
-        assert_eq!(month("15w"), [MonthMark::NearestWeekday { day: 15 }]);
-        let week = |text| read("?", text).unwrap().of_week.marked.to_vec();
-        assert_eq!(week("6#3"), [WeekMark::Nth { weekday: 5, nth: 3 }]);
-        assert_eq!(week("FRI#3"), [WeekMark::Nth { weekday: 5, nth: 3 }]);
-        assert_eq!(week("6L"), [WeekMark::Last { weekday: 5 }]);
-        assert_eq!(week("friL"), [WeekMark::Last { weekday: 5 }]);
-        assert_eq!(read("?", "L").unwrap().of_week.listed, Bits::of([6]));
-        let both = read("1,15W,L", "?").unwrap().of_month;
-        assert_eq!((both.listed, both.marked.len()), (Bits::of([1]), 2));
+    fn special_days_are_parsed() {
+        let month = |text| parse(text, "?").unwrap().month_field.special_days.to_vec();
+        assert_eq!(month("L"), [SpecialMonthDay::Last { days_before: 0 }]);
+        assert_eq!(month("l-3"), [SpecialMonthDay::Last { days_before: 3 }]);
+        assert_eq!(month("LW"), [SpecialMonthDay::LastWeekday { days_before: 0 }]);
+        assert_eq!(month("L-3W"), [SpecialMonthDay::LastWeekday { days_before: 3 }]);
+        assert_eq!(month("15w"), [SpecialMonthDay::NearestWeekday { day: 15 }]);
+        let week = |text| parse("?", text).unwrap().week_field.special_days.to_vec();
+        assert_eq!(week("6#3"), [SpecialWeekday::Nth { weekday: 5, nth: 3 }]);
+        assert_eq!(week("FRI#3"), [SpecialWeekday::Nth { weekday: 5, nth: 3 }]);
+        assert_eq!(week("6L"), [SpecialWeekday::Last { weekday: 5 }]);
+        assert_eq!(week("friL"), [SpecialWeekday::Last { weekday: 5 }]);
+        assert_eq!(parse("?", "L").unwrap().week_field.listed_days, NumberSet::from_members([6]));
+        let both = parse("1,15W,L", "?").unwrap().month_field;
+        assert_eq!((both.listed_days, both.special_days.len()), (NumberSet::from_members([1]), 2));
     }
 
     #[test]
-    fn bad_marks_are_pointed_at() {
-        let bad = |of_month, of_week| {
-            let error = read(of_month, of_week).unwrap_err();
+    fn errors_in_special_days_have_their_column() {
+        let bad = |month_field, week_field| {
+            let error = parse(month_field, week_field).unwrap_err();
             (error.field.unwrap(), error.column)
         };
-        assert_eq!(bad("32W", "?"), (Field::DayOfMonth, 1));
-        assert_eq!(bad("1,W", "?"), (Field::DayOfMonth, 3));
-        assert_eq!(bad("L-31", "?"), (Field::DayOfMonth, 2));
-        assert_eq!(bad("LX", "?"), (Field::DayOfMonth, 2));
-        assert_eq!(bad("?", "6#6"), (Field::DayOfWeek, 22));
-        assert_eq!(bad("?", "8L"), (Field::DayOfWeek, 20));
-        assert_eq!(bad("?", "?"), (Field::DayOfWeek, 20));
-        assert_eq!(bad("13", "FRI"), (Field::DayOfWeek, 20));
-        assert_eq!(bad("1,?", "*"), (Field::DayOfMonth, 3));
+        assert_eq!(bad("32W", "?"), (CronField::DayOfMonth, 1));
+        assert_eq!(bad("1,W", "?"), (CronField::DayOfMonth, 3));
+        assert_eq!(bad("L-31", "?"), (CronField::DayOfMonth, 2));
+        assert_eq!(bad("LX", "?"), (CronField::DayOfMonth, 2));
+        assert_eq!(bad("?", "6#6"), (CronField::DayOfWeek, 22));
+        assert_eq!(bad("?", "8L"), (CronField::DayOfWeek, 20));
+        assert_eq!(bad("?", "?"), (CronField::DayOfWeek, 20));
+        assert_eq!(bad("13", "FRI"), (CronField::DayOfWeek, 20));
+        assert_eq!(bad("1,?", "*"), (CronField::DayOfMonth, 3));
     }
 }

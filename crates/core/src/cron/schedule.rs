@@ -1,44 +1,44 @@
 //! An expression in a time zone: its instants.
 //!
 //! ```text
-//!   instant ──offset──▶ local time ──Calendar::seek──▶ nearest matching local time ──Zone::place──▶ instant
+//!   instant ──offset──▶ local time ──find_from──▶ nearest matching local time ──Zone::resolve_local──▶ instant
 //! ```
 //!
-//! Both directions follow the same rules, so `prev` undoes `next`.
+//! Both directions follow the same rules, so `prev` is the inverse of `next`.
 
-use super::bits::Way;
-use super::calendar::{Calendar, Manner};
-use super::expression::{Expression, Plan};
-use super::zone::{Place, Shift, Zone};
+use super::calendar::{CalendarFields, DstHandling};
+use super::expression::{Expression, Recurrence};
+use super::number_set::Direction;
+use super::zone::{LocalTimeResolution, OffsetChange, Zone};
 use super::{BadExpression, Dialect};
 use crate::Timestamp;
 
-/// When something is to happen: an expression and the zone whose clock it reads.
+/// An expression in a time zone: its planned times.
 ///
-/// Where that clock is put forward, local times are lost; where it is put back, they come twice. An expression
-/// that names its seconds, minutes and hours one by one (`30 2 * * *`, `0 1,2,3 * * *`) means each of these times
-/// once: a lost one fires at the first instant after the gap, a doubled one at its first coming. Lost times that
-/// end up on the same instant, or on one that matches anyway, are one firing. An expression with a `*`, a range
-/// or a step among these three fields (`*/5 * * * *`, `0 0-6 * * *`, `*/20 2 * * *`) means a rhythm: what is lost
-/// stays lost, and both passes fire. Either way planned times strictly increase.
+/// Where the local clock is set forward, local times are skipped; where it is set back, they are repeated. An expression
+/// that lists its seconds, minutes and hours (`30 2 * * *`, `0 1,2,3 * * *`) fires at each of these times once: a skipped
+/// one at the first instant after the gap, a repeated one at its first occurrence. Skipped times that fire at the same
+/// instant, or at one that matches anyway, are one fire. An expression with a `*`, a range or a step in one of these
+/// three fields (`*/5 * * * *`, `0 0-6 * * *`, `*/20 2 * * *`) does not fire at skipped times, and fires at repeated
+/// times twice. Either way planned times strictly increase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     expression: Expression,
     zone: Zone,
 }
 
-const SECOND: i64 = 1_000_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
 
 /// 2200-01-02 00:00 UTC: by then 2199 has ended in every zone, and nothing fires any more.
-const LAST: i64 = 7_258_118_400 + 86_400;
+const LAST_SECOND: i64 = 7_258_118_400 + 86_400;
 
 impl Schedule {
     pub fn new(expression: Expression, zone: Zone) -> Self {
         Self { expression, zone }
     }
 
-    /// An expression in whichever dialect its fields show, in UTC.
-    pub fn utc(text: &str) -> Result<Self, BadExpression> {
+    /// Parses an expression in the dialect that its number of fields implies, in UTC.
+    pub fn parse_utc(text: &str) -> Result<Self, BadExpression> {
         Ok(Self::new(Expression::parse(text, Dialect::Auto)?, Zone::utc()))
     }
 
@@ -50,106 +50,123 @@ impl Schedule {
         &self.zone
     }
 
-    /// The first planned time after `after`, which itself does not count. None when there is none before 2200.
+    /// The first planned time after `after`, exclusive. None when there is none before 2200.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
-        self.seek(second_of(after) + 1, Way::Forward)
+        self.find_from(to_second(after) + 1, Direction::Forward)
     }
 
-    /// The last planned time before `before`, which itself does not count. None when there is none since 1970.
+    /// The last planned time before `before`, exclusive. None when there is none since 1970.
     pub fn prev(&self, before: Timestamp) -> Option<Timestamp> {
-        let second = second_of(Timestamp::from_micros(before.micros().saturating_sub(1)));
-        if second < 0 { None } else { self.seek(second, Way::Backward) }
+        let second = to_second(Timestamp::from_micros(before.micros().saturating_sub(1)));
+        if second < 0 { None } else { self.find_from(second, Direction::Backward) }
     }
 
     /// The planned times after `after`, in order.
-    pub fn upcoming(&self, after: Timestamp) -> Upcoming<'_> {
-        Upcoming { schedule: self, after: Some(after) }
+    pub fn upcoming(&self, after: Timestamp) -> UpcomingTimes<'_> {
+        UpcomingTimes { schedule: self, after: Some(after) }
     }
 
-    /// The planned times after `from`, up to `to` and including it: what a node that last looked at `from` has
-    /// to catch up with at `to`.
+    /// The planned times after `from`, up to and including `to`: those that a node that last checked at `from` has to
+    /// catch up at `to`.
     pub fn between(&self, from: Timestamp, to: Timestamp) -> impl Iterator<Item = Timestamp> {
         self.upcoming(from).take_while(move |planned| *planned <= to)
     }
 
-    /// The nearest planned second, `from` itself or further along.
-    fn seek(&self, from: i64, way: Way) -> Option<Timestamp> {
-        let found = match self.expression.plan() {
-            Plan::Every(every) => every.seek(from, way),
-            Plan::Calendar(calendar) => match calendar.times.manner {
-                Manner::Fixed => self.seek_fixed(calendar, from, way),
-                Manner::Interval => self.seek_interval(calendar, from, way),
+    /// The nearest planned second in this direction, including `from`.
+    fn find_from(&self, from: i64, direction: Direction) -> Option<Timestamp> {
+        let found = match self.expression.recurrence() {
+            Recurrence::Interval(interval) => interval.find_from(from, direction),
+            Recurrence::Calendar(calendar) => match calendar.times.dst_handling {
+                DstHandling::Fixed => self.find_fixed_time_from(calendar, from, direction),
+                DstHandling::Interval => self.find_interval_time_from(calendar, from, direction),
             },
         };
-        let planned = found.filter(|second| (0..=LAST).contains(second))?;
-        Some(Timestamp::from_micros(planned * SECOND))
+        let planned = found.filter(|second| (0..=LAST_SECOND).contains(second))?;
+        Some(Timestamp::from_micros(planned * MICROS_PER_SECOND))
     }
 
-    fn seek_fixed(&self, calendar: &Calendar, from: i64, way: Way) -> Option<i64> {
+    fn find_fixed_time_from(
+        &self,
+        calendar: &CalendarFields,
+        from: i64,
+        direction: Direction,
+    ) -> Option<i64> {
         // Forward the search starts from the second before, so that it walks into a gap that ends at `from`.
-        let known = way.start(from - 1, from);
-        let offset = self.zone.offset(known);
-        let mut local = known + offset + way.start(1, 0);
-        if let Place::Fold(fold) = self.zone.place(known + offset)
+        let start = direction.select(from - 1, from);
+        let offset = self.zone.offset_seconds_at(start);
+        let mut local = start + offset + direction.select(1, 0);
+        if let LocalTimeResolution::Fold(fold) = self.zone.resolve_local(start + offset)
             && offset == fold.after
         {
-            // In the second pass all doubled times have fired.
-            local = way.start(fold.span().1, fold.span().1 - 1);
+            // In the second pass all repeated times have fired.
+            local = direction.select(fold.affected_local_times().1, fold.affected_local_times().1 - 1);
         }
-        let found = calendar.seek(local, way)?;
-        Some(match self.zone.place(found) {
-            Place::Once(instant) => instant,
-            Place::Gap(gap) => gap.at,
-            Place::Fold(fold) => found - fold.before,
+        let found = calendar.find_from(local, direction)?;
+        Some(match self.zone.resolve_local(found) {
+            LocalTimeResolution::Once(instant) => instant,
+            LocalTimeResolution::Gap(gap) => gap.at,
+            LocalTimeResolution::Fold(fold) => found - fold.before,
         })
     }
 
-    fn seek_interval(&self, calendar: &Calendar, from: i64, way: Way) -> Option<i64> {
-        let offset = self.zone.offset(from);
+    fn find_interval_time_from(
+        &self,
+        calendar: &CalendarFields,
+        from: i64,
+        direction: Direction,
+    ) -> Option<i64> {
+        let offset = self.zone.offset_seconds_at(from);
         let mut local = from + offset;
-        if let Place::Fold(fold) = self.zone.place(local) {
-            if let Some(found) = seek_in_fold(calendar, fold, from, way) {
+        if let LocalTimeResolution::Fold(fold) = self.zone.resolve_local(local) {
+            if let Some(found) = find_in_fold(calendar, fold, from, direction) {
                 return Some(found);
             }
-            local = fold.exit(way);
+            local = fold.first_unaffected(direction);
         }
         loop {
-            let found = calendar.seek(local, way)?;
-            match self.zone.place(found) {
-                Place::Once(instant) => return Some(instant),
-                Place::Fold(fold) => return Some(found - fold.passes(way).0),
-                Place::Gap(gap) => local = gap.exit(way),
+            let found = calendar.find_from(local, direction)?;
+            match self.zone.resolve_local(found) {
+                LocalTimeResolution::Once(instant) => return Some(instant),
+                LocalTimeResolution::Fold(fold) => return Some(found - fold.pass_offsets(direction).0),
+                LocalTimeResolution::Gap(gap) => local = gap.first_unaffected(direction),
             }
         }
     }
 }
 
-/// The second that an instant lies in; what lies outside the years of schedules counts as just outside.
-pub(super) fn second_of(instant: Timestamp) -> i64 {
-    instant.micros().div_euclid(SECOND).clamp(-1, LAST)
+/// The second of an instant; one outside the years of schedules counts as just outside.
+pub(super) fn to_second(instant: Timestamp) -> i64 {
+    instant.micros().div_euclid(MICROS_PER_SECOND).clamp(-1, LAST_SECOND)
 }
 
-/// Searches what is left of a fold that `from` lies in: the pass it is in, then the one that follows.
-fn seek_in_fold(calendar: &Calendar, fold: Shift, from: i64, way: Way) -> Option<i64> {
-    let (entered, left) = fold.passes(way);
-    let within = |local: i64| calendar.seek(local, way).filter(|found| fold.holds(*found));
-    let second_pass = || within(fold.entry(way)).map(|found| found - left);
-    let in_first_pass = if way == Way::Forward { from < fold.at } else { from >= fold.at };
+/// Searches the rest of a fold that contains `from`: the current pass, then the following one.
+fn find_in_fold(
+    calendar: &CalendarFields,
+    fold: OffsetChange,
+    from: i64,
+    direction: Direction,
+) -> Option<i64> {
+    let (first_pass_offset, second_pass_offset) = fold.pass_offsets(direction);
+    let find_within_fold =
+        |local: i64| calendar.find_from(local, direction).filter(|found| fold.affects(*found));
+    let second_pass =
+        || find_within_fold(fold.first_affected(direction)).map(|found| found - second_pass_offset);
+    let in_first_pass = if direction == Direction::Forward { from < fold.at } else { from >= fold.at };
     if in_first_pass {
-        within(from + entered).map(|found| found - entered).or_else(second_pass)
+        find_within_fold(from + first_pass_offset).map(|found| found - first_pass_offset).or_else(second_pass)
     } else {
-        within(from + left).map(|found| found - left)
+        find_within_fold(from + second_pass_offset).map(|found| found - second_pass_offset)
     }
 }
 
 /// See [`Schedule::upcoming`].
 #[derive(Clone, Debug)]
-pub struct Upcoming<'s> {
+pub struct UpcomingTimes<'s> {
     schedule: &'s Schedule,
     after: Option<Timestamp>,
 }
 
-impl Iterator for Upcoming<'_> {
+impl Iterator for UpcomingTimes<'_> {
     type Item = Timestamp;
 
     fn next(&mut self) -> Option<Timestamp> {
@@ -158,4 +175,4 @@ impl Iterator for Upcoming<'_> {
     }
 }
 
-impl std::iter::FusedIterator for Upcoming<'_> {}
+impl std::iter::FusedIterator for UpcomingTimes<'_> {}

@@ -1,4 +1,4 @@
-//! Time zones: what the clock on the wall says, and where it was moved.
+//! Time zones: local times, and the changes of the UTC offset.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use jiff::tz::{AmbiguousOffset, Offset, TimeZone, TimeZoneDatabase};
 
-use super::bits::Way;
-use super::calendar::civil;
+use super::calendar::to_civil;
+use super::number_set::Direction;
 
-/// A time zone by its name in the IANA database. The system's copy of the database is asked first, so that it
-/// can be brought up to date without a new release; the one in the binary serves machines that have none.
+/// A time zone by its name in the IANA database. The system's copy of the database is used first, so that it
+/// can be updated without a new release; the one in the binary is for machines that have none.
 #[derive(Clone)]
 pub struct Zone {
     name: Arc<str>,
@@ -27,7 +27,7 @@ impl Zone {
     }
 
     /// The zone of this name, in any case.
-    pub fn named(name: &str) -> Result<Self, BadZone> {
+    pub fn from_name(name: &str) -> Result<Self, BadZone> {
         if name.eq_ignore_ascii_case("UTC") {
             return Ok(Self::utc());
         }
@@ -43,49 +43,59 @@ impl Zone {
         &self.name
     }
 
-    /// What the clocks show at an instant, to the second, with how far they are from UTC:
+    /// Formats an instant as local time, to the second, with its offset from UTC:
     /// `2026-03-29 03:00:00 +02:00`.
-    pub fn local(&self, instant: crate::Timestamp) -> String {
+    pub fn format_local(&self, instant: crate::Timestamp) -> String {
         match Timestamp::from_second(instant.millis().div_euclid(1000)) {
             Ok(instant) => instant.to_zoned(self.rules.clone()).strftime("%Y-%m-%d %H:%M:%S %:z").to_string(),
             Err(_) => instant.to_string(),
         }
     }
 
-    /// What is added to an instant to get the local time, in seconds.
-    pub(super) fn offset(&self, instant: i64) -> i64 {
-        seconds(self.rules.to_offset(timestamp(instant)))
+    /// The UTC offset at an instant, in seconds.
+    pub(super) fn offset_seconds_at(&self, instant: i64) -> i64 {
+        offset_seconds(self.rules.to_offset(to_timestamp(instant)))
     }
 
-    /// Where a local time lies among the instants.
-    pub(super) fn place(&self, local: i64) -> Place {
-        match self.rules.to_ambiguous_timestamp(civil(local)).offset() {
-            AmbiguousOffset::Unambiguous { offset } => Place::Once(local - seconds(offset)),
-            AmbiguousOffset::Gap { before, after } => Place::Gap(self.shift(local, before, after)),
-            AmbiguousOffset::Fold { before, after } => Place::Fold(self.shift(local, before, after)),
+    /// Resolves a local time to the instants at which it occurs.
+    pub(super) fn resolve_local(&self, local: i64) -> LocalTimeResolution {
+        match self.rules.to_ambiguous_timestamp(to_civil(local)).offset() {
+            AmbiguousOffset::Unambiguous { offset } => {
+                LocalTimeResolution::Once(local - offset_seconds(offset))
+            }
+            AmbiguousOffset::Gap { before, after } => {
+                LocalTimeResolution::Gap(self.find_offset_change(local, before, after))
+            }
+            AmbiguousOffset::Fold { before, after } => {
+                LocalTimeResolution::Fold(self.find_offset_change(local, before, after))
+            }
         }
     }
 
-    /// The movement of the clock that a local time is lost or doubled by. It comes after the instant that the
-    /// local time would be if the larger of the two offsets held.
-    fn shift(&self, local: i64, before: Offset, after: Offset) -> Shift {
-        let (before, after) = (seconds(before), seconds(after));
+    /// The offset change that skips or repeats a local time. It is after the instant that the local time would have with
+    /// the larger of the two offsets.
+    fn find_offset_change(&self, local: i64, before: Offset, after: Offset) -> OffsetChange {
+        let (before, after) = (offset_seconds(before), offset_seconds(after));
         let earliest = local - before.max(after);
         let at = self
             .rules
-            .following(timestamp(earliest))
-            .find(|transition| seconds(transition.offset()) == after)
+            .following(to_timestamp(earliest))
+            .find(|transition| offset_seconds(transition.offset()) == after)
             .map_or(earliest, |transition| transition.timestamp().as_second());
-        Shift { at, before, after }
+        OffsetChange { at, before, after }
     }
 
-    /// The movements of the clock in `from..until`, in order.
-    pub(super) fn shifts(&self, from: i64, until: i64) -> impl Iterator<Item = Shift> {
-        let instants = self.rules.following(timestamp(from)).map(|t| t.timestamp().as_second());
+    /// The offset changes in `from..until`, in order.
+    pub(super) fn offset_changes(&self, from: i64, until: i64) -> impl Iterator<Item = OffsetChange> {
+        let instants = self.rules.following(to_timestamp(from)).map(|t| t.timestamp().as_second());
         instants
             .take_while(move |at| *at < until)
-            .map(|at| Shift { at, before: self.offset(at - 1), after: self.offset(at) })
-            .filter(|shift| shift.before != shift.after)
+            .map(|at| OffsetChange {
+                at,
+                before: self.offset_seconds_at(at - 1),
+                after: self.offset_seconds_at(at),
+            })
+            .filter(|change| change.before != change.after)
     }
 }
 
@@ -112,65 +122,65 @@ impl Eq for Zone {}
 impl std::str::FromStr for Zone {
     type Err = BadZone;
     fn from_str(text: &str) -> Result<Self, BadZone> {
-        Self::named(text)
+        Self::from_name(text)
     }
 }
 
-fn seconds(offset: Offset) -> i64 {
+fn offset_seconds(offset: Offset) -> i64 {
     i64::from(offset.seconds())
 }
 
-fn timestamp(instant: i64) -> Timestamp {
+fn to_timestamp(instant: i64) -> Timestamp {
     Timestamp::from_second(instant).unwrap_or(Timestamp::UNIX_EPOCH)
 }
 
-/// Where a local time lies among the instants.
+/// The instants at which a local time occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum LocalTimeResolution {
     Once(i64),
-    /// The clock was put forward over it.
-    Gap(Shift),
-    /// The clock was put back over it.
-    Fold(Shift),
+    /// The clock was set forward over it: it does not occur.
+    Gap(OffsetChange),
+    /// The clock was set back over it: it occurs twice.
+    Fold(OffsetChange),
 }
 
-/// The instant at which the clock was moved, and the offsets before and from then on.
+/// The instant at which the UTC offset changes, and the offsets before and from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shift {
+pub(super) struct OffsetChange {
     pub(super) at: i64,
     pub(super) before: i64,
     pub(super) after: i64,
 }
 
-impl Shift {
-    /// The local times that are lost or doubled: from the first to just before the second.
-    pub(super) fn span(self) -> (i64, i64) {
+impl OffsetChange {
+    /// The local times that are skipped or repeated: from the first to just before the second.
+    pub(super) fn affected_local_times(self) -> (i64, i64) {
         let (before, after) = (self.at + self.before, self.at + self.after);
         (before.min(after), before.max(after))
     }
 
-    pub(super) fn holds(self, local: i64) -> bool {
-        let (from, to) = self.span();
+    pub(super) fn affects(self, local: i64) -> bool {
+        let (from, to) = self.affected_local_times();
         (from..to).contains(&local)
     }
 
-    /// The local time in the span that a walk in this direction meets first.
-    pub(super) fn entry(self, way: Way) -> i64 {
-        let (from, to) = self.span();
-        way.start(from, to - 1)
+    /// The first affected local time in this direction.
+    pub(super) fn first_affected(self, direction: Direction) -> i64 {
+        let (from, to) = self.affected_local_times();
+        direction.select(from, to - 1)
     }
 
-    /// The first local time behind the span.
-    pub(super) fn exit(self, way: Way) -> i64 {
-        let (from, to) = self.span();
-        way.start(to, from - 1)
+    /// The first local time after the affected ones in this direction.
+    pub(super) fn first_unaffected(self, direction: Direction) -> i64 {
+        let (from, to) = self.affected_local_times();
+        direction.select(to, from - 1)
     }
 
-    /// The offsets of the two passes of a fold, in the order a walk in this direction meets them.
-    pub(super) fn passes(self, way: Way) -> (i64, i64) {
-        match way {
-            Way::Forward => (self.before, self.after),
-            Way::Backward => (self.after, self.before),
+    /// The offsets of the two passes through a fold, in the order of this direction.
+    pub(super) fn pass_offsets(self, direction: Direction) -> (i64, i64) {
+        match direction {
+            Direction::Forward => (self.before, self.after),
+            Direction::Backward => (self.after, self.before),
         }
     }
 }
@@ -179,28 +189,46 @@ impl Shift {
 mod tests {
     use super::*;
 
-    fn local(text: &str) -> i64 {
+    fn local_seconds(text: &str) -> i64 {
         let at: jiff::civil::DateTime = text.parse().unwrap();
         Offset::UTC.to_timestamp(at).unwrap().as_second()
     }
 
     #[test]
-    fn a_local_time_is_once_lost_or_doubled() {
-        let berlin = Zone::named("europe/berlin").unwrap();
+    fn a_local_time_occurs_once_never_or_twice() {
+        let berlin = Zone::from_name("europe/berlin").unwrap();
         assert_eq!(berlin.name(), "Europe/Berlin");
-        assert_eq!(berlin.place(local("2026-01-01T12:00")), Place::Once(local("2026-01-01T11:00")));
-        let forward = Shift { at: local("2026-03-29T01:00"), before: 3600, after: 7200 };
-        assert_eq!(berlin.place(local("2026-03-29T02:00")), Place::Gap(forward));
-        assert_eq!(berlin.place(local("2026-03-29T02:59:59")), Place::Gap(forward));
-        assert_eq!(forward.span(), (local("2026-03-29T02:00"), local("2026-03-29T03:00")));
-        let back = Shift { at: local("2026-10-25T01:00"), before: 7200, after: 3600 };
-        assert_eq!(berlin.place(local("2026-10-25T02:00")), Place::Fold(back));
-        assert_eq!(berlin.place(local("2026-10-25T02:59:59")), Place::Fold(back));
-        assert_eq!(back.span(), (local("2026-10-25T02:00"), local("2026-10-25T03:00")));
+        assert_eq!(
+            berlin.resolve_local(local_seconds("2026-01-01T12:00")),
+            LocalTimeResolution::Once(local_seconds("2026-01-01T11:00"))
+        );
+        let forward = OffsetChange { at: local_seconds("2026-03-29T01:00"), before: 3600, after: 7200 };
+        assert_eq!(
+            berlin.resolve_local(local_seconds("2026-03-29T02:00")),
+            LocalTimeResolution::Gap(forward)
+        );
+        assert_eq!(
+            berlin.resolve_local(local_seconds("2026-03-29T02:59:59")),
+            LocalTimeResolution::Gap(forward)
+        );
+        assert_eq!(
+            forward.affected_local_times(),
+            (local_seconds("2026-03-29T02:00"), local_seconds("2026-03-29T03:00"))
+        );
+        let back = OffsetChange { at: local_seconds("2026-10-25T01:00"), before: 7200, after: 3600 };
+        assert_eq!(berlin.resolve_local(local_seconds("2026-10-25T02:00")), LocalTimeResolution::Fold(back));
+        assert_eq!(
+            berlin.resolve_local(local_seconds("2026-10-25T02:59:59")),
+            LocalTimeResolution::Fold(back)
+        );
+        assert_eq!(
+            back.affected_local_times(),
+            (local_seconds("2026-10-25T02:00"), local_seconds("2026-10-25T03:00"))
+        );
     }
 
     #[test]
-    fn zones_are_known_without_the_system() {
+    fn zones_are_bundled_with_the_binary() {
         let bundled = TimeZoneDatabase::bundled();
         for name in ["Europe/Berlin", "Australia/Lord_Howe", "Asia/Kathmandu", "Pacific/Apia"] {
             assert!(bundled.get(name).is_ok(), "{name}");
@@ -208,9 +236,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_zone_is_refused() {
+    fn names_that_are_no_zone_are_rejected() {
         for name in ["", "Mars/Olympus", "../etc/passwd", "Etc/Unknown", "local"] {
-            let refused = Zone::named(name).unwrap_err().to_string();
+            let refused = Zone::from_name(name).unwrap_err().to_string();
             assert!(refused.contains("is not a time zone"), "{name}: {refused}");
         }
     }

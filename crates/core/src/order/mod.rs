@@ -1,335 +1,347 @@
-//! Orders: what travels a chain, node by node, a task a step.
+//! Orders: each runs through a chain node by node, one task for each step.
 //!
 //! ```text
 //!            ┌────────── next ───────────┐
 //!   add ─▶ node ─▶ its task ─▶ succeeded ┤
-//!            ▲         │                 └─▶ an end ─▶ finished, gone
-//!            │         ├─ failed, again ─▶ set back: the same task, later
-//!            └ on_error┴─ failed for good ─▶ `on_error`, or suspended where it stands
+//!            ▲         │                 └─▶ end node ─▶ finished, deleted
+//!            │         ├─ failed, will retry ─▶ set back: the same task, later
+//!            └ on_error┴─ failed for good ─▶ `on_error`, or suspended at its node
 //! ```
 //!
-//! [`Order::input`] is the only place that decides. It is pure: the order, what happened, its chain and how that is
-//! set go in; the order as it then is and the effects to be carried out in the same transaction come out.
+//! [`Order::apply`] is the only place that decides. It is a pure function of the order, the input, its chain and the
+//! chain's settings; it returns the changed order and the effects to carry out in the same transaction.
 //!
-//! A suspended order has no task but one that runs. Where a chain or a node is stopped, the tasks of its steps wait in
-//! queues that are held, so that stopping costs nothing that grows with the number of orders.
+//! A suspended order has no task except a running one. Where a chain or a node is stopped, the tasks of its steps wait
+//! in paused queues, so that the cost of stopping does not grow with the number of orders.
 
-mod ended;
+mod ended_order;
 mod statistics;
 
-pub use ended::{BadOutcome, EndedOrder, OrderOutcome};
+pub use ended_order::{BadOrderOutcome, EndedOrder, OrderOutcome};
 pub use statistics::OrderStatistics;
 
-use crate::chain::{Chain, ChainState, NodeId, OrderKey, Role};
-use crate::engine_event::{EngineEvent, FileChange, Transition};
+use crate::chain::{Chain, ChainNodeId, ChainNodeRole, ChainState, OrderKey};
+use crate::engine_event::{EngineEvent, FileBasedChange, StepTransition};
 use crate::task::TaskSeq;
 use crate::{EventId, HandlerName, Json, Priority, TaskId, Tenant, Timestamp};
 
-/// An order on its way.
+/// An unfinished order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Order {
     pub key: OrderKey,
     pub tenant: Tenant,
-    pub node: NodeId,
+    pub node: ChainNodeId,
     pub value: Json,
     pub priority: Priority,
-    /// It does not begin before this.
-    pub planned: Option<Timestamp>,
-    pub created: Timestamp,
-    /// The event that it was made for.
-    pub origin: Option<Origin>,
-    pub started: Option<Timestamp>,
+    /// It does not start before this.
+    pub planned_at: Option<Timestamp>,
+    pub created_at: Timestamp,
+    /// The event that it was created for.
+    pub origin: Option<OrderOrigin>,
+    pub started_at: Option<Timestamp>,
     pub suspended: bool,
-    /// The task of the step it stands before or in.
+    /// The task of the step at its node, waiting or running.
     pub task: Option<TaskSeq>,
-    /// An attempt of the step runs.
-    pub running: bool,
-    /// The step at its node has succeeded, but the node is gone: where it leads is not known until it is there again.
-    pub stepped: bool,
-    /// The task that suspended it by its end.
-    pub halted_by: Option<TaskSeq>,
-    /// A failed step led it along an `on_error`, and nobody has moved it since.
+    /// An attempt of the step is running.
+    pub step_running: bool,
+    /// The step at its node has succeeded, but the chain no longer has the node: the order moves on when the node is
+    /// back.
+    pub step_succeeded: bool,
+    /// The task whose failure or cancellation suspended it.
+    pub suspended_by_task: Option<TaskSeq>,
+    /// A failed step moved it along an `on_error` link, and no person has moved it since.
     pub took_on_error: bool,
 }
 
-/// An event that made an order: what the order's steps emit is caused by it.
+/// The event that an order was created for; it is the cause of the events that the order's steps emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
+pub struct OrderOrigin {
     pub event: EventId,
-    /// How many emits lie between it and an event that nothing caused.
+    /// The length of the chain of causes before the event; 0 if nothing caused it.
     pub depth: u16,
 }
 
-/// Something that happened to an order.
+/// Something that happens to an order.
 #[derive(Clone, Debug)]
-pub enum Input {
-    /// It was added, and that was told ([`EngineEvent::OrderAdded`]).
+pub enum OrderInput {
+    /// It was added, and [`EngineEvent::OrderAdded`] was published.
     Added,
-    /// An attempt of its step begins.
+    /// An attempt of its step starts.
     StepStarted {
         task: TaskId,
     },
     /// An attempt of its step has ended.
-    StepEnded(StepEnd),
+    StepEnded(StepOutcome),
     Suspend,
     Resume,
-    /// Its chain, how that is set, or when it is to begin is not what it was.
-    Changed,
-    /// A person puts it at another node. Not while a step runs.
-    Moved {
-        to: NodeId,
+    /// Its chain, the chain's settings, or its planned time has changed.
+    Reevaluate,
+    /// A person moves it to another node. Not while a step runs.
+    MoveTo {
+        node: ChainNodeId,
     },
     Remove,
 }
 
 /// How an attempt of a step ended.
 #[derive(Clone, Debug, PartialEq)]
-pub enum StepEnd {
-    /// The step may have changed the order's value.
+pub enum StepOutcome {
+    /// `value`: the new value of the order, if the step returned one.
     Success { value: Option<Json> },
     /// It failed for good.
     Error { return_code: i64 },
-    /// It failed and is tried again later.
-    SetBack,
-    /// It is run again without having failed: snoozed, given back, or its node died.
-    Keep,
-    /// A person ended the task.
+    /// It failed and will be retried.
+    WillRetry,
+    /// It runs again without having failed: snoozed, released, or its node died.
+    Unfinished,
+    /// A person cancelled the task.
     Canceled { running: bool },
 }
 
-/// What is to be done in the same transaction.
+/// A write that the store carries out in the same transaction.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Effect {
-    Tell(EngineEvent),
-    /// Make the task of its step.
-    Begin {
+pub enum OrderEffect {
+    Publish(EngineEvent),
+    /// Create the task of its step.
+    CreateTask {
         handler: HandlerName,
     },
-    /// It has a task that waits, which should be this handler's.
-    Stay {
+    /// Keep its waiting task; replace it if it is not this handler's.
+    KeepTask {
         handler: HandlerName,
     },
-    /// End the task it had. The order has done with it already.
-    Cancel,
-    /// It has ended: delete it, and remember how it ended.
-    End(OrderOutcome),
+    /// Cancel the task that it had. The order no longer refers to it.
+    CancelTask,
+    /// Delete it, and store its outcome.
+    EndOrder(OrderOutcome),
 }
 
 impl Order {
-    /// How the order goes on. `chain`: None if there is no such chain any more.
-    pub fn input(
+    /// Applies an input: returns the changed order and the effects. `chain`: None if it is no longer defined.
+    pub fn apply(
         mut self,
-        input: Input,
+        input: OrderInput,
         chain: Option<&Chain>,
         state: &ChainState,
         now: Timestamp,
-    ) -> (Self, Vec<Effect>) {
+    ) -> (Self, Vec<OrderEffect>) {
         let mut effects = Vec::new();
         let order = self.key.clone();
         match input {
-            Input::Added => {
-                self.arrive(chain, state, &mut effects);
+            OrderInput::Added => {
+                self.process_current_node(chain, state, &mut effects);
             }
-            Input::StepStarted { task } => {
-                self.running = true;
+            OrderInput::StepStarted { task } => {
+                self.step_running = true;
                 let node = self.node.clone();
-                if self.started.is_none() {
-                    self.started = Some(now);
+                if self.started_at.is_none() {
+                    self.started_at = Some(now);
                     let (order, node, task) = (order.clone(), node.clone(), task.clone());
-                    effects.push(Effect::Tell(EngineEvent::OrderStarted { order, node, task }));
+                    effects.push(OrderEffect::Publish(EngineEvent::OrderStarted { order, node, task }));
                 }
-                effects.push(Effect::Tell(EngineEvent::OrderStepStarted { order, node, task }));
+                effects.push(OrderEffect::Publish(EngineEvent::OrderStepStarted { order, node, task }));
             }
-            Input::StepEnded(end) => {
-                self.running = false;
-                self.step_ended(end, chain, state, &mut effects);
+            OrderInput::StepEnded(outcome) => {
+                self.step_running = false;
+                self.handle_step_outcome(outcome, chain, state, &mut effects);
             }
-            Input::Suspend => {
+            OrderInput::Suspend => {
                 self.suspend(&mut effects);
-                self.drop_waiting(&mut effects);
+                self.cancel_waiting_task(&mut effects);
             }
-            Input::Resume => {
+            OrderInput::Resume => {
                 if self.suspended {
                     self.suspended = false;
-                    self.halted_by = None;
-                    effects.push(Effect::Tell(EngineEvent::OrderResumed { order }));
-                    self.arrive(chain, state, &mut effects);
+                    self.suspended_by_task = None;
+                    effects.push(OrderEffect::Publish(EngineEvent::OrderResumed { order }));
+                    self.process_current_node(chain, state, &mut effects);
                 }
             }
-            Input::Changed => self.arrive(chain, state, &mut effects),
-            Input::Moved { to } => {
-                (self.stepped, self.halted_by, self.took_on_error) = (false, None, false);
-                self.drop_waiting(&mut effects);
-                self.go(to, &mut effects);
-                self.arrive(chain, state, &mut effects);
+            OrderInput::Reevaluate => self.process_current_node(chain, state, &mut effects),
+            OrderInput::MoveTo { node } => {
+                (self.step_succeeded, self.suspended_by_task, self.took_on_error) = (false, None, false);
+                self.cancel_waiting_task(&mut effects);
+                self.move_to_node(node, &mut effects);
+                self.process_current_node(chain, state, &mut effects);
             }
-            Input::Remove => {
-                effects.extend(self.task.take().map(|_| Effect::Cancel));
-                effects.push(self.vanish());
-                effects.push(Effect::End(OrderOutcome::Removed));
+            OrderInput::Remove => {
+                effects.extend(self.task.take().map(|_| OrderEffect::CancelTask));
+                effects.push(self.removal_event());
+                effects.push(OrderEffect::EndOrder(OrderOutcome::Removed));
             }
         }
         (self, effects)
     }
 
-    fn step_ended(
+    fn handle_step_outcome(
         &mut self,
-        end: StepEnd,
+        outcome: StepOutcome,
         chain: Option<&Chain>,
         state: &ChainState,
-        effects: &mut Vec<Effect>,
+        effects: &mut Vec<OrderEffect>,
     ) {
         let order = self.key.clone();
-        let ended =
-            |transition| Effect::Tell(EngineEvent::OrderStepEnded { order: order.clone(), transition });
-        match end {
-            StepEnd::Keep => {
-                effects.push(ended(Transition::Keep));
-                self.stay(chain, state, effects);
+        let step_ended = |transition| {
+            OrderEffect::Publish(EngineEvent::OrderStepEnded { order: order.clone(), transition })
+        };
+        match outcome {
+            StepOutcome::Unfinished => {
+                effects.push(step_ended(StepTransition::Keep));
+                self.rerun_step(chain, state, effects);
             }
-            StepEnd::SetBack => {
-                effects.push(ended(Transition::Keep));
+            StepOutcome::WillRetry => {
+                effects.push(step_ended(StepTransition::Keep));
                 let (order, node) = (order.clone(), self.node.clone());
-                effects.push(Effect::Tell(EngineEvent::OrderSetBack { order, node }));
-                self.stay(chain, state, effects);
+                effects.push(OrderEffect::Publish(EngineEvent::OrderSetBack { order, node }));
+                self.rerun_step(chain, state, effects);
             }
-            StepEnd::Success { value } => {
+            StepOutcome::Success { value } => {
                 self.task = None;
                 self.value = value.unwrap_or_else(|| self.value.clone());
-                effects.push(ended(Transition::Success));
-                self.stepped = true;
-                self.go_on(chain, state, effects);
+                effects.push(step_ended(StepTransition::Success));
+                self.step_succeeded = true;
+                self.move_to_next_node(chain, state, effects);
             }
-            StepEnd::Error { return_code } => {
+            StepOutcome::Error { return_code } => {
                 let task = self.task.take();
-                effects.push(ended(Transition::Error { return_code }));
-                let on_error = self.role(chain).and_then(|role| match role {
-                    Role::Step(step) => step.on_error.clone(),
-                    Role::End => None,
+                effects.push(step_ended(StepTransition::Error { return_code }));
+                let on_error = self.current_role(chain).and_then(|role| match role {
+                    ChainNodeRole::Step(step) => step.on_error.clone(),
+                    ChainNodeRole::End => None,
                 });
                 match on_error {
                     Some(to) => {
                         self.took_on_error = true;
-                        self.go(to, effects);
-                        self.arrive(chain, state, effects);
+                        self.move_to_node(to, effects);
+                        self.process_current_node(chain, state, effects);
                     }
                     None => {
-                        self.halted_by = task;
+                        self.suspended_by_task = task;
                         self.suspend(effects);
                     }
                 }
             }
-            StepEnd::Canceled { running } => {
-                self.halted_by = self.task.take();
+            StepOutcome::Canceled { running } => {
+                self.suspended_by_task = self.task.take();
                 if running {
-                    effects.push(ended(Transition::Error { return_code: 1 }));
+                    effects.push(step_ended(StepTransition::Error { return_code: 1 }));
                 }
                 self.suspend(effects);
             }
         }
     }
 
-    /// A step is run again, by what the chain is now; a suspended order has no task that waits.
-    fn stay(&mut self, chain: Option<&Chain>, state: &ChainState, effects: &mut Vec<Effect>) {
+    /// Runs the step again as the chain is defined now; a suspended order has no waiting task.
+    fn rerun_step(&mut self, chain: Option<&Chain>, state: &ChainState, effects: &mut Vec<OrderEffect>) {
         match self.suspended {
-            true => self.drop_waiting(effects),
-            false => self.arrive(chain, state, effects),
+            true => self.cancel_waiting_task(effects),
+            false => self.process_current_node(chain, state, effects),
         }
     }
 
-    fn suspend(&mut self, effects: &mut Vec<Effect>) {
+    fn suspend(&mut self, effects: &mut Vec<OrderEffect>) {
         if !std::mem::replace(&mut self.suspended, true) {
-            effects.push(Effect::Tell(EngineEvent::OrderSuspended { order: self.key.clone() }));
+            effects.push(OrderEffect::Publish(EngineEvent::OrderSuspended { order: self.key.clone() }));
         }
     }
 
-    /// Goes where the step that has succeeded leads to. That is done even if the order is suspended, which then waits at
-    /// the node it has come to.
-    fn go_on(&mut self, chain: Option<&Chain>, state: &ChainState, effects: &mut Vec<Effect>) {
-        let Some(role) = self.role(chain) else { return };
-        self.stepped = false;
-        if let Role::Step(step) = role {
-            self.go(step.next.clone(), effects);
+    /// Moves to the next node after a successful step. A suspended order moves too, and then waits at that node.
+    fn move_to_next_node(
+        &mut self,
+        chain: Option<&Chain>,
+        state: &ChainState,
+        effects: &mut Vec<OrderEffect>,
+    ) {
+        let Some(role) = self.current_role(chain) else { return };
+        self.step_succeeded = false;
+        if let ChainNodeRole::Step(step) = role {
+            self.move_to_node(step.next.clone(), effects);
         }
-        self.arrive(chain, state, effects);
+        self.process_current_node(chain, state, effects);
     }
 
-    /// A task that runs is let end.
-    fn drop_waiting(&mut self, effects: &mut Vec<Effect>) {
-        if !self.running {
-            effects.extend(self.task.take().map(|_| Effect::Cancel));
+    /// Cancels the order's task unless it is running.
+    fn cancel_waiting_task(&mut self, effects: &mut Vec<OrderEffect>) {
+        if !self.step_running {
+            effects.extend(self.task.take().map(|_| OrderEffect::CancelTask));
         }
     }
 
-    fn go(&mut self, to: NodeId, effects: &mut Vec<Effect>) {
+    fn move_to_node(&mut self, to: ChainNodeId, effects: &mut Vec<OrderEffect>) {
         let from = std::mem::replace(&mut self.node, to);
         let (order, node) = (self.key.clone(), self.node.clone());
-        effects.push(Effect::Tell(EngineEvent::OrderNodeChanged { order, node, from }));
+        effects.push(OrderEffect::Publish(EngineEvent::OrderNodeChanged { order, node, from }));
     }
 
-    /// Does what is to be done where the order stands now.
-    fn arrive(&mut self, chain: Option<&Chain>, state: &ChainState, effects: &mut Vec<Effect>) {
-        if self.stepped {
-            return self.go_on(chain, state, effects);
+    /// Starts the step of the current node, skips nodes, or finishes the order.
+    fn process_current_node(
+        &mut self,
+        chain: Option<&Chain>,
+        state: &ChainState,
+        effects: &mut Vec<OrderEffect>,
+    ) {
+        if self.step_succeeded {
+            return self.move_to_next_node(chain, state, effects);
         }
-        if self.suspended || self.running {
+        if self.suspended || self.step_running {
             return;
         }
-        // A node that is gone leads nowhere: the order waits there until the chain has it again. Where nodes that are
-        // passed lead in a circle, it rests as well.
-        let Some(way) = chain.and_then(|chain| passed(chain, state, &self.node)) else {
-            return self.drop_waiting(effects);
+        // If the chain no longer has the node, the order waits there until the chain has it again. It also waits where
+        // skipped nodes form a cycle.
+        let Some(skipped_to) = chain.and_then(|chain| nodes_after_skipping(chain, state, &self.node)) else {
+            return self.cancel_waiting_task(effects);
         };
-        for to in way {
-            self.drop_waiting(effects);
-            self.go(to, effects);
+        for to in skipped_to {
+            self.cancel_waiting_task(effects);
+            self.move_to_node(to, effects);
         }
-        match self.role(chain) {
+        match self.current_role(chain) {
             None => {}
-            Some(Role::End) => {
-                // It was a step until the chain changed.
-                self.drop_waiting(effects);
+            Some(ChainNodeRole::End) => {
+                // The node was a step until the chain changed.
+                self.cancel_waiting_task(effects);
                 let (order, node) = (self.key.clone(), self.node.clone());
-                effects.push(Effect::Tell(EngineEvent::OrderFinished { order, node }));
-                effects.push(self.vanish());
-                effects.push(Effect::End(match self.took_on_error {
+                effects.push(OrderEffect::Publish(EngineEvent::OrderFinished { order, node }));
+                effects.push(self.removal_event());
+                effects.push(OrderEffect::EndOrder(match self.took_on_error {
                     true => OrderOutcome::Failed,
                     false => OrderOutcome::Finished,
                 }));
             }
-            Some(Role::Step(step)) => {
+            Some(ChainNodeRole::Step(step)) => {
                 let handler = step.handler.clone();
                 effects.push(match self.task {
-                    Some(_) => Effect::Stay { handler },
-                    None => Effect::Begin { handler },
+                    Some(_) => OrderEffect::KeepTask { handler },
+                    None => OrderEffect::CreateTask { handler },
                 });
             }
         }
     }
 
-    fn role<'c>(&self, chain: Option<&'c Chain>) -> Option<&'c Role> {
-        chain?.node(&self.node).map(|node| &node.role)
+    fn current_role<'c>(&self, chain: Option<&'c Chain>) -> Option<&'c ChainNodeRole> {
+        chain?.find_node(&self.node).map(|node| &node.role)
     }
 
-    fn vanish(&self) -> Effect {
+    fn removal_event(&self) -> OrderEffect {
         let key = format!("Order:{}", self.key);
-        Effect::Tell(EngineEvent::FileBased { change: FileChange::Removed, key })
+        OrderEffect::Publish(EngineEvent::FileBasedChanged { change: FileBasedChange::Removed, key })
     }
 }
 
-/// The nodes to which an order is passed on from `from`, in turn; None if it can come to no rest, or `from` is gone.
-fn passed(chain: &Chain, state: &ChainState, from: &NodeId) -> Option<Vec<NodeId>> {
-    let (mut at, mut way) = (chain.node(from)?, Vec::new());
-    while let Role::Step(step) = &at.role
-        && state.passes(&at.id)
+/// The nodes through which an order moves when it skips nodes from `from` on; None if the skipped nodes form a cycle, or
+/// the chain has no node `from`.
+fn nodes_after_skipping(chain: &Chain, state: &ChainState, from: &ChainNodeId) -> Option<Vec<ChainNodeId>> {
+    let (mut current, mut moved_to) = (chain.find_node(from)?, Vec::new());
+    while let ChainNodeRole::Step(step) = &current.role
+        && state.skips_node(&current.id)
     {
-        at = chain.node(&step.next)?;
-        if at.id == *from || way.contains(&at.id) {
+        current = chain.find_node(&step.next)?;
+        if current.id == *from || moved_to.contains(&current.id) {
             return None;
         }
-        way.push(at.id.clone());
+        moved_to.push(current.id.clone());
     }
-    Some(way)
+    Some(moved_to)
 }
 
 #[cfg(test)]

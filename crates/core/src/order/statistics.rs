@@ -1,47 +1,47 @@
-//! How many orders stand where.
+//! Counts of orders by state.
 
 use serde::{Deserialize, Serialize};
 
-/// Counts of orders. One order can be counted in several of them.
+/// Counts of orders by state. An order can be counted in several of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OrderStatistics {
     pub total: u64,
-    /// Not begun, and planned for no time.
+    /// Not started, without a planned time.
     pub not_planned: u64,
-    /// Not begun, and planned for a time to come.
+    /// Not started, planned for a future time.
     pub planned: u64,
-    /// Not begun, and its time has come.
+    /// Not started, its planned time has passed.
     pub due: u64,
     pub started: u64,
-    /// It has a task.
+    /// Orders that have a task.
     pub in_task: u64,
-    /// An attempt of its task runs.
+    /// Orders whose task is running.
     pub in_process: u64,
-    /// Its step failed and is tried again later.
+    /// Orders whose step failed and will be retried.
     pub setback: u64,
     pub suspended: u64,
-    /// Always none: an order that cannot go on is suspended, not set aside.
+    /// Always 0: an order that cannot continue is suspended.
     pub blacklisted: u64,
-    /// Always none: chains are configured in files, orders are not.
+    /// Always 0: chains are configured in files, orders are not.
     pub permanent: u64,
-    /// Always none: no files are watched.
+    /// Always 0: no directories are watched for orders.
     pub file_order: u64,
 }
 
 impl OrderStatistics {
     pub fn add(&mut self, other: &Self) {
-        for (sum, more) in self.all_mut().into_iter().zip(other.all()) {
-            *sum += more;
+        for (sum, count) in self.counts_mut().into_iter().zip(other.counts()) {
+            *sum += count;
         }
     }
 
-    fn all(&self) -> [u64; 12] {
+    fn counts(&self) -> [u64; 12] {
         let mut copy = *self;
-        copy.all_mut().map(|number| *number)
+        copy.counts_mut().map(|number| *number)
     }
 
-    fn all_mut(&mut self) -> [&mut u64; 12] {
+    fn counts_mut(&mut self) -> [&mut u64; 12] {
         [
             &mut self.total,
             &mut self.not_planned,
@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statistics_add_up_under_their_documented_names() {
+    fn statistics_add_up_and_serialize_under_their_documented_names() {
         let one = OrderStatistics { total: 1, in_task: 1, file_order: 2, ..OrderStatistics::default() };
         let mut sum = one;
         sum.add(&one);

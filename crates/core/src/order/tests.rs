@@ -1,21 +1,26 @@
 use super::*;
-use crate::chain::{Action, ChainPath, Node, Step};
+use crate::chain::{ChainNode, ChainNodeAction, ChainPath, ChainStep};
 
 const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-fn name(text: &str) -> NodeId {
-    NodeId::new(text).unwrap()
+fn node_id(text: &str) -> ChainNodeId {
+    ChainNodeId::new(text).unwrap()
 }
 
-fn step(id: &str, next: &str, on_error: Option<&str>) -> Node {
+fn step(id: &str, next: &str, on_error: Option<&str>) -> ChainNode {
     let handler = HandlerName::new(format!("do-{id}")).unwrap();
-    let role = Role::Step(Step { handler, next: name(next), on_error: on_error.map(name), setback: None });
-    Node { id: name(id), role }
+    let role = ChainNodeRole::Step(ChainStep {
+        handler,
+        next: node_id(next),
+        on_error: on_error.map(node_id),
+        retry: None,
+    });
+    ChainNode { id: node_id(id), role }
 }
 
 /// a → b → done; b's failures go to `failed`.
 fn chain() -> Chain {
-    let end = |id: &str| Node { id: name(id), role: Role::End };
+    let end = |id: &str| ChainNode { id: node_id(id), role: ChainNodeRole::End };
     let nodes = vec![step("a", "b", None), step("b", "done", Some("failed")), end("done"), end("failed")];
     Chain { path: ChainPath::new("/x/y").unwrap(), nodes }
 }
@@ -24,51 +29,50 @@ fn order(node: &str) -> Order {
     Order {
         key: "/x/y,1".parse().unwrap(),
         tenant: Tenant::default(),
-        node: name(node),
+        node: node_id(node),
         value: Json::null(),
         priority: Priority::default(),
-        planned: None,
-        created: NOW,
+        planned_at: None,
+        created_at: NOW,
         origin: None,
-        started: None,
+        started_at: None,
         suspended: false,
         task: None,
-        running: false,
-        stepped: false,
-        halted_by: None,
+        step_running: false,
+        step_succeeded: false,
+        suspended_by_task: None,
         took_on_error: false,
     }
 }
 
-fn task() -> TaskId {
+fn task_id() -> TaskId {
     TaskId::from_text("t")
 }
 
-/// The effects in a few words.
-fn words(effects: &[Effect]) -> Vec<String> {
-    let word = |effect: &Effect| match effect {
-        Effect::Tell(event) => {
-            let event = event.at(crate::EventId::new(1).unwrap());
+/// Formats each effect as a short text.
+fn format_effects(effects: &[OrderEffect]) -> Vec<String> {
+    let format_effect = |effect: &OrderEffect| match effect {
+        OrderEffect::Publish(event) => {
+            let event = event.to_event(crate::EventId::new(1).unwrap());
             let fields =
                 event.value.as_str().replace(['"', '{', '}'], "").replace("nodeTransition:TYPE:", "");
             format!("{} {fields}", event.kind).trim().to_owned()
         }
-        Effect::Begin { handler } => format!("begin {handler}"),
-        Effect::Stay { handler } => format!("stay {handler}"),
-        Effect::Cancel => "cancel".into(),
-        Effect::End(outcome) => format!("end {outcome}"),
+        OrderEffect::CreateTask { handler } => format!("create {handler}"),
+        OrderEffect::KeepTask { handler } => format!("keep {handler}"),
+        OrderEffect::CancelTask => "cancel".into(),
+        OrderEffect::EndOrder(outcome) => format!("end {outcome}"),
     };
-    effects.iter().map(word).collect()
+    effects.iter().map(format_effect).collect()
 }
 
-fn play(order: Order, input: Input, state: &ChainState) -> (Order, Vec<String>) {
-    let (order, effects) = order.input(input, Some(&chain()), state, NOW);
-    let said = words(&effects);
-    (order, said)
+fn apply(order: Order, input: OrderInput, state: &ChainState) -> (Order, Vec<String>) {
+    let (order, effects) = order.apply(input, Some(&chain()), state, NOW);
+    (order, format_effects(&effects))
 }
 
-fn plain(order: Order, input: Input) -> (Order, Vec<String>) {
-    play(order, input, &ChainState::default())
+fn apply_with_defaults(order: Order, input: OrderInput) -> (Order, Vec<String>) {
+    apply(order, input, &ChainState::default())
 }
 
 fn with_task(order: Order) -> Order {
@@ -76,18 +80,19 @@ fn with_task(order: Order) -> Order {
 }
 
 #[test]
-fn an_order_travels_to_its_end() {
-    let (order, said) = plain(order("a"), Input::Added);
-    assert_eq!(said, ["begin do-a"]);
-    let (order, said) = plain(with_task(order), Input::StepStarted { task: task() });
-    assert_eq!(said, ["OrderStarted nodeId:a,taskId:t", "OrderStepStarted nodeId:a,taskId:t"]);
+fn an_order_runs_through_its_chain_to_the_end() {
+    let (order, effects) = apply_with_defaults(order("a"), OrderInput::Added);
+    assert_eq!(effects, ["create do-a"]);
+    let (order, effects) = apply_with_defaults(with_task(order), OrderInput::StepStarted { task: task_id() });
+    assert_eq!(effects, ["OrderStarted nodeId:a,taskId:t", "OrderStepStarted nodeId:a,taskId:t"]);
     let value = Some(Json::parse("5").unwrap());
-    let (order, said) = plain(order, Input::StepEnded(StepEnd::Success { value }));
-    assert_eq!(said, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b", "begin do-b"]);
-    assert_eq!((order.value.as_str(), order.task, order.running), ("5", None, false));
-    let (order, said) = plain(with_task(order), Input::StepStarted { task: task() });
-    assert_eq!(said, ["OrderStepStarted nodeId:b,taskId:t"], "it starts once");
-    let (order, said) = plain(order, Input::StepEnded(StepEnd::Success { value: None }));
+    let (order, effects) = apply_with_defaults(order, OrderInput::StepEnded(StepOutcome::Success { value }));
+    assert_eq!(effects, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
+    assert_eq!((order.value.as_str(), order.task, order.step_running), ("5", None, false));
+    let (order, effects) = apply_with_defaults(with_task(order), OrderInput::StepStarted { task: task_id() });
+    assert_eq!(effects, ["OrderStepStarted nodeId:b,taskId:t"], "OrderStarted is published once");
+    let (order, effects) =
+        apply_with_defaults(order, OrderInput::StepEnded(StepOutcome::Success { value: None }));
     let want = [
         "OrderStepEnded Success",
         "OrderNodeChanged fromNodeId:b,nodeId:done",
@@ -95,153 +100,186 @@ fn an_order_travels_to_its_end() {
         "FileBasedRemoved",
         "end finished",
     ];
-    assert_eq!(said, want);
+    assert_eq!(effects, want);
     assert_eq!(order.value.as_str(), "5");
 }
 
 #[test]
 fn a_failed_step_follows_on_error_or_suspends() {
-    let running = |node| Order { running: true, ..with_task(order(node)) };
-    let error = || Input::StepEnded(StepEnd::Error { return_code: 3 });
-    let (_, said) = plain(running("b"), error());
-    assert_eq!(said[0], "OrderStepEnded Error,returnCode:3");
-    assert_eq!(&said[1..3], ["OrderNodeChanged fromNodeId:b,nodeId:failed", "OrderFinished nodeId:failed"]);
-    let (order, said) = plain(running("a"), error());
-    assert_eq!(said[1..], ["OrderSuspended"]);
-    assert_eq!(order.halted_by, Some(TaskSeq(7)), "it can be told why");
-    let (order, said) = plain(order, Input::Resume);
-    assert_eq!(said, ["OrderResumed", "begin do-a"]);
+    let running = |node| Order { step_running: true, ..with_task(order(node)) };
+    let error = || OrderInput::StepEnded(StepOutcome::Error { return_code: 3 });
+    let (_, effects) = apply_with_defaults(running("b"), error());
+    assert_eq!(effects[0], "OrderStepEnded Error,returnCode:3");
+    assert_eq!(
+        &effects[1..3],
+        ["OrderNodeChanged fromNodeId:b,nodeId:failed", "OrderFinished nodeId:failed"]
+    );
+    let (order, effects) = apply_with_defaults(running("a"), error());
+    assert_eq!(effects[1..], ["OrderSuspended"]);
+    assert_eq!(order.suspended_by_task, Some(TaskSeq(7)), "the cause is recorded");
+    let (order, effects) = apply_with_defaults(order, OrderInput::Resume);
+    assert_eq!(effects, ["OrderResumed", "create do-a"]);
     assert!(!order.suspended);
 }
 
 #[test]
-fn a_setback_keeps_the_task() {
-    let running = Order { running: true, ..with_task(order("a")) };
-    let (order, said) = plain(running, Input::StepEnded(StepEnd::SetBack));
-    assert_eq!(said, ["OrderStepEnded Keep", "OrderSetBack nodeId:a", "stay do-a"]);
+fn an_order_keeps_its_task_when_the_step_will_be_retried() {
+    let running = Order { step_running: true, ..with_task(order("a")) };
+    let (order, effects) = apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::WillRetry));
+    assert_eq!(effects, ["OrderStepEnded Keep", "OrderSetBack nodeId:a", "keep do-a"]);
     assert_eq!(order.task, Some(TaskSeq(7)));
-    let actions = [(name("a"), Action::NextState)].into();
-    let passing = ChainState { actions, ..ChainState::default() };
-    let running = Order { running: true, ..with_task(self::order("a")) };
-    let (_, said) = play(running, Input::StepEnded(StepEnd::Keep), &passing);
+    let actions = [(node_id("a"), ChainNodeAction::NextState)].into();
+    let skipping = ChainState { node_actions: actions, ..ChainState::default() };
+    let running = Order { step_running: true, ..with_task(self::order("a")) };
+    let (_, effects) = apply(running, OrderInput::StepEnded(StepOutcome::Unfinished), &skipping);
     assert_eq!(
-        said,
-        ["OrderStepEnded Keep", "cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "begin do-b"]
+        effects,
+        ["OrderStepEnded Keep", "cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]
     );
-    let at_end = plain(with_task(self::order("done")), Input::Changed).1;
-    assert_eq!(at_end[..2], ["cancel", "OrderFinished nodeId:done"], "a step that has become an end");
+    let at_end = apply_with_defaults(with_task(self::order("done")), OrderInput::Reevaluate).1;
+    assert_eq!(at_end[..2], ["cancel", "OrderFinished nodeId:done"], "the step became an end node");
 }
 
 #[test]
 fn a_suspended_order_neither_starts_nor_finishes() {
-    let (waiting, said) = plain(with_task(order("a")), Input::Suspend);
-    assert_eq!(said, ["OrderSuspended", "cancel"]);
-    assert_eq!(plain(waiting.clone(), Input::Suspend).1, [""; 0], "once is enough");
-    assert_eq!(plain(waiting.clone(), Input::Changed).1, [""; 0]);
-    assert_eq!(plain(waiting, Input::Resume).1, ["OrderResumed", "begin do-a"]);
-
-    let running = Order { running: true, ..with_task(order("b")) };
-    let (running, said) = plain(running, Input::Suspend);
-    assert_eq!(said, ["OrderSuspended"], "the step that runs is let end");
-    let (at_end, said) = plain(running.clone(), Input::StepEnded(StepEnd::Success { value: None }));
-    assert_eq!(said, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:b,nodeId:done"]);
+    let (waiting, effects) = apply_with_defaults(with_task(order("a")), OrderInput::Suspend);
+    assert_eq!(effects, ["OrderSuspended", "cancel"]);
     assert_eq!(
-        plain(at_end, Input::Resume).1,
+        apply_with_defaults(waiting.clone(), OrderInput::Suspend).1,
+        [""; 0],
+        "suspending twice does nothing"
+    );
+    assert_eq!(apply_with_defaults(waiting.clone(), OrderInput::Reevaluate).1, [""; 0]);
+    assert_eq!(apply_with_defaults(waiting, OrderInput::Resume).1, ["OrderResumed", "create do-a"]);
+
+    let running = Order { step_running: true, ..with_task(order("b")) };
+    let (running, effects) = apply_with_defaults(running, OrderInput::Suspend);
+    assert_eq!(effects, ["OrderSuspended"], "the running step is not cancelled");
+    let (at_end, effects) =
+        apply_with_defaults(running.clone(), OrderInput::StepEnded(StepOutcome::Success { value: None }));
+    assert_eq!(effects, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:b,nodeId:done"]);
+    assert_eq!(
+        apply_with_defaults(at_end, OrderInput::Resume).1,
         ["OrderResumed", "OrderFinished nodeId:done", "FileBasedRemoved", "end finished"]
     );
-    let (set_back, said) = plain(running, Input::StepEnded(StepEnd::SetBack));
-    assert_eq!(said, ["OrderStepEnded Keep", "OrderSetBack nodeId:b", "cancel"]);
+    let (set_back, effects) = apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::WillRetry));
+    assert_eq!(effects, ["OrderStepEnded Keep", "OrderSetBack nodeId:b", "cancel"]);
     assert_eq!(set_back.task, None);
 }
 
 #[test]
-fn nodes_are_passed_where_they_are_set_so() {
-    let act = |action| ChainState { actions: [(name("a"), action)].into(), ..ChainState::default() };
+fn nodes_set_to_next_state_are_skipped() {
+    let with_action =
+        |action| ChainState { node_actions: [(node_id("a"), action)].into(), ..ChainState::default() };
     assert_eq!(
-        play(order("a"), Input::Added, &act(Action::Stop)).1[0],
-        "begin do-a",
-        "in a queue that is held"
+        apply(order("a"), OrderInput::Added, &with_action(ChainNodeAction::Stop)).1[0],
+        "create do-a",
+        "the task waits in a paused queue"
     );
-    let passed = play(order("a"), Input::Added, &act(Action::NextState)).1;
-    assert_eq!(passed, ["OrderNodeChanged fromNodeId:a,nodeId:b", "begin do-b"]);
-    let waiting = play(with_task(order("a")), Input::Changed, &act(Action::NextState)).1;
-    assert_eq!(waiting, ["cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "begin do-b"]);
-    let running = Order { running: true, ..with_task(order("a")) };
-    assert_eq!(play(running, Input::Changed, &act(Action::NextState)).1, [""; 0]);
-    let both = ChainState { stopped: true, ..act(Action::NextState) };
-    assert_eq!(play(order("a"), Input::Added, &both).1[0], "begin do-a", "a stopped chain passes nothing");
+    let skipped = apply(order("a"), OrderInput::Added, &with_action(ChainNodeAction::NextState)).1;
+    assert_eq!(skipped, ["OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
+    let waiting =
+        apply(with_task(order("a")), OrderInput::Reevaluate, &with_action(ChainNodeAction::NextState)).1;
+    assert_eq!(waiting, ["cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
+    let running = Order { step_running: true, ..with_task(order("a")) };
+    assert_eq!(apply(running, OrderInput::Reevaluate, &with_action(ChainNodeAction::NextState)).1, [""; 0]);
+    let both = ChainState { stopped: true, ..with_action(ChainNodeAction::NextState) };
+    assert_eq!(
+        apply(order("a"), OrderInput::Added, &both).1[0],
+        "create do-a",
+        "a stopped chain skips no node"
+    );
 }
 
 #[test]
-fn a_waiting_task_stays_and_an_order_can_be_moved() {
-    assert_eq!(plain(with_task(order("a")), Input::Changed).1, ["stay do-a"]);
-    let (moved, said) = plain(with_task(order("a")), Input::Moved { to: name("b") });
-    assert_eq!(said, ["cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "begin do-b"]);
-    assert_eq!(moved.node, name("b"));
+fn a_waiting_task_is_kept_and_an_order_can_be_moved() {
+    assert_eq!(apply_with_defaults(with_task(order("a")), OrderInput::Reevaluate).1, ["keep do-a"]);
+    let (moved, effects) =
+        apply_with_defaults(with_task(order("a")), OrderInput::MoveTo { node: node_id("b") });
+    assert_eq!(effects, ["cancel", "OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"]);
+    assert_eq!(moved.node, node_id("b"));
 }
 
 #[test]
-fn who_would_be_passed_in_a_circle_rests() {
-    let circle = Chain { nodes: vec![step("a", "b", None), step("b", "a", None)], ..chain() };
-    let actions = [(name("a"), Action::NextState), (name("b"), Action::NextState)].into();
-    let state = ChainState { actions, ..ChainState::default() };
-    let (order, effects) = order("a").input(Input::Added, Some(&circle), &state, NOW);
+fn an_order_waits_where_skipped_nodes_form_a_cycle() {
+    let cycle = Chain { nodes: vec![step("a", "b", None), step("b", "a", None)], ..chain() };
+    let actions =
+        [(node_id("a"), ChainNodeAction::NextState), (node_id("b"), ChainNodeAction::NextState)].into();
+    let state = ChainState { node_actions: actions, ..ChainState::default() };
+    let (order, effects) = order("a").apply(OrderInput::Added, Some(&cycle), &state, NOW);
     assert_eq!((effects.len(), order.node.as_str()), (0, "a"));
-    let (order, effects) = order.input(Input::Changed, Some(&circle), &ChainState::default(), NOW);
-    assert_eq!((words(&effects), order.node.as_str()), (vec!["begin do-a".into()], "a"));
+    let (order, effects) = order.apply(OrderInput::Reevaluate, Some(&cycle), &ChainState::default(), NOW);
+    assert_eq!((format_effects(&effects), order.node.as_str()), (vec!["create do-a".into()], "a"));
 }
 
 #[test]
-fn a_step_that_has_become_an_end_is_where_its_order_arrives() {
-    let running = Order { running: true, ..with_task(order("done")) };
-    let (_, said) = plain(running, Input::StepEnded(StepEnd::Success { value: None }));
-    assert_eq!(said[..2], ["OrderStepEnded Success", "OrderFinished nodeId:done"]);
+fn an_order_finishes_at_a_step_that_became_an_end_node() {
+    let running = Order { step_running: true, ..with_task(order("done")) };
+    let (_, effects) =
+        apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::Success { value: None }));
+    assert_eq!(effects[..2], ["OrderStepEnded Success", "OrderFinished nodeId:done"]);
 }
 
 #[test]
-fn an_order_waits_at_a_node_that_is_gone() {
-    let running = Order { running: true, ..with_task(order("gone")) };
-    let (order, said) = plain(running, Input::StepEnded(StepEnd::Success { value: None }));
-    assert_eq!(said, ["OrderStepEnded Success"]);
-    assert_eq!((order.task, order.node.as_str(), order.stepped), (None, "gone", true));
-    let (_, effects) = order.clone().input(Input::Changed, None, &ChainState::default(), NOW);
+fn an_order_waits_at_a_node_that_its_chain_no_longer_has() {
+    let running = Order { step_running: true, ..with_task(order("gone")) };
+    let (order, effects) =
+        apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::Success { value: None }));
+    assert_eq!(effects, ["OrderStepEnded Success"]);
+    assert_eq!((order.task, order.node.as_str(), order.step_succeeded), (None, "gone", true));
+    let (_, effects) = order.clone().apply(OrderInput::Reevaluate, None, &ChainState::default(), NOW);
     assert!(effects.is_empty());
-    let waiting = Order { stepped: false, ..with_task(order.clone()) };
-    assert_eq!(plain(waiting, Input::Changed).1, ["cancel"], "whose step it was is not known");
-    let (_, said) = plain(Order { node: name("a"), ..order.clone() }, Input::Changed);
+    let waiting = Order { step_succeeded: false, ..with_task(order.clone()) };
     assert_eq!(
-        said,
-        ["OrderNodeChanged fromNodeId:a,nodeId:b", "begin do-b"],
-        "what is done is not done again"
+        apply_with_defaults(waiting, OrderInput::Reevaluate).1,
+        ["cancel"],
+        "the handler of the step is unknown"
     );
-    let (_, said) = plain(order, Input::Moved { to: name("a") });
-    assert_eq!(said, ["OrderNodeChanged fromNodeId:gone,nodeId:a", "begin do-a"], "unless somebody wants it");
+    let (_, effects) =
+        apply_with_defaults(Order { node: node_id("a"), ..order.clone() }, OrderInput::Reevaluate);
+    assert_eq!(
+        effects,
+        ["OrderNodeChanged fromNodeId:a,nodeId:b", "create do-b"],
+        "the step is not run again"
+    );
+    let (_, effects) = apply_with_defaults(order, OrderInput::MoveTo { node: node_id("a") });
+    assert_eq!(
+        effects,
+        ["OrderNodeChanged fromNodeId:gone,nodeId:a", "create do-a"],
+        "a move runs the step again"
+    );
 }
 
 #[test]
 fn a_cancelled_step_suspends_its_order() {
     let waiting = with_task(order("a"));
     assert_eq!(
-        plain(waiting.clone(), Input::StepEnded(StepEnd::Canceled { running: false })).1,
+        apply_with_defaults(waiting.clone(), OrderInput::StepEnded(StepOutcome::Canceled { running: false }))
+            .1,
         ["OrderSuspended"]
     );
-    let said = plain(waiting, Input::StepEnded(StepEnd::Canceled { running: true })).1;
-    assert_eq!(said, ["OrderStepEnded Error,returnCode:1", "OrderSuspended"]);
+    let effects =
+        apply_with_defaults(waiting, OrderInput::StepEnded(StepOutcome::Canceled { running: true })).1;
+    assert_eq!(effects, ["OrderStepEnded Error,returnCode:1", "OrderSuspended"]);
 }
 
 #[test]
-fn a_removed_order_takes_its_task_along() {
-    assert_eq!(plain(with_task(order("a")), Input::Remove).1, ["cancel", "FileBasedRemoved", "end removed"]);
+fn removing_an_order_cancels_its_task() {
+    assert_eq!(
+        apply_with_defaults(with_task(order("a")), OrderInput::Remove).1,
+        ["cancel", "FileBasedRemoved", "end removed"]
+    );
 }
 
-/// It counts as failed though it waits suspended in between; a person's move undoes that.
+/// It counts as failed even if it was suspended in between; a move by a person resets that.
 #[test]
-fn an_order_that_took_an_on_error_ends_as_failed() {
-    let running = Order { running: true, suspended: true, ..with_task(order("b")) };
-    let (lost, _) = plain(running, Input::StepEnded(StepEnd::Error { return_code: 1 }));
-    assert_eq!((lost.node.as_str(), lost.took_on_error), ("failed", true));
-    let last = |order: Order, input: Input| plain(order, input).1.pop();
-    assert_eq!(last(lost.clone(), Input::Resume).as_deref(), Some("end failed"));
-    let moved = Order { suspended: false, ..lost };
-    assert_eq!(last(moved, Input::Moved { to: name("done") }).as_deref(), Some("end finished"));
+fn an_order_that_followed_on_error_ends_as_failed() {
+    let running = Order { step_running: true, suspended: true, ..with_task(order("b")) };
+    let (failed, _) =
+        apply_with_defaults(running, OrderInput::StepEnded(StepOutcome::Error { return_code: 1 }));
+    assert_eq!((failed.node.as_str(), failed.took_on_error), ("failed", true));
+    let last = |order: Order, input: OrderInput| apply_with_defaults(order, input).1.pop();
+    assert_eq!(last(failed.clone(), OrderInput::Resume).as_deref(), Some("end failed"));
+    let moved = Order { suspended: false, ..failed };
+    assert_eq!(last(moved, OrderInput::MoveTo { node: node_id("done") }).as_deref(), Some("end finished"));
 }

@@ -1,4 +1,4 @@
-//! Events in, events out.
+//! The journal: appending and reading events, idempotency records, retention.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,197 +6,202 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Claim, Claims, Result};
+use super::{ClaimRequest, ClaimResult, Result};
 use crate::engine_event::EngineEvent;
-use crate::journal::{Extent, Filter, Page, Retention};
-use crate::task::{Status, Task};
+use crate::journal::{EventFilter, EventPage, JournalRange, Retention};
+use crate::task::{Task, TaskStatus};
 use crate::{Event, EventId, NewEvent, ObjectKey, TaskId, Tenant, Timestamp};
 
-/// What one producer sends at once: all or nothing.
+/// The events that one producer emits in one request: all or nothing.
 #[derive(Clone, Debug)]
-pub struct Emission {
+pub struct EmitBatch {
     pub events: Vec<NewEvent>,
-    pub idempotency: Option<Idempotency>,
+    pub idempotency: Option<IdempotencyKey>,
 }
 
-/// A caller's key for a request that it may repeat, and a digest of what it asked for.
+/// A caller's key for a request that it may repeat, and a digest of the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Idempotency {
+pub struct IdempotencyKey {
     pub tenant: Tenant,
     pub key: String,
-    pub digest: [u8; 32],
+    pub request_digest: [u8; 32],
 }
 
-/// An event that now stands in the journal, and the tasks that were made for it.
+/// An event that was appended to the journal, and the tasks that were created for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sequenced {
+pub struct SequencedEvent {
     #[serde(rename = "eventId")]
     pub id: EventId,
     pub prev: Option<EventId>,
     pub tasks: Vec<TaskId>,
 }
 
-/// The answer to an emission.
+/// The result of an [`EmitBatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
-    pub events: Vec<Sequenced>,
-    /// The same idempotency key was used before: this is the answer it got then.
+pub struct EmitReceipt {
+    pub events: Vec<SequencedEvent>,
+    /// The idempotency key was used before: this is the result of the first request.
     pub repeated: bool,
 }
 
-/// Why an emission, or another request with an idempotency key, was refused. Nothing of it was stored.
+/// Why a request with an idempotency key was refused. Nothing of it was stored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum IdempotencyError {
     #[error("the idempotency key {0:?} was used before with other content")]
-    IdempotencyConflict(String),
+    Conflict(String),
 }
 
-/// The answer that a request with an idempotency key gets.
+/// The stored response to a request with an idempotency key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RecordedAnswer {
-    pub answer: String,
+pub struct IdempotencyRecord {
+    pub response: String,
     /// It was recorded by an earlier request.
     pub repeated: bool,
 }
 
-/// Where to read the journal.
+/// Which part of the journal to read.
 #[derive(Clone, Debug)]
-pub struct Read {
-    /// Only what comes after this id.
+pub struct JournalQuery {
+    /// Only events after this id.
     pub after: EventId,
-    /// Only what comes up to this id, if given.
+    /// Only events up to and including this id, if given.
     pub until: Option<EventId>,
-    pub filter: Filter,
-    /// At most this many matches.
+    pub filter: EventFilter,
+    /// The largest number of matching events.
     pub limit: usize,
-    /// From the newest backwards.
+    /// Reads from the newest event backwards.
     pub backwards: bool,
 }
 
-/// One event and what was made of it.
+/// An event, its tasks and the events that it caused.
 #[derive(Clone, Debug)]
 pub struct EventView {
     pub event: Arc<Event>,
     pub tasks: Vec<Task>,
-    /// What it caused, and what that caused, as far as it is remembered: the nearer first, at most
-    /// [`MOST_CAUSED`]. Each names its cause.
-    pub caused: Vec<Arc<Event>>,
-    pub extent: Extent,
+    /// The events that it caused directly or indirectly and that have not expired: direct ones first, at most
+    /// [`MAX_CAUSED_EVENTS`]. Each names its cause.
+    pub caused_events: Vec<Arc<Event>>,
+    pub journal_range: JournalRange,
 }
 
-/// How many caused events are told of.
-pub const MOST_CAUSED: usize = 1000;
+/// The largest number of caused events in an [`EventView`].
+pub const MAX_CAUSED_EVENTS: usize = 1000;
 
-/// An object's recent past, and its lanes.
+/// The recent events of an object, and its lanes.
 #[derive(Clone, Debug)]
 pub struct ObjectView {
-    /// The id of its last event, which outlives the journal.
-    pub last: EventId,
-    /// Its events, newest first, as far as they are remembered.
+    /// The id of its last event. It is kept after the event itself has expired.
+    pub last_event: EventId,
+    /// Its events that have not expired, newest first.
     pub events: Vec<Arc<Event>>,
-    /// Its lanes in which somebody stands, by the names of their handlers: at most [`MOST_LANES`].
+    /// Its lanes that have tasks, by handler name: at most [`MAX_LISTED_LANES`].
     pub lanes: Vec<LaneView>,
-    /// There are others.
-    pub more_lanes: bool,
-    pub extent: Extent,
+    /// It has more lanes than are listed.
+    pub has_more_lanes: bool,
+    pub journal_range: JournalRange,
 }
 
-/// A lane in which somebody stands.
+/// A lane that has tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LaneView {
-    /// Who stands first, without its attempts: it runs, or waits, or has failed for good and holds the lane.
+    /// The first task, without its attempts: it runs, waits, or has failed for good and halts the lane.
     pub head: Task,
-    /// How many stand behind it: at most [`MOST_BEHIND`].
-    pub behind: u64,
-    /// There are more.
-    pub more: bool,
+    /// The number of tasks behind the head: at most [`MAX_COUNTED_BEHIND`].
+    pub tasks_behind: u64,
+    /// There are more tasks behind the head than were counted.
+    pub has_more_behind: bool,
 }
 
-/// How many lanes of an object are told of.
-pub const MOST_LANES: usize = 100;
-/// So far those who stand behind the head of a lane are counted.
-pub const MOST_BEHIND: u64 = 10_000;
+/// The largest number of lanes in an [`ObjectView`].
+pub const MAX_LISTED_LANES: usize = 100;
+/// Tasks behind the head of a lane are counted up to this number.
+pub const MAX_COUNTED_BEHIND: u64 = 10_000;
 
 impl LaneView {
-    /// It is enough to count those who stand in a lane up to here.
-    pub const COUNTED: u64 = MOST_BEHIND + 2;
+    /// A store need not count the tasks of a lane beyond this number.
+    pub const COUNT_LIMIT: u64 = MAX_COUNTED_BEHIND + 2;
 
-    /// A lane in which so many stand, the head among them.
-    pub fn new(head: Task, standing: u64) -> Self {
-        let behind = standing.saturating_sub(1);
-        Self { head, behind: behind.min(MOST_BEHIND), more: behind > MOST_BEHIND }
+    /// A lane of `task_count` tasks, including the head.
+    pub fn new(head: Task, task_count: u64) -> Self {
+        let behind = task_count.saturating_sub(1);
+        Self {
+            head,
+            tasks_behind: behind.min(MAX_COUNTED_BEHIND),
+            has_more_behind: behind > MAX_COUNTED_BEHIND,
+        }
     }
 
-    /// Its head has failed for good: nobody behind it runs before a person retries or cancels it.
+    /// Whether its head has failed for good: no task behind it runs until a person retries or cancels it.
     pub fn is_halted(&self) -> bool {
-        self.head.life.state.status() == Status::Error
+        self.head.lifecycle.state.status() == TaskStatus::Error
     }
 }
 
-/// What a sweep of the pruner removed.
+/// The numbers of rows that one call of [`Journal::prune`] deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneReport {
     pub events: u64,
     pub tasks: u64,
     pub objects: u64,
-    /// There is more to remove; the sweep was cut short to let others write.
-    pub more: bool,
+    /// There is more to delete; the call stopped early so that other writers can proceed.
+    pub has_more: bool,
 }
 
 #[async_trait]
 pub trait Journal: Send + Sync {
-    /// Journals events: gives each its id and `prev`, makes its tasks by the registered routes, and, if a
-    /// claim comes along, locks ready tasks for it in the same transaction. Answers in the order asked.
+    /// Appends events: gives each its id and `prev`, creates its tasks by the registered routes, and, if `claim` is
+    /// given, locks ready tasks for it in the same transaction. Results are in the order of the batches.
     async fn append(
         &self,
-        emissions: Vec<Emission>,
-        claim: Option<Claim>,
+        batches: Vec<EmitBatch>,
+        claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)>;
+    ) -> Result<(Vec<std::result::Result<EmitReceipt, IdempotencyError>>, ClaimResult)>;
 
-    /// The answer recorded under an idempotency key, by whatever kind of request; None if the key is new. The answers
-    /// to emissions, orders and runs are JSON: a list of [`Sequenced`], a list of [`Added`](super::Added), a
-    /// [`RunTask`](super::RunTask).
-    async fn recorded_answer(
+    /// Reads the response recorded under an idempotency key by any kind of request; None if the key is new. The
+    /// responses to emits, orders and collection runs are JSON: a list of [`SequencedEvent`], a list of
+    /// [`AddedOrder`](super::AddedOrder), a [`RunReceipt`](super::RunReceipt).
+    async fn find_idempotency_record(
         &self,
-        idempotency: Idempotency,
-    ) -> Result<std::result::Result<Option<String>, Refused>>;
+        idempotency: IdempotencyKey,
+    ) -> Result<std::result::Result<Option<String>, IdempotencyError>>;
 
-    /// Records the answer to a request whose work is not done in one transaction. Of racing requests one records its
-    /// answer; the others get that one, and `repeated`.
-    async fn record_answer(
+    /// Records the response to a request whose work is not done in one transaction. If requests run
+    /// concurrently, one records its response; the others get that response, and `repeated`.
+    async fn insert_idempotency_record(
         &self,
-        idempotency: Idempotency,
-        answer: String,
+        idempotency: IdempotencyKey,
+        response: String,
         now: Timestamp,
-    ) -> Result<std::result::Result<RecordedAnswer, Refused>>;
+    ) -> Result<std::result::Result<IdempotencyRecord, IdempotencyError>>;
 
-    /// Journals events of the engine's own.
-    async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()>;
+    /// Appends events of the engine itself.
+    async fn publish_engine_events(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()>;
 
-    /// Where the journal begins and ends.
-    async fn extent(&self) -> Result<Extent>;
+    /// Reads which ids the journal holds.
+    async fn read_journal_range(&self) -> Result<JournalRange>;
 
-    /// A stretch of it, read in one transaction. It may stop short of `limit` matches to bound the work; the
-    /// page says how far it came.
-    async fn read(&self, read: Read) -> Result<Page>;
+    /// Reads a page of events in one transaction. It may stop short of `limit` matches to bound the work; the page says
+    /// up to which id it has read.
+    async fn read_events(&self, query: JournalQuery) -> Result<EventPage>;
 
-    async fn event(&self, id: EventId) -> Result<Option<EventView>>;
+    async fn read_event(&self, id: EventId) -> Result<Option<EventView>>;
 
-    /// An object with at most `limit` of its events, read in one transaction. What is read of its lanes is bounded,
-    /// however many stand in them.
-    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
+    /// Reads an object with at most `limit` of its events in one transaction. The work for its lanes is bounded,
+    /// however many tasks they have.
+    async fn read_object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize)
+    -> Result<Option<ObjectView>>;
 
     /// Deletes old events, old history and unused objects, a batch a call.
     ///
     /// An unfinished task keeps its event, though observers no longer see it. An object is deleted once its last event
     /// is older than `objects`, has left the journal, and no task of the object is unfinished; its next event starts a
-    /// new chain.
+    /// new sequence of `prev` links.
     async fn prune(
         &self,
         journal: Retention,
         history: Retention,
         objects: Duration,
         now: Timestamp,
-    ) -> Result<Pruned>;
+    ) -> Result<PruneReport>;
 }

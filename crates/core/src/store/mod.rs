@@ -1,18 +1,18 @@
-//! What a store must be able to do, in the words of the domain.
+//! The traits that every store implements, in domain verbs.
 //!
-//! A store is the only thing with state: everything above it can be killed at any instant. Its verbs are
-//! batch-shaped, take the time as an argument, and answer after the commit: `Ok` means durable.
+//! A store is the only thing with state: everything above it can be killed at any instant. Its methods are
+//! batch-shaped, take the time as an argument, and return after the commit: `Ok` means durable.
 //!
-//! | trait | what it is about | who calls it |
+//! | trait | contents | callers |
 //! |---|---|---|
-//! | [`Journal`] | events in, events out | sequencer, observers, pruner |
+//! | [`Journal`] | appending and reading events | sequencer, observers, pruner |
 //! | [`Queue`] | tasks from `new` to their end | scheduler, worker, rescuer |
 //! | [`Registry`] | handlers, routes, rules, nodes | start-up, configuration, operators |
-//! | [`Tasks`] | reading tasks and their logs; steering single ones | HTTP, command line |
-//! | [`Schedules`] | planned times and what became of them | clock |
-//! | [`Orders`] | chains and the orders that travel them | HTTP, command line |
+//! | [`Tasks`] | reading tasks and their logs; retrying and cancelling | HTTP, command line |
+//! | [`Schedules`] | planned times and the fire ledger | clock |
+//! | [`Orders`] | chains and the orders that run through them | HTTP, command line |
 //!
-//! [`Store`] is all of them. Callers bind to the least they touch.
+//! [`Store`] is all of them. Callers bind to the least they need.
 
 mod journal;
 mod orders;
@@ -22,73 +22,75 @@ mod schedules;
 mod tasks;
 
 pub use journal::{
-    Emission, EventView, Idempotency, Journal, LaneView, MOST_BEHIND, MOST_CAUSED, MOST_LANES, ObjectView,
-    Pruned, Read, Receipt, RecordedAnswer, Refused, Sequenced,
+    EmitBatch, EmitReceipt, EventView, IdempotencyError, IdempotencyKey, IdempotencyRecord, Journal,
+    JournalQuery, LaneView, MAX_CAUSED_EVENTS, MAX_COUNTED_BEHIND, MAX_LISTED_LANES, ObjectView, PruneReport,
+    SequencedEvent,
 };
 pub use orders::{
-    Added, ChainView, NewOrder, OrderBatch, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused,
-    OrderView, Orders, OrdersRefused,
+    AddedOrder, ChainView, NewOrder, OrderBatch, OrderBatchRefusal, OrderCommand, OrderCursor, OrderPage,
+    OrderReceipt, OrderRefusal, OrderView, Orders,
 };
 pub use queue::{
-    Claim, Claimant, Claimed, Claims, Ended, Ending, Finished, NewLogLine, NewRun, NoSuchPair, Queue,
-    Rescued, RunRefused, RunTask, Sweep,
+    AttemptResult, ClaimRequest, ClaimResult, Claimant, ClaimedTask, FinishReceipt, FinishedAttempt,
+    NewCollectionRun, NewLogLine, NoSuchCollection, Queue, RescueReport, RescueSweep, RunReceipt, RunRefusal,
 };
 pub use registry::{
-    Abilities, BootMark, ClockReport, ClockStep, Deed, NodeId, NodeView, QueueView, Registration, Registry,
-    UnconfirmedTime,
+    AuditEntry, BootReference, ClockReport, ClockStep, NodeCapabilities, NodeId, NodeView, QueueView,
+    Registration, Registry, UnconfirmedTime,
 };
-pub use schedules::{FirePage, Firing, Plan, Schedules, Standing};
-pub use tasks::{LogPage, MOST_ATTEMPTS, Replayed, StoredLine, TaskFilter, TaskPage, Tasks};
+pub use schedules::{FirePage, FireRequest, ScheduleDef, ScheduleProgress, Schedules};
+pub use tasks::{LogPage, MAX_LISTED_ATTEMPTS, ReplayReport, StoredLogLine, TaskFilter, TaskPage, Tasks};
 
 use std::sync::Arc;
 
 use crate::EventId;
 
-/// All that Pointsman asks of a store.
+/// Everything that Pointsman needs of a store.
 pub trait Store: Journal + Queue + Registry + Tasks + Schedules + Orders {
-    /// Tells this listener of every commit from now on. It is called on the store's own threads and must not
+    /// Notifies this listener of every commit from now on. It is called on the store's own threads and must not
     /// block.
-    fn listen(&self, listener: Arc<dyn Listener>);
+    fn add_listener(&self, listener: Arc<dyn StoreListener>);
 
-    /// What keeps it from writing now: its last commit failed, or one does not end. None: as far as it knows, nothing
-    /// does. Anybody may be told; the details are in the log.
-    fn trouble(&self) -> Option<String>;
+    /// Describes why the store cannot write now: its last commit failed, or one is taking too long. None: no problem is
+    /// known. The text may be shown to anybody; the details are in the log.
+    fn write_problem(&self) -> Option<String>;
 
-    /// What is not as it should be where it keeps its data, though it works: by what it could lose what it has
-    /// acknowledged, or why it takes no more in. It is known, not looked for: asking costs nothing. Anybody may be told.
+    /// Describes problems of the underlying database that do not stop the store: settings that can lose acknowledged
+    /// writes, or the reason why it accepts no more. The result is cached, so that a call costs nothing. The texts may
+    /// be shown to anybody.
     fn warnings(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Ends the store in good order: what was asked before is committed, what is asked after is refused.
+    /// Closes the store: earlier requests are committed, later ones are refused.
     fn close(&self);
 }
 
-/// What happened in the store, told after the commit. Signals may be lost or doubled; whoever waits for one
-/// looks again after a while.
+/// A notification that the store sends after a commit. Signals may be lost or sent twice; a waiter has to poll as
+/// well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Signal {
+pub enum StoreSignal {
     /// The journal has grown up to this id.
-    Journal(EventId),
-    /// Tasks may be ready that were not before, or will fall due sooner than was told.
-    Work,
+    JournalGrew(EventId),
+    /// Tasks may have become ready, or are due sooner than announced.
+    TasksReady,
 }
 
-pub trait Listener: Send + Sync {
-    fn heard(&self, signal: Signal);
+pub trait StoreListener: Send + Sync {
+    fn on_signal(&self, signal: StoreSignal);
 }
 
-/// Why a store could not do what it was asked. None of these is the fault of the one who asked.
+/// Why a store could not do what was requested. None of these is the caller's fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// It cannot be reached or cannot write now; trying again later may help. Whether what was to be written is there is
-    /// not known: the answer to a commit may have been lost.
+    /// It cannot be reached or cannot write now; a later retry may succeed. Whether the write was committed is unknown:
+    /// the reply to the commit may have been lost.
     #[error("the store is not available: {0}")]
     Unavailable(String),
-    /// It has no room for more, and nothing was changed. What it holds is worked off all the same, and reads go on.
-    #[error("the store takes nothing more in: {0}")]
+    /// It has no space for more, and nothing was changed. Stored tasks still run, and reads work.
+    #[error("the store is full: {0}")]
     Full(String),
-    /// What it holds cannot be understood.
+    /// Its contents cannot be decoded.
     #[error("the store is damaged: {0}")]
     Damaged(String),
     /// It was closed.

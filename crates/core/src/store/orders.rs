@@ -1,4 +1,4 @@
-//! Chains and the orders that travel them.
+//! Chains and the orders that run through them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,39 +6,41 @@ use std::str::FromStr;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Idempotency, Refused, Result};
-use crate::chain::{Action, Chain, ChainPath, ChainState, GENERATED_DIGITS, NodeId, OrderId, OrderKey};
-use crate::journal::{Extent, PathFilter};
+use super::{IdempotencyError, IdempotencyKey, Result};
+use crate::chain::{
+    Chain, ChainNodeAction, ChainNodeId, ChainPath, ChainState, MIN_GENERATED_ID_DIGITS, OrderId, OrderKey,
+};
+use crate::journal::{JournalRange, PathFilter};
 use crate::names::BadName;
-use crate::order::{EndedOrder, Order, OrderStatistics, Origin};
-use crate::{EventId, Json, Priority, Status, TaskId, Tenant, Timestamp};
+use crate::order::{EndedOrder, Order, OrderOrigin, OrderStatistics};
+use crate::{EventId, Json, Priority, TaskId, TaskStatus, Tenant, Timestamp};
 
 /// An order to be added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewOrder {
     pub chain: ChainPath,
-    /// A fresh number if not given.
+    /// The store generates a number if not given.
     pub id: Option<OrderId>,
     /// The chain's first node if not given.
-    pub node: Option<NodeId>,
+    pub node: Option<ChainNodeId>,
     pub value: Json,
-    /// When it begins; at once if not given.
-    pub at: Option<Timestamp>,
+    /// When it starts; at once if not given.
+    pub planned_at: Option<Timestamp>,
     pub priority: Priority,
     pub tenant: Tenant,
-    /// The event that it is made for.
-    pub origin: Option<Origin>,
+    /// The event that it is created for.
+    pub origin: Option<OrderOrigin>,
 }
 
 impl NewOrder {
-    /// One with nothing else to it.
-    pub fn of(chain: ChainPath) -> Self {
+    /// An order with the default for everything else.
+    pub fn new(chain: ChainPath) -> Self {
         Self {
             chain,
             id: None,
             node: None,
             value: Json::null(),
-            at: None,
+            planned_at: None,
             priority: Priority::default(),
             tenant: Tenant::default(),
             origin: None,
@@ -46,37 +48,37 @@ impl NewOrder {
     }
 }
 
-/// Why something was not done to an order or a chain.
+/// Why a request for an order or a chain was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OrderRefused {
+pub enum OrderRefusal {
     #[error("there is no chain {0}")]
     NoSuchChain(ChainPath),
     #[error("the chain {0} has no node {1}")]
-    NoSuchNode(ChainPath, NodeId),
+    NoSuchNode(ChainPath, ChainNodeId),
     #[error("the chain {0} has an order {1} already")]
-    Exists(ChainPath, OrderId),
+    AlreadyExists(ChainPath, OrderId),
     #[error(
         "the order {} has ended: {} at the node {}, {}; its id cannot be reused for a day",
-        .0.key, .0.outcome, .0.node, .0.ended
+        .0.key, .0.outcome, .0.node, .0.ended_at
     )]
     Ended(Box<EndedOrder>),
     #[error(
-        "numbers of {GENERATED_DIGITS} digits and more are given to orders that events make: take another id than {0}"
+        "numbers of {MIN_GENERATED_ID_DIGITS} digits and more are reserved for generated ids; use another id than {0}"
     )]
-    Reserved(OrderId),
+    ReservedId(OrderId),
     #[error("there is no order {0}")]
     NoSuchOrder(OrderKey),
     #[error("a step of the order {0} is running; suspend it and wait for the step to end")]
-    Running(OrderKey),
+    StepRunning(OrderKey),
 }
 
 /// Orders to be added in one transaction, all or none.
 #[derive(Clone, Debug, Default)]
 pub struct OrderBatch {
     pub orders: Vec<NewOrder>,
-    /// The id of an order that has ended may be used again, as by a schedule that names a fixed id.
+    /// The id of an ended order may be reused, as by a schedule with a fixed order id.
     pub reuse_ended_ids: bool,
-    pub idempotency: Option<Idempotency>,
+    pub idempotency: Option<IdempotencyKey>,
 }
 
 impl From<Vec<NewOrder>> for OrderBatch {
@@ -85,56 +87,56 @@ impl From<Vec<NewOrder>> for OrderBatch {
     }
 }
 
-/// The answer to a batch of orders.
+/// The result of an [`OrderBatch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderReceipt {
-    pub orders: Vec<Added>,
-    /// The idempotency key was used before: this is the answer it got then.
+    pub orders: Vec<AddedOrder>,
+    /// The idempotency key was used before: this is the result of the first request.
     pub repeated: bool,
 }
 
 /// Why none of a batch of orders was added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum OrdersRefused {
-    /// The order at this index is the first that is refused.
+pub enum OrderBatchRefusal {
+    /// The index of the first order that was refused, and the reason.
     #[error("{1}")]
-    Order(usize, OrderRefused),
+    Order(usize, OrderRefusal),
     #[error(transparent)]
-    Idempotency(#[from] Refused),
+    Idempotency(#[from] IdempotencyError),
 }
 
 /// An order that was added.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Added {
+pub struct AddedOrder {
     pub order: OrderKey,
     pub tenant: Tenant,
-    /// The event that tells of it.
+    /// The engine event that announces it.
     pub event: EventId,
 }
 
-/// An order as its readers see it.
+/// An order with the state of its task, for readers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OrderView {
     pub order: Order,
-    /// The task of its step, where it stands, and when it falls due.
-    pub task: Option<(TaskId, Status, Option<Timestamp>)>,
-    /// Its step failed and is tried again then.
-    pub setback: Option<Timestamp>,
-    /// Its chain has no such node: it waits until the chain has it again, or somebody moves it.
-    pub stranded: bool,
-    /// What holds its waiting task back, in words: its chain or its node is stopped, or a rule.
-    pub held: Option<String>,
-    /// The task that suspended it by its end, and what went wrong.
-    pub failed: Option<(TaskId, String)>,
+    /// The task of its step, the task's status, and when it is due.
+    pub task: Option<(TaskId, TaskStatus, Option<Timestamp>)>,
+    /// Its step failed and is retried at this time.
+    pub retry_at: Option<Timestamp>,
+    /// Its chain has no such node: it waits until the chain has the node again, or a person moves the order.
+    pub orphaned: bool,
+    /// Why its waiting task may not run: its chain or its node is stopped, or a rule pauses it.
+    pub paused_because: Option<String>,
+    /// The task whose failure suspended it, and the error.
+    pub suspended_by: Option<(TaskId, String)>,
 }
 
 /// Orders by key, then by tenant, ascending.
 #[derive(Clone, Debug)]
 pub struct OrderPage {
     pub orders: Vec<OrderView>,
-    /// Where the next page starts, if there is more.
+    /// The cursor of the next page, if there is one.
     pub next: Option<OrderCursor>,
-    pub extent: Extent,
+    pub journal_range: JournalRange,
 }
 
 /// The last order of a page: the next page starts after it. Written as `/chain/path,id@tenant`.
@@ -154,51 +156,53 @@ impl FromStr for OrderCursor {
     type Err = BadName;
     fn from_str(text: &str) -> std::result::Result<Self, BadName> {
         let Some((key, tenant)) = text.split_once('@') else {
-            return Err(BadName::because(format!("{text:?} is not a cursor; write `/chain/path,id@tenant`")));
+            return Err(BadName::with_reason(format!(
+                "{text:?} is not a cursor; write `/chain/path,id@tenant`"
+            )));
         };
         Ok(Self { key: key.parse()?, tenant: tenant.parse()? })
     }
 }
 
-/// A chain as its readers see it.
+/// A chain with its state and order counts, for readers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChainView {
     pub chain: Chain,
     pub state: ChainState,
-    /// How many orders stand at each node; nodes that are gone are named as well.
-    pub orders: Vec<(NodeId, u64)>,
+    /// The number of orders at each node, including nodes that the chain no longer has.
+    pub order_counts: Vec<(ChainNodeId, u64)>,
 }
 
-/// What a person does to an order.
+/// A change of an order that a person requests.
 #[derive(Clone, Debug, PartialEq)]
 pub enum OrderCommand {
     Suspend,
     Resume,
     Remove,
-    /// Gives it another value, puts it at another node, or plans it for another time. Not while a step runs.
+    /// Sets its value, moves it to another node, or changes its planned start. Refused while a step runs.
     Change {
         value: Option<Json>,
-        node: Option<NodeId>,
-        at: Option<Timestamp>,
+        node: Option<ChainNodeId>,
+        planned_at: Option<Timestamp>,
     },
 }
 
 #[async_trait]
 pub trait Orders: Send + Sync {
-    /// Adds all of these orders, in one transaction, or none of them. One whose id another of them has before it is
-    /// refused like one that is on its way. The id of an order that has ended is refused for at least a day, unless the
-    /// batch may use it again. A repeat under the same idempotency key adds nothing and gets the first answer.
+    /// Adds all of these orders in one transaction, or none of them. An order whose id an earlier one of the batch has is
+    /// refused like one that exists already. The id of an ended order is refused for at least a day, unless the batch
+    /// may reuse it. A repeat under the same idempotency key adds nothing and gets the first result.
     async fn add_orders(
         &self,
         batch: OrderBatch,
         now: Timestamp,
-    ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>>;
+    ) -> Result<std::result::Result<OrderReceipt, OrderBatchRefusal>>;
 
-    /// A tenant's order. Orders of several tenants may have the same key.
-    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+    /// Reads an order of a tenant. Orders of several tenants may have the same key.
+    async fn read_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, JournalRange)>>;
 
-    /// Orders whose keys match, after `after` if given; only this tenant's if given.
-    async fn orders(
+    /// Lists orders whose keys match, after `after` if given; only this tenant's if given.
+    async fn list_orders(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
@@ -206,42 +210,41 @@ pub trait Orders: Send + Sync {
         limit: usize,
     ) -> Result<OrderPage>;
 
-    /// All orders whose keys match, however many, as of one moment. Their values are left out.
-    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
+    /// Lists all orders whose keys match, however many, as one snapshot. Their values are left out.
+    async fn list_all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
 
-    /// How many of the orders whose keys match stand where; only this tenant's if given.
-    async fn order_statistics(
+    /// Counts the orders whose keys match, by state; only this tenant's if given.
+    async fn read_order_statistics(
         &self,
         path: &PathFilter,
         tenant: Option<&Tenant>,
         now: Timestamp,
-    ) -> Result<(OrderStatistics, Extent)>;
+    ) -> Result<(OrderStatistics, JournalRange)>;
 
-    async fn steer_order(
+    async fn apply_order_command(
         &self,
         tenant: &Tenant,
         key: &OrderKey,
         command: OrderCommand,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>>;
+    ) -> Result<std::result::Result<(), OrderRefusal>>;
 
-    /// All chains that are defined, by path; and, without nodes, those that are not but have orders.
-    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)>;
+    /// Lists all defined chains by path; and, without nodes, those that are no longer defined but have orders.
+    async fn list_chains(&self) -> Result<(Vec<ChainView>, JournalRange)>;
 
-    /// Stops or starts a chain. When this answers, no step of a stopped one begins.
-    async fn stop_chain(
+    /// Stops or starts a chain. When this returns, no step of a stopped chain starts.
+    async fn set_chain_stopped(
         &self,
         chain: &ChainPath,
         stopped: bool,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>>;
+    ) -> Result<std::result::Result<(), OrderRefusal>>;
 
-    /// Sets what a node does.
-    async fn set_node(
+    async fn set_chain_node_action(
         &self,
         chain: &ChainPath,
-        node: &NodeId,
-        action: Action,
+        node: &ChainNodeId,
+        action: ChainNodeAction,
         now: Timestamp,
-    ) -> Result<std::result::Result<(), OrderRefused>>;
+    ) -> Result<std::result::Result<(), OrderRefusal>>;
 }

@@ -1,4 +1,4 @@
-//! Tasks from `new` to their end.
+//! The task queue: scheduling, claiming and finishing attempts, collection runs, rescue.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,82 +7,84 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Idempotency, NodeId, Refused, Result, Sequenced};
-use crate::limit::Target;
-use crate::task::{LogLine, Rejected, Subject, TaskSeq};
-use crate::{EventId, HandlerName, Json, NewEvent, Pair, Priority, Status, TaskId, Tenant, Timestamp};
+use super::{IdempotencyError, IdempotencyKey, NodeId, Result, SequencedEvent};
+use crate::limit::TargetHealth;
+use crate::task::{LogLine, TaskRejection, TaskSeq, TaskSubject};
+use crate::{
+    EventId, HandlerName, Json, NewEvent, Priority, SourceCollection, TaskId, TaskStatus, Tenant, Timestamp,
+};
 
-/// Somebody asks for work.
+/// A request of a node or a worker for tasks to run.
 #[derive(Clone, Debug)]
-pub struct Claim {
-    pub by: Claimant,
-    /// What it can run. A node is given none that are pulled, a worker none that are not.
+pub struct ClaimRequest {
+    pub claimant: Claimant,
+    /// The handlers that the claimant can run. A node is given no tasks of pull handlers, a worker only those.
     pub handlers: Arc<BTreeSet<HandlerName>>,
-    /// How many it can take.
-    pub max: usize,
+    /// The largest number of tasks to claim.
+    pub max_tasks: usize,
 }
 
-impl Claim {
-    pub fn by_worker(&self) -> bool {
-        matches!(self.by, Claimant::Worker { .. })
+impl ClaimRequest {
+    pub fn is_by_worker(&self) -> bool {
+        matches!(self.claimant, Claimant::Worker { .. })
     }
 }
 
-/// Who asks for work, and how long it may keep what it gets.
+/// The node or worker that claims tasks, and how long it holds the lease.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Claimant {
-    /// As long as the node lives.
+    /// The lease lasts as long as the node sends heartbeats.
     Node(NodeId),
-    /// Until then, unless it renews; and only what is this tenant's, if one is named.
-    Worker { until: Timestamp, tenant: Option<Tenant> },
+    /// The lease ends at `lease_until` unless it is renewed. Only tasks of `tenant` are claimed, if given.
+    Worker { lease_until: Timestamp, tenant: Option<Tenant> },
 }
 
-/// A task that a node or a worker now holds.
+/// A task that a node or a worker has leased.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedTask {
     pub seq: TaskSeq,
     pub id: TaskId,
     pub handler: HandlerName,
-    pub subject: Subject,
+    pub subject: TaskSubject,
     /// The time that a schedule planned it for.
-    pub planned: Option<Timestamp>,
+    pub planned_at: Option<Timestamp>,
     /// 1 for the first run.
     pub attempt: u32,
     pub retries: u32,
     pub fence: i64,
-    /// When a worker's lease runs out.
-    pub until: Option<Timestamp>,
+    /// When a worker's lease ends.
+    pub lease_until: Option<Timestamp>,
     /// The previous event of the object that this handler was sent.
     pub prev_sent: Option<EventId>,
     /// It runs outside the order of its lane.
     pub late: bool,
 }
 
-/// The answer to a claim.
+/// The result of a [`ClaimRequest`].
 #[derive(Clone, Debug, Default)]
-pub struct Claims {
-    pub tasks: Vec<Claimed>,
-    /// Others are ready that this claim had no room for.
-    pub more: bool,
-    /// How many tasks were made just now that would have been the next to run, had there been room for them.
-    pub turned_away: usize,
-    /// When the next waiting task falls due, or a limit lets the next one through.
+pub struct ClaimResult {
+    pub tasks: Vec<ClaimedTask>,
+    /// More tasks are ready than this claim could take.
+    pub has_more: bool,
+    /// The number of tasks created in this transaction that would have run next if the claim had had free slots.
+    pub new_tasks_without_slot: usize,
+    /// When the next waiting task is due, or a limit admits the next one.
     pub next_due: Option<Timestamp>,
 }
 
-/// How an attempt ended.
+/// How an attempt ended, with the data of that end.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
+pub enum AttemptResult {
     Succeeded {
         result: Option<Json>,
     },
-    /// `after`: a wait that the target asked for; `last`: the handler said not to try again; `code`: what it
-    /// returned.
     Failed {
         error: String,
-        code: i64,
-        after: Option<Timestamp>,
-        last: bool,
+        return_code: i64,
+        /// When the target asked to be tried again.
+        retry_at: Option<Timestamp>,
+        /// The handler said not to retry.
+        permanent: bool,
     },
     Snoozed {
         until: Timestamp,
@@ -91,26 +93,26 @@ pub enum Ended {
     Released,
 }
 
-/// The end of an attempt with all that commits together with it.
+/// The end of an attempt with everything that commits together with it.
 #[derive(Clone, Debug)]
-pub struct Ending {
+pub struct FinishedAttempt {
     pub task: TaskSeq,
     pub fence: i64,
-    pub ended: Ended,
-    /// How the target behind the handler fares, if the attempt tells.
-    pub target: Option<Target>,
-    /// Emitted by the handler; each names its cause.
-    pub emits: Vec<NewEvent>,
-    pub logs: Vec<LogLine>,
+    pub result: AttemptResult,
+    /// The health of the handler's target, if the attempt reports it.
+    pub target_health: Option<TargetHealth>,
+    /// The events that the handler emitted; each names its cause.
+    pub emitted_events: Vec<NewEvent>,
+    pub log_lines: Vec<LogLine>,
 }
 
-/// Where a task stands after an attempt.
+/// The state of a task after an attempt.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
-    pub status: Status,
-    /// When it will be tried again.
+pub struct FinishReceipt {
+    pub status: TaskStatus,
+    /// When it will be retried.
     pub due: Option<Timestamp>,
-    pub emitted: Vec<Sequenced>,
+    pub emitted: Vec<SequencedEvent>,
 }
 
 /// A log line of a running attempt.
@@ -121,108 +123,108 @@ pub struct NewLogLine {
     pub line: LogLine,
 }
 
-/// A source's collection is to be synchronised.
+/// A request to synchronise a collection of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewRun {
-    pub pair: Pair,
-    /// The collection's own if not given.
+pub struct NewCollectionRun {
+    pub source_collection: SourceCollection,
+    /// The collection's configured priority if not given.
     pub priority: Option<Priority>,
 }
 
-/// The task of a pair that is queued or running now.
+/// The task of a collection that is queued or running now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RunTask {
+pub struct RunReceipt {
     pub task: TaskId,
-    /// It was made by this call; otherwise it was there before.
+    /// This call created the task; otherwise it existed before.
     pub created: bool,
-    /// The idempotency key was used before: this is the answer it got then.
+    /// The idempotency key was used before: this is the result of the first request.
     #[serde(skip)]
     pub repeated: bool,
 }
 
-/// Why no task was created for a pair.
+/// Why no task was created for a collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum RunRefused {
+pub enum RunRefusal {
     #[error(transparent)]
-    NoSuchPair(#[from] NoSuchPair),
+    NoSuchCollection(#[from] NoSuchCollection),
     #[error(transparent)]
-    Idempotency(#[from] Refused),
+    Idempotency(#[from] IdempotencyError),
 }
 
-/// There is no such source, or it has no such collection.
+/// The source does not exist, or has no such collection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no collection {0}")]
-pub struct NoSuchPair(pub Pair);
+pub struct NoSuchCollection(pub SourceCollection);
 
-/// What a sweep of the rescuer looks for.
+/// The options of [`Queue::rescue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sweep {
-    /// Nodes that have not been heard of for so long are dead.
-    pub silence: Duration,
-    /// Workers are dead whose leases have run out, if they got them since then. Those that got theirs before a start
-    /// could not be heard for a while.
-    pub workers_since: Timestamp,
-    /// Tasks without a handler are parked.
-    pub missing: bool,
+pub struct RescueSweep {
+    /// Nodes without a heartbeat for this long are dead.
+    pub node_timeout: Duration,
+    /// Workers whose leases have expired are dead, if they got the lease at or after this time. Earlier leases may have
+    /// expired while no node ran that could have received a renewal.
+    pub leased_since: Timestamp,
+    /// Parks tasks whose handler is not defined.
+    pub park_missing: bool,
 }
 
-impl Sweep {
-    /// For everything there is.
-    pub fn whole(silence: Duration) -> Self {
-        Self { silence, workers_since: Timestamp::MIN, missing: true }
+impl RescueSweep {
+    /// A sweep over all leases and all tasks.
+    pub fn full(node_timeout: Duration) -> Self {
+        Self { node_timeout, leased_since: Timestamp::MIN, park_missing: true }
     }
 }
 
-/// What a sweep of the rescuer found.
+/// The tasks that a rescue sweep changed.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Rescued {
-    /// Tasks taken from nodes and workers that are gone, and where each stands now.
-    pub tasks: Vec<(TaskId, Status)>,
-    /// Tasks parked as `missing` because their handler is no longer defined.
-    pub missing: u64,
+pub struct RescueReport {
+    /// Tasks taken from dead nodes and workers, and the status of each now.
+    pub freed_tasks: Vec<(TaskId, TaskStatus)>,
+    /// The number of tasks parked as `missing` because their handler is no longer defined.
+    pub parked_missing: u64,
 }
 
 #[async_trait]
 pub trait Queue: Send + Sync {
-    /// `new` → `scheduled` for up to `ahead` tasks in all, chosen fairly: the look-ahead for slots that will
-    /// soon be free. Answers how many stand scheduled.
-    async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize>;
+    /// Schedules tasks ahead of free slots: `new` → `scheduled` until `ahead` tasks in all are scheduled, selected
+    /// fairly. Returns how many are scheduled.
+    async fn schedule_tasks(&self, ahead: usize, now: Timestamp) -> Result<usize>;
 
-    /// → `locked`: what is scheduled first, then what is ready, chosen fairly.
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims>;
+    /// Leases tasks, → `locked`: scheduled ones first, then ready ones, selected fairly.
+    async fn claim_tasks(&self, claim: ClaimRequest, now: Timestamp) -> Result<ClaimResult>;
 
     /// Ends attempts. Each with its effects is all or nothing; a stale fence is refused and changes nothing.
-    async fn finish(
+    async fn finish_attempts(
         &self,
-        endings: Vec<Ending>,
-        claim: Option<Claim>,
+        attempts: Vec<FinishedAttempt>,
+        claim: Option<ClaimRequest>,
         now: Timestamp,
-    ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)>;
+    ) -> Result<(Vec<std::result::Result<FinishReceipt, TaskRejection>>, ClaimResult)>;
 
-    /// Adds lines to the logs of running attempts; answers how many. Lines with a stale fence are dropped.
-    async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize>;
+    /// Appends lines to the logs of running attempts; returns how many. Lines with a stale fence are dropped.
+    async fn append_log_lines(&self, lines: Vec<NewLogLine>) -> Result<usize>;
 
-    /// A worker is still at it: its lease runs until then. A stale fence is refused.
-    async fn renew(
+    /// Extends a worker's lease until `until`. A stale fence is refused.
+    async fn renew_lease(
         &self,
         task: TaskSeq,
         fence: i64,
         until: Timestamp,
-    ) -> Result<std::result::Result<(), Rejected>>;
+    ) -> Result<std::result::Result<(), TaskRejection>>;
 
-    /// Of attempts, each a task and a fence, the fences of those that no longer hold their task: it was cancelled, or
-    /// given to another.
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+    /// Returns the fences of those attempts, each a task and a fence, that no longer hold the lease of their task: it
+    /// was cancelled, or claimed again.
+    async fn find_lost_attempts(&self, attempts: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
 
-    /// Makes a task for a pair, unless one is queued or running; then answers that one. Whatever races, there is
-    /// one. A repeat under the same idempotency key creates nothing and gets the first answer.
-    async fn run(
+    /// Creates a task for a collection, unless one is queued or running; then returns that one. Concurrent calls create
+    /// one task. A repeat under the same idempotency key creates nothing and gets the first result.
+    async fn run_collection(
         &self,
-        run: NewRun,
-        idempotency: Option<Idempotency>,
+        run: NewCollectionRun,
+        idempotency: Option<IdempotencyKey>,
         now: Timestamp,
-    ) -> Result<std::result::Result<RunTask, RunRefused>>;
+    ) -> Result<std::result::Result<RunReceipt, RunRefusal>>;
 
-    /// Frees what the dead held, and parks what has no handler any more.
-    async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued>;
+    /// Frees tasks leased by dead nodes and workers, and parks tasks whose handler is no longer defined.
+    async fn rescue(&self, sweep: RescueSweep, now: Timestamp) -> Result<RescueReport>;
 }

@@ -1,4 +1,4 @@
-//! Handlers, routes, rules and nodes.
+//! Registrations (handlers, routes, chains), nodes, rules, queue counts and the audit log.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,60 +8,64 @@ use serde::{Deserialize, Serialize};
 use super::Result;
 use crate::chain::Chain;
 use crate::route::ChainRoutes;
-use crate::task::QueueOf;
-use crate::{HandlerDef, HandlerName, Place, Routes, Rule, RuleKind, Tenant, Timestamp, Weight};
+use crate::task::QueueSubject;
+use crate::{HandlerDef, HandlerName, Routes, Rule, RuleKind, RuleScope, Tenant, Timestamp, Weight};
 
-/// A running process, numbered anew at every start.
+/// The id of a running process. Every start of a process gets a new one.
 pub type NodeId = i64;
 
-/// All handlers and routes that somebody brings along.
+/// All handlers, routes and chains that one registrant defines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Registration {
-    /// Whose it is: nodes that are set up alike share a name. What there is, is what all names have registered
-    /// together.
-    pub by: String,
+    /// The name of the owner: nodes with the same configuration share it. Everything that all registrants have
+    /// registered is defined.
+    #[serde(rename = "by")]
+    pub registrant: String,
     pub handlers: Vec<HandlerDef>,
     pub routes: Routes,
-    /// The shares of tenants in the round robin; 1 for those not named.
-    pub tenants: BTreeMap<Tenant, Weight>,
+    /// The weights of tenants in the round robin; 1 for tenants not listed.
+    #[serde(rename = "tenants")]
+    pub tenant_weights: BTreeMap<Tenant, Weight>,
     pub chains: Vec<Chain>,
     pub chain_routes: ChainRoutes,
-    /// What is configured in files, by its key in the stream (`Job:/index`, `JobChain:/a/b`, `Schedule:/nightly`), and
-    /// a digest of it. What changed since the last registration is told in the journal.
-    pub files: BTreeMap<String, String>,
+    /// The objects configured in files, by their key in the stream (`Job:/index`, `JobChain:/a/b`,
+    /// `Schedule:/nightly`), each with a digest. Differences to the previous registration are published in the journal.
+    #[serde(rename = "files")]
+    pub file_digests: BTreeMap<String, String>,
 }
 
 impl Registration {
-    /// Adds what somebody else has registered. What both define is from now on as the other one has it.
-    pub fn add(&mut self, other: Self) {
-        let Self { by: _, handlers, routes, tenants, chains, chain_routes, files } = other;
+    /// Adds the definitions of another registrant. The other one's definitions replace those of the same name.
+    pub fn merge(&mut self, other: Self) {
+        let Self { registrant: _, handlers, routes, tenant_weights, chains, chain_routes, file_digests } =
+            other;
         self.handlers.retain(|mine| handlers.iter().all(|def| def.name != mine.name));
         self.handlers.extend(handlers);
-        self.routes.add(routes);
-        self.tenants.extend(tenants);
+        self.routes.merge(routes);
+        self.tenant_weights.extend(tenant_weights);
         self.chains.retain(|mine| chains.iter().all(|chain| chain.path != mine.path));
         self.chains.extend(chains);
-        self.chain_routes.add(chain_routes);
-        self.files.extend(files);
+        self.chain_routes.merge(chain_routes);
+        self.file_digests.extend(file_digests);
     }
 }
 
-/// What a node tells of itself.
+/// The handlers and slots of a node, and the state of its clock.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Abilities {
-    /// The name by which it has registered what it brings along; none if it has not.
+pub struct NodeCapabilities {
+    /// The registrant name under which it has registered its definitions; none if it has not.
     #[serde(default)]
     pub registrant: Option<String>,
-    /// What it can run.
+    /// The handlers that it can run.
     pub handlers: BTreeSet<HandlerName>,
-    /// How many tasks at a time.
+    /// The number of tasks that it runs at a time.
     pub slots: usize,
     /// Its clock, as it last reported it.
     #[serde(default)]
     pub clock: ClockReport,
 }
 
-/// A node's clock, compared with the time that the store goes by.
+/// A node's clock, compared with the store's time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReport {
     /// By how many milliseconds the node's clock is ahead of the store's time; negative if it is behind.
@@ -70,17 +74,18 @@ pub struct ClockReport {
     pub out_of_service: bool,
     /// The last step of the node's clock since the node started.
     pub last_step: Option<ClockStep>,
-    /// What the node's time was, measured from the boot of its machine. Until the machine boots again, a node that
-    /// starts there can tell from it how much time has passed.
-    #[serde(default)]
-    pub boot: Option<BootMark>,
+    /// The node's time together with its machine's uptime. Until the machine boots again, a node that starts there
+    /// computes from it how much time has passed.
+    #[serde(default, rename = "boot")]
+    pub boot_reference: Option<BootReference>,
 }
 
-/// A time of a node, and how long its machine had been running then.
+/// A time of a node, and the uptime of its machine at that time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BootMark {
+pub struct BootReference {
     /// Differs for each boot of each machine.
-    pub boot: u64,
+    #[serde(rename = "boot")]
+    pub boot_id: u64,
     pub uptime_ms: u64,
     pub at: Timestamp,
     /// `at` is not confirmed: the machine booted with a clock far ahead of the last write to the store.
@@ -91,13 +96,14 @@ pub struct BootMark {
 /// Why the time of a node is not confirmed, and until when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnconfirmedTime {
-    /// How long the machine has been running when the time counts as confirmed.
+    /// The machine's uptime from which on the time counts as confirmed.
     pub until_uptime_ms: u64,
     /// The last confirmed time at which the store was written.
-    pub last_seen: Timestamp,
+    #[serde(rename = "last_seen")]
+    pub last_confirmed_write: Timestamp,
 }
 
-/// A clock was set, rather than having drifted.
+/// A change of a clock that was set, rather than having drifted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockStep {
     /// When it was noticed, in the store's time.
@@ -106,102 +112,102 @@ pub struct ClockStep {
     pub by_ms: i64,
 }
 
-/// A node, as others see it.
+/// A node of the cluster, live or gone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeView {
     pub id: NodeId,
     pub name: String,
-    pub joined: Timestamp,
-    pub heard: Timestamp,
-    /// It has left, or was given up.
+    pub joined_at: Timestamp,
+    pub last_heartbeat_at: Timestamp,
+    /// It has left, or was declared dead.
     pub gone: bool,
-    pub abilities: Abilities,
-    /// How many tasks it holds now.
+    pub capabilities: NodeCapabilities,
+    /// The number of tasks that it has leased now.
     pub running: u64,
 }
 
-/// Somebody changed something.
+/// An entry of the audit log: one change that a person or program made.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deed {
+pub struct AuditEntry {
     pub at: Timestamp,
-    /// Whose token it was.
-    pub by: String,
-    /// What was done, in a word: `pause`, `retry`, `run`, …
+    /// The name of the token that was used.
+    pub actor: String,
+    /// The change in a word: `pause`, `retry`, `run`, …
     pub action: String,
-    /// What it was done to.
-    pub what: String,
-    /// Why, or how much.
+    /// The object that was changed.
+    pub target: String,
+    /// The reason, or the number of affected objects.
     pub detail: String,
 }
 
-/// One queue of a handler.
+/// Task counts of one queue of a handler.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueueView {
     pub handler: HandlerName,
-    pub of: QueueOf,
+    pub subject: QueueSubject,
     pub tenant: Tenant,
-    /// Live tasks that could run now.
+    /// Unfinished tasks that could run now.
     pub ready: u64,
-    /// Live tasks that wait: for their time, their lane or the event's synchronous handlers.
+    /// Unfinished tasks that wait: for their due time, their lane or the event's synchronous handlers.
     pub waiting: u64,
     pub scheduled: u64,
     pub running: u64,
-    /// Tasks in `error` that hold their lane.
+    /// Tasks in `error` that halt their lane.
     pub halted: u64,
     pub missing: u64,
-    pub held: bool,
-    /// When the task was made that is next in line, if one could run.
-    pub head_since: Option<Timestamp>,
+    /// A rule pauses or blocks the queue, or its chain or node is stopped.
+    pub paused: bool,
+    /// When the next task to run was created, if one could run.
+    pub head_created_at: Option<Timestamp>,
 }
 
 #[async_trait]
 pub trait Registry: Send + Sync {
-    /// Makes these the handlers and routes that their registrant has, for everything journaled from now on. What it has
-    /// registered before and does not name any more is no longer defined, unless another registrant has it.
+    /// Replaces the definitions of a registrant, for all events journaled from now on. A definition that it registered
+    /// before and no longer lists is removed, unless another registrant has it.
     async fn register(&self, registration: Registration, now: Timestamp) -> Result<()>;
 
-    /// What all registrants have, as one. Where two define the same thing, it is as the one has it who changed what it
-    /// has registered last.
-    async fn registration(&self) -> Result<Registration>;
+    /// Reads the definitions of all registrants, merged. Where two define the same name, the registrant that changed
+    /// its registration last wins.
+    async fn read_merged_registration(&self) -> Result<Registration>;
 
-    /// Those who have registered something. One without a live node for a day is forgotten when the dead are looked for
-    /// ([`Queue::rescue`](super::Queue::rescue)); a time in which nobody looked does not count.
-    async fn registrants(&self) -> Result<Vec<String>>;
+    /// Lists the registrants. One without a live node for a day is deleted by [`Queue::rescue`](super::Queue::rescue);
+    /// time in which no rescue ran does not count.
+    async fn list_registrants(&self) -> Result<Vec<String>>;
 
-    /// Announces a node and gives it its identity.
-    async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId>;
+    /// Adds a node to the cluster and gives it its id.
+    async fn join_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
 
-    /// Tells what a node can run.
-    async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()>;
+    /// Stores what a node can run.
+    async fn announce_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()>;
 
-    /// The nodes that live, and those that were heard of last, newest first.
-    async fn nodes(&self) -> Result<Vec<NodeView>>;
+    /// Lists the live nodes and those that were last live, newest first.
+    async fn list_nodes(&self) -> Result<Vec<NodeView>>;
 
-    /// Tells that a node lives, and what its clock says. `false`: it was given up, and what it held is
-    /// others' now.
+    /// Records that a node is live, and its time. `false`: it was declared dead, and other nodes have taken over its
+    /// tasks.
     async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;
 
-    /// Reads the clock of the server that holds the store. `None`: the store is embedded, and has no clock but that of
-    /// its only node. This is a measurement and not a verb: verbs take the time as an argument.
-    async fn read_clock(&self) -> Result<Option<Timestamp>>;
+    /// Reads the clock of the store's server. `None`: the store is embedded, and has no clock but that of its only node.
+    /// This is a measurement; all other methods take the time as an argument.
+    async fn read_server_clock(&self) -> Result<Option<Timestamp>>;
 
-    /// A node goes in good order.
-    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()>;
+    /// Removes a node that shuts down properly.
+    async fn leave_node(&self, node: NodeId, now: Timestamp) -> Result<()>;
 
-    /// Sets a rule. When this answers, no new attempt starts, and what was `scheduled` is `new` again.
-    async fn hold(&self, rule: Rule) -> Result<()>;
+    /// Sets a rule. When this returns, no new attempt starts, and `scheduled` tasks are `new` again.
+    async fn set_rule(&self, rule: Rule) -> Result<()>;
 
     /// Lifts a rule; `false` if there was none.
-    async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool>;
+    async fn lift_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<bool>;
 
-    async fn rules(&self) -> Result<Vec<Rule>>;
+    async fn list_rules(&self) -> Result<Vec<Rule>>;
 
-    /// The queues that have live tasks: a handler's, or all. Read from counters, not by counting.
-    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
+    /// Lists the queues that have unfinished tasks, of one handler or of all. Read from counters, not by counting.
+    async fn list_queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
 
-    /// Writes down what somebody did.
-    async fn note(&self, deed: Deed) -> Result<()>;
+    async fn append_audit_entry(&self, entry: AuditEntry) -> Result<()>;
 
-    /// What was done, newest first, before the deed of this number; each with its number.
-    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
+    /// Lists audit entries with their numbers, newest first, below the number `before` if given.
+    async fn list_audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, AuditEntry)>>;
 }

@@ -1,65 +1,69 @@
-//! Planned times, and what became of them.
+//! Schedules, their planned times and the fire ledger.
 
 use async_trait::async_trait;
 
 use super::Result;
-use crate::fire::{Fire, Settle};
-use crate::journal::Extent;
+use crate::fire::{Fire, FireDecision};
+use crate::journal::JournalRange;
 use crate::{ScheduleName, Timestamp};
 
-/// A schedule that is set up.
+/// A configured schedule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plan {
+pub struct ScheduleDef {
     pub name: ScheduleName,
-    /// Its expression with everything that changes its planned times. If this is not what it was, the schedule
-    /// begins anew: times of another expression were never planned.
+    /// Its expression with everything that changes its planned times. If it differs from the stored one, the schedule
+    /// starts anew: times of another expression were never planned.
     pub expression: String,
 }
 
-/// Where a schedule stands.
+/// How far the planned times of a schedule have been processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
-    /// All planned times up to this one are settled. For a new schedule, when it was first planned.
-    pub settled: Timestamp,
-    /// A rule holds it.
-    pub held: bool,
-    /// The first planned time that was skipped because a rule held it and has not been made up for.
-    pub unmet: Option<Timestamp>,
+pub struct ScheduleProgress {
+    /// All planned times up to this one have a row in the ledger. For a new schedule, when it was first registered.
+    pub processed_up_to: Timestamp,
+    /// A rule pauses or blocks it.
+    pub paused: bool,
+    /// The first planned time that was skipped because a rule paused the schedule, and not caught up since.
+    pub first_skipped_while_paused: Option<Timestamp>,
 }
 
-/// A planned time whose hour has come.
+/// A planned time that has come, and the decision about it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Firing {
+pub struct FireRequest {
     pub schedule: ScheduleName,
-    pub planned: Timestamp,
-    pub settle: Settle,
+    pub planned_at: Timestamp,
+    pub decision: FireDecision,
 }
 
-/// Rows of a ledger, the latest planned time first.
+/// Rows of the fire ledger, the latest planned time first.
 #[derive(Clone, Debug)]
 pub struct FirePage {
     pub fires: Vec<Fire>,
-    pub extent: Extent,
+    pub journal_range: JournalRange,
 }
 
 #[async_trait]
 pub trait Schedules: Send + Sync {
-    /// Names the schedules that the caller has; answers where each stands, in the order asked. Others may have more, so
-    /// that where one stood is forgotten only when nobody has named it for a day. Time in which nobody names any, not
-    /// even none, does not count: after it, whoever has a schedule may be about to come back.
-    async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>>;
+    /// Registers the caller's schedules; returns the progress of each, in the same order. Other nodes may have other
+    /// schedules, so the progress of a schedule is deleted only when no node has registered it for a day. Time in which
+    /// no node calls this, not even with an empty list, does not count: after it, the nodes may be about to return.
+    async fn register_schedules(
+        &self,
+        schedules: Vec<ScheduleDef>,
+        now: Timestamp,
+    ) -> Result<Vec<ScheduleProgress>>;
 
-    /// Settles planned times: writes a row for each and makes what it makes, in one transaction. A time that has a
-    /// row already stays as it is, except that a caught-up firing replaces one that was skipped because the
-    /// schedule was held. While a rule holds the schedule, every time is skipped. Answers the rows as they stand
-    /// now, in the order asked, and whether each was written by this call.
-    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>>;
+    /// Fires or skips planned times: writes a ledger row for each and carries out its action, in one transaction. A
+    /// time that has a row already stays as it is, except that a caught-up fire replaces one that was skipped because
+    /// the schedule was paused. While a rule pauses the schedule, every time is skipped. Returns the rows as they are
+    /// now, in the same order, and whether each was written by this call.
+    async fn record_fires(&self, requests: Vec<FireRequest>, now: Timestamp) -> Result<Vec<(Fire, bool)>>;
 
-    /// What was missed up to this planned time while the schedule was held needs no making up for any more.
-    async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;
+    /// Marks the planned times up to `up_to` that were skipped while the schedule was paused as caught up.
+    async fn mark_caught_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()>;
 
-    /// Rows of planned times before `before`, if given, the latest first.
-    async fn fires(
+    /// Lists the ledger rows of planned times before `before`, if given, the latest first.
+    async fn list_fires(
         &self,
         schedule: &ScheduleName,
         before: Option<Timestamp>,

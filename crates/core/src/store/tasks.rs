@@ -1,19 +1,19 @@
-//! Reading tasks and their logs, and steering single ones.
+//! Reading tasks and their logs; retrying, cancelling, adopting and replaying.
 
 use async_trait::async_trait;
 
 use super::Result;
-use crate::journal::Extent;
-use crate::task::why::Gate;
-use crate::task::{EndReason, LogLine, Rejected, Task, TaskSeq};
-use crate::{EventId, HandlerName, ObjectKey, Status, TaskId, Tenant, Timestamp};
+use crate::journal::JournalRange;
+use crate::task::gates::Gate;
+use crate::task::{ErrorReason, LogLine, Task, TaskRejection, TaskSeq};
+use crate::{EventId, HandlerName, ObjectKey, TaskId, TaskStatus, Tenant, Timestamp};
 
-/// Which tasks; the default means all.
+/// Selects tasks; the default selects all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TaskFilter {
-    pub statuses: Vec<Status>,
-    /// Of those in `error`, only the ones that ended for one of these reasons.
-    pub reasons: Vec<EndReason>,
+    pub statuses: Vec<TaskStatus>,
+    /// Tasks in `error` match only if they ended for one of these reasons, if any are given.
+    pub error_reasons: Vec<ErrorReason>,
     /// The handler or the source.
     pub handler: Option<HandlerName>,
     /// The event's type or the source's collection.
@@ -21,9 +21,9 @@ pub struct TaskFilter {
     pub event: Option<EventId>,
     pub tenant: Option<Tenant>,
     pub key: Option<ObjectKey>,
-    /// Created at or after, and before.
-    pub start: Option<Timestamp>,
-    pub end: Option<Timestamp>,
+    /// Created at or after this.
+    pub created_from: Option<Timestamp>,
+    pub created_before: Option<Timestamp>,
 }
 
 /// Tasks, the newest first.
@@ -31,66 +31,75 @@ pub struct TaskFilter {
 pub struct TaskPage {
     /// Without their attempts.
     pub tasks: Vec<Task>,
-    /// Where to go on, if there is more.
+    /// The cursor of the next page, if there is one.
     pub next: Option<TaskSeq>,
-    pub extent: Extent,
+    pub journal_range: JournalRange,
 }
 
-/// A log line and its place in the task's log.
+/// A log line and its number in the task's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StoredLine {
+pub struct StoredLogLine {
     pub number: u64,
     pub line: LogLine,
 }
 
 #[derive(Clone, Debug)]
 pub struct LogPage {
-    pub lines: Vec<StoredLine>,
-    pub status: Status,
+    pub lines: Vec<StoredLogLine>,
+    pub status: TaskStatus,
 }
 
-/// What a stretch of a replay did.
+/// The progress of one call of [`Tasks::replay_events`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Replayed {
-    /// How many tasks were made.
-    pub tasks: u64,
-    /// There is more.
-    pub more: bool,
+pub struct ReplayReport {
+    pub created_tasks: u64,
+    /// There are more events to replay.
+    pub has_more: bool,
 }
 
-/// So many attempts of one task are told of.
-pub const MOST_ATTEMPTS: usize = 100;
+/// The largest number of attempts that [`Tasks::read_task`] returns.
+pub const MAX_LISTED_ATTEMPTS: usize = 100;
 
 #[async_trait]
 pub trait Tasks: Send + Sync {
-    /// A task with its attempts, of very many the last [`MOST_ATTEMPTS`].
-    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>>;
+    /// Reads a task with its last attempts, at most [`MAX_LISTED_ATTEMPTS`].
+    async fn read_task(&self, id: &TaskId) -> Result<Option<(Task, JournalRange)>>;
 
-    /// Tasks below `before`, if given. May stop short of `limit` to bound the work.
-    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
+    /// Lists tasks below `before`, if given. May stop short of `limit` to bound the work.
+    async fn list_tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize)
+    -> Result<TaskPage>;
 
-    /// Lines from number `from` on; fewer than `limit` where they are long. `None`: no such task.
-    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
+    /// Reads log lines from number `from` on; fewer than `limit` where they are long. `None`: no such task.
+    async fn read_logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
 
-    /// The gates that a task has to pass before it runs, in order; empty for one that has ended or runs. `None`:
-    /// no such task.
-    async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>>;
+    /// Evaluates the gates that a task has to pass before it runs, in order; empty for one that has ended or runs.
+    /// `None`: no such task.
+    async fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>>;
 
-    /// Runs tasks in `error` again, in this order; answers each. What belongs in a lane goes to its end.
-    async fn retry(
+    /// Runs tasks in `error` again, in this order; returns a result for each. A task with a lane joins it at its end.
+    async fn retry_tasks(
         &self,
         tasks: Vec<TaskSeq>,
         now: Timestamp,
-    ) -> Result<Vec<std::result::Result<(), Rejected>>>;
+    ) -> Result<Vec<std::result::Result<(), TaskRejection>>>;
 
     /// Ends a task. If it runs, its attempt is fenced off.
-    async fn cancel(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>>;
+    async fn cancel_task(
+        &self,
+        id: &TaskId,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), TaskRejection>>;
 
-    /// Takes up a handler's `missing` tasks; answers how many.
-    async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64>;
+    /// Makes a handler's `missing` tasks `new` again; returns how many.
+    async fn adopt_missing_tasks(&self, handler: &HandlerName, now: Timestamp) -> Result<u64>;
 
-    /// Makes tasks at the lowest priority for events from `from` on that a handler would have been sent had it
-    /// been there, up to those that it was sent. Does a stretch of it; asked again, it goes on where it stopped,
-    /// and makes none twice.
-    async fn replay(&self, handler: &HandlerName, from: EventId, now: Timestamp) -> Result<Replayed>;
+    /// Creates tasks at the lowest priority for events from `from` on that the handler would have been sent if it had
+    /// been registered, up to the first event that it was sent. Each call does a part of it; the next call continues
+    /// there, and no task is created twice.
+    async fn replay_events(
+        &self,
+        handler: &HandlerName,
+        from: EventId,
+        now: Timestamp,
+    ) -> Result<ReplayReport>;
 }

@@ -1,4 +1,4 @@
-//! How a task lives.
+//! The lifecycle of a task.
 //!
 //! ```text
 //!            schedule          lock               succeed
@@ -6,46 +6,46 @@
 //!   │       ▲ ▲  ◀─────────┘             │ │ │
 //!   │       │ │  unschedule              │ │ └─ fail (retries used up), expire (crashes used up) ─▶ error
 //!   │       │ └── fail, snooze, release, ┘ │                                                         │
-//!   │       │     expire                   └─ lose ─▶ missing                                        │
+//!   │       │     expire                   └─ mark missing ─▶ missing                                        │
 //!   │       └──────────── adopt ──────────────────────────┘                                          │
 //!   └──────────── retry (a person) ──────────────────────────────────────────────────────────────────┘
 //! ```
 //!
-//! [`transition`] is the only place that decides. It is pure: the state, a command and the time go in; the
-//! next state and the effects to be carried out in the same transaction come out. Stores interpret effects;
-//! they never decide.
+//! [`transition`] is the only place that decides. It is a pure function of the state, a command and the time; it
+//! returns the next state and the effects to carry out in the same transaction. Stores carry out effects; they never
+//! decide.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Status, TaskSeq};
-use crate::{HandlerDef, LaneFailure, Timestamp};
+use super::{TaskSeq, TaskStatus};
+use crate::{HandlerDef, LaneFailurePolicy, Timestamp};
 
-/// Who runs a task, and the token that fences the attempt.
+/// The right of a node or worker to run a task, with the token that fences the attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
     pub node: i64,
-    /// Larger than that of every earlier claim in the store.
+    /// Larger than the fence of every earlier claim in the store.
     pub fence: i64,
     pub since: Timestamp,
-    /// When it runs out unless it is renewed. None: it holds as long as its node lives.
+    /// When it expires unless it is renewed. None: it lasts as long as its node sends heartbeats.
     pub until: Option<Timestamp>,
 }
 
 /// Why a task ended in `error`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EndReason {
+pub enum ErrorReason {
     /// Retries used up, or the handler said not to try again.
     Failed,
     /// Too many nodes died running it.
     Crashed,
-    /// A person ended it.
+    /// A person cancelled it.
     Canceled,
 }
 
-/// Where a task stands. Each state owns what only it has.
+/// The state of a task, with the data that only this state has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum State {
+pub enum TaskState {
     New {
         due: Timestamp,
     },
@@ -53,29 +53,30 @@ pub enum State {
     Locked(Lease),
     Done,
     Error {
-        reason: EndReason,
-        /// It still holds its lane, until a person retries or drops it.
-        halts: bool,
+        reason: ErrorReason,
+        /// It keeps its lane halted until a person retries or cancels it.
+        #[serde(rename = "halts")]
+        halts_lane: bool,
     },
     Missing {
-        /// When it would have fallen due.
+        /// When it would have been due.
         due: Timestamp,
     },
 }
 
-impl State {
-    pub fn status(&self) -> Status {
+impl TaskState {
+    pub fn status(&self) -> TaskStatus {
         match self {
-            Self::New { .. } => Status::New,
-            Self::Scheduled => Status::Scheduled,
-            Self::Locked(_) => Status::Locked,
-            Self::Done => Status::Done,
-            Self::Error { .. } => Status::Error,
-            Self::Missing { .. } => Status::Missing,
+            Self::New { .. } => TaskStatus::New,
+            Self::Scheduled => TaskStatus::Scheduled,
+            Self::Locked(_) => TaskStatus::Locked,
+            Self::Done => TaskStatus::Done,
+            Self::Error { .. } => TaskStatus::Error,
+            Self::Missing { .. } => TaskStatus::Missing,
         }
     }
 
-    pub fn reason(&self) -> Option<EndReason> {
+    pub fn error_reason(&self) -> Option<ErrorReason> {
         match self {
             Self::Error { reason, .. } => Some(*reason),
             Self::New { .. } | Self::Scheduled | Self::Locked(_) | Self::Done | Self::Missing { .. } => None,
@@ -83,53 +84,55 @@ impl State {
     }
 }
 
-/// A task's state and what it has been through.
+/// The state of a task and the counts of its attempts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Life {
-    pub state: State,
-    /// How often it was claimed.
+pub struct TaskLifecycle {
+    pub state: TaskState,
+    /// The number of times it was claimed.
     pub attempt: u32,
-    /// How many failures it has been forgiven.
+    /// The number of failures after which it was retried.
     pub retries: u32,
-    /// How many nodes died running it.
+    /// The number of nodes that died running it.
     pub crashes: u32,
-    /// It lost its place in the order: retried by a person after it was parked, adopted, or replayed.
+    /// It runs out of order: retried by a person after it was parked, adopted, or replayed.
     pub late: bool,
-    /// It belongs in a lane, whether it stands there now or not.
-    pub laned: bool,
-    /// It stands in its lane, and those behind it wait for it. One that is lost or ended does not.
-    pub ordered: bool,
+    /// It belongs to a lane, whether it is in it now or not.
+    #[serde(rename = "laned")]
+    pub has_lane: bool,
+    /// It is in its lane, and the tasks behind it wait for it. A missing or ended task is not.
+    #[serde(rename = "ordered")]
+    pub in_lane: bool,
 }
 
-impl Life {
-    pub fn beginning(due: Timestamp, laned: bool) -> Self {
-        let state = State::New { due };
-        Self { state, attempt: 0, retries: 0, crashes: 0, late: false, laned, ordered: laned }
+impl TaskLifecycle {
+    pub fn new(due: Timestamp, has_lane: bool) -> Self {
+        let state = TaskState::New { due };
+        Self { state, attempt: 0, retries: 0, crashes: 0, late: false, has_lane, in_lane: has_lane }
     }
 
-    /// The beginning of a task that comes after its time: a replay.
-    pub fn late(due: Timestamp, laned: bool) -> Self {
-        Self { late: true, ..Self::beginning(due, laned) }
+    /// A new task that runs out of order: a replay.
+    pub fn new_late(due: Timestamp, has_lane: bool) -> Self {
+        Self { late: true, ..Self::new(due, has_lane) }
     }
 }
 
-/// What can be done to a task.
+/// A change of a task's state that is requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Command {
-    /// The scheduler picks it for one of the next free slots.
+pub enum TaskCommand {
+    /// The scheduler selects it for one of the next free slots.
     Schedule,
-    /// A rule takes it back.
+    /// A rule pauses it.
     Unschedule,
     /// A worker claims it. From `new` this is scheduling and locking in one step.
     Lock(Lease),
     Succeed {
         fence: i64,
     },
-    /// `after`: a wait that the target asked for; `last`: the handler said not to try again.
+    /// `retry_at`: when the target asked to be tried again; `permanent`: the handler said not to retry.
     Fail {
         fence: i64,
-        after: Option<Timestamp>,
-        last: bool,
+        retry_at: Option<Timestamp>,
+        permanent: bool,
     },
     Snooze {
         fence: i64,
@@ -139,29 +142,29 @@ pub enum Command {
     Release {
         fence: i64,
     },
-    /// The worker that holds it is still at it.
+    /// The worker that runs it extends its lease.
     Renew {
         fence: i64,
         until: Timestamp,
     },
-    /// The node or the worker that held it is dead.
+    /// The node or the worker that ran it is dead.
     Expire {
         fence: i64,
     },
-    /// The handler's definition has gone.
-    Lose,
-    /// The handler is back, and a person wants its tasks run.
+    /// Its handler is no longer defined.
+    MarkMissing,
+    /// The handler is defined again, and a person wants its tasks run.
     Adopt,
     /// A person wants it run again.
     Retry,
-    /// A person wants it gone.
+    /// A person ends it.
     Cancel,
 }
 
 /// How an attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum AttemptEnd {
+pub enum AttemptOutcome {
     Succeeded,
     Failed,
     Snoozed,
@@ -170,289 +173,321 @@ pub enum AttemptEnd {
     Canceled,
 }
 
-/// What a transition asks the store to do, in the same transaction.
+/// A write that a transition requires of the store, in the same transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum TaskEffect {
     /// Keep a record of the attempt.
-    RecordAttempt(AttemptEnd),
-    /// If the task is synchronous, let the event's next ones run.
-    OpenGate,
+    RecordAttempt(AttemptOutcome),
+    /// If the task is synchronous, let the event's next tasks run.
+    OpenSyncGate,
     /// Move the task to the history.
     Archive,
-    /// Let the next task of the lane come to its head.
+    /// Make the next task of the lane its head.
     AdvanceLane,
-    /// Take the task back out of the history.
-    Restore,
-    /// Put it at the end of its lane, if it belongs in one.
+    /// Move the task back out of the history.
+    Unarchive,
+    /// Append it to its lane, if it has one.
     JoinLane,
 }
 
 /// Why a command was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
-    #[error("the task is `{}`, and from there this cannot be done", .0.as_str())]
-    WrongState(Status),
-    #[error("another attempt holds the task now")]
+pub enum TaskRejection {
+    #[error("the task is `{}`, and it does not allow this command", .0.as_str())]
+    WrongState(TaskStatus),
+    #[error("another attempt has leased the task")]
     StaleFence,
     #[error("no such task")]
     NoSuchTask,
-    #[error("the task's event has been forgotten, so that it cannot be run again")]
-    Forgotten,
+    #[error("the task's event has expired, so it cannot be run again")]
+    EventExpired,
     #[error("it is a step of an order; resume the order to run it again")]
-    ResumeItsOrder,
+    IsOrderStep,
     #[error("another task of its source and collection is queued or running")]
-    PairIsBusy,
+    CollectionBusy,
 }
 
-type Outcome = Result<(Life, Vec<Effect>), Rejected>;
+type TransitionResult = Result<(TaskLifecycle, Vec<TaskEffect>), TaskRejection>;
 
-/// The one place that decides how a task goes on. Exhaustive, without catch-all arms.
-pub fn transition(seq: TaskSeq, life: Life, command: Command, def: &HandlerDef, now: Timestamp) -> Outcome {
-    let wrong = Err(Rejected::WrongState(life.state.status()));
-    match (life.state, command) {
-        (State::New { .. }, Command::Schedule) => Ok((Life { state: State::Scheduled, ..life }, vec![])),
-        (State::Scheduled, Command::Unschedule) => {
-            Ok((Life { state: State::New { due: now }, ..life }, vec![]))
+/// Applies a command to a task. The only place that decides; exhaustive, without catch-all arms.
+pub fn transition(
+    seq: TaskSeq,
+    lifecycle: TaskLifecycle,
+    command: TaskCommand,
+    def: &HandlerDef,
+    now: Timestamp,
+) -> TransitionResult {
+    let wrong = Err(TaskRejection::WrongState(lifecycle.state.status()));
+    match (lifecycle.state, command) {
+        (TaskState::New { .. }, TaskCommand::Schedule) => {
+            Ok((TaskLifecycle { state: TaskState::Scheduled, ..lifecycle }, vec![]))
         }
-        (State::New { .. } | State::Scheduled, Command::Lock(lease)) => {
-            Ok((Life { state: State::Locked(lease), attempt: life.attempt + 1, ..life }, vec![]))
+        (TaskState::Scheduled, TaskCommand::Unschedule) => {
+            Ok((TaskLifecycle { state: TaskState::New { due: now }, ..lifecycle }, vec![]))
         }
-        (State::New { .. } | State::Scheduled, Command::Lose) => {
-            let due = match life.state {
-                State::New { due } => due,
-                State::Scheduled
-                | State::Locked(_)
-                | State::Done
-                | State::Error { .. }
-                | State::Missing { .. } => now,
+        (TaskState::New { .. } | TaskState::Scheduled, TaskCommand::Lock(lease)) => Ok((
+            TaskLifecycle { state: TaskState::Locked(lease), attempt: lifecycle.attempt + 1, ..lifecycle },
+            vec![],
+        )),
+        (TaskState::New { .. } | TaskState::Scheduled, TaskCommand::MarkMissing) => {
+            let due = match lifecycle.state {
+                TaskState::New { due } => due,
+                TaskState::Scheduled
+                | TaskState::Locked(_)
+                | TaskState::Done
+                | TaskState::Error { .. }
+                | TaskState::Missing { .. } => now,
             };
-            let life = Life { state: State::Missing { due }, ordered: false, ..life };
-            Ok((life, vec![Effect::OpenGate, Effect::AdvanceLane]))
+            let lifecycle = TaskLifecycle { state: TaskState::Missing { due }, in_lane: false, ..lifecycle };
+            Ok((lifecycle, vec![TaskEffect::OpenSyncGate, TaskEffect::AdvanceLane]))
         }
-        (State::New { .. } | State::Scheduled | State::Missing { .. }, Command::Cancel) => {
-            Ok(canceled(life, vec![]))
+        (TaskState::New { .. } | TaskState::Scheduled | TaskState::Missing { .. }, TaskCommand::Cancel) => {
+            Ok(end_canceled(lifecycle, vec![]))
         }
-        (State::Locked(_), Command::Cancel) => {
-            Ok(canceled(life, vec![Effect::RecordAttempt(AttemptEnd::Canceled)]))
+        (TaskState::Locked(_), TaskCommand::Cancel) => {
+            Ok(end_canceled(lifecycle, vec![TaskEffect::RecordAttempt(AttemptOutcome::Canceled)]))
         }
-        (State::Locked(lease), command) => locked(seq, life, lease, command, def, now),
+        (TaskState::Locked(lease), command) => transition_locked(seq, lifecycle, lease, command, def, now),
 
-        (State::Missing { due }, Command::Adopt) => {
-            let life = Life { state: State::New { due }, late: true, ordered: life.laned, ..life };
-            Ok((life, vec![Effect::JoinLane]))
+        (TaskState::Missing { due }, TaskCommand::Adopt) => {
+            let lifecycle = TaskLifecycle {
+                state: TaskState::New { due },
+                late: true,
+                in_lane: lifecycle.has_lane,
+                ..lifecycle
+            };
+            Ok((lifecycle, vec![TaskEffect::JoinLane]))
         }
-        (State::Error { halts, .. }, Command::Retry) => {
-            let again = Life { state: State::New { due: now }, retries: 0, crashes: 0, ..life };
-            Ok(match halts {
+        (TaskState::Error { halts_lane, .. }, TaskCommand::Retry) => {
+            let again =
+                TaskLifecycle { state: TaskState::New { due: now }, retries: 0, crashes: 0, ..lifecycle };
+            Ok(match halts_lane {
                 true => (again, vec![]),
                 false => {
-                    let late = Life { late: true, ordered: life.laned, ..again };
-                    (late, vec![Effect::Restore, Effect::JoinLane])
+                    let late = TaskLifecycle { late: true, in_lane: lifecycle.has_lane, ..again };
+                    (late, vec![TaskEffect::Unarchive, TaskEffect::JoinLane])
                 }
             })
         }
-        (State::Error { halts: true, .. }, Command::Cancel) => Ok(canceled(life, vec![])),
+        (TaskState::Error { halts_lane: true, .. }, TaskCommand::Cancel) => {
+            Ok(end_canceled(lifecycle, vec![]))
+        }
 
         (
-            State::New { .. },
-            Command::Unschedule
-            | Command::Succeed { .. }
-            | Command::Fail { .. }
-            | Command::Snooze { .. }
-            | Command::Release { .. }
-            | Command::Renew { .. }
-            | Command::Expire { .. }
-            | Command::Adopt
-            | Command::Retry,
+            TaskState::New { .. },
+            TaskCommand::Unschedule
+            | TaskCommand::Succeed { .. }
+            | TaskCommand::Fail { .. }
+            | TaskCommand::Snooze { .. }
+            | TaskCommand::Release { .. }
+            | TaskCommand::Renew { .. }
+            | TaskCommand::Expire { .. }
+            | TaskCommand::Adopt
+            | TaskCommand::Retry,
         )
         | (
-            State::Scheduled,
-            Command::Schedule
-            | Command::Succeed { .. }
-            | Command::Fail { .. }
-            | Command::Snooze { .. }
-            | Command::Release { .. }
-            | Command::Renew { .. }
-            | Command::Expire { .. }
-            | Command::Adopt
-            | Command::Retry,
+            TaskState::Scheduled,
+            TaskCommand::Schedule
+            | TaskCommand::Succeed { .. }
+            | TaskCommand::Fail { .. }
+            | TaskCommand::Snooze { .. }
+            | TaskCommand::Release { .. }
+            | TaskCommand::Renew { .. }
+            | TaskCommand::Expire { .. }
+            | TaskCommand::Adopt
+            | TaskCommand::Retry,
         )
         | (
-            State::Done,
-            Command::Schedule
-            | Command::Unschedule
-            | Command::Lock(_)
-            | Command::Succeed { .. }
-            | Command::Fail { .. }
-            | Command::Snooze { .. }
-            | Command::Release { .. }
-            | Command::Renew { .. }
-            | Command::Expire { .. }
-            | Command::Lose
-            | Command::Adopt
-            | Command::Retry
-            | Command::Cancel,
+            TaskState::Done,
+            TaskCommand::Schedule
+            | TaskCommand::Unschedule
+            | TaskCommand::Lock(_)
+            | TaskCommand::Succeed { .. }
+            | TaskCommand::Fail { .. }
+            | TaskCommand::Snooze { .. }
+            | TaskCommand::Release { .. }
+            | TaskCommand::Renew { .. }
+            | TaskCommand::Expire { .. }
+            | TaskCommand::MarkMissing
+            | TaskCommand::Adopt
+            | TaskCommand::Retry
+            | TaskCommand::Cancel,
         )
         | (
-            State::Error { .. },
-            Command::Schedule
-            | Command::Unschedule
-            | Command::Lock(_)
-            | Command::Succeed { .. }
-            | Command::Fail { .. }
-            | Command::Snooze { .. }
-            | Command::Release { .. }
-            | Command::Renew { .. }
-            | Command::Expire { .. }
-            | Command::Lose
-            | Command::Adopt,
+            TaskState::Error { .. },
+            TaskCommand::Schedule
+            | TaskCommand::Unschedule
+            | TaskCommand::Lock(_)
+            | TaskCommand::Succeed { .. }
+            | TaskCommand::Fail { .. }
+            | TaskCommand::Snooze { .. }
+            | TaskCommand::Release { .. }
+            | TaskCommand::Renew { .. }
+            | TaskCommand::Expire { .. }
+            | TaskCommand::MarkMissing
+            | TaskCommand::Adopt,
         )
-        | (State::Error { halts: false, .. }, Command::Cancel)
+        | (TaskState::Error { halts_lane: false, .. }, TaskCommand::Cancel)
         | (
-            State::Missing { .. },
-            Command::Schedule
-            | Command::Unschedule
-            | Command::Lock(_)
-            | Command::Succeed { .. }
-            | Command::Fail { .. }
-            | Command::Snooze { .. }
-            | Command::Release { .. }
-            | Command::Renew { .. }
-            | Command::Expire { .. }
-            | Command::Lose
-            | Command::Retry,
+            TaskState::Missing { .. },
+            TaskCommand::Schedule
+            | TaskCommand::Unschedule
+            | TaskCommand::Lock(_)
+            | TaskCommand::Succeed { .. }
+            | TaskCommand::Fail { .. }
+            | TaskCommand::Snooze { .. }
+            | TaskCommand::Release { .. }
+            | TaskCommand::Renew { .. }
+            | TaskCommand::Expire { .. }
+            | TaskCommand::MarkMissing
+            | TaskCommand::Retry,
         ) => wrong,
     }
 }
 
-/// What happens to a running task. Every end of an attempt carries its fence.
-fn locked(
+/// Applies a command to a running task. Every end of an attempt carries its fence.
+fn transition_locked(
     seq: TaskSeq,
-    life: Life,
+    lifecycle: TaskLifecycle,
     lease: Lease,
-    command: Command,
+    command: TaskCommand,
     def: &HandlerDef,
     now: Timestamp,
-) -> Outcome {
+) -> TransitionResult {
     let fence = match command {
-        Command::Succeed { fence }
-        | Command::Fail { fence, .. }
-        | Command::Snooze { fence, .. }
-        | Command::Release { fence }
-        | Command::Renew { fence, .. }
-        | Command::Expire { fence } => fence,
-        Command::Schedule
-        | Command::Unschedule
-        | Command::Lock(_)
-        | Command::Lose
-        | Command::Adopt
-        | Command::Retry
-        | Command::Cancel => return Err(Rejected::WrongState(Status::Locked)),
+        TaskCommand::Succeed { fence }
+        | TaskCommand::Fail { fence, .. }
+        | TaskCommand::Snooze { fence, .. }
+        | TaskCommand::Release { fence }
+        | TaskCommand::Renew { fence, .. }
+        | TaskCommand::Expire { fence } => fence,
+        TaskCommand::Schedule
+        | TaskCommand::Unschedule
+        | TaskCommand::Lock(_)
+        | TaskCommand::MarkMissing
+        | TaskCommand::Adopt
+        | TaskCommand::Retry
+        | TaskCommand::Cancel => return Err(TaskRejection::WrongState(TaskStatus::Locked)),
     };
     if fence != lease.fence {
-        return Err(Rejected::StaleFence);
+        return Err(TaskRejection::StaleFence);
     }
-    let again = |due, changed: Life| Life { state: State::New { due }, ..changed };
+    let again = |due, changed: TaskLifecycle| TaskLifecycle { state: TaskState::New { due }, ..changed };
     Ok(match command {
-        Command::Succeed { .. } => (
-            Life { state: State::Done, ordered: false, ..life },
+        TaskCommand::Succeed { .. } => (
+            TaskLifecycle { state: TaskState::Done, in_lane: false, ..lifecycle },
             vec![
-                Effect::RecordAttempt(AttemptEnd::Succeeded),
-                Effect::OpenGate,
-                Effect::Archive,
-                Effect::AdvanceLane,
+                TaskEffect::RecordAttempt(AttemptOutcome::Succeeded),
+                TaskEffect::OpenSyncGate,
+                TaskEffect::Archive,
+                TaskEffect::AdvanceLane,
             ],
         ),
-        Command::Fail { after, last, .. } => {
-            if last || life.retries >= def.retry.max {
-                errored(life, EndReason::Failed, AttemptEnd::Failed, def)
+        TaskCommand::Fail { retry_at, permanent, .. } => {
+            if permanent || lifecycle.retries >= def.retry.max_retries {
+                end_in_error(lifecycle, ErrorReason::Failed, AttemptOutcome::Failed, def)
             } else {
-                let retries = life.retries + 1;
-                let backoff = now.plus(def.retry.delay(retries, seq.0 as u64));
-                let due = after.map_or(backoff, |asked| asked.max(now));
-                let effects = vec![Effect::RecordAttempt(AttemptEnd::Failed), Effect::OpenGate];
-                (again(due, Life { retries, ..life }), effects)
+                let retries = lifecycle.retries + 1;
+                let backoff = now.plus(def.retry.retry_delay(retries, seq.0 as u64));
+                let due = retry_at.map_or(backoff, |requested| requested.max(now));
+                let effects =
+                    vec![TaskEffect::RecordAttempt(AttemptOutcome::Failed), TaskEffect::OpenSyncGate];
+                (again(due, TaskLifecycle { retries, ..lifecycle }), effects)
             }
         }
-        Command::Snooze { until, .. } => {
-            (again(until.max(now), life), vec![Effect::RecordAttempt(AttemptEnd::Snoozed), Effect::OpenGate])
+        TaskCommand::Snooze { until, .. } => (
+            again(until.max(now), lifecycle),
+            vec![TaskEffect::RecordAttempt(AttemptOutcome::Snoozed), TaskEffect::OpenSyncGate],
+        ),
+        TaskCommand::Release { .. } => {
+            (again(now, lifecycle), vec![TaskEffect::RecordAttempt(AttemptOutcome::Released)])
         }
-        Command::Release { .. } => (again(now, life), vec![Effect::RecordAttempt(AttemptEnd::Released)]),
-        Command::Renew { until, .. } => {
+        TaskCommand::Renew { until, .. } => {
             let lease = Lease { until: lease.until.map(|_| until), ..lease };
-            (Life { state: State::Locked(lease), ..life }, vec![])
+            (TaskLifecycle { state: TaskState::Locked(lease), ..lifecycle }, vec![])
         }
-        Command::Expire { .. } => {
-            let crashes = life.crashes + 1;
-            let life = Life { crashes, ..life };
-            if crashes >= def.crashes {
-                errored(life, EndReason::Crashed, AttemptEnd::Crashed, def)
+        TaskCommand::Expire { .. } => {
+            let crashes = lifecycle.crashes + 1;
+            let lifecycle = TaskLifecycle { crashes, ..lifecycle };
+            if crashes >= def.max_crashes {
+                end_in_error(lifecycle, ErrorReason::Crashed, AttemptOutcome::Crashed, def)
             } else {
-                (again(now, life), vec![Effect::RecordAttempt(AttemptEnd::Crashed), Effect::OpenGate])
+                (
+                    again(now, lifecycle),
+                    vec![TaskEffect::RecordAttempt(AttemptOutcome::Crashed), TaskEffect::OpenSyncGate],
+                )
             }
         }
-        Command::Schedule
-        | Command::Unschedule
-        | Command::Lock(_)
-        | Command::Lose
-        | Command::Adopt
-        | Command::Retry
-        | Command::Cancel => return Err(Rejected::WrongState(Status::Locked)),
+        TaskCommand::Schedule
+        | TaskCommand::Unschedule
+        | TaskCommand::Lock(_)
+        | TaskCommand::MarkMissing
+        | TaskCommand::Adopt
+        | TaskCommand::Retry
+        | TaskCommand::Cancel => return Err(TaskRejection::WrongState(TaskStatus::Locked)),
     })
 }
 
-/// The end in `error`, according to what the lane does then.
-fn errored(life: Life, reason: EndReason, end: AttemptEnd, def: &HandlerDef) -> (Life, Vec<Effect>) {
-    // A task that stands in no lane holds nobody up.
-    let halts = def.on_error == LaneFailure::Halt && life.ordered;
-    let mut effects = vec![Effect::RecordAttempt(end), Effect::OpenGate];
-    if !halts {
-        effects.extend([Effect::Archive, Effect::AdvanceLane]);
+/// Ends a task in `error`, and advances or halts its lane by the handler's policy.
+fn end_in_error(
+    lifecycle: TaskLifecycle,
+    reason: ErrorReason,
+    end: AttemptOutcome,
+    def: &HandlerDef,
+) -> (TaskLifecycle, Vec<TaskEffect>) {
+    // A task that is in no lane halts none.
+    let halts_lane = def.on_error == LaneFailurePolicy::Halt && lifecycle.in_lane;
+    let mut effects = vec![TaskEffect::RecordAttempt(end), TaskEffect::OpenSyncGate];
+    if !halts_lane {
+        effects.extend([TaskEffect::Archive, TaskEffect::AdvanceLane]);
     }
-    (Life { state: State::Error { reason, halts }, ordered: halts, ..life }, effects)
+    (
+        TaskLifecycle { state: TaskState::Error { reason, halts_lane }, in_lane: halts_lane, ..lifecycle },
+        effects,
+    )
 }
 
-fn canceled(life: Life, mut effects: Vec<Effect>) -> (Life, Vec<Effect>) {
-    effects.extend([Effect::OpenGate, Effect::Archive, Effect::AdvanceLane]);
-    let state = State::Error { reason: EndReason::Canceled, halts: false };
-    (Life { state, ordered: false, ..life }, effects)
+fn end_canceled(lifecycle: TaskLifecycle, mut effects: Vec<TaskEffect>) -> (TaskLifecycle, Vec<TaskEffect>) {
+    effects.extend([TaskEffect::OpenSyncGate, TaskEffect::Archive, TaskEffect::AdvanceLane]);
+    let state = TaskState::Error { reason: ErrorReason::Canceled, halts_lane: false };
+    (TaskLifecycle { state, in_lane: false, ..lifecycle }, effects)
 }
 
-/// One of each state and one of each command, for tests that walk the whole table.
-pub mod table {
+/// One of each state and one of each command, for tests of the whole transition table.
+pub mod transition_table {
     use super::*;
 
     pub const FENCE: i64 = 7;
 
-    pub fn states(now: Timestamp) -> Vec<State> {
+    pub fn all_states(now: Timestamp) -> Vec<TaskState> {
         let lease = Lease { node: 1, fence: FENCE, since: now, until: None };
         vec![
-            State::New { due: now },
-            State::Scheduled,
-            State::Locked(lease),
-            State::Done,
-            State::Error { reason: EndReason::Failed, halts: false },
-            State::Error { reason: EndReason::Failed, halts: true },
-            State::Missing { due: now },
+            TaskState::New { due: now },
+            TaskState::Scheduled,
+            TaskState::Locked(lease),
+            TaskState::Done,
+            TaskState::Error { reason: ErrorReason::Failed, halts_lane: false },
+            TaskState::Error { reason: ErrorReason::Failed, halts_lane: true },
+            TaskState::Missing { due: now },
         ]
     }
 
-    pub fn commands(now: Timestamp) -> Vec<Command> {
+    pub fn all_commands(now: Timestamp) -> Vec<TaskCommand> {
         vec![
-            Command::Schedule,
-            Command::Unschedule,
-            Command::Lock(Lease { node: 1, fence: FENCE + 1, since: now, until: None }),
-            Command::Succeed { fence: FENCE },
-            Command::Fail { fence: FENCE, after: None, last: false },
-            Command::Fail { fence: FENCE, after: None, last: true },
-            Command::Snooze { fence: FENCE, until: now },
-            Command::Release { fence: FENCE },
-            Command::Renew { fence: FENCE, until: now },
-            Command::Expire { fence: FENCE },
-            Command::Lose,
-            Command::Adopt,
-            Command::Retry,
-            Command::Cancel,
+            TaskCommand::Schedule,
+            TaskCommand::Unschedule,
+            TaskCommand::Lock(Lease { node: 1, fence: FENCE + 1, since: now, until: None }),
+            TaskCommand::Succeed { fence: FENCE },
+            TaskCommand::Fail { fence: FENCE, retry_at: None, permanent: false },
+            TaskCommand::Fail { fence: FENCE, retry_at: None, permanent: true },
+            TaskCommand::Snooze { fence: FENCE, until: now },
+            TaskCommand::Release { fence: FENCE },
+            TaskCommand::Renew { fence: FENCE, until: now },
+            TaskCommand::Expire { fence: FENCE },
+            TaskCommand::MarkMissing,
+            TaskCommand::Adopt,
+            TaskCommand::Retry,
+            TaskCommand::Cancel,
         ]
     }
 }
@@ -468,29 +503,30 @@ mod tests {
         HandlerDef::new(HandlerName::new("h").unwrap())
     }
 
-    fn apply(life: Life, command: Command) -> Outcome {
-        transition(TaskSeq(1), life, command, &def(), NOW)
+    fn apply(lifecycle: TaskLifecycle, command: TaskCommand) -> TransitionResult {
+        transition(TaskSeq(1), lifecycle, command, &def(), NOW)
     }
 
-    fn running(retries: u32, crashes: u32) -> Life {
+    fn running(retries: u32, crashes: u32) -> TaskLifecycle {
         let lease = Lease { node: 1, fence: 7, since: NOW, until: None };
-        let beginning = Life::beginning(NOW, true);
-        Life { state: State::Locked(lease), attempt: 1, retries, crashes, ..beginning }
+        let new = TaskLifecycle::new(NOW, true);
+        TaskLifecycle { state: TaskState::Locked(lease), attempt: 1, retries, crashes, ..new }
     }
 
-    /// The whole table, drawn: a row a state, a column a command, the status it leads to or `·`.
+    /// Each row is a state, each column a command, each cell the resulting status, or `·` if refused.
     #[test]
-    fn the_table() {
-        let mut drawn = String::new();
-        for state in table::states(NOW) {
-            let halts = matches!(state, State::Error { halts: true, .. });
-            drawn.push_str(&format!("{:<10}", if halts { "halted" } else { state.status().as_str() }));
-            for command in table::commands(NOW) {
-                let life = Life { state, attempt: 1, ..Life::beginning(NOW, true) };
-                let cell = apply(life, command).map_or("·", |(life, _)| life.state.status().as_str());
-                drawn.push_str(&format!("{cell:<10}"));
+    fn transition_table_is_complete() {
+        let mut table = String::new();
+        for state in transition_table::all_states(NOW) {
+            let halts_lane = matches!(state, TaskState::Error { halts_lane: true, .. });
+            table.push_str(&format!("{:<10}", if halts_lane { "halted" } else { state.status().as_str() }));
+            for command in transition_table::all_commands(NOW) {
+                let lifecycle = TaskLifecycle { state, attempt: 1, ..TaskLifecycle::new(NOW, true) };
+                let cell = apply(lifecycle, command)
+                    .map_or("·", |(lifecycle, _)| lifecycle.state.status().as_str());
+                table.push_str(&format!("{cell:<10}"));
             }
-            drawn = drawn.trim_end().to_string() + "\n";
+            table = table.trim_end().to_string() + "\n";
         }
         let want = "\
 new       scheduled ·         locked    ·         ·         ·         ·         ·         ·         ·         missing   ·         ·         error
@@ -501,92 +537,97 @@ error     ·         ·         ·         ·         ·         ·         ·  
 halted    ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       error
 missing   ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         ·         new       ·         error
 ";
-        assert_eq!(drawn, want, "\n{drawn}");
+        assert_eq!(table, want, "\n{table}");
     }
 
     #[test]
-    fn three_runs_by_default_then_error() {
-        let fail = Command::Fail { fence: 7, after: None, last: false };
-        let (life, _) = apply(running(1, 0), fail).unwrap();
-        assert_eq!((life.state.status(), life.retries), (Status::New, 2));
-        let (life, effects) = apply(running(2, 0), fail).unwrap();
-        assert_eq!(life.state, State::Error { reason: EndReason::Failed, halts: false });
-        assert!(effects.contains(&Effect::Archive) && effects.contains(&Effect::AdvanceLane));
+    fn a_task_fails_for_good_after_three_runs_by_default() {
+        let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: false };
+        let (lifecycle, _) = apply(running(1, 0), fail).unwrap();
+        assert_eq!((lifecycle.state.status(), lifecycle.retries), (TaskStatus::New, 2));
+        let (lifecycle, effects) = apply(running(2, 0), fail).unwrap();
+        assert_eq!(lifecycle.state, TaskState::Error { reason: ErrorReason::Failed, halts_lane: false });
+        assert!(effects.contains(&TaskEffect::Archive) && effects.contains(&TaskEffect::AdvanceLane));
     }
 
     #[test]
-    fn a_snooze_and_a_release_cost_no_retry() {
+    fn a_snooze_and_a_release_use_no_retry() {
         let until = NOW.plus(std::time::Duration::from_secs(300));
-        let (life, _) = apply(running(2, 0), Command::Snooze { fence: 7, until }).unwrap();
-        assert_eq!((life.state, life.retries), (State::New { due: until }, 2));
-        let (life, effects) = apply(running(2, 2), Command::Release { fence: 7 }).unwrap();
-        assert_eq!((life.state, life.retries, life.crashes), (State::New { due: NOW }, 2, 2));
-        assert!(!effects.contains(&Effect::OpenGate), "a released attempt has not ended");
+        let (lifecycle, _) = apply(running(2, 0), TaskCommand::Snooze { fence: 7, until }).unwrap();
+        assert_eq!((lifecycle.state, lifecycle.retries), (TaskState::New { due: until }, 2));
+        let (lifecycle, effects) = apply(running(2, 2), TaskCommand::Release { fence: 7 }).unwrap();
+        assert_eq!(
+            (lifecycle.state, lifecycle.retries, lifecycle.crashes),
+            (TaskState::New { due: NOW }, 2, 2)
+        );
+        assert!(!effects.contains(&TaskEffect::OpenSyncGate), "a released attempt has not ended");
     }
 
     #[test]
-    fn crashes_have_a_budget_of_their_own() {
-        let (life, _) = apply(running(2, 1), Command::Expire { fence: 7 }).unwrap();
-        assert_eq!((life.state.status(), life.retries, life.crashes), (Status::New, 2, 2));
-        let (life, _) = apply(running(0, 2), Command::Expire { fence: 7 }).unwrap();
-        assert_eq!(life.state.reason(), Some(EndReason::Crashed));
+    fn crashes_have_their_own_limit() {
+        let (lifecycle, _) = apply(running(2, 1), TaskCommand::Expire { fence: 7 }).unwrap();
+        assert_eq!((lifecycle.state.status(), lifecycle.retries, lifecycle.crashes), (TaskStatus::New, 2, 2));
+        let (lifecycle, _) = apply(running(0, 2), TaskCommand::Expire { fence: 7 }).unwrap();
+        assert_eq!(lifecycle.state.error_reason(), Some(ErrorReason::Crashed));
     }
 
     #[test]
-    fn a_zombie_is_refused() {
+    fn a_stale_fence_is_refused() {
         for command in [
-            Command::Succeed { fence: 6 },
-            Command::Fail { fence: 6, after: None, last: true },
-            Command::Snooze { fence: 8, until: NOW },
-            Command::Release { fence: 6 },
-            Command::Renew { fence: 6, until: NOW },
-            Command::Expire { fence: 6 },
+            TaskCommand::Succeed { fence: 6 },
+            TaskCommand::Fail { fence: 6, retry_at: None, permanent: true },
+            TaskCommand::Snooze { fence: 8, until: NOW },
+            TaskCommand::Release { fence: 6 },
+            TaskCommand::Renew { fence: 6, until: NOW },
+            TaskCommand::Expire { fence: 6 },
         ] {
-            assert_eq!(apply(running(0, 0), command), Err(Rejected::StaleFence), "{command:?}");
+            assert_eq!(apply(running(0, 0), command), Err(TaskRejection::StaleFence), "{command:?}");
         }
     }
 
     #[test]
-    fn a_halted_head_keeps_its_place_and_a_parked_one_comes_late() {
-        let halting = HandlerDef { on_error: LaneFailure::Halt, ..def() };
-        let fail = Command::Fail { fence: 7, after: None, last: true };
+    fn a_halted_head_keeps_its_lane_position_and_a_parked_task_runs_late() {
+        let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..def() };
+        let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: true };
         let (halted, effects) = transition(TaskSeq(1), running(0, 0), fail, &halting, NOW).unwrap();
-        assert!(!effects.contains(&Effect::AdvanceLane));
-        let (again, _) = apply(halted, Command::Retry).unwrap();
+        assert!(!effects.contains(&TaskEffect::AdvanceLane));
+        let (again, _) = apply(halted, TaskCommand::Retry).unwrap();
         assert!(!again.late);
         let (parked, _) = apply(running(0, 0), fail).unwrap();
-        let (again, effects) = apply(parked, Command::Retry).unwrap();
-        assert!(again.late && effects.contains(&Effect::Restore));
-        assert!(again.ordered && effects.contains(&Effect::JoinLane), "and stands in its lane again");
+        let (again, effects) = apply(parked, TaskCommand::Retry).unwrap();
+        assert!(again.late && effects.contains(&TaskEffect::Unarchive));
+        assert!(again.in_lane && effects.contains(&TaskEffect::JoinLane), "it joins its lane again");
     }
 
     #[test]
-    fn a_workers_lease_is_renewed_and_a_nodes_has_no_end() {
+    fn a_workers_lease_is_renewed_and_a_nodes_lease_has_no_end() {
         let (soon, later) =
             (NOW.plus(std::time::Duration::from_secs(60)), NOW.plus(std::time::Duration::from_secs(90)));
-        let renew = Command::Renew { fence: 7, until: later };
-        let (life, effects) = apply(running(0, 0), renew).unwrap();
-        assert_eq!((life, effects), (running(0, 0), vec![]));
+        let renew = TaskCommand::Renew { fence: 7, until: later };
+        let (lifecycle, effects) = apply(running(0, 0), renew).unwrap();
+        assert_eq!((lifecycle, effects), (running(0, 0), vec![]));
         let lease = Lease { node: 0, fence: 7, since: NOW, until: Some(soon) };
-        let (life, _) = apply(Life { state: State::Locked(lease), ..running(0, 0) }, renew).unwrap();
-        assert_eq!(life.state, State::Locked(Lease { until: Some(later), ..lease }));
+        let (lifecycle, _) =
+            apply(TaskLifecycle { state: TaskState::Locked(lease), ..running(0, 0) }, renew).unwrap();
+        assert_eq!(lifecycle.state, TaskState::Locked(Lease { until: Some(later), ..lease }));
     }
 
     #[test]
-    fn a_task_without_a_lane_halts_nothing() {
-        let halting = HandlerDef { on_error: LaneFailure::Halt, ..def() };
-        let fail = Command::Fail { fence: 7, after: None, last: true };
-        let alone = Life { laned: false, ordered: false, ..running(0, 0) };
-        let (parked, effects) = transition(TaskSeq(1), alone, fail, &halting, NOW).unwrap();
-        assert_eq!(parked.state, State::Error { reason: EndReason::Failed, halts: false });
-        assert!(effects.contains(&Effect::Archive));
+    fn a_task_without_a_lane_halts_no_lane() {
+        let halting = HandlerDef { on_error: LaneFailurePolicy::Halt, ..def() };
+        let fail = TaskCommand::Fail { fence: 7, retry_at: None, permanent: true };
+        let without_lane = TaskLifecycle { has_lane: false, in_lane: false, ..running(0, 0) };
+        let (parked, effects) = transition(TaskSeq(1), without_lane, fail, &halting, NOW).unwrap();
+        assert_eq!(parked.state, TaskState::Error { reason: ErrorReason::Failed, halts_lane: false });
+        assert!(effects.contains(&TaskEffect::Archive));
     }
 
     #[test]
-    fn a_target_may_ask_for_a_longer_wait() {
-        let asked = NOW.plus(std::time::Duration::from_secs(3600));
-        let (life, _) =
-            apply(running(0, 0), Command::Fail { fence: 7, after: Some(asked), last: false }).unwrap();
-        assert_eq!(life.state, State::New { due: asked });
+    fn a_target_may_request_a_longer_delay() {
+        let requested = NOW.plus(std::time::Duration::from_secs(3600));
+        let (lifecycle, _) =
+            apply(running(0, 0), TaskCommand::Fail { fence: 7, retry_at: Some(requested), permanent: false })
+                .unwrap();
+        assert_eq!(lifecycle.state, TaskState::New { due: requested });
     }
 }

@@ -1,25 +1,27 @@
 //! A task: one handler to be run once.
 
+pub mod gates;
 pub mod lifecycle;
 pub mod retry;
-pub mod why;
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::chain::{ChainPath, NodeId, OrderKey};
-use crate::names::{BadName, CollectionName, Pair};
-use crate::order::Origin;
-use crate::wire::{MAX_RESULT, MAX_VALUE};
+use crate::chain::{ChainNodeId, ChainPath, OrderKey};
+use crate::event_json::{MAX_RESULT_BYTES, MAX_VALUE_BYTES};
+use crate::names::{BadName, CollectionName, SourceCollection};
+use crate::order::OrderOrigin;
 use crate::{Event, EventId, HandlerName, Json, ObjectKey, Priority, Tenant, Timestamp};
-pub use lifecycle::{AttemptEnd, Command, EndReason, Lease, Life, Rejected, State};
+pub use lifecycle::{
+    AttemptOutcome, ErrorReason, Lease, TaskCommand, TaskLifecycle, TaskRejection, TaskState,
+};
 
-/// The six labels of the lifecycle.
+/// The status of a task: the label of its state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum TaskStatus {
     New,
     Scheduled,
     Locked,
@@ -28,7 +30,7 @@ pub enum Status {
     Missing,
 }
 
-impl Status {
+impl TaskStatus {
     pub const ALL: [Self; 6] =
         [Self::New, Self::Scheduled, Self::Locked, Self::Done, Self::Error, Self::Missing];
 
@@ -43,19 +45,19 @@ impl Status {
         }
     }
 
-    /// What sync tasks and their readers call it. A cancelled task is told apart by its reason.
-    pub fn public(self, reason: Option<EndReason>) -> &'static str {
+    /// The status in the public task JSON. The reason distinguishes a cancelled task from a failed one.
+    pub fn public_name(self, reason: Option<ErrorReason>) -> &'static str {
         match self {
             Self::New | Self::Scheduled => "SCHEDULED",
             Self::Locked => "RUNNING",
             Self::Done => "SUCCESS",
-            Self::Error if reason == Some(EndReason::Canceled) => "CANCELED",
+            Self::Error if reason == Some(ErrorReason::Canceled) => "CANCELED",
             Self::Error | Self::Missing => "FAILED",
         }
     }
 }
 
-/// A task's own number: dense, in the order of creation. Everything else about its name is made from it.
+/// The sequence number of a task: dense, in the order of creation. Its uuid is made from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct TaskSeq(pub i64);
@@ -66,13 +68,14 @@ impl fmt::Display for TaskSeq {
     }
 }
 
-/// What a store mixes into the ids of its tasks, so that those of two stores differ: 60 random bits, made once.
+/// The part of a task's uuid that is the same for all tasks of a store and differs between stores: 60 random bits,
+/// generated once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Realm(pub u64);
+pub struct TaskIdNamespace(pub u64);
 
-impl Realm {
-    /// The uuid of a task of this store: version 8, the realm above, the sequence number below.
-    pub fn uuid(self, seq: TaskSeq) -> uuid::Uuid {
+impl TaskIdNamespace {
+    /// The uuid of a task of this store: version 8, the namespace in the high bits, the sequence number in the low ones.
+    pub fn uuid_of_seq(self, seq: TaskSeq) -> uuid::Uuid {
         let high = self.0 & ((1 << 60) - 1);
         let seq = seq.0 as u64 & ((1 << 62) - 1);
         let mut bytes = [0u8; 16];
@@ -81,15 +84,15 @@ impl Realm {
         uuid::Builder::from_custom_bytes(bytes).into_uuid()
     }
 
-    /// The sequence number in a uuid, if it is one of this store's.
-    pub fn seq(self, uuid: uuid::Uuid) -> Option<TaskSeq> {
+    /// The sequence number in a uuid, if the uuid is of this store.
+    pub fn seq_of_uuid(self, uuid: uuid::Uuid) -> Option<TaskSeq> {
         let low = u64::from_be_bytes(uuid.as_bytes()[8..].try_into().ok()?);
         let seq = TaskSeq((low & ((1 << 62) - 1)) as i64);
-        (self.uuid(seq) == uuid).then_some(seq)
+        (self.uuid_of_seq(seq) == uuid).then_some(seq)
     }
 }
 
-/// The public name of a task: `source_collection_uuid`. For an event's task the source is the handler and the
+/// The public id of a task: `source_collection_uuid`. For an event's task the source is the handler and the
 /// collection the event's type.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -100,7 +103,7 @@ impl TaskId {
         Self(format!("{source}_{collection}_{uuid}").into())
     }
 
-    /// A name from outside. Whether there is such a task is for the store to say.
+    /// An id from a request. Only the store can tell whether the task exists.
     pub fn from_text(text: &str) -> Self {
         Self(text.into())
     }
@@ -109,7 +112,7 @@ impl TaskId {
         &self.0
     }
 
-    /// The uuid at its end: names may hold `_` themselves, a uuid does not.
+    /// The uuid at its end: names may contain `_` themselves, a uuid does not.
     pub fn uuid(&self) -> Option<uuid::Uuid> {
         let (_, uuid) = self.0.rsplit_once('_')?;
         uuid::Uuid::try_parse(uuid).ok()
@@ -122,45 +125,47 @@ impl fmt::Display for TaskId {
     }
 }
 
-/// What a task is run for.
+/// The reason why a task runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Subject {
-    /// Something happened.
+pub enum TaskSubject {
+    /// An event was emitted.
     Event(Arc<Event>),
     /// A collection of a source is to be synchronised.
-    Run(Run),
-    /// An order stands at a node.
+    CollectionRun(CollectionRun),
+    /// An order is at a node.
     Step(StepRun),
 }
 
-/// What the tasks of one queue of a handler have in common, beside their tenant.
+/// The common subject of all tasks in one queue of a handler. A queue also has one tenant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum QueueOf {
+pub enum QueueSubject {
     /// They are for events.
     #[default]
     Events,
     /// They synchronise one collection of a source.
     Collection(CollectionName),
     /// They are steps at one node of a chain.
-    Node { chain: ChainPath, node: NodeId },
+    ChainNode { chain: ChainPath, node: ChainNodeId },
 }
 
-impl QueueOf {
-    /// As text, in which no two are alike: nothing, the collection's name, or the chain's path, a blank and the node.
-    pub fn text(&self) -> String {
+impl QueueSubject {
+    /// The unique text form: empty, the collection's name, or the chain's path, a blank and the node.
+    pub fn to_text(&self) -> String {
         match self {
             Self::Events => String::new(),
             Self::Collection(name) => name.to_string(),
-            Self::Node { chain, node } => format!("{chain} {node}"),
+            Self::ChainNode { chain, node } => format!("{chain} {node}"),
         }
     }
 
-    pub fn read(text: &str) -> Result<Self, BadName> {
+    pub fn from_text(text: &str) -> Result<Self, BadName> {
         if text.is_empty() {
             return Ok(Self::Events);
         }
         match text.split_once(' ') {
-            Some((chain, node)) => Ok(Self::Node { chain: ChainPath::new(chain)?, node: NodeId::new(node)? }),
+            Some((chain, node)) => {
+                Ok(Self::ChainNode { chain: ChainPath::new(chain)?, node: ChainNodeId::new(node)? })
+            }
             None => CollectionName::new(text).map(Self::Collection),
         }
     }
@@ -168,7 +173,7 @@ impl QueueOf {
     pub fn collection(&self) -> Option<&CollectionName> {
         match self {
             Self::Collection(name) => Some(name),
-            Self::Events | Self::Node { .. } => None,
+            Self::Events | Self::ChainNode { .. } => None,
         }
     }
 }
@@ -177,35 +182,35 @@ impl QueueOf {
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepRun {
     pub order: OrderKey,
-    /// The order's name as a key.
+    /// The order's key as an object key.
     pub key: ObjectKey,
-    pub node: NodeId,
+    pub node: ChainNodeId,
     pub tenant: Tenant,
-    /// The event that the order was made for.
-    pub origin: Option<Origin>,
-    /// The order's value as it is before the step. What the step returns takes its place.
+    /// The event that the order was created for.
+    pub origin: Option<OrderOrigin>,
+    /// The order's value before the step. The step's result replaces it.
     pub value: Json,
 }
 
 /// One synchronisation of one collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Run {
-    pub pair: Pair,
+pub struct CollectionRun {
+    pub source_collection: SourceCollection,
     pub tenant: Tenant,
 }
 
-impl Subject {
+impl TaskSubject {
     pub fn event(&self) -> Option<&Arc<Event>> {
         match self {
             Self::Event(event) => Some(event),
-            Self::Run(_) | Self::Step(_) => None,
+            Self::CollectionRun(_) | Self::Step(_) => None,
         }
     }
 
     pub fn tenant(&self) -> &Tenant {
         match self {
             Self::Event(event) => &event.tenant,
-            Self::Run(run) => &run.tenant,
+            Self::CollectionRun(run) => &run.tenant,
             Self::Step(step) => &step.tenant,
         }
     }
@@ -213,53 +218,53 @@ impl Subject {
     pub fn key(&self) -> Option<&ObjectKey> {
         match self {
             Self::Event(event) => event.key.as_ref(),
-            Self::Run(_) => None,
+            Self::CollectionRun(_) => None,
             Self::Step(step) => Some(&step.key),
         }
     }
 
-    /// What stands in the middle of its tasks' ids: the event's type, the collection, or the node.
+    /// The middle part of its tasks' ids: the event's type, the collection, or the node.
     pub fn collection(&self) -> &str {
         match self {
             Self::Event(event) => event.kind.as_str(),
-            Self::Run(run) => run.pair.collection.as_str(),
+            Self::CollectionRun(run) => run.source_collection.collection.as_str(),
             Self::Step(step) => step.node.as_str(),
         }
     }
 
-    /// The event that causes what its tasks emit.
-    pub fn cause(&self) -> Option<EventId> {
+    /// The event that is the cause of the events its tasks emit.
+    pub fn cause_event(&self) -> Option<EventId> {
         match self {
             Self::Event(event) => Some(event.id),
-            Self::Run(_) => None,
+            Self::CollectionRun(_) => None,
             Self::Step(step) => step.origin.map(|origin| origin.event),
         }
     }
 
-    /// How many emits lie between this and something that nothing caused.
-    pub fn depth(&self) -> u16 {
+    /// The length of the chain of causes before it; 0 if nothing caused it.
+    pub fn cause_depth(&self) -> u16 {
         match self {
-            Self::Event(event) => event.depth(),
-            Self::Run(_) => 0,
+            Self::Event(event) => event.cause_depth(),
+            Self::CollectionRun(_) => 0,
             Self::Step(step) => step.origin.map_or(0, |origin| origin.depth),
         }
     }
 
-    /// The most bytes of JSON that its tasks return.
-    pub fn max_result(&self) -> usize {
-        max_result(matches!(self, Self::Step(_)))
+    /// The maximum size of the JSON result of its tasks.
+    pub fn max_result_bytes(&self) -> usize {
+        max_result_bytes_for(matches!(self, Self::Step(_)))
     }
 }
 
-/// What a step returns becomes its order's value.
-fn max_result(step: bool) -> usize {
-    if step { MAX_VALUE } else { MAX_RESULT }
+/// The result of a step may be as large as a value, because it becomes the order's value.
+fn max_result_bytes_for(is_step: bool) -> usize {
+    if is_step { MAX_VALUE_BYTES } else { MAX_RESULT_BYTES }
 }
 
-/// How loud a log line is.
+/// The severity of a log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum LogLevel {
     Info,
     Error,
 }
@@ -268,7 +273,7 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
     pub time: Timestamp,
-    pub level: Level,
+    pub level: LogLevel,
     pub message: String,
 }
 
@@ -278,12 +283,13 @@ pub struct Attempt {
     pub number: u32,
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    pub end: AttemptEnd,
+    #[serde(rename = "end")]
+    pub outcome: AttemptOutcome,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
 
-/// A task as its readers see it.
+/// A task with its attempts, for readers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Task {
     pub seq: TaskSeq,
@@ -296,7 +302,7 @@ pub struct Task {
     /// None for a source's task and for an order's step.
     pub event: Option<EventId>,
     pub priority: Priority,
-    pub life: Life,
+    pub lifecycle: TaskLifecycle,
     /// The time that a schedule planned it for.
     pub planned_at: Option<Timestamp>,
     pub created_at: Timestamp,
@@ -311,14 +317,14 @@ pub struct Task {
 impl Task {
     /// The order whose step it is.
     pub fn order(&self) -> Option<OrderKey> {
-        // A source's task has no key, and what is for an event names it.
+        // A task of a source has no key, and a task of an event has the event.
         let key = self.key.as_ref().filter(|_| self.event.is_none())?;
         key.as_str().parse().ok()
     }
 
-    /// The most bytes of JSON that it returns.
-    pub fn max_result(&self) -> usize {
-        max_result(self.order().is_some())
+    /// The maximum size of its JSON result.
+    pub fn max_result_bytes(&self) -> usize {
+        max_result_bytes_for(self.order().is_some())
     }
 }
 
@@ -327,20 +333,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_is_found_again_by_its_uuid() {
-        let realm = Realm(0x0ABC_DEF0_1234_5678);
+    fn uuids_contain_the_sequence_number_and_the_namespace() {
+        let namespace = TaskIdNamespace(0x0ABC_DEF0_1234_5678);
         for seq in [0, 1, 255, 1 << 40, (1 << 62) - 1] {
-            let uuid = realm.uuid(TaskSeq(seq));
+            let uuid = namespace.uuid_of_seq(TaskSeq(seq));
             assert_eq!(uuid.get_version_num(), 8);
-            assert_eq!(realm.seq(uuid), Some(TaskSeq(seq)));
-            assert_eq!(Realm(7).seq(uuid), None, "a foreign store's");
+            assert_eq!(namespace.seq_of_uuid(uuid), Some(TaskSeq(seq)));
+            assert_eq!(TaskIdNamespace(7).seq_of_uuid(uuid), None, "a uuid of another store");
         }
-        assert_eq!(realm.seq(uuid::Uuid::nil()), None);
+        assert_eq!(namespace.seq_of_uuid(uuid::Uuid::nil()), None);
     }
 
     #[test]
-    fn ids_end_in_a_uuid_whatever_the_names_hold() {
-        let uuid = Realm(1).uuid(TaskSeq(9));
+    fn the_uuid_is_parsed_from_ids_whose_names_contain_underscores() {
+        let uuid = TaskIdNamespace(1).uuid_of_seq(TaskSeq(9));
         assert_eq!(TaskId::new("a_b", "c_d", uuid).uuid(), Some(uuid));
         assert_eq!(TaskId::from_text("nonsense").uuid(), None);
         assert_eq!(TaskId::from_text("a_b_c").uuid(), None);

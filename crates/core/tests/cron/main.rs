@@ -1,8 +1,8 @@
-//! The cron evaluator against slower and independent ways to the same answer.
+//! Tests the cron evaluator against slower and independent implementations.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod croner;
-mod generate;
-mod oracle;
-mod policy;
+mod brute_force;
+mod croner_comparison;
+mod dst_examples;
+mod generator;
 mod properties;

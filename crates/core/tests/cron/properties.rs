@@ -1,10 +1,10 @@
-//! What holds for every text and every instant.
+//! Properties that hold for every text and every instant.
 
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 use proptest::prelude::*;
 
-use crate::generate::{Dice, quartz, vixie};
+use crate::generator::{Rng, generate_quartz, generate_vixie};
 
 const ZONES: [&str; 6] =
     ["UTC", "Europe/Berlin", "Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca", "Pacific/Apia"];
@@ -14,19 +14,19 @@ fn dialects() -> impl Strategy<Value = Dialect> {
 }
 
 /// Text that looks enough like an expression to get far into the parser.
-fn nearly() -> impl Strategy<Value = String> {
+fn almost_valid_expressions() -> impl Strategy<Value = String> {
     let piece = "[0-9*?/,#LWlw-]{1,6}|[A-Za-z]{3}|\\*/[0-9]{1,3}|[0-9]{1,2}-[0-9]{1,2}|@?(every|daily) ?[0-9]{0,3}[hms]?";
     prop::collection::vec(piece, 0..8).prop_map(|pieces| pieces.join(" "))
 }
 
-fn generated() -> impl Strategy<Value = String> {
+fn generated_expressions() -> impl Strategy<Value = String> {
     any::<u64>().prop_map(|seed| {
-        let mut dice = Dice::new(seed);
-        if seed % 2 == 0 { vixie(&mut dice).text } else { quartz(&mut dice).text }
+        let mut rng = Rng::new(seed);
+        if seed % 2 == 0 { generate_vixie(&mut rng).text } else { generate_quartz(&mut rng).text }
     })
 }
 
-fn check(text: &str, dialect: Dialect) {
+fn check_parses_or_fails_with_column(text: &str, dialect: Dialect) {
     match Expression::parse(text, dialect) {
         Err(error) => {
             assert!(error.column >= 1 && error.column <= text.chars().count() + 1, "{text:?}: {error}");
@@ -44,28 +44,28 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_read_or_refused(text in any::<String>(), dialect in dialects()) {
-        check(&text, dialect);
+    fn any_text_is_parsed_or_rejected(text in any::<String>(), dialect in dialects()) {
+        check_parses_or_fails_with_column(&text, dialect);
     }
 
     #[test]
-    fn nearly_right_text_is_read_or_refused(text in nearly(), dialect in dialects()) {
-        check(&text, dialect);
+    fn almost_valid_text_is_parsed_or_rejected(text in almost_valid_expressions(), dialect in dialects()) {
+        check_parses_or_fails_with_column(&text, dialect);
     }
 
     #[test]
-    fn what_is_generated_reads_back(text in generated()) {
-        check(&text, Dialect::Auto);
+    fn generated_expressions_round_trip(text in generated_expressions()) {
+        check_parses_or_fails_with_column(&text, Dialect::Auto);
     }
 
     #[test]
-    fn times_strictly_increase_and_go_back_the_same_way(
-        text in generated(),
+    fn planned_times_strictly_increase_and_prev_inverts_next(
+        text in generated_expressions(),
         zone in prop::sample::select(ZONES.as_slice()),
         after in 0i64..4_102_444_800_000_000,
     ) {
         let Ok(expression) = Expression::parse(&text, Dialect::Auto) else { return Ok(()) };
-        let schedule = Schedule::new(expression, Zone::named(zone).unwrap());
+        let schedule = Schedule::new(expression, Zone::from_name(zone).unwrap());
         let after = Timestamp::from_micros(after);
         let times: Vec<Timestamp> = schedule.upcoming(after).take(8).collect();
         prop_assert!(times.iter().all(|time| *time > after));

@@ -1,25 +1,25 @@
-//! The room that makes what has a time: the events, tasks and orders of schedules, at their planned times.
+//! The clock: creates the events, tasks and orders of schedules at their planned times.
 //!
 //! ```text
-//!   store.plan ──▶ where each schedule stands ──▶ agenda ──due──▶ policy ──▶ store.settle ──▶ the next time
-//!       ▲                                                                          │
-//!       └── at the start, when something else is set up, when a rule is lifted, and every half minute
+//!   store.plan ──▶ last resolved time of each schedule ──▶ due queue ──▶ policy ──▶ store.settle ──▶ the next time
+//!       ▲                                                                               │
+//!       └── at the start, after a new setup, when a rule is lifted, and every half minute
 //! ```
 //!
-//! Several nodes may have the same schedules, and any of them may die around a planned time. All that they know
-//! of the past is in the store: up to which time a schedule is settled, and a row for each time. The row and what
-//! it makes are one transaction, and a time has one row; so a time fires once, and what a node did not get to is
-//! still to be settled by the next. Nothing here needs a leader.
+//! Several nodes may have the same schedules, and any of them may die around a planned time. All their state is in the
+//! store: the time up to which a schedule is resolved, and a ledger row for each planned time. The row and what it
+//! creates are one transaction, and a time has one row; so a time fires once, and times that a node did not resolve are
+//! resolved by the next. No leader is needed.
 //!
-//! Times follow the node's [`TimeSource`](crate::TimeSource). Whether a planned time fires is decided by its row alone: if
-//! rows were written by a clock that was ahead, those times are not repeated, and all the others fire.
+//! Times follow the node's [`TimeSource`](crate::TimeSource). Whether a planned time fires is decided by its row alone:
+//! if rows were written by a clock that was ahead, those times are not repeated, and all the others fire.
 //!
-//! Every planned time has a row in the ledger, up to a bound: of a gap of more than a thousand times the newest
-//! thousand are written down and the older ones passed over, which the log tells.
+//! Every planned time has a row in the ledger, up to a limit: after a gap of more than a thousand planned times only
+//! the newest thousand get a row, and the log says so.
 //!
-//! When the store does not answer, everything is tried again after a second.
+//! When the store fails, everything is retried after a second.
 
-mod agenda;
+mod due_queue;
 mod policy;
 #[cfg(test)]
 mod simulation;
@@ -34,169 +34,188 @@ use pointsman_core::{Event, Timestamp};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-pub use agenda::Agenda;
-use policy::{Reckoning, Verdict};
+pub use due_queue::DueQueue;
+use policy::{DueTimes, FireDecision};
 
 use crate::node::Node;
-use crate::{Schedule, Setup};
+use crate::{ScheduleSpec, Setup};
 
-/// How often the store is asked where the schedules stand: changes that this node is not told of, and a clock
-/// that is put right, are noticed within it.
-const REVISE: Duration = Duration::from_secs(30);
-/// How soon a store is tried again that did not answer.
-const RETRY: Duration = Duration::from_secs(1);
-/// How many planned times are settled in one transaction.
-const BATCH: usize = 500;
+/// How often the schedules are read from the store, so that changes by other nodes and a corrected clock are noticed.
+const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
+/// The delay before a failed store call is retried.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// The maximum number of planned times that are resolved in one transaction.
+const RESOLVE_BATCH: usize = 500;
 
-/// The room.
+/// The service that fires schedules.
 pub(crate) struct Clock {
     node: Arc<Node>,
     setup: Arc<Setup>,
-    /// Up to which time each schedule is settled, in the order of the setup.
-    settled: Vec<Timestamp>,
-    agenda: Agenda,
+    /// The time up to which each schedule is resolved, in the order of the setup.
+    resolved_until: Vec<Timestamp>,
+    due_queue: DueQueue,
 }
 
-/// A planned time on its way to the store, and the place of its schedule in the setup.
-struct Coming {
-    number: usize,
+/// A planned time that is sent to the store, and the index of its schedule in the setup.
+struct PendingFiring {
+    schedule_index: usize,
     firing: Firing,
 }
 
 impl Clock {
     pub(crate) fn new(node: Arc<Node>) -> Self {
-        Self { node, setup: Arc::default(), settled: vec![], agenda: Agenda::new() }
+        Self { node, setup: Arc::default(), resolved_until: vec![], due_queue: DueQueue::new() }
     }
 
-    /// Runs until told to stop. It may be cut short anywhere: what is not settled then is settled later.
+    /// Runs until stopped. It may be interrupted anywhere: times that are not resolved then are resolved later.
     pub(crate) async fn run(mut self, stop: CancellationToken) {
-        stop.run_until_cancelled(self.turn()).await;
+        stop.run_until_cancelled(self.fire_repeatedly()).await;
     }
 
-    async fn turn(&mut self) {
+    async fn fire_repeatedly(&mut self) {
         let node = self.node.clone();
-        let mut reconfigured = node.reconfigured();
-        let mut revise = Instant::now();
+        let mut reconfigured = node.subscribe_setup_changes();
+        let mut refresh_at = Instant::now();
         loop {
-            if !node.time.may_fire_and_prune() {
-                sleep(RETRY).await;
+            if !node.time_source.may_fire_and_prune() {
+                sleep(RETRY_INTERVAL).await;
                 continue;
             }
-            if revise <= Instant::now() {
-                let answer = self.revise(node.time.now()).await;
-                revise = Instant::now() + if self.is_well(answer) { REVISE } else { RETRY };
+            if refresh_at <= Instant::now() {
+                let result = self.refresh_schedules(node.time_source.now()).await;
+                refresh_at =
+                    Instant::now() + if self.ok_or_log(result) { REFRESH_INTERVAL } else { RETRY_INTERVAL };
             }
-            let answer = self.settle_due(node.time.now()).await;
-            let nap = if self.is_well(answer) { self.nap(node.time.now()) } else { RETRY };
+            let result = self.resolve_due(node.time_source.now()).await;
+            let duration = if self.ok_or_log(result) {
+                self.sleep_duration(node.time_source.now())
+            } else {
+                RETRY_INTERVAL
+            };
             tokio::select! {
                 changed = reconfigured.changed() => match changed {
-                    Ok(()) => revise = Instant::now(),
+                    Ok(()) => refresh_at = Instant::now(),
                     Err(_) => return,
                 },
-                () = node.released.notified() => revise = Instant::now(),
-                () = sleep_until(revise) => {}
-                () = sleep(nap) => {}
+                () = node.rule_lifted.notified() => refresh_at = Instant::now(),
+                () = sleep_until(refresh_at) => {}
+                () = sleep(duration) => {}
             }
         }
     }
 
-    fn is_well(&self, answer: Result<(), StoreError>) -> bool {
-        if let Err(error) = &answer {
-            self.node.store_failed();
-            tracing::debug!(%error, "planned times wait");
+    fn ok_or_log(&self, result: Result<(), StoreError>) -> bool {
+        if let Err(error) = &result {
+            self.node.count_store_error();
+            tracing::debug!(
+                %error,
+                "could not resolve planned times; retrying in a second, late times fire or are skipped by their \
+                 catch-up policy"
+            );
         }
-        answer.is_ok()
+        result.is_ok()
     }
 
-    fn nap(&self, now: Timestamp) -> Duration {
-        self.agenda.first().map_or(REVISE, |next| next.since(now))
+    fn sleep_duration(&self, now: Timestamp) -> Duration {
+        self.due_queue.next_due().map_or(REFRESH_INTERVAL, |next| next.since(now))
     }
 
-    /// Takes the schedules that are set up, asks where they stand, and makes up for what rules held back.
-    async fn revise(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let setup = self.node.configured().setup.clone();
-        let standings = self.node.store.plan(setup.schedules.iter().map(plan).collect(), now).await?;
+    /// Reads the active schedules and the times up to which they are resolved, and catches up on times that were
+    /// paused.
+    async fn refresh_schedules(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let setup = self.node.active_setup().setup.clone();
+        let standings =
+            self.node.store.plan(setup.schedules.iter().map(plan_of_schedule).collect(), now).await?;
         if !Arc::ptr_eq(&setup, &self.setup) {
-            (self.settled, self.agenda) = (Vec::new(), Agenda::new());
+            (self.resolved_until, self.due_queue) = (Vec::new(), DueQueue::new());
         }
         self.setup = setup;
-        for (number, standing) in standings.iter().enumerate() {
-            let settled = position(standing.settled, self.settled.get(number).copied(), now);
-            // What stands where it stood keeps its place on the agenda.
-            if self.settled.get(number) != Some(&settled) {
-                self.stands(number, settled);
+        for (index, standing) in standings.iter().enumerate() {
+            let resolved = resume_position(standing.settled, self.resolved_until.get(index).copied(), now);
+            // A schedule that has not changed keeps its due time.
+            if self.resolved_until.get(index) != Some(&resolved) {
+                self.set_resolved_until(index, resolved);
             }
         }
-        self.make_up(&standings, now).await
+        self.catch_up_paused(&standings, now).await
     }
 
-    /// Notes up to which time a schedule is settled, and when it comes up next.
-    fn stands(&mut self, number: usize, settled: Timestamp) {
-        if self.settled.len() <= number {
-            self.settled.resize(number + 1, Timestamp::MIN);
+    /// Sets the time up to which a schedule is resolved, and its next due time.
+    fn set_resolved_until(&mut self, index: usize, resolved: Timestamp) {
+        if self.resolved_until.len() <= index {
+            self.resolved_until.resize(index + 1, Timestamp::MIN);
         }
-        self.settled[number] = settled;
-        self.agenda.put(number, policy::next(&self.setup.schedules[number], settled));
+        self.resolved_until[index] = resolved;
+        self.due_queue.set_due_time(index, policy::next_due_time(&self.setup.schedules[index], resolved));
     }
 
-    /// Settles what has come up, as far as it makes a batch.
-    async fn settle_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
-        let (numbers, coming) = self.gather(now);
-        let answer = self.settle_all(coming, now).await;
-        for number in numbers {
-            self.stands(number, self.settled[number]);
+    /// Resolves due times, up to one batch.
+    async fn resolve_due(&mut self, now: Timestamp) -> Result<(), StoreError> {
+        let (indexes, pending) = self.collect_due(now);
+        let result = self.resolve_all(pending, now).await;
+        for index in indexes {
+            self.set_resolved_until(index, self.resolved_until[index]);
         }
-        answer
+        result
     }
 
-    /// Takes schedules from the agenda until there is enough for a batch. The last one may bring more.
-    fn gather(&mut self, now: Timestamp) -> (Vec<usize>, Vec<Coming>) {
-        let (mut numbers, mut coming) = (Vec::new(), Vec::new());
-        while coming.len() < BATCH
-            && let Some(number) = self.agenda.due(now)
+    /// Collects due schedules until their planned times fill a batch. The last schedule may exceed it.
+    fn collect_due(&mut self, now: Timestamp) -> (Vec<usize>, Vec<PendingFiring>) {
+        let (mut indexes, mut pending) = (Vec::new(), Vec::new());
+        while pending.len() < RESOLVE_BATCH
+            && let Some(index) = self.due_queue.pop_due(now)
         {
-            numbers.push(number);
-            let schedule = &self.setup.schedules[number];
-            let Reckoning { times, passed_over } = policy::reckon(schedule, self.settled[number], now);
-            if passed_over {
+            indexes.push(index);
+            let schedule = &self.setup.schedules[index];
+            let DueTimes { times, has_omitted_older } =
+                policy::decide_due_times(schedule, self.resolved_until[index], now);
+            if has_omitted_older {
                 tracing::warn!(
                     schedule = %schedule.name,
-                    after = %self.settled[number],
+                    after = %self.resolved_until[index],
                     written = times.len(),
-                    "the gap is too long for its ledger: only the newest planned times are written down"
+                    "schedule has more missed times than its ledger records; only the newest ones are recorded, \
+                     older ones are dropped"
                 );
             }
-            coming.extend(times.into_iter().map(|(planned, verdict)| {
-                let settle = match verdict {
-                    Verdict::Fire(when) => fire(schedule, planned, when),
-                    Verdict::Skip => Settle::Skip,
+            pending.extend(times.into_iter().map(|(planned, decision)| {
+                let settle = match decision {
+                    FireDecision::Fire(when) => fire_resolution(schedule, planned, when),
+                    FireDecision::Skip => Settle::Skip,
                 };
-                Coming { number, firing: Firing { schedule: schedule.name.clone(), planned, settle } }
+                PendingFiring {
+                    schedule_index: index,
+                    firing: Firing { schedule: schedule.name.clone(), planned, settle },
+                }
             }));
         }
-        (numbers, coming)
+        (indexes, pending)
     }
 
-    /// Settles these in order, in as few transactions as may be. What was settled is noted also if a later
+    /// Resolves these times in order, in as few transactions as possible. Resolved times are recorded also if a later
     /// transaction fails.
-    async fn settle_all(&mut self, coming: Vec<Coming>, now: Timestamp) -> Result<(), StoreError> {
-        let mut coming = coming.into_iter().peekable();
-        while coming.peek().is_some() {
-            let (places, firings): (Vec<_>, Vec<_>) = coming
+    async fn resolve_all(&mut self, pending: Vec<PendingFiring>, now: Timestamp) -> Result<(), StoreError> {
+        let mut pending = pending.into_iter().peekable();
+        while pending.peek().is_some() {
+            let (positions, firings): (Vec<_>, Vec<_>) = pending
                 .by_ref()
-                .take(BATCH)
-                .map(|Coming { number, firing }| ((number, firing.planned), firing))
+                .take(RESOLVE_BATCH)
+                .map(|PendingFiring { schedule_index: index, firing }| ((index, firing.planned), firing))
                 .unzip();
-            self.settle(firings, now).await?;
-            for (number, planned) in places {
-                self.settled[number] = planned;
+            self.resolve_batch(firings, now).await?;
+            for (index, planned) in positions {
+                self.resolved_until[index] = planned;
             }
         }
         Ok(())
     }
 
-    /// Settles one batch and tells of what it made.
-    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>, StoreError> {
+    /// Resolves one batch and notifies of what it created.
+    async fn resolve_batch(
+        &self,
+        firings: Vec<Firing>,
+        now: Timestamp,
+    ) -> Result<Vec<(Fire, bool)>, StoreError> {
         let cancels = firings.iter().any(
             |firing| matches!(firing.settle, Settle::Fire { overlap, .. } if overlap == Overlap::Cancel),
         );
@@ -205,51 +224,52 @@ impl Clock {
         let orders: Vec<bool> = firings.iter().map(makes_order).collect();
         let rows = self.node.store.settle(firings, now).await?;
         let written = rows.iter().zip(orders).filter(|((_, written), _)| *written);
-        self.tell(written.map(|((fire, _), order)| (fire, order))).await;
+        self.notify_created(written.map(|((fire, _), order)| (fire, order))).await;
         if cancels {
-            // What it ended may run here.
-            self.node.nudged.notify_one();
+            // A task that it cancelled may be running on this node.
+            self.node.attempt_check_requested.notify_one();
         }
         Ok(rows)
     }
 
-    /// Wakes whoever waits for what these firings made; with each comes whether that is an order.
-    async fn tell<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
+    /// Wakes services and watchers for what these firings created; the flag tells whether that is an order.
+    async fn notify_created<'a>(&self, fires: impl Iterator<Item = (&'a Fire, bool)>) {
         let node = &self.node;
-        let made: Vec<_> = fires.filter(|(fire, _)| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
-        if made.is_empty() {
+        let created: Vec<_> =
+            fires.filter(|(fire, _)| !matches!(fire.outcome, Outcome::Skipped(_))).collect();
+        if created.is_empty() {
             return;
         }
-        // What tells of an order is the engine's own: nobody emitted it.
-        let emitted = made.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
+        // The event of an order is an engine event: it does not count as emitted.
+        let emitted = created.iter().filter(|(fire, order)| fire.event.is_some() && !order).count();
         node.metrics.events_emitted.inc_by(emitted as u64);
-        if let Some(last) = made.iter().filter_map(|(fire, _)| fire.event).max() {
-            node.signals.grown(last);
+        if let Some(last) = created.iter().filter_map(|(fire, _)| fire.event).max() {
+            node.signals.advance_journal_head(last);
         }
-        node.signals.work();
-        if node.changes.watched()
-            && let Err(error) = self.show(&made).await
+        node.signals.notify_work();
+        if node.task_changes.has_subscribers()
+            && let Err(error) = self.notify_watchers(&created).await
         {
-            node.store_failed();
-            tracing::warn!(%error, "those who watch are not told of some new tasks");
+            node.count_store_error();
+            tracing::warn!(%error, "watchers were not notified of some scheduled tasks; the tasks run all the same");
         }
     }
 
-    /// Shows the tasks that these firings made to those who watch.
-    async fn show(&self, made: &[(&Fire, bool)]) -> Result<(), StoreError> {
+    /// Notifies watchers of the tasks that these firings created.
+    async fn notify_watchers(&self, created: &[(&Fire, bool)]) -> Result<(), StoreError> {
         let node = &self.node;
-        for (fire, order) in made {
-            let told = match fire.event {
+        for (fire, order) in created {
+            let view = match fire.event {
                 Some(event) => node.store.event(event).await?,
                 None => None,
             };
-            if let (true, Some(view)) = (*order, &told) {
-                if let Some(order) = order_of(&view.event) {
-                    node.tell_step(&view.event.tenant, &order).await?;
+            if let (true, Some(view)) = (*order, &view) {
+                if let Some(order) = order_of_event(&view.event) {
+                    node.notify_order_step(&view.event.tenant, &order).await?;
                 }
                 continue;
             }
-            let tasks = match (told, &fire.task) {
+            let tasks = match (view, &fire.task) {
                 (Some(view), _) => view.tasks,
                 (None, Some(task)) => {
                     node.store.task(task).await?.map(|(task, _)| task).into_iter().collect()
@@ -257,57 +277,59 @@ impl Clock {
                 (None, None) => vec![],
             };
             for task in tasks {
-                node.changes.moved(task, fire.at);
+                node.task_changes.notify_task_state(task, fire.at);
             }
         }
         Ok(())
     }
 
-    /// Makes up for planned times that a rule held back which no longer stands.
-    async fn make_up(&self, standings: &[Standing], now: Timestamp) -> Result<(), StoreError> {
-        for ((schedule, standing), settled) in self.setup.schedules.iter().zip(standings).zip(&self.settled) {
+    /// Catches up on planned times that were paused by a rule that has been lifted.
+    async fn catch_up_paused(&self, standings: &[Standing], now: Timestamp) -> Result<(), StoreError> {
+        for ((schedule, standing), resolved) in
+            self.setup.schedules.iter().zip(standings).zip(&self.resolved_until)
+        {
             let Some(unmet) = standing.unmet.filter(|_| !standing.held) else { continue };
-            let mut held_again = false;
-            for times in policy::make_up(schedule, unmet, *settled, now).chunks(BATCH) {
+            let mut is_paused_again = false;
+            for times in policy::times_to_catch_up(schedule, unmet, *resolved, now).chunks(RESOLVE_BATCH) {
                 let firing = |planned: &Timestamp| Firing {
                     schedule: schedule.name.clone(),
                     planned: *planned,
-                    settle: fire(schedule, *planned, Punctual::CaughtUp),
+                    settle: fire_resolution(schedule, *planned, Punctual::CaughtUp),
                 };
-                let rows = self.settle(times.iter().map(firing).collect(), now).await?;
-                held_again |= rows.iter().any(|(row, _)| row.outcome == Outcome::Skipped(Skipped::Held));
+                let rows = self.resolve_batch(times.iter().map(firing).collect(), now).await?;
+                is_paused_again |= rows.iter().any(|(row, _)| row.outcome == Outcome::Skipped(Skipped::Held));
             }
-            // What a new rule holds is made up for when that one is lifted.
-            if !held_again {
-                self.node.store.made_up(&schedule.name, *settled).await?;
+            // Times that a new rule pauses are caught up when that one is lifted.
+            if !is_paused_again {
+                self.node.store.made_up(&schedule.name, *resolved).await?;
             }
         }
         Ok(())
     }
 }
 
-/// The order that an event tells of.
-fn order_of(event: &Event) -> Option<OrderKey> {
+/// The key of the order that an engine event is about.
+fn order_of_event(event: &Event) -> Option<OrderKey> {
     event.key.as_ref()?.as_str().strip_prefix("Order:")?.parse().ok()
 }
 
-/// What the store is told of a schedule.
-fn plan(schedule: &Schedule) -> Plan {
-    let (expression, zone) = (schedule.when.expression(), schedule.when.zone());
+/// The plan of a schedule, as it is registered in the store.
+fn plan_of_schedule(schedule: &ScheduleSpec) -> Plan {
+    let (expression, zone) = (schedule.cron.expression(), schedule.cron.zone());
     let expression = format!("{expression} {} {}", zone.name(), expression.dialect());
     Plan { name: schedule.name.clone(), expression }
 }
 
-fn fire(schedule: &Schedule, planned: Timestamp, when: Punctual) -> Settle {
-    Settle::Fire { makes: policy::makes(schedule, planned), when, overlap: schedule.overlap }
+fn fire_resolution(schedule: &ScheduleSpec, planned: Timestamp, when: Punctual) -> Settle {
+    Settle::Fire { makes: policy::action_for_time(schedule, planned), when, overlap: schedule.overlap }
 }
 
-/// From where on planned times are looked at. `settled` is the latest time that has a row. If it is still to come, a clock
-/// was ahead when the row was written, and the rows themselves decide: times that have one are not repeated, and all the
-/// others fire. This node then continues where it is, or with the times that are not missed yet.
-fn position(settled: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
-    if settled <= now {
-        return settled;
+/// The time after which planned times are examined. `resolved` is the latest time that has a row. If it is in the
+/// future, a clock was ahead when the row was written, and the rows themselves decide: times that have one are not
+/// repeated, and all others fire. This node then continues where it is, or with the times that are not missed yet.
+fn resume_position(resolved: Timestamp, here: Option<Timestamp>, now: Timestamp) -> Timestamp {
+    if resolved <= now {
+        return resolved;
     }
     here.filter(|here| *here <= now).unwrap_or_else(|| now.minus(MISSED))
 }
@@ -317,34 +339,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_row_written_ahead_of_time_does_not_silence_a_schedule() {
+    fn a_row_written_ahead_of_time_does_not_stop_a_schedule() {
         let (now, minute) = (Timestamp::from_millis(1_800_000_000_000), Duration::from_secs(60));
         for past in [now.minus(minute * 60 * 24), now.minus(minute), now] {
-            assert_eq!(position(past, None, now), past);
-            assert_eq!(position(past, Some(now.minus(minute * 2)), now), past);
+            assert_eq!(resume_position(past, None, now), past);
+            assert_eq!(resume_position(past, Some(now.minus(minute * 2)), now), past);
         }
         for ahead in [now.plus(minute), now.plus(minute * 50), now.plus(minute * 60 * 24 * 365)] {
-            assert_eq!(position(ahead, None, now), now.minus(MISSED));
-            assert_eq!(position(ahead, Some(ahead), now), now.minus(MISSED));
+            assert_eq!(resume_position(ahead, None, now), now.minus(MISSED));
+            assert_eq!(resume_position(ahead, Some(ahead), now), now.minus(MISSED));
             let here = now.minus(minute / 2);
-            assert_eq!(position(ahead, Some(here), now), here);
+            assert_eq!(resume_position(ahead, Some(here), now), here);
         }
     }
 
     #[test]
-    fn a_plan_names_all_that_changes_the_times() {
+    fn a_plan_contains_everything_that_affects_planned_times() {
         use pointsman_core::cron::{Dialect, Expression, Schedule as When, Zone};
         use pointsman_core::{HandlingKey, NewEvent, ScheduleName};
-        let of = |text, dialect, zone| {
+        let expression_of = |text, dialect, zone| {
             let when = When::new(Expression::parse(text, dialect).unwrap(), Zone::named(zone).unwrap());
             let event = NewEvent::of(HandlingKey::new("tick").unwrap());
             let name = ScheduleName::new("s").unwrap();
-            plan(&Schedule::new(name, when, Makes::Event(Box::new(event)))).expression
+            plan_of_schedule(&ScheduleSpec::new(name, when, Makes::Event(Box::new(event)))).expression
         };
         let berlin = "Europe/Berlin";
-        assert_eq!(of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");
-        assert_eq!(of("0 3 * * 1", Dialect::Vixie, berlin), of("0 3 * * 1", Dialect::Auto, berlin));
-        assert_ne!(of("0 3 * * ?", Dialect::Quartz, berlin), of("0 3 * * *", Dialect::Auto, berlin));
-        assert_ne!(of("0 3 * * 1", Dialect::Auto, "UTC"), of("0 3 * * 1", Dialect::Auto, berlin));
+        assert_eq!(expression_of("0 3 *  * 1", Dialect::Auto, berlin), "0 3 * * 1 Europe/Berlin vixie");
+        assert_eq!(
+            expression_of("0 3 * * 1", Dialect::Vixie, berlin),
+            expression_of("0 3 * * 1", Dialect::Auto, berlin)
+        );
+        assert_ne!(
+            expression_of("0 3 * * ?", Dialect::Quartz, berlin),
+            expression_of("0 3 * * *", Dialect::Auto, berlin)
+        );
+        assert_ne!(
+            expression_of("0 3 * * 1", Dialect::Auto, "UTC"),
+            expression_of("0 3 * * 1", Dialect::Auto, berlin)
+        );
     }
 }

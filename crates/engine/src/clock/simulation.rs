@@ -1,5 +1,4 @@
-//! Nodes whose clocks jump and that die, over a simulated day on a real store: whatever they do, every planned
-//! time is settled once.
+//! Simulates nodes that die and whose clocks jump, over a day on a real store: every planned time is resolved once.
 
 use std::collections::BTreeSet;
 
@@ -12,63 +11,70 @@ use tokio::sync::mpsc;
 
 use super::*;
 use crate::Settings;
-use crate::logbook::Logbook;
+use crate::log_writer::LogWriterHandle;
 use crate::metrics::Metrics;
-use crate::node::Parts;
-use crate::pull::Desk;
+use crate::node::NodeParts;
+use crate::pull::LongPollBroker;
 
 const NODES: usize = 5;
 const STEP: Duration = Duration::from_secs(20);
 const DAY: Duration = Duration::from_secs(86_400);
-/// How far a clock may be wrong.
-const SKEW: Duration = Duration::from_secs(300);
+/// The maximum error of a clock.
+const MAX_SKEW: Duration = Duration::from_secs(300);
 
-/// A sequence that looks random and is the same every time.
-struct Dice(u64);
+/// A deterministic random number generator.
+struct Rng(u64);
 
-impl Dice {
-    fn throw(&mut self, sides: u64) -> u64 {
+impl Rng {
+    fn next_below(&mut self, sides: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % sides
     }
 }
 
-/// A node, and what its clock says.
-struct Wrong {
+/// A node with a wrong clock.
+struct SimulatedNode {
     clock: Clock,
     ahead: Duration,
     behind: Duration,
-    /// It does nothing for so many steps.
-    down: u64,
+    /// It is down for this many steps.
+    steps_down: u64,
 }
 
-impl Wrong {
+impl SimulatedNode {
     fn new(store: &SqliteStore, setup: &Setup) -> Self {
         let store: Arc<dyn Store> = Arc::new(store.clone());
         let metrics = Arc::new(Metrics::default());
-        let (logbook, _) = Logbook::new(store.clone(), metrics.clone());
-        let ((desk, _), (ended, _)) = (Desk::new(), mpsc::unbounded_channel());
-        let parts = Parts { store, settings: Settings::default(), metrics, logbook, desk, ended };
+        let (log_writer, _) = LogWriterHandle::new(store.clone(), metrics.clone());
+        let ((pull_broker, _), (ended_attempts, _)) = (LongPollBroker::new(), mpsc::unbounded_channel());
+        let parts = NodeParts {
+            store,
+            settings: Settings::default(),
+            metrics,
+            log_writer,
+            pull_broker,
+            ended_attempts,
+        };
         let clock = Clock::new(Arc::new(Node::new(parts, 1, setup.clone())));
-        Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, down: 0 }
+        Self { clock, ahead: Duration::ZERO, behind: Duration::ZERO, steps_down: 0 }
     }
 
-    fn time(&self, true_time: Timestamp) -> Timestamp {
+    fn local_time(&self, true_time: Timestamp) -> Timestamp {
         true_time.plus(self.ahead).minus(self.behind)
     }
 
-    async fn live(&mut self, true_time: Timestamp, revise: bool) {
-        let now = self.time(true_time);
-        if revise {
-            self.clock.revise(now).await.unwrap();
+    async fn run_step(&mut self, true_time: Timestamp, refresh: bool) {
+        let now = self.local_time(true_time);
+        if refresh {
+            self.clock.refresh_schedules(now).await.unwrap();
         }
-        while self.clock.agenda.first().is_some_and(|next| next <= now) {
-            self.clock.settle_due(now).await.unwrap();
+        while self.clock.due_queue.next_due().is_some_and(|next| next <= now) {
+            self.clock.resolve_due(now).await.unwrap();
         }
     }
 }
 
-fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<Schedule> {
+fn build_schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<ScheduleSpec> {
     let expressions = ["*/10 * * * *", "0 * * * *", "30 2 * * *", "every 15m", "0 7/20 1-4 * * ?"];
     let one = |number: usize| {
         let expression = Expression::parse(expressions[number % expressions.len()], Dialect::Auto).unwrap();
@@ -76,45 +82,47 @@ fn schedules(zone: &str, catch_up: CatchUp, count: usize) -> Vec<Schedule> {
         let event = NewEvent::of(HandlingKey::new("tick").unwrap());
         let when = cron::Schedule::new(expression, Zone::named(zone).unwrap());
         let jitter = Duration::from_secs(if number.is_multiple_of(3) { 120 } else { 0 });
-        Schedule { catch_up, jitter, ..Schedule::new(name, when, Makes::Event(Box::new(event))) }
+        ScheduleSpec { catch_up, jitter, ..ScheduleSpec::new(name, when, Makes::Event(Box::new(event))) }
     };
     (0..count).map(one).collect()
 }
 
-/// A day in the life of the nodes. Answers when it ended.
-async fn day(store: &SqliteStore, setup: &Setup, begin: Timestamp, dice: &mut Dice) -> Timestamp {
-    let mut nodes: Vec<_> = (0..NODES).map(|_| Wrong::new(store, setup)).collect();
-    nodes[0].live(begin, true).await;
+/// Simulates a day; returns when it ended.
+async fn simulate_day(store: &SqliteStore, setup: &Setup, begin: Timestamp, rng: &mut Rng) -> Timestamp {
+    let mut nodes: Vec<_> = (0..NODES).map(|_| SimulatedNode::new(store, setup)).collect();
+    nodes[0].run_step(begin, true).await;
     let mut time = begin;
-    let mut fresh = [true; NODES];
+    let mut restarted = [true; NODES];
     while time < begin.plus(DAY) {
         time = time.plus(STEP);
         for (number, node) in nodes.iter_mut().enumerate() {
-            match dice.throw(400) {
-                // It dies and comes back after a while, remembering nothing.
+            match rng.next_below(400) {
+                // It dies and restarts after a while, without its memory.
                 0 => {
-                    (*node, fresh[number]) =
-                        (Wrong { down: dice.throw(90), ..Wrong::new(store, setup) }, true)
+                    (*node, restarted[number]) = (
+                        SimulatedNode { steps_down: rng.next_below(90), ..SimulatedNode::new(store, setup) },
+                        true,
+                    )
                 }
-                1 => node.ahead = Duration::from_secs(dice.throw(SKEW.as_secs())),
-                2 => node.behind = Duration::from_secs(dice.throw(SKEW.as_secs())),
+                1 => node.ahead = Duration::from_secs(rng.next_below(MAX_SKEW.as_secs())),
+                2 => node.behind = Duration::from_secs(rng.next_below(MAX_SKEW.as_secs())),
                 3 => (node.ahead, node.behind) = (Duration::ZERO, Duration::ZERO),
                 _ => {}
             }
-            if node.down > 0 {
-                node.down -= 1;
+            if node.steps_down > 0 {
+                node.steps_down -= 1;
                 continue;
             }
-            let revise = std::mem::take(&mut fresh[number]) || dice.throw(6) == 0;
-            node.live(time, revise).await;
+            let refresh = std::mem::take(&mut restarted[number]) || rng.next_below(6) == 0;
+            node.run_step(time, refresh).await;
         }
     }
-    Wrong::new(store, setup).live(time, true).await;
+    SimulatedNode::new(store, setup).run_step(time, true).await;
     time
 }
 
-/// Which schedule emitted for which time, according to the events themselves.
-async fn emitted(store: &SqliteStore) -> Vec<(String, String)> {
+/// The schedule and planned time of each emitted event.
+async fn list_emitted(store: &SqliteStore) -> Vec<(String, String)> {
     let mut after = EventId::ZERO;
     let mut all = Vec::new();
     loop {
@@ -129,11 +137,11 @@ async fn emitted(store: &SqliteStore) -> Vec<(String, String)> {
     }
 }
 
-async fn lives_through(zone: &str, begin: &str, catch_up: CatchUp) {
+async fn check_every_time_resolved_once(zone: &str, begin: &str, catch_up: CatchUp) {
     let begin: Timestamp = begin.parse().unwrap();
     let store = Sqlite::in_memory(begin).unwrap();
-    let setup = Setup { schedules: schedules(zone, catch_up, 100), ..Setup::default() };
-    let end = day(&store, &setup, begin, &mut Dice(begin.micros() as u64)).await;
+    let setup = Setup { schedules: build_schedules(zone, catch_up, 100), ..Setup::default() };
+    let end = simulate_day(&store, &setup, begin, &mut Rng(begin.micros() as u64)).await;
 
     let mut fired = BTreeSet::new();
     for schedule in &setup.schedules {
@@ -141,32 +149,32 @@ async fn lives_through(zone: &str, begin: &str, catch_up: CatchUp) {
         fires.reverse();
         let planned: Vec<_> = fires.iter().map(|fire| fire.planned).collect();
         let last = planned.last().map_or(end, |last| end.minus(schedule.jitter).max(*last));
-        let every: Vec<_> = schedule.when.between(begin, last).collect();
-        assert_eq!(planned, every, "{} in {zone}: a row for every time", schedule.when.expression());
+        let every: Vec<_> = schedule.cron.between(begin, last).collect();
+        assert_eq!(planned, every, "{} in {zone}: a row for every time", schedule.cron.expression());
         let made = fires.iter().filter(|fire| fire.event.is_some());
         fired.extend(made.map(|fire| (schedule.name.to_string(), fire.planned.to_string())));
         if catch_up == CatchUp::All {
             assert!(fires.iter().all(|fire| fire.event.is_some()), "{fires:?}");
         }
     }
-    let events = emitted(&store).await;
-    assert_eq!(events.len(), fired.len(), "no time was emitted for twice");
+    let events = list_emitted(&store).await;
+    assert_eq!(events.len(), fired.len(), "no planned time has two events");
     assert_eq!(events.into_iter().collect::<BTreeSet<_>>(), fired);
 }
 
 #[tokio::test]
-async fn no_time_is_lost_or_doubled_where_the_clock_goes_forward() {
-    lives_through("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
+async fn no_planned_time_is_lost_or_doubled_when_clocks_go_forward() {
+    check_every_time_resolved_once("Europe/Berlin", "2026-03-28T12:00:00Z", CatchUp::All).await;
 }
 
 #[tokio::test]
-async fn no_time_is_lost_or_doubled_where_the_clock_goes_back() {
-    lives_through("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
-    lives_through("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
+async fn no_planned_time_is_lost_or_doubled_when_clocks_go_back() {
+    check_every_time_resolved_once("America/New_York", "2026-10-31T18:00:00Z", CatchUp::All).await;
+    check_every_time_resolved_once("Europe/Berlin", "2026-10-24T12:00:00Z", CatchUp::One).await;
 }
 
 #[tokio::test]
-async fn no_time_is_lost_or_doubled_where_the_clock_moves_by_half_an_hour() {
-    lives_through("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
-    lives_through("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
+async fn no_planned_time_is_lost_or_doubled_when_clocks_move_by_half_an_hour() {
+    check_every_time_resolved_once("Australia/Lord_Howe", "2026-04-04T03:00:00Z", CatchUp::All).await;
+    check_every_time_resolved_once("Australia/Lord_Howe", "2026-10-03T03:00:00Z", CatchUp::None).await;
 }

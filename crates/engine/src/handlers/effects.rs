@@ -1,15 +1,14 @@
-//! What a handler outside this process may say beside "done": the reply of an HTTP handler, and the effects
-//! file of a command.
+//! Effects of handlers outside this process: the JSON reply of an HTTP handler, and the effects file of a command.
 //!
 //! ```json
 //! {"emit": [{"type": "record.indexed", "key": "record:1"}],
-//!  "log": ["plain", {"message": "told", "level": "error", "time": "2026-01-31T12:00:00Z"}],
+//!  "log": ["plain", {"message": "text", "level": "error", "time": "2026-01-31T12:00:00Z"}],
 //!  "result": {"pages": 3}, "snooze": "5m", "retry": false}
 //! ```
 //!
-//! A reply is one such object; an effects file has one on each line, and what they say adds up. Everything is
-//! checked before anything is used: with one fault in it, none of it happens, and since saying it again would
-//! not make it right, the attempt fails for good.
+//! A reply is one such object; an effects file has one on each line, which are merged. Everything is checked before
+//! anything is applied: after one fault nothing is applied, and the attempt fails without a retry, because a retry
+//! would return the same.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -21,28 +20,28 @@ use pointsman_core::{Json, NewEvent, Tenant, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::Outcome;
-use crate::settle::SHORTEST_SNOOZE;
+use crate::AttemptOutcome;
+use crate::attempt_ending::MIN_SNOOZE;
 
-/// The most events that one attempt emits.
+/// The maximum number of events that one attempt emits.
 const MAX_EMITS: usize = 1000;
-/// The most bytes of a reply or of an effects file: room for a step's result, and for what is said beside it.
-pub(super) const MAX_BYTES: usize = 4 << 20;
+/// The maximum size of a reply or an effects file: enough for a step's result and other effects.
+pub(super) const MAX_EFFECTS_BYTES: usize = 4 << 20;
 
-/// What a handler said, checked.
+/// The effects of a handler, checked.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Effects {
     emits: Vec<NewEvent>,
     logs: Vec<LogLine>,
     result: Option<Json>,
     snooze: Option<Duration>,
-    /// The handler said `"retry": false`: should the attempt fail, it is the last.
-    last: bool,
+    /// The handler returned `"retry": false`: if the attempt fails, it is not retried.
+    no_retry: bool,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object of effects")]
-struct Members {
+struct EffectsMembers {
     emit: Option<Box<RawValue>>,
     log: Option<Box<RawValue>>,
     retry: Option<Box<RawValue>>,
@@ -50,68 +49,69 @@ struct Members {
     snooze: Option<Box<RawValue>>,
 }
 
-const NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
+const MEMBER_NAMES: [&str; 5] = ["emit", "log", "retry", "result", "snooze"];
 
-/// What a reply was taken for.
+/// Whether a reply consists of effects.
 #[derive(Debug, PartialEq)]
-pub(super) enum Reply {
+pub(super) enum ReplyKind {
     Effects(Effects),
-    /// Somebody's own JSON; none of our business.
+    /// JSON without effects, which is ignored.
     Foreign,
-    /// It reads like effects at first, but this member is none. An endpoint that was not written for us may
-    /// well answer with a `result` of its own.
+    /// It has members of effects, but also this other member. An endpoint that was not written for Pointsman may have a
+    /// `result` of its own.
     Ambiguous(String),
 }
 
-/// Reads the JSON body of an HTTP reply to a delivery of this tenant's.
-pub(super) fn of_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Reply, Fault> {
+/// Parses the JSON body of an HTTP reply to a delivery of this tenant.
+pub(super) fn parse_reply(text: &str, tenant: &Tenant, now: Timestamp) -> Result<ReplyKind, Fault> {
     let Ok(members) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text) else {
-        return Ok(Reply::Foreign);
+        return Ok(ReplyKind::Foreign);
     };
-    if !NAMES.iter().any(|name| members.contains_key(*name)) {
-        return Ok(Reply::Foreign);
+    if !MEMBER_NAMES.iter().any(|name| members.contains_key(*name)) {
+        return Ok(ReplyKind::Foreign);
     }
-    match members.keys().find(|name| !NAMES.contains(&name.as_str())) {
-        // Who says `emit` means us, and a misspelt neighbour must not make its events vanish.
-        Some(stranger) if !members.contains_key("emit") => Ok(Reply::Ambiguous(stranger.clone())),
+    match members.keys().find(|name| !MEMBER_NAMES.contains(&name.as_str())) {
+        // A reply with `emit` is meant as effects, and a misspelt other member must not make its events vanish.
+        Some(unknown) if !members.contains_key("emit") => Ok(ReplyKind::Ambiguous(unknown.clone())),
         _ => {
             let mut effects = Effects::default();
-            effects.add(text, tenant, now)?;
-            Ok(Reply::Effects(effects))
+            effects.add_json(text, tenant, now)?;
+            Ok(ReplyKind::Effects(effects))
         }
     }
 }
 
-/// Reads an effects file. Faults name the line.
-pub(super) fn of_lines(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
+/// Parses an effects file. Faults name the line.
+pub(super) fn parse_effects_file(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
     let mut effects = Effects::default();
     for (index, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         effects
-            .add(line, tenant, now)
+            .add_json(line, tenant, now)
             .map_err(|fault| Fault::new("", format!("line {}: {fault}", index + 1)))?;
     }
     Ok(effects)
 }
 
 impl Effects {
-    /// Nothing but a complaint in the log.
-    pub(super) fn note(message: String, now: Timestamp) -> Self {
+    /// Effects that consist of one error line in the log.
+    pub(super) fn with_error_line(message: String, now: Timestamp) -> Self {
         Self { logs: vec![LogLine { time: now, level: Level::Error, message }], ..Self::default() }
     }
 
-    fn add(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), Fault> {
-        let members: Members = wire::members(text)?;
-        for (index, raw) in list("/emit", members.emit)?.iter().enumerate() {
+    fn add_json(&mut self, text: &str, tenant: &Tenant, now: Timestamp) -> Result<(), Fault> {
+        let members: EffectsMembers = wire::members(text)?;
+        for (index, raw) in parse_list("/emit", members.emit)?.iter().enumerate() {
             if self.emits.len() == MAX_EMITS {
                 return Err(Fault::new("/emit", format!("an attempt emits at most {MAX_EMITS} events")));
             }
-            self.emits.push(emit(raw, tenant, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
+            self.emits
+                .push(parse_emit(raw, tenant, now).map_err(|fault| fault.under(format!("/emit/{index}")))?);
         }
-        for (index, raw) in list("/log", members.log)?.iter().enumerate() {
-            self.logs.push(log_line(raw, now).map_err(|fault| fault.under(format!("/log/{index}")))?);
+        for (index, raw) in parse_list("/log", members.log)?.iter().enumerate() {
+            self.logs.push(parse_log_line(raw, now).map_err(|fault| fault.under(format!("/log/{index}")))?);
         }
         if let Some(raw) = members.retry {
-            self.last |= !wire::read::<bool>("/retry", &raw, "true or false")?;
+            self.no_retry |= !wire::read::<bool>("/retry", &raw, "true or false")?;
         }
         if let Some(raw) = members.result {
             self.result = Some(Json::parse(raw.get()).map_err(|e| Fault::new("/result", e))?);
@@ -127,17 +127,17 @@ impl Effects {
         }
     }
 
-    /// The outcome of an attempt that went well: done, or snoozed if the handler said so.
-    pub(super) fn into_success(self, now: Timestamp) -> Outcome {
+    /// The outcome of a successful attempt: done, or snoozed if the effects say so.
+    pub(super) fn into_success(self, now: Timestamp) -> AttemptOutcome {
         let ended = match self.snooze {
-            Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(SHORTEST_SNOOZE)) },
+            Some(snooze) => Ended::Snoozed { until: now.plus(snooze.max(MIN_SNOOZE)) },
             None => Ended::Succeeded { result: self.result },
         };
-        Outcome { ended, target: None, emits: self.emits, logs: self.logs }
+        AttemptOutcome { ended, target_health: None, emits: self.emits, logs: self.logs }
     }
 
-    /// The outcome of an attempt that snoozed, for `default` if it did not say how long.
-    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<Outcome, Fault> {
+    /// The outcome of an attempt that snoozed, for `default` if the effects give no duration.
+    pub(super) fn into_snooze(self, default: Duration, now: Timestamp) -> Result<AttemptOutcome, Fault> {
         if self.result.is_some() {
             return Err(Fault::new("/result", "a snooze is no end and has no result"));
         }
@@ -147,53 +147,62 @@ impl Effects {
 }
 
 /// The outcome of an attempt whose effects were refused.
-pub(super) fn refused(fault: &Fault) -> Outcome {
+pub(super) fn refused_outcome(fault: &Fault) -> AttemptOutcome {
     let ended = Ended::Failed {
-        error: format!("the handler's effects were refused: {fault}"),
+        error: format!("the handler's effects are invalid and were not applied: {fault}"),
         code: 1,
         after: None,
         last: true,
     };
-    Outcome { ended, ..Outcome::done() }
+    AttemptOutcome { ended, ..AttemptOutcome::done() }
 }
 
-/// The outcome of an attempt that failed with this code, with what the handler said beside: its log, and whether to try again.
+/// The outcome of an attempt that failed with this code, with the log lines and the `retry` member of its effects.
 ///
-/// A handler that broke down may have broken off in the middle of a line. Its own failure is what counts then,
-/// and trying again may mend both: bad effects make a note in the log, no more.
-pub(super) fn failure(code: i64, error: String, said: Result<Effects, Fault>, now: Timestamp) -> Outcome {
-    let Effects { logs, last, .. } = said
-        .unwrap_or_else(|fault| Effects::note(format!("the handler's effects were not read: {fault}"), now));
-    Outcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..Outcome::done() }
+/// A handler that crashed may have written half a line. Then only its failure counts, and a retry may fix both, so bad
+/// effects are just logged.
+pub(super) fn failure_outcome(
+    code: i64,
+    error: String,
+    effects: Result<Effects, Fault>,
+    now: Timestamp,
+) -> AttemptOutcome {
+    let Effects { logs, no_retry: last, .. } = effects.unwrap_or_else(|fault| {
+        Effects::with_error_line(format!("the handler's effects are invalid and were ignored: {fault}"), now)
+    });
+    AttemptOutcome { ended: Ended::Failed { error, code, after: None, last }, logs, ..AttemptOutcome::done() }
 }
 
-/// An event emitted by a handler stays with the tenant whose task it was.
-fn emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fault> {
+/// Parses an emitted event. A handler may emit only for the tenant of its task.
+fn parse_emit(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Fault> {
     let event = EventBody::parse(raw.get())?.into_event(now, tenant)?;
     if event.tenant != *tenant {
-        return Err(Fault::new("/tenant", format!("what handles {tenant}'s emits for {tenant} only")));
+        return Err(Fault::new(
+            "/tenant",
+            format!("a task of tenant {tenant} may emit only for that tenant"),
+        ));
     }
     Ok(event)
 }
 
-fn list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, Fault> {
+fn parse_list(at: &str, raw: Option<Box<RawValue>>) -> Result<Vec<Box<RawValue>>, Fault> {
     let Some(raw) = raw else { return Ok(vec![]) };
     serde_json::from_str(raw.get()).map_err(|_| Fault::new(at, "this is not a list"))
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a string, or an object with a message")]
-struct LogMembers {
+struct LogLineMembers {
     message: Option<Box<RawValue>>,
     level: Option<Box<RawValue>>,
     time: Option<Box<RawValue>>,
 }
 
-fn log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
     if raw.get().starts_with('"') {
         return Ok(LogLine { time: now, level: Level::Info, message: wire::string("", raw)? });
     }
-    let members: LogMembers = wire::members(raw.get())?;
+    let members: LogLineMembers = wire::members(raw.get())?;
     let message = members.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
     let level = members.level.map(|raw| wire::read("/level", &raw, "`info` or `error`")).transpose()?;
     let time =
@@ -211,17 +220,17 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn shop() -> Tenant {
+    fn shop_tenant() -> Tenant {
         Tenant::new("shop").unwrap()
     }
 
-    fn lines(text: &str) -> Result<Effects, String> {
-        of_lines(text, &shop(), NOW).map_err(|fault| fault.to_string())
+    fn parse_lines(text: &str) -> Result<Effects, String> {
+        parse_effects_file(text, &shop_tenant(), NOW).map_err(|fault| fault.to_string())
     }
 
     #[test]
-    fn lines_add_up() {
-        let effects = lines(
+    fn lines_of_an_effects_file_are_merged() {
+        let effects = parse_lines(
             "{\"emit\":[{\"type\":\"a\",\"delay\":60}]}\n\n{\"emit\":[{\"type\":\"b\"}],\"log\":[\"x\"]}\r\n{\"result\":[1.50]}",
         )
         .unwrap();
@@ -237,7 +246,8 @@ mod tests {
     #[test]
     fn log_lines_are_strings_or_objects() {
         let effects =
-            lines(r#"{"log":["a",{"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}]}"#).unwrap();
+            parse_lines(r#"{"log":["a",{"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}]}"#)
+                .unwrap();
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         let expected =
             vec![line(NOW, Level::Info, "a"), line(Timestamp::from_millis(1000), Level::Error, "b")];
@@ -245,26 +255,29 @@ mod tests {
     }
 
     #[test]
-    fn a_snooze_is_an_outcome_of_its_own() {
-        let until =
-            |text: &str| match lines(text).unwrap().into_snooze(Duration::from_secs(300), NOW).unwrap().ended
-            {
-                Ended::Snoozed { until } => until.since(NOW).as_secs(),
-                other => panic!("{other:?}"),
-            };
+    fn a_snooze_sets_when_the_task_runs_again() {
+        let until = |text: &str| match parse_lines(text)
+            .unwrap()
+            .into_snooze(Duration::from_secs(300), NOW)
+            .unwrap()
+            .ended
+        {
+            Ended::Snoozed { until } => until.since(NOW).as_secs(),
+            other => panic!("{other:?}"),
+        };
         assert_eq!(until(""), 300);
         assert_eq!(until(r#"{"snooze":"1m"}"#), 60);
-        let said = lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
-        assert_eq!(said, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
-        assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "or it would come back at once, and for ever");
-        assert!(lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
+        let ended = parse_lines(r#"{"snooze":2}"#).unwrap().into_success(NOW).ended;
+        assert_eq!(ended, Ended::Snoozed { until: NOW.plus(Duration::from_secs(2)) });
+        assert_eq!(until(r#"{"snooze":"0s"}"#), 1, "a snooze has a minimum, or it would be a tight loop");
+        assert!(parse_lines(r#"{"result":1}"#).unwrap().into_snooze(Duration::ZERO, NOW).is_err());
     }
 
     #[test]
-    fn faults_say_what_and_where() {
+    fn faults_name_the_member_and_the_line() {
         let deep = format!(r#"{{"result":{}{}}}"#, "[".repeat(101), "]".repeat(101));
         let many = format!(r#"{{"emit":[{}]}}"#, vec![r#"{"type":"a"}"#; MAX_EMITS + 1].join(","));
-        for (text, said) in [
+        for (text, expected) in [
             ("{}\n{\"emti\":[]}", "line 2: /emti: unknown field `emti`"),
             ("nonsense", "line 1: "),
             (r#"{"emit":{}}"#, "/emit: this is not a list"),
@@ -282,19 +295,22 @@ mod tests {
             (&deep, "/result: "),
             (&many, "/emit: an attempt emits at most 1000"),
         ] {
-            let fault = lines(text).expect_err(&format!("{text:.60}"));
-            assert!(fault.contains(said), "{fault}");
+            let fault = parse_lines(text).expect_err(&format!("{text:.60}"));
+            assert!(fault.contains(expected), "{fault}");
         }
     }
 
     #[test]
-    fn a_reply_is_effects_only_if_it_reads_like_them() {
-        let read = |text: &str| of_reply(text, &shop(), NOW);
+    fn a_reply_counts_as_effects_only_if_its_members_match() {
+        let read = |text: &str| parse_reply(text, &shop_tenant(), NOW);
         for foreign in ["[]", "1", "{", r#"{"ok":true}"#, "{}"] {
-            assert_eq!(read(foreign).unwrap(), Reply::Foreign, "{foreign}");
+            assert_eq!(read(foreign).unwrap(), ReplyKind::Foreign, "{foreign}");
         }
-        assert!(matches!(read(r#"{"retry":false}"#).unwrap(), Reply::Effects(Effects { last: true, .. })));
-        assert_eq!(read(r#"{"result":"ok","id":5}"#).unwrap(), Reply::Ambiguous("id".into()));
+        assert!(matches!(
+            read(r#"{"retry":false}"#).unwrap(),
+            ReplyKind::Effects(Effects { no_retry: true, .. })
+        ));
+        assert_eq!(read(r#"{"result":"ok","id":5}"#).unwrap(), ReplyKind::Ambiguous("id".into()));
         assert!(read(r#"{"emit":[],"lgo":[]}"#).unwrap_err().detail.contains("`lgo`"));
         assert!(read(r#"{"emit":[{}]}"#).is_err());
     }

@@ -7,17 +7,17 @@ use async_trait::async_trait;
 use pointsman_core::store::Ended;
 use pointsman_core::task::Subject;
 
-use crate::{Delivery, Outcome, Runner};
+use crate::{AttemptOutcome, Delivery, Runner};
 
 /// Runs attempts by calling a function.
-pub struct InProcess<F> {
+pub struct InProcessHandler<F> {
     function: F,
 }
 
-impl<F, Fut> InProcess<F>
+impl<F, Fut> InProcessHandler<F>
 where
     F: Fn(Delivery) -> Fut + Send + Sync,
-    Fut: Future<Output = Outcome> + Send,
+    Fut: Future<Output = AttemptOutcome> + Send,
 {
     pub fn new(function: F) -> Self {
         Self { function }
@@ -25,32 +25,32 @@ where
 }
 
 #[async_trait]
-impl<F, Fut> Runner for InProcess<F>
+impl<F, Fut> Runner for InProcessHandler<F>
 where
     F: Fn(Delivery) -> Fut + Send + Sync,
-    Fut: Future<Output = Outcome> + Send,
+    Fut: Future<Output = AttemptOutcome> + Send,
 {
     fn kind(&self) -> &'static str {
         "in-process"
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         match delivery.task.subject {
             Subject::Event(_) | Subject::Step(_) => (self.function)(delivery).await,
-            Subject::Run(_) => no_source(),
+            Subject::Run(_) => source_unsupported_outcome(),
         }
     }
 }
 
-/// A source is run by a command, a target or a worker, which can be told of a collection.
-fn no_source() -> Outcome {
+/// The outcome for a source, which only a command, an HTTP target or a pull worker can run.
+fn source_unsupported_outcome() -> AttemptOutcome {
     let error = "a function of this process cannot be a source; run a command, an HTTP target or a worker";
     let ended = Ended::Failed { error: error.into(), code: 1, after: None, last: true };
-    Outcome { ended, ..Outcome::done() }
+    AttemptOutcome { ended, ..AttemptOutcome::done() }
 }
 
-impl<F> fmt::Debug for InProcess<F> {
+impl<F> fmt::Debug for InProcessHandler<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("InProcess").finish_non_exhaustive()
+        f.debug_struct("InProcessHandler").finish_non_exhaustive()
     }
 }

@@ -4,6 +4,6 @@ pub mod command;
 mod effects;
 pub mod http;
 pub mod in_process;
-mod run;
-mod step;
+mod run_body;
+mod step_body;
 mod text;

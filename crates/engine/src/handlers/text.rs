@@ -1,26 +1,26 @@
-//! Bytes of the outside world as text for logs and errors.
+//! Converts output and responses to text for logs and errors.
 
-/// The most bytes of an answer or an output line that an error quotes.
-const EXCERPT: usize = 500;
+/// The maximum number of bytes of a response or an output line that an error quotes.
+const MAX_EXCERPT_BYTES: usize = 500;
 
-/// Text that every store can hold: invalid UTF-8 and NUL give way to U+FFFD.
-pub(super) fn clean(bytes: &[u8]) -> String {
+/// Text that every store can store: invalid UTF-8 and NUL are replaced by U+FFFD.
+pub(super) fn to_clean_text(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text.into_owned() }
 }
 
-/// The beginning of an output or an answer, short enough for an error message.
+/// The beginning of an output or a response, short enough for an error message.
 pub(super) fn excerpt(bytes: &[u8]) -> String {
     let bytes = bytes.trim_ascii();
-    if bytes.len() <= EXCERPT {
-        return clean(bytes);
+    if bytes.len() <= MAX_EXCERPT_BYTES {
+        return to_clean_text(bytes);
     }
-    format!("{}…", clean(&bytes[..whole_characters(bytes, EXCERPT)]))
+    format!("{}…", to_clean_text(&bytes[..floor_char_boundary(bytes, MAX_EXCERPT_BYTES)]))
 }
 
 /// The largest length up to `most` that does not cut a UTF-8 character in two; `most` itself if the bytes
 /// there are no UTF-8 anyway.
-pub(super) fn whole_characters(bytes: &[u8], most: usize) -> usize {
+pub(super) fn floor_char_boundary(bytes: &[u8], most: usize) -> usize {
     let continues = |at: usize| bytes.get(at).is_some_and(|byte| byte & 0b1100_0000 == 0b1000_0000);
     let start = (most.saturating_sub(3)..=most).rev().find(|&at| !continues(at));
     start.filter(|&at| at > 0).unwrap_or(most)
@@ -31,18 +31,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_text_is_replaced() {
-        assert_eq!(clean(b"a\0b\xFFc"), "a\u{FFFD}b\u{FFFD}c");
+    fn invalid_utf8_and_nul_are_replaced() {
+        assert_eq!(to_clean_text(b"a\0b\xFFc"), "a\u{FFFD}b\u{FFFD}c");
     }
 
     #[test]
-    fn excerpts_are_short_and_cut_no_character() {
+    fn excerpts_are_short_and_split_no_character() {
         assert_eq!(excerpt(b" short \n"), "short");
         let long = "é".repeat(400);
         let cut = excerpt(long.as_bytes());
         assert_eq!(cut, format!("{}…", "é".repeat(250)));
         let odd = format!("x{long}");
         assert_eq!(excerpt(odd.as_bytes()), format!("x{}…", "é".repeat(249)));
-        assert_eq!(whole_characters(&[0x80; 10], 5), 5);
+        assert_eq!(floor_char_boundary(&[0x80; 10], 5), 5);
     }
 }

@@ -1,16 +1,15 @@
-//! Work for workers elsewhere, who ask for it, keep it for a while, and tell how it went.
+//! The pull API: workers outside this process lease tasks, renew their leases, log, and end the tasks.
 //!
 //! ```text
-//!   pull ─▶ desk ─▶ store.claim ─▶ leased tasks ─▶ the worker … renew, log, end ─▶ store
+//!   pull ─▶ broker ─▶ store.claim ─▶ leased tasks ─▶ the worker … renew, log, end ─▶ store
 //! ```
 //!
-//! All that decides is in the store: who holds a task is whoever has its fence, and a lease that runs out frees
-//! it. What this node remembers of the leases it gave out ([`leases`]) only spares reading them again; a worker
-//! may as well come back to another node.
+//! The store alone decides: a task belongs to the worker that has its fence, and an expired lease frees it. The cached
+//! leases of this node ([`lease_cache`]) only save reads; a worker may send its next request to another node.
 
-mod desk;
-mod leases;
-mod logged;
+mod broker;
+mod lease_cache;
+mod log_usage;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,174 +20,184 @@ use pointsman_core::task::{LogLine, Rejected};
 use pointsman_core::{HandlerName, TaskId, Tenant, Timestamp};
 use tokio::time::Instant;
 
-use crate::brief::Brief;
+use crate::attempt_ending::{EndedAttempt, MIN_SNOOZE, build_ending};
+use crate::claim_summary::ClaimSummary;
 use crate::node::Node;
-use crate::settle::{EndedAttempt, SHORTEST_SNOOZE, settle};
-use crate::{Engine, Outcome};
+use crate::{AttemptOutcome, Engine};
 
-use desk::Errand;
-pub(crate) use desk::{Clerk, Desk};
-pub(crate) use leases::Leases;
+use broker::PullFilter;
+pub(crate) use broker::{LongPollBroker, LongPollService};
+pub(crate) use lease_cache::LeaseCache;
 
-/// Nobody waits longer at the desk than this.
-const LONGEST_WAIT: Duration = Duration::from_secs(24 * 3600);
+/// The maximum wait of a pull.
+const MAX_WAIT: Duration = Duration::from_secs(24 * 3600);
 
-/// The lease of a worker of which nothing else is known.
-const USUAL_LEASE: Duration = Duration::from_secs(60);
+/// The lease of a worker if no other duration is known.
+const DEFAULT_LEASE: Duration = Duration::from_secs(60);
 
-/// A worker elsewhere asks for work.
+/// A pull worker's request for tasks.
 #[derive(Clone, Debug)]
 pub struct PullRequest {
-    /// What it can run. Others than pulled ones are never given out.
+    /// The handlers that it can run. Only tasks of pulled handlers are leased.
     pub handlers: BTreeSet<HandlerName>,
-    /// How many tasks it can take.
+    /// The maximum number of tasks.
     pub max: usize,
-    /// How long it waits for the first of them.
+    /// How long to wait for the first task.
     pub wait: Duration,
-    /// How long it may keep them unless it renews.
+    /// The duration of the lease unless it is renewed.
     pub lease: Duration,
-    /// Only this tenant's.
+    /// Only tasks of this tenant.
     pub tenant: Option<Tenant>,
 }
 
-/// A task that a worker holds, as far as those need to know who let the worker in.
+/// The part of a leased task that is needed to authorise and check a worker's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Leased {
+pub struct LeasedTaskInfo {
     pub tenant: Tenant,
-    /// The most bytes of JSON that it returns.
-    pub max_result: usize,
+    /// The maximum size of its JSON result.
+    pub max_result_bytes: usize,
 }
 
 impl Engine {
-    /// Leases tasks to a worker: at once if there are some, else as soon as there are. None after `wait`, or when
-    /// the node stops. Dropping the future gives back what was meant for it.
-    pub async fn pull(&self, request: PullRequest) -> Result<Vec<Claimed>, StoreError> {
+    /// Leases tasks to a worker, at once or as soon as there are some. Empty after `wait`, or when the node stops.
+    /// Dropping the future releases tasks that were claimed for it.
+    pub async fn pull_tasks(&self, request: PullRequest) -> Result<Vec<Claimed>, StoreError> {
         let PullRequest { handlers, max, wait, lease, tenant } = request;
         if handlers.is_empty() || max == 0 {
             return Ok(vec![]);
         }
         let node = self.node();
-        let errand = Errand { handlers: Arc::new(handlers), tenant, lease };
-        let deadline = Instant::now() + wait.min(LONGEST_WAIT);
+        let filter = PullFilter { handlers: Arc::new(handlers), tenant, lease };
+        let deadline = Instant::now() + wait.min(MAX_WAIT);
         loop {
-            let Some(given) = node.desk.wait(errand.clone(), max, deadline).await? else {
+            let Some(granted) = node.pull_broker.wait_for_tasks(filter.clone(), max, deadline).await? else {
                 return Ok(vec![]);
             };
-            // A rule that was set since the claim takes back what it holds.
-            let (held, tasks): (Vec<_>, Vec<_>) =
-                given.tasks().partition(|(asked, task)| node.held.since(*asked, task));
-            node.desk.give_back(held.into_iter().map(|(_, task)| task).collect());
+            // Tasks that were paused since the claim are returned.
+            let (paused, tasks): (Vec<_>, Vec<_>) = granted
+                .into_tasks()
+                .partition(|(version, task)| node.start_gate.is_paused_since(*version, task));
+            node.pull_broker.return_tasks(paused.into_iter().map(|(_, task)| task).collect());
             if !tasks.is_empty() {
-                return Ok(tasks.into_iter().map(|(_, task)| begin(node, task, lease)).collect());
+                return Ok(tasks
+                    .into_iter()
+                    .map(|(_, task)| start_leased_attempt(node, task, lease))
+                    .collect());
             }
         }
     }
 
-    /// What a worker holds under this fence. Costs nothing where this node gave it out.
-    pub async fn leased(&self, id: &TaskId, fence: i64) -> Result<Result<Leased, Rejected>, StoreError> {
+    /// Finds the task that a worker has leased under this fence. Costs nothing if this node granted the lease.
+    pub async fn find_leased_task(
+        &self,
+        id: &TaskId,
+        fence: i64,
+    ) -> Result<Result<LeasedTaskInfo, Rejected>, StoreError> {
         let node = self.node();
-        let found = node.leases.find(&*node.store, id, fence).await?;
-        Ok(found.map(|task| Leased { tenant: task.tenant, max_result: task.max_result }))
+        let found = node.lease_cache.find_task(&*node.store, id, fence).await?;
+        Ok(found.map(|task| LeasedTaskInfo { tenant: task.tenant, max_result_bytes: task.max_result_bytes }))
     }
 
-    /// A worker is still at it: its lease runs for so long from now, or for as long as it claimed the task if nothing
-    /// is said. Answers until when.
-    pub async fn renew(
+    /// Renews a worker's lease for this duration from now, or for the duration of its claim if none is given. Returns
+    /// when the lease expires.
+    pub async fn renew_lease(
         &self,
         id: &TaskId,
         fence: i64,
         lease: Option<Duration>,
     ) -> Result<Result<Timestamp, Rejected>, StoreError> {
         let node = self.node();
-        let task = match node.leases.find(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let lease = lease.or_else(|| node.leases.length(fence)).unwrap_or(USUAL_LEASE);
-        let until = node.time.now().plus(lease);
+        let lease = lease.or_else(|| node.lease_cache.lease_duration(fence)).unwrap_or(DEFAULT_LEASE);
+        let until = node.time_source.now().plus(lease);
         let renewed = node.store.renew(task.seq, fence, until).await?;
         match renewed {
-            Ok(()) => node.leases.renewed(fence, until),
-            Err(_) => node.leases.forget(fence),
+            Ok(()) => node.lease_cache.set_expiry(fence, until),
+            Err(_) => node.lease_cache.drop_cached_lease(fence),
         }
         Ok(renewed.map(|()| until))
     }
 
-    /// Adds lines to the log of a worker's attempt, as many as an attempt may have. Answers how many were added.
-    pub async fn pull_log(
+    /// Appends lines to the log of a worker's attempt, up to the quota. Returns how many were stored.
+    pub async fn append_task_log(
         &self,
         id: &TaskId,
         fence: i64,
         lines: Vec<LogLine>,
     ) -> Result<Result<usize, Rejected>, StoreError> {
         let node = self.node();
-        let task = match node.leases.find(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let lines = node.leases.admit(fence, lines);
+        let lines = node.lease_cache.admit_lines(fence, lines);
         let (sent, bytes) = (lines.len(), lines.iter().map(|line| line.message.len()).sum());
         let lines: Vec<_> =
             lines.into_iter().map(|line| NewLogLine { task: task.seq, fence, line }).collect();
         let stored = match lines.is_empty() {
             true => 0,
-            false => {
-                node.store.log(lines).await.inspect_err(|_| node.leases.take_back(fence, sent, bytes))?
-            }
+            false => node
+                .store
+                .log(lines)
+                .await
+                .inspect_err(|_| node.lease_cache.refund_lines(fence, sent, bytes))?,
         };
         if stored > 0 {
-            node.logbook.stored();
+            node.log_writer.notify_stored();
             return Ok(Ok(stored));
         }
-        // Nothing was added: the task is no longer the worker's, or it has said all that it may.
-        node.leases.forget_lost(&*node.store, id, fence).await.map(|held| held.map(|()| 0))
+        // No line was stored: the task no longer belongs to the worker, or the quota is used up.
+        node.lease_cache.drop_if_lost(&*node.store, id, fence).await.map(|lease| lease.map(|()| 0))
     }
 
-    /// Ends a worker's attempt, with all that commits with its end. For whom a worker may emit, whoever let it in
-    /// decides. A snooze lasts a second at least.
-    pub async fn pull_end(
+    /// Ends a worker's attempt and stores everything that commits with it. The caller checks for which tenants the
+    /// worker may emit. A snooze lasts at least one second.
+    pub async fn end_leased_task(
         &self,
         id: &TaskId,
         fence: i64,
-        outcome: Outcome,
+        outcome: AttemptOutcome,
     ) -> Result<Result<Finished, Rejected>, StoreError> {
         let node = self.node();
-        let task = match node.leases.find(&*node.store, id, fence).await? {
+        let task = match node.lease_cache.find_task(&*node.store, id, fence).await? {
             Ok(task) => task,
             Err(rejected) => return Ok(Err(rejected)),
         };
-        let outcome = awake(outcome, node.time.now());
-        let ending = settle(&task, outcome, node.leases.allowance(fence));
-        let since = node.leases.since(fence);
+        let outcome = enforce_min_snooze(outcome, node.time_source.now());
+        let ending = build_ending(&task, outcome, node.lease_cache.log_quota(fence));
+        let since = node.lease_cache.leased_at(fence);
         let ended = EndedAttempt { task, ending };
-        let at = node.time.now();
+        let at = node.time_source.now();
         let (results, _) = node.store.finish(vec![ended.ending.clone()], None, at).await?;
-        node.leases.forget(fence);
+        node.lease_cache.drop_cached_lease(fence);
         let result = results.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
         if let Ok(finished) = &result {
             let took = since.map_or(Duration::ZERO, |since| at.since(since));
-            node.metrics.attempt_ended(&ended.task.handler, &ended.ending.ended, took);
-            node.finished(&ended, finished, at);
-            node.signals.work();
+            node.metrics.count_ended_attempt(&ended.task.handler, &ended.ending.ended, took);
+            node.report_finished_attempt(&ended, finished, at);
+            node.signals.notify_work();
         }
         Ok(result)
     }
 }
 
-/// A worker's attempt begins.
-fn begin(node: &Node, task: Claimed, lease: Duration) -> Claimed {
-    let at = node.time.now();
-    node.changes.locked(&task, at);
-    node.metrics.started(&task, at);
-    node.leases.begin(Brief::of(&task), at, lease);
+/// Records the start of a worker's attempt.
+fn start_leased_attempt(node: &Node, task: Claimed, lease: Duration) -> Claimed {
+    let at = node.time_source.now();
+    node.task_changes.notify_attempt_started(&task, at);
+    node.metrics.observe_start_latency(&task, at);
+    node.lease_cache.insert(ClaimSummary::from_claimed(&task), at, lease);
     task
 }
 
-/// A worker's snooze is no tight loop.
-fn awake(outcome: Outcome, now: Timestamp) -> Outcome {
+/// Extends a worker's snooze to the minimum, so that it cannot cause a tight loop.
+fn enforce_min_snooze(outcome: AttemptOutcome, now: Timestamp) -> AttemptOutcome {
     match outcome.ended {
         Ended::Snoozed { until } => {
-            Outcome { ended: Ended::Snoozed { until: until.max(now.plus(SHORTEST_SNOOZE)) }, ..outcome }
+            AttemptOutcome { ended: Ended::Snoozed { until: until.max(now.plus(MIN_SNOOZE)) }, ..outcome }
         }
         Ended::Succeeded { .. } | Ended::Failed { .. } | Ended::Released => outcome,
     }

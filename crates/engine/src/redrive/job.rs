@@ -1,4 +1,4 @@
-//! One redrive at work.
+//! The job of one redrive.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -12,107 +12,114 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{PAGE, Redrive, RedriveState, read};
-use crate::time::Patience;
+use super::{PAGE_SIZE, Redrive, RedriveState, lock_status};
+use crate::time::StoreBackoff;
 use crate::{Engine, TaskChange};
 
-/// How many tasks are retried in one transaction.
-const BATCH: usize = 500;
-/// With a rate, how often some are retried.
-const BEAT: Duration = Duration::from_millis(100);
-/// The most tasks that can go ahead of the others.
-const MOST_CANARIES: usize = 1000;
+/// The maximum number of tasks that are retried in one transaction.
+const RETRY_BATCH: usize = 500;
+/// With a rate limit, the interval between two batches.
+const PACING_INTERVAL: Duration = Duration::from_millis(100);
+/// The maximum number of canaries.
+const MAX_CANARIES: usize = 1000;
 
-pub(super) struct Job {
+pub(super) struct RedriveJob {
     engine: Engine,
-    view: Arc<Mutex<Redrive>>,
-    pace: Option<Pace>,
+    status: Arc<Mutex<Redrive>>,
+    rate_limiter: Option<RateLimiter>,
 }
 
-/// What a job found, the oldest first.
-struct Found {
+/// The tasks that match the filter of a job, the oldest first.
+struct MatchedTasks {
     tasks: VecDeque<TaskSeq>,
-    /// What the first of them are called.
-    names: VecDeque<TaskId>,
+    /// The ids of the first tasks, which are the canaries.
+    canary_ids: VecDeque<TaskId>,
 }
 
-/// Keeps to a rate.
-struct Pace {
+/// Limits the rate of retries.
+struct RateLimiter {
     rate: Rate,
-    next: Instant,
+    next_at: Instant,
 }
 
-impl Pace {
-    /// How many may go now, once it is their time.
-    async fn turn(&mut self) -> usize {
+impl RateLimiter {
+    /// Waits until the next batch is due, and returns its size.
+    async fn wait_for_batch(&mut self) -> usize {
         let step = self.rate.step().max(Duration::from_micros(1));
-        let batch = (BEAT.as_micros() / step.as_micros()).clamp(1, BATCH as u128) as usize;
-        sleep_until(self.next).await;
-        // Time that was lost is not made up for by haste.
-        self.next = self.next.max(Instant::now()) + step * batch as u32;
+        let batch = (PACING_INTERVAL.as_micros() / step.as_micros()).clamp(1, RETRY_BATCH as u128) as usize;
+        sleep_until(self.next_at).await;
+        // A delay is not compensated by a higher rate later.
+        self.next_at = self.next_at.max(Instant::now()) + step * batch as u32;
         batch
     }
 }
 
-impl Job {
-    pub(super) fn new(engine: Engine, view: Arc<Mutex<Redrive>>) -> Self {
-        let rate = read(&view).rate;
-        Self { engine, view, pace: rate.map(|rate| Pace { rate, next: Instant::now() }) }
+impl RedriveJob {
+    pub(super) fn new(engine: Engine, status: Arc<Mutex<Redrive>>) -> Self {
+        let rate = lock_status(&status).rate;
+        Self { engine, status, rate_limiter: rate.map(|rate| RateLimiter { rate, next_at: Instant::now() }) }
     }
 
     pub(super) async fn run(mut self, stop: CancellationToken) {
-        let ended = stop.run_until_cancelled(self.work()).await;
+        let ended = stop.run_until_cancelled(self.run_to_end()).await;
         let state = match ended {
             Some(Ok(())) => RedriveState::Done,
-            Some(Err(why)) => RedriveState::Stopped(why),
-            None => RedriveState::Stopped("it was told to stop".into()),
+            Some(Err(reason)) => RedriveState::Stopped(reason),
+            None => RedriveState::Stopped("on request".into()),
         };
-        let mut view = read(&self.view);
-        tracing::info!(job = view.id, by = view.by, ?state, retried = view.retried, "a redrive has ended");
-        view.state = state;
-        view.ended_at = Some(self.engine.now());
+        let mut status = lock_status(&self.status);
+        tracing::info!(
+            job = status.id,
+            by = status.requested_by,
+            ?state,
+            retried = status.retried,
+            "redrive ended"
+        );
+        status.state = state;
+        status.ended_at = Some(self.engine.now());
     }
 
-    async fn work(&mut self) -> Result<(), String> {
-        let mut found = self.find().await?;
-        let canary = read(&self.view).canary;
+    async fn run_to_end(&mut self) -> Result<(), String> {
+        let mut found = self.read_matching().await?;
+        let canary = lock_status(&self.status).canary;
         if let Some(canaries) = canary {
-            let changes = self.engine.changes();
-            let first = self.first(&mut found, canaries.min(MOST_CANARIES)).await?;
-            self.change(|view| view.state = RedriveState::Canary);
-            self.watch(first, changes).await?;
-            self.change(|view| view.state = RedriveState::Running);
+            let changes = self.engine.subscribe_task_changes();
+            let first = self.retry_canaries(&mut found, canaries.min(MAX_CANARIES)).await?;
+            self.update_status(|status| status.state = RedriveState::Canary);
+            self.wait_for_canaries(first, changes).await?;
+            self.update_status(|status| status.state = RedriveState::Running);
         }
         while !found.tasks.is_empty() {
-            let most = self.turn().await.min(found.tasks.len());
-            self.retry(found.tasks.drain(..most).collect()).await?;
+            let count = self.wait_for_batch().await.min(found.tasks.len());
+            self.retry_batch(found.tasks.drain(..count).collect()).await?;
         }
         Ok(())
     }
 
-    async fn turn(&mut self) -> usize {
-        match &mut self.pace {
-            Some(pace) => pace.turn().await,
-            None => BATCH,
+    async fn wait_for_batch(&mut self) -> usize {
+        match &mut self.rate_limiter {
+            Some(limiter) => limiter.wait_for_batch().await,
+            None => RETRY_BATCH,
         }
     }
 
-    /// Reads what matches, which comes the newest first.
-    async fn find(&self) -> Result<Found, String> {
+    /// Reads all matching tasks. The store returns the newest first.
+    async fn read_matching(&self) -> Result<MatchedTasks, String> {
         let (filter, canaries) = {
-            let view = read(&self.view);
-            (view.filter.clone(), view.canary.unwrap_or(0).min(MOST_CANARIES))
+            let status = lock_status(&self.status);
+            (status.filter.clone(), status.canary.unwrap_or(0).min(MAX_CANARIES))
         };
-        let mut found = Found { tasks: VecDeque::new(), names: VecDeque::new() };
+        let mut found = MatchedTasks { tasks: VecDeque::new(), canary_ids: VecDeque::new() };
         let mut before = None;
         loop {
-            let page = self.patiently(|store| store.tasks(filter.clone(), before, PAGE)).await?;
+            let page =
+                self.retry_until_answered(|store| store.tasks(filter.clone(), before, PAGE_SIZE)).await?;
             for task in page.tasks {
                 found.tasks.push_front(task.seq);
-                found.names.push_front(task.id);
-                found.names.truncate(canaries);
+                found.canary_ids.push_front(task.id);
+                found.canary_ids.truncate(canaries);
             }
-            self.change(|view| view.matched = found.tasks.len() as u64);
+            self.update_status(|status| status.matched = found.tasks.len() as u64);
             before = page.next;
             if before.is_none() {
                 return Ok(found);
@@ -120,34 +127,38 @@ impl Job {
         }
     }
 
-    /// Retries the first few, and answers what they are called.
-    async fn first(&mut self, found: &mut Found, canaries: usize) -> Result<Vec<TaskId>, String> {
+    /// Retries the canaries, and returns their ids.
+    async fn retry_canaries(
+        &mut self,
+        found: &mut MatchedTasks,
+        canaries: usize,
+    ) -> Result<Vec<TaskId>, String> {
         let mut sent = Vec::new();
         let mut left = canaries.min(found.tasks.len());
         while left > 0 {
-            let most = self.turn().await.min(left);
-            left -= most;
-            let results = self.retry(found.tasks.drain(..most).collect()).await?;
-            let names = found.names.drain(..most.min(found.names.len()));
-            sent.extend(names.zip(results).filter(|(_, result)| result.is_ok()).map(|(name, _)| name));
+            let count = self.wait_for_batch().await.min(left);
+            left -= count;
+            let results = self.retry_batch(found.tasks.drain(..count).collect()).await?;
+            let ids = found.canary_ids.drain(..count.min(found.canary_ids.len()));
+            sent.extend(ids.zip(results).filter(|(_, result)| result.is_ok()).map(|(id, _)| id));
         }
         match sent.is_empty() && !found.tasks.is_empty() {
-            true => Err("none of the first could be retried, so that they tell nothing of the others".into()),
+            true => Err("none of the canaries could be retried, so the other tasks were not retried".into()),
             false => Ok(sent),
         }
     }
 
-    /// Waits until these have ended, and well. What this node runs it hears of at once, before the task could be
-    /// forgotten; the store is asked about what others run, and has the last word on failures.
-    async fn watch(
+    /// Waits until all canaries have succeeded. Changes of this node arrive at once, before a task could expire; the
+    /// store is read for tasks that other nodes run, and to confirm failures.
+    async fn wait_for_canaries(
         &self,
         canaries: Vec<TaskId>,
         mut changes: broadcast::Receiver<TaskChange>,
     ) -> Result<(), String> {
         let mut left: BTreeSet<TaskId> = canaries.into_iter().collect();
-        let mut patience = Patience::new();
+        let mut backoff = StoreBackoff::new();
         while let Some(first) = left.first() {
-            let id = match timeout(patience.wait(), end_of(&left, &mut changes)).await {
+            let id = match timeout(backoff.next_delay(), wait_for_end(&left, &mut changes)).await {
                 Ok(TaskChange { id, status: Status::Done, .. }) => {
                     left.remove(&id);
                     continue;
@@ -155,55 +166,56 @@ impl Job {
                 Ok(change) => change.id,
                 Err(_) => first.clone(),
             };
-            let task = self.patiently(|store| store.task(&id)).await?;
-            if is_well(&id, task.map(|(task, _)| task).as_ref())? {
+            let task = self.retry_until_answered(|store| store.task(&id)).await?;
+            if has_succeeded(&id, task.map(|(task, _)| task).as_ref())? {
                 left.remove(&id);
-                patience.reset();
+                backoff.reset();
             }
         }
         Ok(())
     }
 
-    async fn retry(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), Rejected>>, String> {
-        let results = self.patiently(|store| store.retry(tasks.clone(), self.engine.now())).await?;
+    async fn retry_batch(&self, tasks: Vec<TaskSeq>) -> Result<Vec<Result<(), Rejected>>, String> {
+        let results =
+            self.retry_until_answered(|store| store.retry(tasks.clone(), self.engine.now())).await?;
         let retried = results.iter().filter(|result| result.is_ok()).count() as u64;
-        self.change(|view| {
-            view.retried += retried;
-            view.refused += results.len() as u64 - retried;
+        self.update_status(|status| {
+            status.retried += retried;
+            status.refused += results.len() as u64 - retried;
         });
-        self.engine.nudge();
+        self.engine.wake_services();
         let again = tasks.iter().zip(&results).filter(|(_, result)| result.is_ok());
-        let filter = read(&self.view).filter.clone();
-        self.engine.tell_again(&filter, &again.map(|(task, _)| *task).collect()).await;
+        let filter = lock_status(&self.status).filter.clone();
+        self.engine.notify_retried_tasks(&filter, &again.map(|(task, _)| *task).collect()).await;
         Ok(results)
     }
 
-    /// Asks the store until it answers.
-    async fn patiently<'a, T, F>(&'a self, ask: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
+    /// Retries a store call until it succeeds.
+    async fn retry_until_answered<'a, T, F>(&'a self, call: impl Fn(&'a dyn Tasks) -> F) -> Result<T, String>
     where
         F: Future<Output = Result<T, StoreError>>,
     {
-        let mut patience = Patience::new();
+        let mut backoff = StoreBackoff::new();
         loop {
-            match ask(&**self.engine.store()).await {
+            match call(&**self.engine.store()).await {
                 Ok(answer) => return Ok(answer),
                 Err(error @ StoreError::Closed) => return Err(error.to_string()),
                 Err(error) => {
-                    self.engine.node().store_failed();
-                    tracing::debug!(%error, "a redrive waits for the store");
-                    sleep(patience.wait()).await;
+                    self.engine.node().count_store_error();
+                    tracing::debug!(%error, "store call of a redrive failed; retrying");
+                    sleep(backoff.next_delay()).await;
                 }
             }
         }
     }
 
-    fn change(&self, change: impl FnOnce(&mut Redrive)) {
-        change(&mut read(&self.view));
+    fn update_status(&self, update: impl FnOnce(&mut Redrive)) {
+        update(&mut lock_status(&self.status));
     }
 }
 
-/// The next of these tasks that is told to have ended, well or not.
-async fn end_of(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<TaskChange>) -> TaskChange {
+/// Waits for the next of these tasks that is reported to have ended, successfully or not.
+async fn wait_for_end(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<TaskChange>) -> TaskChange {
     loop {
         match changes.recv().await {
             Ok(change)
@@ -218,17 +230,17 @@ async fn end_of(tasks: &BTreeSet<TaskId>, changes: &mut broadcast::Receiver<Task
     }
 }
 
-/// Whether a canary has ended well, as the store has it; `false` while it goes on.
-fn is_well(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
+/// Whether a canary has succeeded according to the store; `false` while it has not ended. A failure is an error.
+fn has_succeeded(id: &TaskId, task: Option<&Task>) -> Result<bool, String> {
     let Some(task) = task else {
-        return Err(format!("{id} was forgotten before it could be looked at"));
+        return Err(format!("{id} expired before its result could be read"));
     };
     match task.life.state {
         State::Done => Ok(true),
         State::New { .. } | State::Scheduled | State::Locked(_) => Ok(false),
         State::Error { .. } => {
             let why = task.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
-            Err(format!("{id} stands in error again{why}"))
+            Err(format!("{id} failed again{why}"))
         }
         State::Missing { .. } => Err(format!("{id} is {}: its handler is gone", Status::Missing.as_str())),
     }
@@ -239,8 +251,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_canary_that_was_forgotten_nothing_is_known() {
-        let why = is_well(&TaskId::from_text("h_a_1"), None).unwrap_err();
-        assert_eq!(why, "h_a_1 was forgotten before it could be looked at");
+    fn a_canary_that_expired_is_an_error() {
+        let why = has_succeeded(&TaskId::from_text("h_a_1"), None).unwrap_err();
+        assert_eq!(why, "h_a_1 expired before its result could be read");
     }
 }

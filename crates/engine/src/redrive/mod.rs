@@ -1,12 +1,12 @@
-//! Running many failed tasks again, by what they have in common.
+//! Redrives: background jobs that retry all failed tasks that match a filter.
 //!
 //! ```text
-//!   redrive ─▶ job: read what matches ─▶ [canary: the first few, until they have ended] ─▶ the rest, paced
+//!   redrive ─▶ job: read matching tasks ─▶ [canary: retry the first few, wait for them] ─▶ retry the rest, rate limited
 //! ```
 //!
-//! A job lives on the node that began it, and ends with it: what it has not retried by then stays in `error`, and
-//! the same redrive asked again finds it. What matches is read first, so that a task that fails again is not
-//! retried twice; the oldest come first, so that lanes are filled in order.
+//! A job runs on the node that started it and ends with it: tasks that it has not retried by then stay in `error`, and
+//! the same redrive can be requested again. All matching tasks are read first, so that a task that fails again is not
+//! retried twice; the oldest are retried first, so that lanes are filled in order.
 
 mod job;
 
@@ -21,43 +21,43 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::Engine;
-use job::Job;
+use job::RedriveJob;
 
-/// How many jobs a node has at a time. Each keeps the numbers of all that it found in memory.
-const AT_A_TIME: usize = 4;
-/// How many jobs that have ended are remembered.
-const REMEMBERED: usize = 100;
-/// How many tasks are read at a time.
-const PAGE: usize = 500;
-/// How many tasks a count shows.
-const SAMPLE: usize = 20;
+/// The maximum number of jobs that a node runs at a time. Each has the sequence numbers of all its tasks in memory.
+const MAX_RUNNING_JOBS: usize = 4;
+/// The number of ended jobs that are still listed.
+const MAX_ENDED_JOBS: usize = 100;
+/// The number of tasks that are read at a time.
+const PAGE_SIZE: usize = 500;
+/// The number of tasks that a count returns as a sample.
+const SAMPLE_SIZE: usize = 20;
 
-/// What is to be run again, and how carefully.
+/// A request to retry failed tasks.
 #[derive(Clone, Debug)]
 pub struct RedriveRequest {
-    /// Which tasks; of these, those in `error`. Cancelled ones only if the reasons name them.
+    /// The tasks in `error` that match are retried. Cancelled ones only if the reasons name them.
     pub filter: TaskFilter,
-    /// How fast; as fast as the store takes them if not given.
+    /// The maximum rate of retries; unlimited if not given.
     pub rate: Option<Rate>,
-    /// So many are run first. If one of them fails again, the others are left alone.
+    /// This many tasks are retried first. If one of them fails again, the others are not retried.
     pub canary: Option<usize>,
-    /// Who wants it.
-    pub by: String,
+    /// The user who requested it.
+    pub requested_by: String,
 }
 
-/// A redrive, as it stands.
+/// A redrive and its progress.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Redrive {
     pub id: String,
     pub filter: TaskFilter,
     pub rate: Option<Rate>,
     pub canary: Option<usize>,
-    pub by: String,
+    pub requested_by: String,
     pub state: RedriveState,
-    /// How many tasks it is about, as far as they have been read.
+    /// The number of matching tasks that have been read so far.
     pub matched: u64,
     pub retried: u64,
-    /// How many could not be retried: somebody was quicker, or their events have been forgotten.
+    /// The number of tasks that could not be retried: they were retried meanwhile, or their events have expired.
     pub refused: u64,
     pub started_at: Timestamp,
     pub ended_at: Option<Timestamp>,
@@ -66,16 +66,16 @@ pub struct Redrive {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RedriveState {
     Running,
-    /// The first few have been retried, and the others wait for them to end.
+    /// The canaries have been retried, and the job waits for them to end.
     Canary,
     Done,
-    /// It ended before its time, for this reason.
+    /// It ended early, for this reason.
     Stopped(String),
 }
 
 impl RedriveState {
-    /// One word for people and programs.
-    pub fn word(&self) -> &'static str {
+    /// The name of the state in the API.
+    pub fn as_str(&self) -> &'static str {
         match self {
             Self::Running => "running",
             Self::Canary => "canary",
@@ -92,146 +92,149 @@ impl RedriveState {
     }
 }
 
-/// Why a redrive was not begun.
+/// Why a redrive was not started.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RedriveRefused {
-    #[error("{AT_A_TIME} redrives go on already; wait for one of them to end, or stop it")]
+    #[error("{MAX_RUNNING_JOBS} redrives are running already; wait for one of them to end, or stop it")]
     TooMany,
-    /// It would retry what that one is about to.
-    #[error("the redrive {0} is about the same tasks and goes on; wait for it to end, or stop it")]
-    SameAs(String),
+    /// It would retry the same tasks as that redrive.
+    #[error("redrive {0} has the same filter and is still running; wait for it to end, or stop it")]
+    AlreadyRunning(String),
 }
 
-/// A redrive that has its place among the jobs of the node and has not begun. Dropped, it gives its place up.
+/// A redrive that is reserved among the jobs of the node and has not started. Dropping it releases the reservation.
 #[derive(Debug)]
 pub struct PreparedRedrive {
     engine: Engine,
     number: u64,
-    view: Arc<Mutex<Redrive>>,
-    stop: CancellationToken,
-    started: bool,
+    status: Arc<Mutex<Redrive>>,
+    stop_token: CancellationToken,
+    is_started: bool,
 }
 
 impl PreparedRedrive {
-    /// The redrive as it is when it begins.
-    pub fn view(&self) -> Redrive {
-        read(&self.view).clone()
+    /// The redrive in its initial state.
+    pub fn status(&self) -> Redrive {
+        lock_status(&self.status).clone()
     }
 
-    /// Gives its place up until it is admitted again.
-    pub fn give_up_place(&self) {
-        self.engine.node().redrives.jobs().remove(&self.number);
+    /// Releases the reservation until [`PreparedRedrive::reserve_again`].
+    pub fn release_reservation(&self) {
+        self.engine.node().redrive_jobs.lock_jobs().remove(&self.number);
     }
 
-    /// Takes its place again, unless too many redrives run by now, or one for the same tasks.
-    pub fn admit_again(&self) -> Result<(), RedriveRefused> {
-        let view = self.view();
-        let mut jobs = self.engine.node().redrives.jobs();
-        admit(&jobs, &view.filter)?;
-        jobs.insert(self.number, Entry { view: self.view.clone(), stop: self.stop.clone() });
+    /// Reserves it again, unless too many redrives run by now, or one with the same filter.
+    pub fn reserve_again(&self) -> Result<(), RedriveRefused> {
+        let status = self.status();
+        let mut jobs = self.engine.node().redrive_jobs.lock_jobs();
+        check_admission(&jobs, &status.filter)?;
+        jobs.insert(
+            self.number,
+            RedriveEntry { status: self.status.clone(), stop_token: self.stop_token.clone() },
+        );
         Ok(())
     }
 
-    /// Begins it; answers what it is called.
+    /// Starts it; returns its id.
     pub fn start(mut self) -> String {
-        self.started = true;
-        let job = Job::new(self.engine.clone(), self.view.clone());
-        self.engine.node().redrives.running.spawn(job.run(self.stop.clone()));
-        read(&self.view).id.clone()
+        self.is_started = true;
+        let job = RedriveJob::new(self.engine.clone(), self.status.clone());
+        self.engine.node().redrive_jobs.job_tracker.spawn(job.run(self.stop_token.clone()));
+        lock_status(&self.status).id.clone()
     }
 }
 
 impl Drop for PreparedRedrive {
     fn drop(&mut self) {
-        if !self.started {
-            self.give_up_place();
+        if !self.is_started {
+            self.release_reservation();
         }
     }
 }
 
-/// The jobs of a node, the newest last.
+/// The redrive jobs of a node, the newest last.
 #[derive(Debug, Default)]
-pub(crate) struct Redrives {
-    jobs: Mutex<BTreeMap<u64, Entry>>,
-    begun: AtomicU64,
-    stop: CancellationToken,
-    running: TaskTracker,
+pub(crate) struct RedriveJobs {
+    jobs: Mutex<BTreeMap<u64, RedriveEntry>>,
+    last_number: AtomicU64,
+    stop_token: CancellationToken,
+    job_tracker: TaskTracker,
 }
 
 #[derive(Debug)]
-struct Entry {
-    view: Arc<Mutex<Redrive>>,
-    stop: CancellationToken,
+struct RedriveEntry {
+    status: Arc<Mutex<Redrive>>,
+    stop_token: CancellationToken,
 }
 
-impl Redrives {
-    /// Ends all jobs, and waits for them.
+impl RedriveJobs {
+    /// Stops all jobs, and waits for them to end.
     pub(crate) async fn stop(&self) {
-        self.stop.cancel();
-        self.running.close();
-        self.running.wait().await;
+        self.stop_token.cancel();
+        self.job_tracker.close();
+        self.job_tracker.wait().await;
     }
 
-    fn jobs(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+    fn lock_jobs(&self) -> MutexGuard<'_, BTreeMap<u64, RedriveEntry>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Forgets the oldest of those that have ended, if they are too many.
-fn forget(jobs: &mut BTreeMap<u64, Entry>) {
-    let ended = jobs.iter().filter(|(_, job)| read(&job.view).state.has_ended());
+/// Drops the oldest ended jobs if there are too many.
+fn drop_oldest_ended(jobs: &mut BTreeMap<u64, RedriveEntry>) {
+    let ended = jobs.iter().filter(|(_, job)| lock_status(&job.status).state.has_ended());
     let ended: Vec<u64> = ended.map(|(number, _)| *number).collect();
-    for number in ended.iter().take(ended.len().saturating_sub(REMEMBERED)) {
+    for number in ended.iter().take(ended.len().saturating_sub(MAX_ENDED_JOBS)) {
         jobs.remove(number);
     }
 }
 
-/// Whether a job for these tasks may begin beside those that go on.
-fn admit(jobs: &BTreeMap<u64, Entry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
+/// Checks whether a job with this filter may start in addition to those that run.
+fn check_admission(jobs: &BTreeMap<u64, RedriveEntry>, filter: &TaskFilter) -> Result<(), RedriveRefused> {
     let (mut running, mut same) = (0, None);
     for job in jobs.values() {
-        let view = read(&job.view);
-        if !view.state.has_ended() {
+        let status = lock_status(&job.status);
+        if !status.state.has_ended() {
             running += 1;
-            if view.filter == *filter {
-                same = Some(view.id.clone());
+            if status.filter == *filter {
+                same = Some(status.id.clone());
             }
         }
     }
     match same {
-        Some(id) => Err(RedriveRefused::SameAs(id)),
-        None if running >= AT_A_TIME => Err(RedriveRefused::TooMany),
+        Some(id) => Err(RedriveRefused::AlreadyRunning(id)),
+        None if running >= MAX_RUNNING_JOBS => Err(RedriveRefused::TooMany),
         None => Ok(()),
     }
 }
 
-fn read(view: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
-    view.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock_status(status: &Mutex<Redrive>) -> MutexGuard<'_, Redrive> {
+    status.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Engine {
-    /// Begins to run failed tasks again; answers at once with what the job is called.
-    pub fn redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
+    /// Starts a job that retries failed tasks; returns its id at once.
+    pub fn start_redrive(&self, request: RedriveRequest) -> Result<String, RedriveRefused> {
         Ok(self.prepare_redrive(request)?.start())
     }
 
-    /// Reserves the place of a redrive, which begins when it is started.
+    /// Reserves a redrive, which can then be started.
     pub fn prepare_redrive(&self, request: RedriveRequest) -> Result<PreparedRedrive, RedriveRefused> {
         let node = self.node();
-        let redrives = &node.redrives;
-        let RedriveRequest { filter, rate, canary, by } = request;
-        let filter = failed(filter);
-        let mut jobs = redrives.jobs();
-        admit(&jobs, &filter)?;
-        let number = redrives.begun.fetch_add(1, Ordering::Relaxed) + 1;
-        // Jobs of two nodes are never called the same, nor those of one before and after a start.
+        let redrives = &node.redrive_jobs;
+        let RedriveRequest { filter, rate, canary, requested_by: by } = request;
+        let filter = restrict_to_failed(filter);
+        let mut jobs = redrives.lock_jobs();
+        check_admission(&jobs, &filter)?;
+        let number = redrives.last_number.fetch_add(1, Ordering::Relaxed) + 1;
+        // The id is unique across nodes and restarts.
         let id = format!("{}-{number}", node.id());
-        let view = Arc::new(Mutex::new(Redrive {
+        let status = Arc::new(Mutex::new(Redrive {
             id,
             filter,
             rate,
             canary: canary.filter(|first| *first > 0),
-            by,
+            requested_by: by,
             state: RedriveState::Running,
             matched: 0,
             retried: 0,
@@ -239,40 +242,50 @@ impl Engine {
             started_at: self.now(),
             ended_at: None,
         }));
-        let stop = redrives.stop.child_token();
-        jobs.insert(number, Entry { view: view.clone(), stop: stop.clone() });
-        forget(&mut jobs);
-        Ok(PreparedRedrive { engine: self.clone(), number, view, stop, started: false })
+        let stop = redrives.stop_token.child_token();
+        jobs.insert(number, RedriveEntry { status: status.clone(), stop_token: stop.clone() });
+        drop_oldest_ended(&mut jobs);
+        Ok(PreparedRedrive { engine: self.clone(), number, status, stop_token: stop, is_started: false })
     }
 
-    /// The redrives that run on this node, and the last ones that have ended, the newest first.
-    pub fn redrives(&self) -> Vec<Redrive> {
-        self.node().redrives.jobs().values().rev().map(|job| read(&job.view).clone()).collect()
+    /// Lists the redrives that run on this node, and the last ones that have ended, the newest first.
+    pub fn list_redrives(&self) -> Vec<Redrive> {
+        self.node()
+            .redrive_jobs
+            .lock_jobs()
+            .values()
+            .rev()
+            .map(|job| lock_status(&job.status).clone())
+            .collect()
     }
 
-    /// One of them.
-    pub fn redrive_job(&self, id: &str) -> Option<Redrive> {
-        self.redrives().into_iter().find(|job| job.id == id)
+    /// Finds a redrive of this node by its id.
+    pub fn find_redrive(&self, id: &str) -> Option<Redrive> {
+        self.list_redrives().into_iter().find(|job| job.id == id)
     }
 
-    /// Ends a redrive: what it has not retried stays as it is. `false`: there is none of this name that runs.
+    /// Stops a redrive; tasks that it has not retried stay as they are. `false`: no redrive of this id is running.
     pub fn stop_redrive(&self, id: &str) -> bool {
-        let jobs = self.node().redrives.jobs();
+        let jobs = self.node().redrive_jobs.lock_jobs();
         let found = jobs.values().find(|job| {
-            let view = read(&job.view);
-            view.id == id && !view.state.has_ended()
+            let status = lock_status(&job.status);
+            status.id == id && !status.state.has_ended()
         });
-        found.inspect(|job| job.stop.cancel()).is_some()
+        found.inspect(|job| job.stop_token.cancel()).is_some()
     }
 
-    /// How many tasks a redrive with this filter would be about, counted up to `most`, and the newest of them.
-    pub async fn count(&self, filter: TaskFilter, most: u64) -> Result<(u64, Vec<Task>), StoreError> {
-        let filter = failed(filter);
+    /// Counts the tasks that a redrive with this filter would retry, up to `most`, and returns the newest of them.
+    pub async fn count_failed_tasks(
+        &self,
+        filter: TaskFilter,
+        most: u64,
+    ) -> Result<(u64, Vec<Task>), StoreError> {
+        let filter = restrict_to_failed(filter);
         let (mut count, mut sample, mut before) = (0, Vec::new(), None);
         loop {
-            let page = self.store().tasks(filter.clone(), before, PAGE).await?;
+            let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;
             count += page.tasks.len() as u64;
-            sample.extend(page.tasks.into_iter().take(SAMPLE - sample.len()));
+            sample.extend(page.tasks.into_iter().take(SAMPLE_SIZE - sample.len()));
             before = page.next;
             if before.is_none() || count >= most {
                 return Ok((count.min(most), sample));
@@ -281,8 +294,8 @@ impl Engine {
     }
 }
 
-/// Of these, those that can be run again and that nobody has ended on purpose.
-fn failed(filter: TaskFilter) -> TaskFilter {
+/// Restricts a filter to tasks in `error`, and to those that were not cancelled unless it names reasons.
+fn restrict_to_failed(filter: TaskFilter) -> TaskFilter {
     let reasons = match filter.reasons.is_empty() {
         true => vec![EndReason::Failed, EndReason::Crashed],
         false => filter.reasons,

@@ -1,4 +1,4 @@
-//! How long the machine has been running: a clock that nobody sets, and that a restart of the process does not reset.
+//! The uptime of the machine: a clock that cannot be set, and that a restart of the process does not reset.
 
 use std::fs::read_to_string;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use pointsman_core::store::BootMark;
 
 /// A boot of a machine, and for how long it has been running since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Boot {
+pub struct MachineBoot {
     /// Differs for each boot of each machine.
     pub id: u64,
     pub uptime: Duration,
 }
 
-impl Boot {
+impl MachineBoot {
     /// Reads both from `/proc`.
     pub(super) fn read() -> Option<Self> {
         let id = read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
@@ -29,18 +29,18 @@ impl Boot {
         Some(Self { id, uptime: Duration::try_from_secs_f64(seconds).ok()? })
     }
 
-    pub(super) fn mark(self, at: Timestamp) -> BootMark {
-        BootMark { boot: self.id, uptime_ms: millis(self.uptime), at, unconfirmed: None }
+    pub(super) fn to_mark(self, at: Timestamp) -> BootMark {
+        BootMark { boot: self.id, uptime_ms: as_millis(self.uptime), at, unconfirmed: None }
     }
 
-    /// What time it is now if `mark` was right; `None` if it is of another boot.
-    pub(super) fn time_since(self, mark: BootMark) -> Option<Timestamp> {
+    /// The current time if `mark` was right; `None` if it is of another boot.
+    pub(super) fn time_from_mark(self, mark: BootMark) -> Option<Timestamp> {
         let passed = self.uptime.checked_sub(Duration::from_millis(mark.uptime_ms));
         passed.filter(|_| mark.boot == self.id).map(|passed| mark.at.plus(passed))
     }
 }
 
-pub(super) fn millis(duration: Duration) -> u64 {
+pub(super) fn as_millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -49,18 +49,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_boot_is_read_as_linux_writes_it() {
-        let boot = Boot::parse("0123abcd-4567-89ef-0123-456789abcdef\n", "350735.47 234388.90\n").unwrap();
+    fn boot_id_and_uptime_are_parsed() {
+        let boot =
+            MachineBoot::parse("0123abcd-4567-89ef-0123-456789abcdef\n", "350735.47 234388.90\n").unwrap();
         assert_eq!((boot.id, boot.uptime), (0x0123_abcd_4567_89ef, Duration::from_millis(350_735_470)));
         for (id, uptime) in [("", "1 1"), ("12", ""), ("12", "-1 0"), ("12", "x"), ("12", "inf")] {
-            assert_eq!(Boot::parse(id, uptime), None);
+            assert_eq!(MachineBoot::parse(id, uptime), None);
         }
     }
 
     #[test]
-    fn time_passes_with_the_uptime_of_the_same_boot_only() {
-        let mark = Boot { id: 1, uptime: Duration::from_secs(10) }.mark(Timestamp::from_millis(5_000));
-        let later = |id, seconds| Boot { id, uptime: Duration::from_secs(seconds) }.time_since(mark);
+    fn time_is_derived_only_from_a_mark_of_the_same_boot() {
+        let mark =
+            MachineBoot { id: 1, uptime: Duration::from_secs(10) }.to_mark(Timestamp::from_millis(5_000));
+        let later =
+            |id, seconds| MachineBoot { id, uptime: Duration::from_secs(seconds) }.time_from_mark(mark);
         assert_eq!(later(1, 70), Some(Timestamp::from_millis(65_000)));
         assert_eq!((later(2, 70), later(1, 9)), (None, None));
     }

@@ -1,10 +1,10 @@
 //! The one place that reads the clock, for the engine and the crates built on it. Everything below takes the time as
 //! an argument.
 
-mod backoff;
 mod boot;
-mod discipline;
+mod clock_discipline;
 pub(crate) mod monitor;
+mod store_backoff;
 #[cfg(test)]
 mod tests;
 
@@ -15,12 +15,12 @@ use std::time::{Duration, Instant, SystemTime};
 use pointsman_core::Timestamp;
 use pointsman_core::store::{BootMark, ClockReport, Store, StoreError, UnconfirmedTime};
 
-pub(crate) use backoff::Patience;
-pub use boot::Boot;
-pub use discipline::Reading;
-use discipline::{Change, Discipline, Suspension, TOLERANCE};
+pub use boot::MachineBoot;
+pub use clock_discipline::ClockReading;
+use clock_discipline::{ClockChange, ClockDiscipline, Suspension, TOLERANCE};
+pub(crate) use store_backoff::StoreBackoff;
 
-/// The machine's clock, uncorrected: for showing times, and for programs without a node. A node takes its time from its
+/// The machine's clock, uncorrected: for displaying times, and for programs without a node. A node uses its
 /// [`TimeSource`].
 pub fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -28,11 +28,11 @@ pub fn now() -> Timestamp {
 }
 
 /// Reads the clocks of a machine.
-pub trait Clocks: fmt::Debug + Send + Sync {
-    fn read(&self) -> Reading;
+pub trait MachineClocks: fmt::Debug + Send + Sync {
+    fn read(&self) -> ClockReading;
 
     /// Which boot of the machine this is, and for how long it has been running; `None` where that is not known.
-    fn boot(&self) -> Option<Boot>;
+    fn boot(&self) -> Option<MachineBoot>;
 }
 
 /// The clocks of the machine that this runs on.
@@ -41,13 +41,13 @@ struct SystemClocks {
     started: Instant,
 }
 
-impl Clocks for SystemClocks {
-    fn read(&self) -> Reading {
-        Reading { wall: now(), mono: self.started.elapsed() }
+impl MachineClocks for SystemClocks {
+    fn read(&self) -> ClockReading {
+        ClockReading { wall: now(), monotonic: self.started.elapsed() }
     }
 
-    fn boot(&self) -> Option<Boot> {
-        Boot::read()
+    fn boot(&self) -> Option<MachineBoot> {
+        MachineBoot::read()
     }
 }
 
@@ -55,8 +55,8 @@ impl Clocks for SystemClocks {
 /// with the monotonic clock, whatever happens to the machine's.
 #[derive(Debug)]
 pub struct TimeSource {
-    clocks: Box<dyn Clocks>,
-    discipline: Mutex<Discipline>,
+    clocks: Box<dyn MachineClocks>,
+    discipline: Mutex<ClockDiscipline>,
 }
 
 impl Default for TimeSource {
@@ -71,38 +71,38 @@ impl TimeSource {
         Self::new(SystemClocks { started: Instant::now() })
     }
 
-    pub fn new(clocks: impl Clocks + 'static) -> Self {
-        let discipline = Mutex::new(Discipline::new(clocks.read()));
+    pub fn new(clocks: impl MachineClocks + 'static) -> Self {
+        let discipline = Mutex::new(ClockDiscipline::new(clocks.read()));
         Self { clocks: Box::new(clocks), discipline }
     }
 
-    /// What time it is.
+    /// The current time.
     pub fn now(&self) -> Timestamp {
         let reading = self.clocks.read();
-        let (now, change) = self.discipline().read(reading);
-        change.inspect(log);
+        let (now, change) = self.lock_discipline().apply_reading(reading);
+        change.inspect(log_clock_change);
         now
     }
 
     /// Measures a server's clock. `read_clock` answers `None` where there is no server.
-    pub async fn measure<E>(
+    pub async fn measure_server_clock<E>(
         &self,
         read_clock: impl AsyncFnOnce() -> Result<Option<Timestamp>, E>,
     ) -> Result<(), E> {
-        let asked = self.clocks.read().mono;
+        let asked = self.clocks.read().monotonic;
         if let Some(server) = read_clock().await? {
             let answered = self.clocks.read();
-            let change = self.discipline().measured(asked, answered, server);
-            change.inspect(log);
+            let change = self.lock_discipline().apply_measurement(asked, answered, server);
+            change.inspect(log_clock_change);
         }
         Ok(())
     }
 
     /// Compares the clocks before the first write to a store: with its server's, or with the last time that an embedded
     /// store was written.
-    pub(crate) async fn begin(&self, store: &dyn Store) -> Result<(), StoreError> {
-        self.measure(async || store.read_clock().await).await?;
-        if self.discipline().is_measured() {
+    pub(crate) async fn align_with_store(&self, store: &dyn Store) -> Result<(), StoreError> {
+        self.measure_server_clock(async || store.read_clock().await).await?;
+        if self.lock_discipline().is_measured() {
             return Ok(());
         }
         let (nodes, head) = (store.nodes().await?, store.extent().await?.head.timestamp());
@@ -110,60 +110,60 @@ impl TimeSource {
         // By id: a node that joined with a clock that was ahead would otherwise count as the newest for long.
         let newest = nodes.iter().max_by_key(|node| node.id);
         let mark = newest.and_then(|node| node.abilities.clock.boot);
-        self.begin_embedded(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
+        self.align_embedded(mark, last_seen.filter(|seen| *seen > Timestamp::MIN));
         Ok(())
     }
 
-    fn begin_embedded(&self, mark: Option<BootMark>, last_seen: Option<Timestamp>) {
+    fn align_embedded(&self, mark: Option<BootMark>, last_seen: Option<Timestamp>) {
         let (boot, reading) = (self.clocks.boot(), self.clocks.read());
-        let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_since(mark));
-        // Times that were written while a clock was not confirmed say nothing of when the store was last written.
+        let expected = mark.zip(boot).and_then(|(mark, boot)| boot.time_from_mark(mark));
+        // Times that were written by an unconfirmed clock do not show when the store was last written.
         let unconfirmed = mark.and_then(|mark| mark.unconfirmed);
         let last_seen = unconfirmed.map(|unconfirmed| unconfirmed.last_seen).or(last_seen);
         let change = match (expected, last_seen) {
             (Some(expected), _) => {
-                let mut discipline = self.discipline();
+                let mut discipline = self.lock_discipline();
                 if let Some((unconfirmed, boot)) = unconfirmed.zip(boot) {
                     let left = Duration::from_millis(unconfirmed.until_uptime_ms).saturating_sub(boot.uptime);
-                    let until = reading.mono + left;
+                    let until = reading.monotonic + left;
                     discipline.suspend(Suspension { until, last_seen: unconfirmed.last_seen });
                 }
-                discipline.expect(reading, expected)
+                discipline.start_from_uptime(reading, expected)
             }
-            (None, Some(last_seen)) => self.discipline().embedded(reading, last_seen),
+            (None, Some(last_seen)) => self.lock_discipline().start_from_last_write(reading, last_seen),
             (None, None) => None,
         };
-        change.inspect(log);
+        change.inspect(log_clock_change);
     }
 
     /// Why the node is out of service, if it is.
     pub fn out_of_service_reason(&self) -> Option<String> {
         self.now();
-        let discipline = self.discipline();
+        let discipline = self.lock_discipline();
         discipline.is_out_of_service().then(|| {
             format!(
                 "this node is out of service: its clock is {} the store's; set the clock of its machine",
-                offset_text(discipline.offset())
+                format_offset(discipline.offset_micros())
             )
         })
     }
 
     pub(crate) fn is_in_service(&self) -> bool {
         self.now();
-        !self.discipline().is_out_of_service()
+        !self.lock_discipline().is_out_of_service()
     }
 
     /// Whether planned times may fire and retention may delete.
     pub(crate) fn may_fire_and_prune(&self) -> bool {
         self.now();
-        let discipline = self.discipline();
+        let discipline = self.lock_discipline();
         !discipline.is_out_of_service() && !discipline.is_suspended()
     }
 
     /// A warning about the clock of a node that is in service.
-    pub fn warning(&self) -> Option<String> {
+    pub fn clock_warning(&self) -> Option<String> {
         self.now();
-        self.discipline().is_suspended().then(|| {
+        self.lock_discipline().is_suspended().then(|| {
             "the clock is more than an hour ahead of the last write to the store: nothing is pruned and no \
              schedule fires for 10 min after the start; if the machine was not off, set its clock"
                 .into()
@@ -171,77 +171,79 @@ impl TimeSource {
     }
 
     /// When the node's time last began anew: at its start, or with a step of the clock that was followed.
-    pub(crate) fn began(&self) -> Timestamp {
-        self.discipline().began()
+    pub(crate) fn restarted_at(&self) -> Timestamp {
+        self.lock_discipline().restarted_at()
     }
 
     /// The clock as other nodes and people see it.
-    pub fn report(&self) -> ClockReport {
+    pub fn clock_report(&self) -> ClockReport {
         let at = self.now();
-        let (mono, discipline) = (self.clocks.read().mono, self.discipline());
+        let (mono, discipline) = (self.clocks.read().monotonic, self.lock_discipline());
         let boot = self.clocks.boot().map(|boot| {
             let unconfirmed = discipline.suspension().map(|Suspension { until, last_seen }| {
                 let until = boot.uptime + until.saturating_sub(mono);
-                UnconfirmedTime { until_uptime_ms: boot::millis(until), last_seen }
+                UnconfirmedTime { until_uptime_ms: boot::as_millis(until), last_seen }
             });
-            BootMark { unconfirmed, ..boot.mark(at) }
+            BootMark { unconfirmed, ..boot.to_mark(at) }
         });
         ClockReport { boot, ..discipline.report() }
     }
 
-    fn discipline(&self) -> MutexGuard<'_, Discipline> {
+    fn lock_discipline(&self) -> MutexGuard<'_, ClockDiscipline> {
         self.discipline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn log(change: &Change) {
+fn log_clock_change(change: &ClockChange) {
     match *change {
-        Change::LeftService(by) => tracing::warn!(
-            offset_s = seconds(by),
+        ClockChange::LeftService(by) => tracing::warn!(
+            offset_s = micros_to_seconds(by),
             "this machine's clock is {} the store's; the node is out of service until they agree within {} s: it claims, \
              fires, prunes and accepts nothing. Set the clock",
-            offset_text(by),
+            format_offset(by),
             TOLERANCE.as_secs()
         ),
-        Change::Returned => {
+        ClockChange::ReturnedToService => {
             tracing::info!("this machine's clock agrees with the store's again; the node is back in service");
         }
-        Change::Stepped(by) => tracing::warn!(
-            step_s = seconds(by),
+        ClockChange::Stepped(by) => tracing::warn!(
+            step_s = micros_to_seconds(by),
             "this machine's clock stepped by {:+.1} s; the node continues on its monotonic clock and follows the step if \
              it lasts {}",
-            seconds(by),
-            minutes(discipline::confirmation(by, 0))
+            micros_to_seconds(by),
+            format_minutes(clock_discipline::confirmation_time(by, 0))
         ),
-        Change::Followed(by) => tracing::warn!(
-            step_s = seconds(by),
+        ClockChange::StepFollowed(by) => tracing::warn!(
+            step_s = micros_to_seconds(by),
             "this machine's clock has kept a step of {:+.1} s; the node follows it from now on",
-            seconds(by)
+            micros_to_seconds(by)
         ),
-        Change::Undone => tracing::info!("the step of this machine's clock was undone; it had no effect"),
-        Change::Suspended(by) => tracing::warn!(
-            leap_s = seconds(by),
+        ClockChange::StepUndone => {
+            tracing::info!("the step of this machine's clock was undone; it had no effect")
+        }
+        ClockChange::Suspended(by) => tracing::warn!(
+            leap_s = micros_to_seconds(by),
             "this machine's clock is {:.0} s ahead of the last write to the store: nothing is pruned and no schedule fires \
              for {}. If the machine was off for that long, there is nothing to do; else set its clock",
-            seconds(by),
-            minutes(discipline::LARGE_STEP_LASTS)
+            micros_to_seconds(by),
+            format_minutes(clock_discipline::LARGE_STEP_CONFIRMATION)
         ),
-        Change::Resumed => {
+        ClockChange::Resumed => {
             tracing::info!("the wait after the clock jump is over; pruning and schedules continue")
         }
     }
 }
 
-fn minutes(duration: Duration) -> String {
+fn format_minutes(duration: Duration) -> String {
     format!("{} min", duration.as_secs() / 60)
 }
 
-fn seconds(micros: i64) -> f64 {
+fn micros_to_seconds(micros: i64) -> f64 {
     micros as f64 / 1e6
 }
 
 /// How a clock relates to another: `31.0 s ahead of`.
-fn offset_text(micros: i64) -> String {
+fn format_offset(micros: i64) -> String {
     let direction = if micros < 0 { "behind" } else { "ahead of" };
-    format!("{:.1} s {direction}", seconds(micros).abs())
+    format!("{:.1} s {direction}", micros_to_seconds(micros).abs())
 }

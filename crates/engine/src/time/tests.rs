@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
-use super::discipline::{LARGE_LEAP, LARGE_STEP_LASTS};
+use super::clock_discipline::{LARGE_LEAP, LARGE_STEP_CONFIRMATION};
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -12,69 +12,69 @@ const START: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
 /// Clocks that are set by hand.
 #[derive(Clone, Debug, Default)]
-struct Manual {
+struct ManualClocks {
     /// Microseconds since [`START`].
-    mono: Arc<AtomicU64>,
+    monotonic_micros: Arc<AtomicU64>,
     /// By how many microseconds the machine's clock is ahead.
-    off: Arc<AtomicI64>,
+    offset_micros: Arc<AtomicI64>,
 }
 
-impl Manual {
-    fn pass(&self, time: Duration) {
-        self.mono.fetch_add(u64::try_from(time.as_micros()).unwrap(), Ordering::Relaxed);
+impl ManualClocks {
+    fn advance(&self, time: Duration) {
+        self.monotonic_micros.fetch_add(u64::try_from(time.as_micros()).unwrap(), Ordering::Relaxed);
     }
 
     fn set_ahead(&self, by: Duration) {
-        self.off.store(i64::try_from(by.as_micros()).unwrap(), Ordering::Relaxed);
+        self.offset_micros.store(i64::try_from(by.as_micros()).unwrap(), Ordering::Relaxed);
     }
 
     fn set_behind(&self, by: Duration) {
-        self.off.store(-i64::try_from(by.as_micros()).unwrap(), Ordering::Relaxed);
+        self.offset_micros.store(-i64::try_from(by.as_micros()).unwrap(), Ordering::Relaxed);
     }
 
     fn true_time(&self) -> Timestamp {
-        START.plus(self.read().mono)
+        START.plus(self.read().monotonic)
     }
 
     async fn measure(&self, time: &TimeSource) {
-        time.measure(async || Ok::<_, ()>(Some(self.true_time()))).await.unwrap();
+        time.measure_server_clock(async || Ok::<_, ()>(Some(self.true_time()))).await.unwrap();
     }
 }
 
-impl Clocks for Manual {
-    fn read(&self) -> Reading {
-        let mono = Duration::from_micros(self.mono.load(Ordering::Relaxed));
-        let wall = START.plus(mono).micros() + self.off.load(Ordering::Relaxed);
-        Reading { wall: Timestamp::from_micros(wall), mono }
+impl MachineClocks for ManualClocks {
+    fn read(&self) -> ClockReading {
+        let mono = Duration::from_micros(self.monotonic_micros.load(Ordering::Relaxed));
+        let wall = START.plus(mono).micros() + self.offset_micros.load(Ordering::Relaxed);
+        ClockReading { wall: Timestamp::from_micros(wall), monotonic: mono }
     }
 
-    fn boot(&self) -> Option<Boot> {
-        Some(Boot { id: 1, uptime: DAY + self.read().mono })
+    fn boot(&self) -> Option<MachineBoot> {
+        Some(MachineBoot { id: 1, uptime: DAY + self.read().monotonic })
     }
 }
 
-fn clocks() -> (Manual, TimeSource) {
-    let manual = Manual::default();
+fn manual_time_source() -> (ManualClocks, TimeSource) {
+    let manual = ManualClocks::default();
     (manual.clone(), TimeSource::new(manual))
 }
 
 /// A machine whose clock is set by a step, either way.
-fn set(manual: &Manual, ahead: bool, by: Duration) {
+fn set_machine_clock(manual: &ManualClocks, ahead: bool, by: Duration) {
     if ahead { manual.set_ahead(by) } else { manual.set_behind(by) }
 }
 
 #[tokio::test]
-async fn a_measured_node_goes_by_the_store_however_wrong_its_clock_is() {
+async fn a_measured_node_uses_the_store_time_however_wrong_its_clock_is() {
     for (ahead, by) in [(true, DAY * 40), (true, MINUTE * 26 * 60), (false, DAY * 40), (false, MINUTE)] {
-        let manual = Manual::default();
-        set(&manual, ahead, by);
+        let manual = ManualClocks::default();
+        set_machine_clock(&manual, ahead, by);
         let time = TimeSource::new(manual.clone());
         manual.measure(&time).await;
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service() && !time.may_fire_and_prune());
-        let trouble = time.out_of_service_reason().unwrap();
-        assert!(trouble.contains(if ahead { "ahead of" } else { "behind" }), "{trouble}");
-        manual.pass(MINUTE);
+        let reason = time.out_of_service_reason().unwrap();
+        assert!(reason.contains(if ahead { "ahead of" } else { "behind" }), "{reason}");
+        manual.advance(MINUTE);
         assert_eq!(time.now(), manual.true_time(), "between two measurements the monotonic clock counts");
         manual.set_ahead(SECOND * 29);
         assert!(time.is_in_service() && time.out_of_service_reason().is_none(), "it agrees again");
@@ -83,14 +83,14 @@ async fn a_measured_node_goes_by_the_store_however_wrong_its_clock_is() {
 }
 
 #[tokio::test]
-async fn a_step_takes_a_measured_node_out_of_service_before_it_reaches_a_verb() {
+async fn a_clock_step_takes_a_measured_node_out_of_service_before_it_writes() {
     for ahead in [true, false] {
-        let (manual, time) = clocks();
+        let (manual, time) = manual_time_source();
         manual.measure(&time).await;
-        set(&manual, ahead, DAY);
+        set_machine_clock(&manual, ahead, DAY);
         assert_eq!(time.now(), manual.true_time());
         assert!(!time.is_in_service());
-        let step = time.report().last_step.unwrap();
+        let step = time.clock_report().last_step.unwrap();
         assert_eq!(step.by_ms.abs(), 86_400_000);
         assert_eq!((step.by_ms > 0, step.at), (ahead, manual.true_time()));
         manual.measure(&time).await;
@@ -102,57 +102,57 @@ async fn a_step_takes_a_measured_node_out_of_service_before_it_reaches_a_verb() 
 
 #[tokio::test]
 async fn a_machine_that_slept_is_back_in_service_after_one_measurement() {
-    let (manual, time) = clocks();
+    let (manual, time) = manual_time_source();
     manual.measure(&time).await;
     // The monotonic clock does not count the sleep: the server and the machine's clock do.
     manual.set_ahead(DAY);
     assert!(!time.is_in_service());
-    time.measure(async || Ok::<_, ()>(Some(manual.true_time().plus(DAY)))).await.unwrap();
+    time.measure_server_clock(async || Ok::<_, ()>(Some(manual.true_time().plus(DAY)))).await.unwrap();
     assert!(time.is_in_service());
     assert_eq!(time.now(), manual.true_time().plus(DAY));
-    assert_eq!(time.began(), time.now(), "leases that the sleep has ended get their time");
+    assert_eq!(time.restarted_at(), time.now(), "leases that the sleep has ended get their time");
 }
 
 #[tokio::test]
-async fn an_answer_that_took_long_does_not_replace_a_better_one() {
-    let (manual, time) = clocks();
+async fn a_slow_measurement_does_not_replace_a_better_one() {
+    let (manual, time) = manual_time_source();
     manual.measure(&time).await;
     let slow = async || {
         let server = manual.true_time();
-        manual.pass(SECOND * 50);
+        manual.advance(SECOND * 50);
         Ok::<_, ()>(Some(server))
     };
-    time.measure(slow).await.unwrap();
+    time.measure_server_clock(slow).await.unwrap();
     assert_eq!(time.now(), manual.true_time());
     assert!(time.is_in_service());
 }
 
 #[test]
 fn a_small_step_is_followed_at_once_and_reported() {
-    let (manual, time) = clocks();
+    let (manual, time) = manual_time_source();
     for by in [SECOND * 20, SECOND * 45, SECOND * 30] {
         manual.set_ahead(by);
         assert_eq!(time.now(), manual.true_time().plus(by));
     }
-    assert_eq!(time.report().last_step.map(|step| step.by_ms), Some(-15_000));
-    assert_eq!(time.report().offset_ms, 0);
+    assert_eq!(time.clock_report().last_step.map(|step| step.by_ms), Some(-15_000));
+    assert_eq!(time.clock_report().offset_ms, 0);
 }
 
 #[test]
 fn a_step_that_is_undone_has_no_effect() {
     for (ahead, by) in [(true, MINUTE * 50), (true, DAY * 40), (false, MINUTE * 50), (false, DAY * 40)] {
-        let (manual, time) = clocks();
-        set(&manual, ahead, by);
+        let (manual, time) = manual_time_source();
+        set_machine_clock(&manual, ahead, by);
         for _ in 0..12 {
-            manual.pass(SECOND);
+            manual.advance(SECOND);
             assert_eq!(time.now(), manual.true_time());
             assert!(time.may_fire_and_prune() && time.is_in_service(), "work continues on the old time");
         }
         manual.set_ahead(Duration::ZERO);
         assert_eq!(time.now(), manual.true_time());
-        manual.pass(DAY);
+        manual.advance(DAY);
         assert_eq!(time.now(), manual.true_time());
-        assert!(time.report().last_step.is_some());
+        assert!(time.clock_report().last_step.is_some());
     }
 }
 
@@ -161,124 +161,124 @@ fn a_step_that_lasts_is_followed() {
     let large = LARGE_LEAP + MINUTE;
     for (ahead, by, lasts) in [
         (true, MINUTE * 50, MINUTE),
-        (true, large, LARGE_STEP_LASTS),
-        (true, DAY * 40, LARGE_STEP_LASTS),
+        (true, large, LARGE_STEP_CONFIRMATION),
+        (true, DAY * 40, LARGE_STEP_CONFIRMATION),
         (false, MINUTE * 50, MINUTE),
-        (false, DAY, LARGE_STEP_LASTS),
+        (false, DAY, LARGE_STEP_CONFIRMATION),
     ] {
-        let (manual, time) = clocks();
-        set(&manual, ahead, by);
+        let (manual, time) = manual_time_source();
+        set_machine_clock(&manual, ahead, by);
         time.now();
-        manual.pass(lasts - SECOND);
+        manual.advance(lasts - SECOND);
         assert_eq!(time.now(), manual.true_time());
-        manual.pass(SECOND);
+        manual.advance(SECOND);
         let followed = if ahead { manual.true_time().plus(by) } else { manual.true_time().minus(by) };
-        assert_eq!((time.now(), time.began()), (followed, followed));
-        assert_eq!(time.report().offset_ms, 0);
+        assert_eq!((time.now(), time.restarted_at()), (followed, followed));
+        assert_eq!(time.clock_report().offset_ms, 0);
     }
 }
 
 #[test]
-fn the_end_of_a_leap_that_was_followed_is_followed_soon() {
-    let (manual, time) = clocks();
+fn a_step_back_after_a_followed_leap_is_followed_soon() {
+    let (manual, time) = manual_time_source();
     manual.set_ahead(DAY * 40);
     time.now();
-    manual.pass(LARGE_STEP_LASTS);
+    manual.advance(LARGE_STEP_CONFIRMATION);
     assert_eq!(time.now(), manual.true_time().plus(DAY * 40));
     manual.set_ahead(Duration::ZERO);
     time.now();
-    manual.pass(MINUTE);
+    manual.advance(MINUTE);
     assert_eq!(time.now(), manual.true_time());
 }
 
 #[test]
 fn each_further_step_has_to_last_as_well() {
-    let (manual, time) = clocks();
+    let (manual, time) = manual_time_source();
     for days in 1..10 {
         manual.set_ahead(DAY * days);
         assert_eq!(time.now(), manual.true_time());
-        manual.pass(LARGE_STEP_LASTS - SECOND);
+        manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
         assert_eq!(time.now(), manual.true_time());
     }
 }
 
 /// A node ran when the machine had been up for a day, the machine kept running, and another starts.
-fn restarted(after: Duration, ahead: bool, off: Duration) -> (Manual, TimeSource) {
-    let manual = Manual::default();
+fn restarted_node(after: Duration, ahead: bool, off: Duration) -> (ManualClocks, TimeSource) {
+    let manual = ManualClocks::default();
     let first = TimeSource::new(manual.clone());
-    let mark = first.report().boot.unwrap();
-    manual.pass(after);
-    set(&manual, ahead, off);
+    let mark = first.clock_report().boot.unwrap();
+    manual.advance(after);
+    set_machine_clock(&manual, ahead, off);
     let time = TimeSource::new(manual.clone());
-    time.begin_embedded(Some(mark), Some(START));
+    time.align_embedded(Some(mark), Some(START));
     (manual, time)
 }
 
 #[test]
-fn a_restart_on_a_machine_that_kept_running_goes_by_its_uptime() {
+fn a_restart_on_a_machine_that_kept_running_uses_its_uptime() {
     for after in [MINUTE, DAY * 40] {
-        let (manual, time) = restarted(after, true, SECOND);
+        let (manual, time) = restarted_node(after, true, SECOND);
         assert!(time.may_fire_and_prune(), "the machine's clock has kept its time");
         assert_eq!(time.now(), manual.true_time().plus(SECOND));
-        assert_eq!(time.report().last_step, None);
+        assert_eq!(time.clock_report().last_step, None);
     }
     for (ahead, off) in
         [(true, MINUTE * 26 * 60), (true, DAY * 40), (false, MINUTE * 26 * 60), (false, DAY * 40)]
     {
-        let (manual, time) = restarted(MINUTE, ahead, off);
+        let (manual, time) = restarted_node(MINUTE, ahead, off);
         assert_eq!(time.now(), manual.true_time(), "the clock was set while no node ran");
-        manual.pass(LARGE_STEP_LASTS - SECOND);
+        manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
         assert_eq!(time.now(), manual.true_time());
-        manual.pass(SECOND);
+        manual.advance(SECOND);
         assert_ne!(time.now(), manual.true_time(), "it has lasted, and is followed");
         manual.set_ahead(Duration::ZERO);
         time.now();
-        manual.pass(LARGE_STEP_LASTS);
+        manual.advance(LARGE_STEP_CONFIRMATION);
         assert_eq!(time.now(), manual.true_time());
     }
 }
 
 #[test]
-fn a_mark_of_another_boot_says_nothing() {
-    let (manual, time) = clocks();
+fn a_mark_of_another_boot_is_ignored() {
+    let (manual, time) = manual_time_source();
     let mark = BootMark { boot: 2, uptime_ms: 0, at: START.minus(DAY * 400), unconfirmed: None };
-    time.begin_embedded(Some(mark), Some(START.minus(DAY)));
+    time.align_embedded(Some(mark), Some(START.minus(DAY)));
     assert_eq!(time.now(), manual.true_time());
     assert!(!time.may_fire_and_prune());
 }
 
 #[test]
 fn an_embedded_store_that_was_written_long_ago_waits_before_it_prunes_or_fires() {
-    let (manual, time) = clocks();
-    let change = time.discipline().embedded(manual.read(), START.minus(DAY * 40));
-    assert!(matches!(change, Some(Change::Suspended(_))));
-    assert!(time.is_in_service() && !time.may_fire_and_prune() && time.warning().is_some());
+    let (manual, time) = manual_time_source();
+    let change = time.lock_discipline().start_from_last_write(manual.read(), START.minus(DAY * 40));
+    assert!(matches!(change, Some(ClockChange::Suspended(_))));
+    assert!(time.is_in_service() && !time.may_fire_and_prune() && time.clock_warning().is_some());
     assert_eq!(time.now(), manual.true_time(), "what is emitted meanwhile has the right time");
-    manual.pass(LARGE_STEP_LASTS - SECOND);
+    manual.advance(LARGE_STEP_CONFIRMATION - SECOND);
     assert!(!time.may_fire_and_prune());
-    manual.pass(SECOND);
-    assert!(time.may_fire_and_prune() && time.warning().is_none());
+    manual.advance(SECOND);
+    assert!(time.may_fire_and_prune() && time.clock_warning().is_none());
 
-    let (manual, time) = clocks();
-    assert_eq!(time.discipline().embedded(manual.read(), START.minus(LARGE_LEAP)), None);
+    let (manual, time) = manual_time_source();
+    assert_eq!(time.lock_discipline().start_from_last_write(manual.read(), START.minus(LARGE_LEAP)), None);
     assert!(time.may_fire_and_prune());
 }
 
 #[test]
 fn an_embedded_store_that_was_written_later_than_now_starts_nothing_early() {
-    let (manual, time) = clocks();
-    assert_eq!(time.discipline().embedded(manual.read(), START.plus(DAY)), None);
-    manual.pass(MINUTE);
+    let (manual, time) = manual_time_source();
+    assert_eq!(time.lock_discipline().start_from_last_write(manual.read(), START.plus(DAY)), None);
+    manual.advance(MINUTE);
     assert_eq!(time.now(), manual.true_time());
     assert!(time.may_fire_and_prune());
 }
 
 /// A machine boots with its clock ahead; the store was last written at `START`, less an hour.
-fn booted_ahead(by: Duration) -> (Manual, TimeSource) {
-    let manual = Manual::default();
+fn booted_ahead(by: Duration) -> (ManualClocks, TimeSource) {
+    let manual = ManualClocks::default();
     manual.set_ahead(by);
     let time = TimeSource::new(manual.clone());
-    time.begin_embedded(None, Some(START.minus(LARGE_LEAP)));
+    time.align_embedded(None, Some(START.minus(LARGE_LEAP)));
     assert!(!time.may_fire_and_prune());
     (manual, time)
 }
@@ -286,36 +286,36 @@ fn booted_ahead(by: Duration) -> (Manual, TimeSource) {
 #[test]
 fn a_restart_does_not_end_the_wait_after_a_boot_with_a_wrong_clock() {
     let (manual, first) = booted_ahead(DAY * 40);
-    manual.pass(MINUTE);
-    let mark = first.report().boot;
+    manual.advance(MINUTE);
+    let mark = first.clock_report().boot;
     let second = TimeSource::new(manual.clone());
-    second.begin_embedded(mark, Some(first.now()));
+    second.align_embedded(mark, Some(first.now()));
     assert!(!second.may_fire_and_prune());
-    assert_eq!(second.report().boot.unwrap().unconfirmed, mark.unwrap().unconfirmed);
-    manual.pass(LARGE_STEP_LASTS - MINUTE - SECOND);
+    assert_eq!(second.clock_report().boot.unwrap().unconfirmed, mark.unwrap().unconfirmed);
+    manual.advance(LARGE_STEP_CONFIRMATION - MINUTE - SECOND);
     assert!(!second.may_fire_and_prune());
-    manual.pass(SECOND);
+    manual.advance(SECOND);
     assert!(second.may_fire_and_prune(), "together they have waited long enough");
 }
 
 #[test]
 fn a_second_boot_with_a_wrong_clock_waits_again() {
     let (manual, first) = booted_ahead(DAY * 40);
-    let mark = BootMark { boot: 2, ..first.report().boot.unwrap() };
+    let mark = BootMark { boot: 2, ..first.clock_report().boot.unwrap() };
     let second = TimeSource::new(manual.clone());
-    second.begin_embedded(Some(mark), Some(first.now()));
+    second.align_embedded(Some(mark), Some(first.now()));
     assert!(!second.may_fire_and_prune(), "what the first one wrote is no proof");
-    manual.pass(LARGE_STEP_LASTS);
-    assert!(second.may_fire_and_prune() && second.report().boot.unwrap().unconfirmed.is_none());
+    manual.advance(LARGE_STEP_CONFIRMATION);
+    assert!(second.may_fire_and_prune() && second.clock_report().boot.unwrap().unconfirmed.is_none());
 }
 
 #[test]
 fn a_clock_that_is_corrected_after_a_boot_is_followed_at_once() {
     let (manual, time) = booted_ahead(MINUTE * 60 * 8);
-    manual.pass(MINUTE * 9);
+    manual.advance(MINUTE * 9);
     manual.set_ahead(Duration::ZERO);
     assert_eq!(time.now(), manual.true_time());
-    manual.pass(MINUTE);
+    manual.advance(MINUTE);
     assert_eq!(time.now(), manual.true_time());
     assert!(time.may_fire_and_prune());
 }
@@ -323,27 +323,27 @@ fn a_clock_that_is_corrected_after_a_boot_is_followed_at_once() {
 #[test]
 fn a_step_ahead_while_the_time_is_not_confirmed_prolongs_the_wait() {
     let (manual, time) = booted_ahead(DAY);
-    manual.pass(MINUTE * 9);
+    manual.advance(MINUTE * 9);
     manual.set_ahead(DAY * 40);
     time.now();
-    manual.pass(MINUTE * 9);
+    manual.advance(MINUTE * 9);
     assert!(!time.may_fire_and_prune(), "the step is pending");
-    manual.pass(MINUTE);
+    manual.advance(MINUTE);
     time.now();
     assert!(time.may_fire_and_prune(), "the step was followed");
 }
 
 #[tokio::test]
-async fn a_slow_answer_is_used_where_it_shows_that_the_machine_was_paused() {
-    let (manual, time) = clocks();
+async fn a_slow_measurement_is_used_if_it_shows_that_the_machine_was_paused() {
+    let (manual, time) = manual_time_source();
     manual.measure(&time).await;
     manual.set_ahead(DAY);
     let slow = async || {
         let server = manual.true_time().plus(DAY);
-        manual.pass(SECOND * 5);
+        manual.advance(SECOND * 5);
         Ok::<_, ()>(Some(server))
     };
     assert!(!time.is_in_service());
-    time.measure(slow).await.unwrap();
+    time.measure_server_clock(slow).await.unwrap();
     assert!(time.is_in_service());
 }

@@ -1,4 +1,4 @@
-//! A node on a real store, and waiting for what it does.
+//! A test engine on a real store, and helpers that wait for its effects.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,44 +18,44 @@ use pointsman_core::{
     Status, TaskId, Timestamp,
 };
 use pointsman_engine::handlers::command::{CommandHandler, CommandSpec};
-use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::handlers::in_process::InProcessHandler;
 use pointsman_engine::{
-    Delivery, Engine, HandlerSpec, Outcome, Runner, Schedule, Settings, Setup, TaskChange,
+    AttemptOutcome, Delivery, Engine, HandlerSpec, Runner, ScheduleSpec, Settings, Setup, TaskChange,
 };
 use pointsman_store_sqlite::{Sqlite, SqliteStore};
 use tokio::sync::broadcast;
 
-/// Far more than anything here takes; only a test that hangs meets it.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Far more than any test needs; only a test that hangs reaches it.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn now() -> Timestamp {
     Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
 }
 
-pub(crate) fn store() -> SqliteStore {
+pub(crate) fn in_memory_store() -> SqliteStore {
     Sqlite::in_memory(now()).unwrap()
 }
 
-pub(crate) fn name(text: &str) -> HandlerName {
+pub(crate) fn handler_name(text: &str) -> HandlerName {
     HandlerName::new(text).unwrap()
 }
 
-pub(crate) fn kind(text: &str) -> HandlingKey {
+pub(crate) fn handling_key(text: &str) -> HandlingKey {
     HandlingKey::new(text).unwrap()
 }
 
-pub(crate) fn event(type_: &str, key: &str) -> NewEvent {
-    NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::of(kind(type_)) }
+pub(crate) fn keyed_event(type_: &str, key: &str) -> NewEvent {
+    NewEvent { key: Some(ObjectKey::new(key).unwrap()), ..NewEvent::of(handling_key(type_)) }
 }
 
-/// What a node is started with.
+/// Builds the settings and the setup of a test engine.
 #[derive(Default)]
-pub(crate) struct House {
+pub(crate) struct TestEngineBuilder {
     pub(crate) settings: Settings,
     pub(crate) setup: Setup,
 }
 
-impl House {
+impl TestEngineBuilder {
     pub(crate) fn slots(mut self, slots: usize) -> Self {
         self.settings.slots = slots;
         self
@@ -65,7 +65,7 @@ impl House {
     pub(crate) fn handler<F, Fut>(self, handler: &str, function: F) -> Self
     where
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
+        Fut: Future<Output = AttemptOutcome> + Send + 'static,
     {
         self.handler_with(handler, |_| {}, function)
     }
@@ -78,35 +78,38 @@ impl House {
     ) -> Self
     where
         F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Outcome> + Send + 'static,
+        Fut: Future<Output = AttemptOutcome> + Send + 'static,
     {
-        let mut def = HandlerDef::new(name(handler));
+        let mut def = HandlerDef::new(handler_name(handler));
         def.retry.backoff = Backoff::Fixed;
         def.retry.delay = Duration::ZERO;
-        let mut spec =
-            HandlerSpec { def, timeout: PATIENCE, runner: Some(Arc::new(InProcess::new(function))) };
+        let mut spec = HandlerSpec {
+            def,
+            timeout: TEST_TIMEOUT,
+            runner: Some(Arc::new(InProcessHandler::new(function))),
+        };
         change(&mut spec);
         self.setup.handlers.push(spec);
         self
     }
 
-    /// A handler that is retried twice, at once, by whatever runs it; `None` is a pulled one.
+    /// A handler that is retried twice, at once, with this runner; `None` is a pulled handler.
     pub(crate) fn runner(
         mut self,
         handler: &str,
         runner: Option<Arc<dyn Runner>>,
         change: impl FnOnce(&mut HandlerDef),
     ) -> Self {
-        let mut def = HandlerDef::new(name(handler));
+        let mut def = HandlerDef::new(handler_name(handler));
         def.retry.backoff = Backoff::Fixed;
         def.retry.delay = Duration::ZERO;
         def.pull = runner.is_none();
         change(&mut def);
-        self.setup.handlers.push(HandlerSpec { def, timeout: PATIENCE, runner });
+        self.setup.handlers.push(HandlerSpec { def, timeout: TEST_TIMEOUT, runner });
         self
     }
 
-    pub(crate) fn pulled(self, handler: &str) -> Self {
+    pub(crate) fn pulled_handler(self, handler: &str) -> Self {
         self.runner(handler, None, |_| {})
     }
 
@@ -115,16 +118,16 @@ impl House {
         let argv = ["sh", "-c", script].map(ToOwned::to_owned).to_vec();
         let command =
             CommandHandler::new(CommandSpec { argv, env: BTreeMap::new(), dir: None, run_as: None }).unwrap();
-        self.runner(source, Some(Arc::new(command)), |def| def.source = Some(collections_of(collections)))
+        self.runner(source, Some(Arc::new(command)), |def| def.source = Some(source_def(collections)))
     }
 
     pub(crate) fn route(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(kind(key), Binding::queued(name(handler)));
+        self.setup.routes.bind(handling_key(key), Binding::queued(handler_name(handler)));
         self
     }
 
     pub(crate) fn route_sync(mut self, key: &str, handler: &str) -> Self {
-        self.setup.routes.bind(kind(key), Binding::sync(name(handler)));
+        self.setup.routes.bind(handling_key(key), Binding::sync(handler_name(handler)));
         self
     }
 
@@ -133,7 +136,7 @@ impl House {
         self
     }
 
-    pub(crate) fn schedule(mut self, schedule: Schedule) -> Self {
+    pub(crate) fn schedule(mut self, schedule: ScheduleSpec) -> Self {
         self.setup.schedules.push(schedule);
         self
     }
@@ -143,7 +146,7 @@ impl House {
     }
 }
 
-pub(crate) fn collections_of(names: &[&str]) -> SourceDef {
+pub(crate) fn source_def(names: &[&str]) -> SourceDef {
     let each = |name: &&str| (CollectionName::new(name).unwrap(), Default::default());
     SourceDef { tenant: Default::default(), collections: names.iter().map(each).collect() }
 }
@@ -153,43 +156,44 @@ pub(crate) fn chain(path: &str, nodes: Vec<Node>) -> Chain {
     Chain { path: ChainPath::new(path).unwrap(), nodes }
 }
 
-pub(crate) fn node(id: &str) -> NodeId {
+pub(crate) fn chain_node_id(id: &str) -> NodeId {
     NodeId::new(id).unwrap()
 }
 
-/// A node whose step is the handler of its own name.
-pub(crate) fn step(id: &str, next: &str) -> Node {
-    step_with(id, next, |_| {})
+/// A chain node whose step runs the handler of the same name.
+pub(crate) fn step_node(id: &str, next: &str) -> Node {
+    step_node_with(id, next, |_| {})
 }
 
-pub(crate) fn step_with(id: &str, next: &str, change: impl FnOnce(&mut Step)) -> Node {
-    let mut step = Step { handler: name(id), next: node(next), on_error: None, setback: None };
+pub(crate) fn step_node_with(id: &str, next: &str, change: impl FnOnce(&mut Step)) -> Node {
+    let mut step =
+        Step { handler: handler_name(id), next: chain_node_id(next), on_error: None, setback: None };
     change(&mut step);
-    Node { id: node(id), role: Role::Step(step) }
+    Node { id: chain_node_id(id), role: Role::Step(step) }
 }
 
-pub(crate) fn end(id: &str) -> Node {
-    Node { id: node(id), role: Role::End }
+pub(crate) fn end_node(id: &str) -> Node {
+    Node { id: chain_node_id(id), role: Role::End }
 }
 
 /// A run of `source/collection`.
-pub(crate) fn run_of(pair: &str) -> NewRun {
+pub(crate) fn new_run(pair: &str) -> NewRun {
     NewRun { pair: pair.parse().unwrap(), priority: None }
 }
 
-pub(crate) async fn task(store: &SqliteStore, id: &TaskId) -> Task {
+pub(crate) async fn read_task(store: &SqliteStore, id: &TaskId) -> Task {
     store.task(id).await.unwrap().unwrap().0
 }
 
-/// What a task has logged.
-pub(crate) async fn logged(store: &SqliteStore, id: &TaskId) -> Vec<String> {
+/// Reads the log of a task.
+pub(crate) async fn read_log(store: &SqliteStore, id: &TaskId) -> Vec<String> {
     let page = store.logs(id, 0, 100_000).await.unwrap().unwrap();
     page.lines.into_iter().map(|stored| stored.line.message).collect()
 }
 
-/// Waits until something holds of the store, which tells nobody of everything.
-pub(crate) async fn until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
-    soon(what, async {
+/// Polls until a condition holds.
+pub(crate) async fn wait_until<F: Future<Output = bool>>(what: &str, holds: impl Fn() -> F) {
+    within_timeout(what, async {
         while !holds().await {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
@@ -201,80 +205,82 @@ pub(crate) async fn emit(engine: &Engine, events: Vec<NewEvent>) -> Receipt {
     engine.emit(Emission { events, idempotency: None }).await.unwrap()
 }
 
-/// Waits, but not for ever.
-pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
-    tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("waited in vain for {what}"))
+/// Waits for a future, at most [`TEST_TIMEOUT`].
+pub(crate) async fn within_timeout<T>(what: &str, future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(TEST_TIMEOUT, future)
+        .await
+        .unwrap_or_else(|_| panic!("timed out waiting for {what}"))
 }
 
 /// Follows task changes.
-pub(crate) struct Watcher(broadcast::Receiver<TaskChange>);
+pub(crate) struct TaskWatcher(broadcast::Receiver<TaskChange>);
 
-impl Watcher {
-    pub(crate) fn of(engine: &Engine) -> Self {
-        Self(engine.changes())
+impl TaskWatcher {
+    pub(crate) fn new(engine: &Engine) -> Self {
+        Self(engine.subscribe_task_changes())
     }
 
     pub(crate) async fn next(&mut self) -> TaskChange {
-        soon("a change", self.0.recv()).await.unwrap()
+        within_timeout("a change", self.0.recv()).await.unwrap()
     }
 
-    pub(crate) async fn until(&mut self, wanted: impl Fn(&TaskChange) -> bool) -> TaskChange {
+    pub(crate) async fn wait_for(&mut self, is_match: impl Fn(&TaskChange) -> bool) -> TaskChange {
         loop {
             let change = self.next().await;
-            if wanted(&change) {
+            if is_match(&change) {
                 return change;
             }
         }
     }
 
-    /// The next `count` tasks that come to their end.
-    pub(crate) async fn ended(&mut self, count: usize) -> Vec<TaskChange> {
+    /// Waits for the next `count` tasks that end.
+    pub(crate) async fn wait_for_ended(&mut self, count: usize) -> Vec<TaskChange> {
         let mut ended = Vec::new();
         while ended.len() < count {
-            ended.push(self.until(|c| matches!(c.status, Status::Done | Status::Error)).await);
+            ended.push(self.wait_for(|c| matches!(c.status, Status::Done | Status::Error)).await);
         }
         ended
     }
 }
 
-/// What handlers did, in order.
+/// Records the calls of handlers, in order.
 #[derive(Clone, Default)]
-pub(crate) struct Diary(Arc<Mutex<Vec<String>>>);
+pub(crate) struct CallLog(Arc<Mutex<Vec<String>>>);
 
-impl Diary {
-    pub(crate) fn note(&self, text: impl Into<String>) {
+impl CallLog {
+    pub(crate) fn record(&self, text: impl Into<String>) {
         self.0.lock().unwrap().push(text.into());
     }
 
-    pub(crate) fn read(&self) -> Vec<String> {
+    pub(crate) fn entries(&self) -> Vec<String> {
         self.0.lock().unwrap().clone()
     }
 }
 
-/// A handler that notes its own name and succeeds.
-pub(crate) fn noting(
-    diary: &Diary,
-) -> impl Fn(Delivery) -> std::future::Ready<Outcome> + Send + Sync + 'static {
-    let diary = diary.clone();
+/// A handler that records its own name and succeeds.
+pub(crate) fn recording_handler(
+    calls: &CallLog,
+) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutcome> + Send + Sync + 'static {
+    let calls = calls.clone();
     move |delivery: Delivery| {
-        diary.note(delivery.task.handler.as_str());
-        std::future::ready(Outcome::done())
+        calls.record(delivery.task.handler.as_str());
+        std::future::ready(AttemptOutcome::done())
     }
 }
 
-pub(crate) fn snoozed(until: Timestamp) -> Outcome {
-    Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }
+pub(crate) fn snoozed_outcome(until: Timestamp) -> AttemptOutcome {
+    AttemptOutcome { ended: Ended::Snoozed { until }, ..AttemptOutcome::done() }
 }
 
 /// The value of a counter or gauge without labels.
-pub(crate) fn metric(engine: &Engine, name: &str) -> u64 {
+pub(crate) fn read_metric(engine: &Engine, name: &str) -> u64 {
     let text = engine.metrics().encode();
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
     line.and_then(|value| value.parse().ok()).unwrap_or_else(|| panic!("{name} in\n{text}"))
 }
 
-/// What was emitted so far, in order, without what the engine tells of itself.
-pub(crate) async fn emitted(engine: &Engine) -> Vec<Arc<Event>> {
-    let page = engine.observer().page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
+/// Lists the events that were emitted so far, in order, without engine events.
+pub(crate) async fn list_emitted(engine: &Engine) -> Vec<Arc<Event>> {
+    let page = engine.observer().read_page(&Filter::default(), EventId::ZERO, None, 10_000).await.unwrap();
     page.events.into_iter().filter(|event| !event.is_engine()).collect()
 }

@@ -1,4 +1,4 @@
-//! An attempt without a worker: a delivery made by hand, and its log lines collected.
+//! Runs an attempt without a worker: with a hand-made delivery, and collects its log lines.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,12 +10,12 @@ use pointsman_core::{
     Context, Event, EventId, HandlerName, HandlingKey, Json, ObjectKey, Pair, TaskId, TaskSeq, Tenant,
 };
 use pointsman_engine::runner::LogSink;
-use pointsman_engine::{Delivery, Outcome, Runner};
+use pointsman_engine::{AttemptOutcome, Delivery, Runner};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 /// A task for an event of a shop, with a previous one.
-pub(crate) fn task() -> Claimed {
+pub(crate) fn claimed_task() -> Claimed {
     let kind = HandlingKey::new("record.published").unwrap();
     Claimed {
         seq: TaskSeq(9),
@@ -44,14 +44,19 @@ pub(crate) fn task() -> Claimed {
 
 /// The same with nothing that can be left out.
 pub(crate) fn bare_task() -> Claimed {
-    let full = task();
-    let event =
-        Event { prev: None, key: None, context: Context::new(), tenant: Tenant::default(), ..event(&full) };
+    let full = claimed_task();
+    let event = Event {
+        prev: None,
+        key: None,
+        context: Context::new(),
+        tenant: Tenant::default(),
+        ..event_of_task(&full)
+    };
     Claimed { subject: Subject::Event(Arc::new(event)), prev_sent: None, late: false, ..full }
 }
 
 /// The event of a task.
-pub(crate) fn event(task: &Claimed) -> Event {
+pub(crate) fn event_of_task(task: &Claimed) -> Event {
     Event::clone(task.subject.event().unwrap())
 }
 
@@ -66,13 +71,13 @@ pub(crate) fn run_task() -> Claimed {
         until: None,
         prev_sent: None,
         late: false,
-        ..task()
+        ..claimed_task()
     }
 }
 
 /// Runs one attempt and answers its outcome and what it logged on the way.
-pub(crate) async fn run(runner: &dyn Runner, task: Claimed) -> (Outcome, Vec<LogLine>) {
-    let (delivery, mut lines, _cancel) = delivery(task);
+pub(crate) async fn run_attempt(runner: &dyn Runner, task: Claimed) -> (AttemptOutcome, Vec<LogLine>) {
+    let (delivery, mut lines, _cancel) = new_delivery(task);
     let collect = async {
         let mut all = Vec::new();
         while let Some(line) = lines.recv().await {
@@ -84,14 +89,14 @@ pub(crate) async fn run(runner: &dyn Runner, task: Claimed) -> (Outcome, Vec<Log
 }
 
 /// A delivery with its ends in hand.
-pub(crate) fn delivery(task: Claimed) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
+pub(crate) fn new_delivery(task: Claimed) -> (Delivery, mpsc::Receiver<LogLine>, CancellationToken) {
     let (sender, lines) = mpsc::channel(64);
     let cancel = CancellationToken::new();
     (Delivery { task, log: LogSink::new(sender, Default::default()), cancel: cancel.clone() }, lines, cancel)
 }
 
-/// The error of a failed attempt, and whether it was said to be the last.
-pub(crate) fn failure(outcome: &Outcome) -> (&str, bool) {
+/// The error of a failed attempt, and whether it is the last attempt.
+pub(crate) fn failure_of(outcome: &AttemptOutcome) -> (&str, bool) {
     assert!(outcome.emits.is_empty(), "a failure emits nothing");
     match &outcome.ended {
         Ended::Failed { error, last, .. } => (error, *last),

@@ -10,26 +10,26 @@ use axum::http::{HeaderMap, Response};
 use pointsman_engine::handlers::http::{HttpHandler, HttpTarget, NetworkAccess};
 use url::Url;
 
-/// What a server was sent.
+/// The requests that a server received.
 #[derive(Clone, Default)]
-pub(crate) struct Inbox(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
+pub(crate) struct ReceivedRequests(Arc<Mutex<Vec<(HeaderMap, Bytes)>>>);
 
-impl Inbox {
+impl ReceivedRequests {
     pub(crate) fn take(&self) -> Vec<(HeaderMap, Bytes)> {
         std::mem::take(&mut self.0.lock().unwrap())
     }
 }
 
-/// Serves `answer` to everything, on a port of its own.
-pub(crate) async fn server(
-    answer: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static,
-) -> (Url, Inbox) {
-    let inbox = Inbox::default();
-    let kept = inbox.clone();
+/// Serves the response of `respond` to everything, on a port of its own.
+pub(crate) async fn start_server(
+    respond: impl Fn() -> Response<Body> + Clone + Send + Sync + 'static,
+) -> (Url, ReceivedRequests) {
+    let inbox = ReceivedRequests::default();
+    let sink = inbox.clone();
     let app = Router::new().fallback(move |headers: HeaderMap, body: Bytes| {
-        kept.0.lock().unwrap().push((headers, body));
-        let answer = answer();
-        async move { answer }
+        sink.0.lock().unwrap().push((headers, body));
+        let response = respond();
+        async move { response }
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/hook?x=1", listener.local_addr().unwrap()).parse().unwrap();
@@ -37,16 +37,16 @@ pub(crate) async fn server(
     (url, inbox)
 }
 
-pub(crate) fn target(url: Url) -> HttpTarget {
+pub(crate) fn http_target(url: Url) -> HttpTarget {
     let access = NetworkAccess { allow_loopback: true, allow: vec![] };
     HttpTarget { url, secrets: vec![], headers: vec![], access }
 }
 
-pub(crate) fn handler(url: Url) -> HttpHandler {
-    HttpHandler::new(target(url)).unwrap()
+pub(crate) fn http_handler(url: Url) -> HttpHandler {
+    HttpHandler::new(http_target(url)).unwrap()
 }
 
-pub(crate) fn answer(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Body> {
+pub(crate) fn build_response(status: u16, headers: &[(&str, &str)], body: &str) -> Response<Body> {
     let mut response = Response::builder().status(status);
     for (name, value) in headers {
         response = response.header(*name, *value);

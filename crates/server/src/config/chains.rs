@@ -251,20 +251,20 @@ mod tests {
         assert_eq!(
             faults_of(text, all),
             [
-                "`next` leads to bb, and there is no such node; did you mean `b`?",
-                "from a no way leads to an end",
-                "the id a is already given to node 1",
+                "`next` names the node bb, which does not exist; did you mean `b`?",
+                "no path leads from a to an end node",
+                "the id a is already used by node 1",
                 "the chain \"/d\" needs at least one node",
                 "the chain \"/e\" needs `nodes`: where its orders go",
                 "`nodes` must be a list, not a plain value",
                 "a chain must be a map, not a list",
-                "\"h\" is not the path of a chain: it begins with a slash; write one like `/folder/name`",
-                "\"/i//j\" is not the path of a chain: its parts are letters, digits, `.`, `_` and `-`; write one like \
+                "\"h\" is not the path of a chain: it must begin with a slash; write one like `/folder/name`",
+                "\"/i//j\" is not the path of a chain: its parts may contain only letters, digits, `.`, `_` and `-`; write one like \
                  `/folder/name`",
                 "the chain \"/i//j\" needs `nodes`: where its orders go",
                 "unknown setting \"node\" of a chain; did you mean `nodes`?",
                 "there is no handler \"rendr\"; did you mean `render`?",
-                "`next` leads to nowhere, and there is no such node",
+                "`next` names the node nowhere, which does not exist",
             ]
         );
     }

@@ -127,9 +127,9 @@ mod tests {
             [
                 "there is no chain /publish/artcle; did you mean `/publish/article`?",
                 "\"/publish/article\" stands twice in this list",
-                "\"/x//y\" is not the path of a chain: its parts are letters, digits, `.`, `_` and `-`; write one like \
+                "\"/x//y\" is not the path of a chain: its parts may contain only letters, digits, `.`, `_` and `-`; write one like \
                  `/folder/name`",
-                "\"publish\" is not the path of a chain: it begins with a slash; write one like `/folder/name`",
+                "\"publish\" is not the path of a chain: it must begin with a slash; write one like `/folder/name`",
                 "an entry names either a `handler` or a `chain`, not both",
                 "nobody waits for an order: `sync` is for handlers",
             ]

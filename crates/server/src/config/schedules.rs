@@ -264,7 +264,7 @@ mod tests {
                 "the chain /publish/article has no node rendr; did you mean `render`?",
                 "unknown setting \"nod\" of an order to add; did you mean `node`?",
                 "an order to add needs `path`",
-                "\"publish\" is not the path of a chain: it begins with a slash; write one like `/folder/name`",
+                "\"publish\" is not the path of a chain: it must begin with a slash; write one like `/folder/name`",
             ]
         );
     }

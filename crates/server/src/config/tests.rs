@@ -224,7 +224,7 @@ pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; han
 pointsman.yml:14:18: column 3 (hour): hours are 0 to 23, got `75`
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |                  ^
-pointsman.yml:16:3: "article" is not the path of a chain: it begins with a slash; write one like `/folder/name`
+pointsman.yml:16:3: "article" is not the path of a chain: it must begin with a slash; write one like `/folder/name`
    16 |   article: {nodes: [{id: a, end: true}]}
       |   ^
 12 faults"#;

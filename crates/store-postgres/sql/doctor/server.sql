@@ -1,5 +1,5 @@
--- What kind of server this is, who we are there, and how we are connected. Through a pooler the latter is told of the
--- pooler's connection.
+-- Version, encoding and access mode of the server, and encryption of the connection. Through a pooler the latter is
+-- that of the pooler's connection.
 SELECT current_setting('server_version_num')::integer,
        current_setting('server_version'),
        current_setting('server_encoding'),

@@ -1,2 +1,2 @@
--- These settings as they are for us, and where each comes from.
+-- These settings as they apply to this session, with their sources.
 SELECT name, setting, source FROM pg_settings WHERE name = ANY($1)

@@ -1,5 +1,4 @@
--- Tables whose rows change all the time: how many live rows and dead ones each has, its size, for how many seconds nobody
--- has vacuumed it, and whether that is left to people.
+-- Frequently changed tables: live and dead rows, size, seconds since the last vacuum, and whether autovacuum is off.
 SELECT s.relname::text, s.n_live_tup, s.n_dead_tup, pg_table_size(s.relid),
        extract(epoch FROM clock_timestamp() - greatest(s.last_autovacuum, s.last_vacuum))::float8,
        coalesce('autovacuum_enabled=false' = ANY(c.reloptions) OR 'autovacuum_enabled=off' = ANY(c.reloptions), false)

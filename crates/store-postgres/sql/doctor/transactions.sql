@@ -1,5 +1,5 @@
--- Transactions of others in this database that are open for longer than $1 seconds, the oldest first, and whether we can
--- see those of all roles.
+-- Transactions of other sessions in this database that are open for longer than $1 seconds, the oldest first, and
+-- whether those of all roles are visible.
 SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'),
        a.pid, a.usename::text, a.application_name, a.state, extract(epoch FROM a.age)::float8,
        to_char(a.query_start AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS')

@@ -1,5 +1,5 @@
--- At most $3 events after $1 and up to $2, the oldest first, with how many bytes they are up to each; beyond $6 of
--- those nothing comes. Where only a tenant ($4) or a key ($5) is wanted, the payloads of others stay where they are.
+-- At most $3 events after $1 and up to $2, the oldest first, each with the sum of the bytes up to it; none beyond $6
+-- bytes. With a tenant ($4) or a key ($5), the values of other events are not read.
 SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth, bytes
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.id ASC ROWS UNBOUNDED PRECEDING) AS bytes

@@ -1,6 +1,6 @@
--- The first lanes of an object in which somebody stands, at most $4; it can have $3. Of each: who stands first, with what
--- its row does not say itself, and how many stand there, counted up to $5. Each lane is found behind the one before it,
--- however many stand there.
+-- The first non-empty lanes of an object, at most $4; it can have $3. For each: its first task with the columns of
+-- related tables, and the number of its tasks, counted up to $5. Each lane is found after the one before it by the
+-- index, however many tasks that has.
 WITH RECURSIVE head AS (
     SELECT 1 AS nth, t.lane, t.seq, (o.number + 1) * $3 AS until
     FROM pointsman.object o

@@ -1,4 +1,4 @@
--- At most $2 locked tasks before $1, the newest first. They are few, and found by the index that holds only them.
+-- At most $2 locked tasks before $1, the newest first. They are few, and found by their partial index.
 WITH running AS MATERIALIZED (SELECT * FROM pointsman.task WHERE phase = 5)
 SELECT t.seq, t.queue, t.event, t.ord, t.phase, t.lane, t.place, t.crowd, t.bucket, t.sync, t.stage, t.priority,
        t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence, t.until, t.started,

@@ -1,5 +1,5 @@
--- An object's events, from its last one back, as far as they are remembered: at most $3, and nothing beyond $4 bytes.
-WITH RECURSIVE past AS (
+-- An object's events, the newest first, as far as they have not expired: at most $3, and none beyond $4 bytes.
+WITH RECURSIVE events AS (
     SELECT 1 AS nth, octet_length(j.value)::bigint AS bytes, j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value,
            j.context, j.cause_event, j.cause_task, j.depth
     FROM pointsman.object o
@@ -8,8 +8,8 @@ WITH RECURSIVE past AS (
     UNION ALL
     SELECT p.nth + 1, p.bytes + octet_length(j.value), j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value,
            j.context, j.cause_event, j.cause_task, j.depth
-    FROM past p
+    FROM events p
     CROSS JOIN LATERAL (SELECT * FROM pointsman.journal j WHERE j.id = p.prev LIMIT 1) j
     WHERE p.nth < $3 AND p.bytes < $4 AND j.id > (SELECT forgotten FROM pointsman.sequencer)
 )
-SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth FROM past ORDER BY nth
+SELECT id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth FROM events ORDER BY nth

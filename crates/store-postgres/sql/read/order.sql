@@ -1,4 +1,4 @@
--- An order with its task, and with the task that suspended it by its end.
+-- An order with its task, and with the task whose failure suspended it.
 SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
        coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by, o.took_on_error,
        t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error

@@ -1,4 +1,4 @@
--- How many orders stand at each node of each chain.
+-- Counts the orders at each node of each chain.
 SELECT chain, node, count(*)
 FROM pointsman.orders
 GROUP BY chain, node

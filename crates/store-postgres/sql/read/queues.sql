@@ -1,5 +1,4 @@
--- The queues of a handler ($1), or all, that have unfinished tasks, and when the task was made that each would give
--- next.
+-- Queues of a handler ($1), or all, that have active tasks, and the creation time of the next ready task of each.
 SELECT h.name, q.tenant, q.collection, q.ready, q.waiting, q.scheduled, q.running, q.halted, q.missing,
        CASE WHEN q.ready > 0 THEN
            (SELECT t.created FROM pointsman.task t WHERE t.queue = q.id AND t.phase = 3

@@ -1,7 +1,7 @@
--- The tasks of an event: those that were made when it was journaled, and replays. An event that is forgotten is known
--- only as long as an unfinished task needs it.
-SELECT made.seq
-FROM pointsman.journal j, generate_series(j.first_task, j.first_task + j.tasks - 1) AS made (seq)
+-- Tasks of an event: those created when it was journaled, and replays. An expired event exists only as long as an
+-- active task needs it.
+SELECT created.seq
+FROM pointsman.journal j, generate_series(j.first_task, j.first_task + j.tasks - 1) AS created (seq)
 WHERE j.id = $1
   AND (j.id > (SELECT forgotten FROM pointsman.sequencer)
        OR EXISTS (SELECT FROM pointsman.task t WHERE t.seq >= j.first_task AND t.seq < j.first_task + j.tasks)

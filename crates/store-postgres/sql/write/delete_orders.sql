@@ -1,2 +1,2 @@
--- Orders have come to their end.
+-- Deletes orders that have ended.
 DELETE FROM pointsman.orders WHERE n = ANY ($1)

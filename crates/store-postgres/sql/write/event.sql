@@ -1,4 +1,4 @@
--- An event; one that is forgotten only if an unfinished task needs it.
+-- An event; an expired one only if an active task needs it.
 SELECT j.id, j.prev, j.type, j.key, j.sub, j.tenant, j.value, j.context, j.cause_event, j.cause_task, j.depth
 FROM pointsman.journal j
 WHERE j.id = $1

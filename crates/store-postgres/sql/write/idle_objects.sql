@@ -1,2 +1,2 @@
--- The objects that were checked first, up to this event.
+-- The objects whose check is oldest, up to this event.
 SELECT tenant, key, number, last, sent FROM pointsman.object WHERE checked <= $1 ORDER BY checked LIMIT $2

@@ -1,4 +1,4 @@
--- Adds orders.
+-- Inserts orders.
 INSERT INTO pointsman.orders
        (n, key, chain, node, tenant, value, priority, planned, created, started, suspended, task, origin, depth, stepped,
         halted_by, took_on_error)

@@ -1,4 +1,4 @@
--- Makes tasks.
+-- Inserts active tasks.
 INSERT INTO pointsman.task
        (seq, queue, event, ord, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank, due, attempt,
         retries, crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error)

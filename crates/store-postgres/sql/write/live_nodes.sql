@@ -1,2 +1,2 @@
--- Nodes that have joined and have neither left nor been given up.
+-- Nodes that have neither left nor been declared dead.
 SELECT id FROM pointsman.node WHERE NOT gone

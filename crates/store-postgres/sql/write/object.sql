@@ -1,2 +1,2 @@
--- What is remembered of an object.
+-- An object by its key.
 SELECT number, last, sent FROM pointsman.object WHERE tenant = $1 AND key = $2

@@ -1,5 +1,5 @@
--- All rules, with who set them and why. Somebody may have written one by hand, with any time, and for a tenant that nobody
--- has heard of: those hold nothing yet.
+-- All rules, with author and reason. A rule may have been inserted manually, with any time, and for an unknown tenant:
+-- such a rule applies to nothing yet.
 SELECT r.rule_type::text, r.event_space, r.handler_name, t.name, coalesce(n.by, 'sql'), coalesce(n.reason, ''),
        (extract(epoch FROM least(greatest(r.created_at, timestamptz 'epoch'),
                                  timestamptz '9999-12-31 23:59:59.999999+00')) * 1000000)::bigint,

@@ -1,2 +1,2 @@
--- Where the schedules stand.
+-- The progress of the schedules.
 SELECT name, expression, settled, unmet, named FROM pointsman.schedule

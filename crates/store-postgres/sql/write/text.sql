@@ -1,2 +1,2 @@
--- A text that is kept under a name.
+-- A text by its name.
 SELECT text FROM pointsman.meta WHERE name = $1

@@ -1,2 +1,2 @@
--- No chain is defined, until those that are have been written.
+-- Marks all chains as undefined, until the defined ones are written.
 UPDATE pointsman.chain SET defined = false WHERE defined

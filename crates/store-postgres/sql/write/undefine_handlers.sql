@@ -1,2 +1,2 @@
--- No handler is defined, until those that are have been written.
+-- Marks all handlers as undefined, until the defined ones are written.
 UPDATE pointsman.handler SET defined = false WHERE defined

@@ -1,91 +1,91 @@
-//! What stands between us and the server, and whether the server can tell us things unasked.
+//! Checks for a pooler in front of the server, and whether the server can send notifications.
 
 use pointsman_store::finding::Finding;
 use tokio_postgres::Error;
 
-use super::{Checked, Doctor, ask, refused};
+use super::{CheckResult, Doctor, open_error_finding, query_read_only};
 use crate::connect::Endpoint;
-use crate::error::{OpenError, reason};
+use crate::error::{OpenError, error_text};
 use crate::session::{Session, query};
 
-/// How often it is tried. A pooler whose connections are busy may hand out the same one twice.
-const TRIES: usize = 3;
+/// Number of probes. A pooler whose connections are busy may hand out the same one twice.
+const MAX_PROBES: usize = 3;
 
 impl Doctor {
-    pub(super) async fn pooler(&self) -> Checked<()> {
-        let found = self.is_handed_on().await?;
-        let said = self.endpoint.is_pooled();
-        let finding = match (found, said) {
-            (true, false) => return Ok((vec![undeclared(&self.endpoint)], ())),
-            (true, true) => Finding::ok("pooler", "one in transaction mode, as the URL says"),
-            (false, true) => Finding::ok("pooler", "none was noticed, although the URL says so")
+    pub(super) async fn check_pooler(&self) -> CheckResult<()> {
+        let is_pooled = self.is_connection_shared().await?;
+        let is_declared = self.endpoint.is_pooled();
+        let finding = match (is_pooled, is_declared) {
+            (true, false) => return Ok((vec![undeclared_pooler_finding(&self.endpoint)], ())),
+            (true, true) => Finding::ok("pooler", "one in transaction mode, as declared in the URL"),
+            (false, true) => Finding::ok("pooler", "none was detected, although the URL declares one")
                 .advise("Without one, leave pooler=transaction out: statements are then prepared only once."),
             (false, false) => Finding::ok("pooler", "none"),
         };
-        Ok((vec![finding, self.listening().await?], ()))
+        Ok((vec![finding, self.check_listening().await?], ()))
     }
 
-    /// Whether our connection is another one's between two transactions: then somebody else has meanwhile the process
-    /// of the server that we had, or we have another.
-    async fn is_handed_on(&self) -> Result<bool, Error> {
-        let mine = process(&self.session).await?;
-        let cautious = self.endpoint.cautious();
+    /// True if the connection changes between two transactions: then another session gets the backend process that this
+    /// one had, or this one gets another.
+    async fn is_connection_shared(&self) -> Result<bool, Error> {
+        let own_pid = backend_pid(&self.session).await?;
+        let pooled_endpoint = self.endpoint.assume_pooled();
         let mut others = Vec::new();
-        for _ in 0..TRIES {
-            // A server without room for another connection is told of elsewhere.
-            let Ok(other) = cautious.connect_in_time().await else { return Ok(false) };
-            other.batch("BEGIN READ ONLY").await?;
-            if process(&other).await? == mine {
+        for _ in 0..MAX_PROBES {
+            // Another check reports a server without free connections.
+            let Ok(other) = pooled_endpoint.connect_with_timeout().await else { return Ok(false) };
+            other.execute_batch("BEGIN READ ONLY").await?;
+            if backend_pid(&other).await? == own_pid {
                 return Ok(true);
             }
-            // It keeps its process, so that the next one meets another.
+            // It keeps its backend process, so that the next probe gets another.
             others.push(other);
-            if process(&self.session).await? != mine {
+            if backend_pid(&self.session).await? != own_pid {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// Whether other nodes can wake this one.
-    async fn listening(&self) -> Result<Finding, Error> {
-        let Some(direct) = self.endpoint.for_listening() else {
+    /// Checks whether other nodes can notify this one.
+    async fn check_listening(&self) -> Result<Finding, Error> {
+        let Some(direct) = self.endpoint.listen_endpoint() else {
             return Ok(Finding::warning(
                 "listening",
-                "not through a pooler: nodes find new work by looking twice a second",
+                "not possible through a pooler: nodes find new work by polling twice a second",
             )
             .advise("Add listen= to the URL: a direct one, percent-encoded."));
         };
-        let session = match direct.connect_in_time().await {
+        let session = match direct.connect_with_timeout().await {
             Ok(session) => session,
             Err(error) => {
                 return Ok(Finding::warning("listening", format!("cannot connect to {direct}: {error}"))
-                    .advise("Nodes find new work by looking twice a second meanwhile."));
+                    .advise("Until then nodes find new work by polling twice a second."));
             }
         };
-        if identity(&session).await? != identity(&self.session).await? {
+        if database_identity(&session).await? != database_identity(&self.session).await? {
             return Ok(Finding::fault("listening", format!("listen={direct} is another database"))
-                .advise("Name the same one, on the way around the pooler."));
+                .advise("Name the same database there, without the pooler."));
         }
-        Ok(match session.batch("LISTEN pointsman; UNLISTEN pointsman").await {
-            Ok(()) => Finding::ok("listening", "nodes can wake each other"),
-            Err(error) => Finding::warning("listening", reason(&error))
-                .advise("Nodes find new work by looking twice a second meanwhile."),
+        Ok(match session.execute_batch("LISTEN pointsman; UNLISTEN pointsman").await {
+            Ok(()) => Finding::ok("listening", "nodes can notify each other"),
+            Err(error) => Finding::warning("listening", error_text(&error))
+                .advise("Until then nodes find new work by polling twice a second."),
         })
     }
 }
 
-/// A pooler that the URL does not tell of.
-pub(super) fn undeclared(endpoint: &Endpoint) -> Finding {
-    refused("pooler", &OpenError::Pooler { at: endpoint.place() })
+/// The finding about a pooler that the URL does not declare.
+pub(super) fn undeclared_pooler_finding(endpoint: &Endpoint) -> Finding {
+    open_error_finding("pooler", &OpenError::UndeclaredPooler { address: endpoint.address() })
 }
 
-async fn process(session: &Session) -> Result<i32, Error> {
-    let rows = session.query(query!("doctor/process"), &[]).await?;
+async fn backend_pid(session: &Session) -> Result<i32, Error> {
+    let rows = session.query(query!("doctor/backend_pid"), &[]).await?;
     rows.first().map_or(Ok(0), |row| row.try_get(0))
 }
 
-async fn identity(session: &Session) -> Result<String, Error> {
-    let rows = ask(session, query!("doctor/identity"), &[]).await?;
+async fn database_identity(session: &Session) -> Result<String, Error> {
+    let rows = query_read_only(session, query!("doctor/database_identity"), &[]).await?;
     rows.first().map_or(Ok(String::new()), |row| row.try_get(0))
 }

@@ -1,78 +1,80 @@
-//! What our role may do, and how the schema stands.
+//! Checks the privileges of the role and the state of the schema.
 
 use pointsman_store::finding::{Finding, Verdict};
 use pointsman_store::transfer::NOTE;
 
-use super::{BEGIN, Checked, Doctor, listed, refused};
-use crate::inventory::names;
-use crate::migrate::{self, KNOWN, Standing};
-use crate::rights::Rights;
+use super::{BEGIN, CheckResult, Doctor, format_list, open_error_finding};
+use crate::migrate::{self, NEWEST_LAYOUT, SchemaState};
+use crate::privileges::RolePrivileges;
+use crate::schema_objects::object_names;
 use crate::session::query;
 
 impl Doctor {
-    /// Answers whether there are tables that can be looked at.
-    pub(super) async fn schema(&self) -> Checked<bool> {
-        let rights = self.rights().await?;
-        if rights.verdict != Verdict::Ok {
-            return Ok((vec![rights], false));
+    /// Returns whether the tables can be read.
+    pub(super) async fn check_schema(&self) -> CheckResult<bool> {
+        let privileges = self.check_privileges().await?;
+        if privileges.verdict != Verdict::Ok {
+            return Ok((vec![privileges], false));
         }
-        let layout = migrate::look(&self.session, &self.endpoint).await;
-        let ours = matches!(layout, Ok(Standing::Applied(KNOWN)));
+        let layout = migrate::read_schema_state(&self.session, &self.endpoint).await;
+        let is_newest = matches!(layout, Ok(SchemaState::Applied(NEWEST_LAYOUT)));
         let layout = match layout {
-            Ok(Standing::Absent | Standing::Empty) => {
-                Finding::ok("layout", "there are no tables yet; the first node makes them")
+            Ok(SchemaState::Absent | SchemaState::Empty) => {
+                Finding::ok("layout", "there are no tables yet; the first node creates them")
             }
-            Ok(Standing::Applied(KNOWN)) => Finding::ok("layout", format!("{KNOWN}, the newest")),
-            Ok(Standing::Applied(older)) => Finding::ok(
+            Ok(SchemaState::Applied(NEWEST_LAYOUT)) => {
+                Finding::ok("layout", format!("{NEWEST_LAYOUT}, the newest"))
+            }
+            Ok(SchemaState::Applied(older)) => Finding::ok(
                 "layout",
-                format!("{older}; the next node of this version brings it forward to {KNOWN}"),
+                format!("{older}; the next node of this version migrates it to {NEWEST_LAYOUT}"),
             )
-            .advise("Make a backup first; older versions will not open it any more."),
-            Err(error) => refused("layout", &error),
+            .advise("Make a backup first; older versions cannot open it afterwards."),
+            Err(error) => open_error_finding("layout", &error),
         };
-        let mut findings = vec![rights, layout];
-        let mut whole = false;
-        if ours {
-            let found = self.whole().await?;
-            whole = found.iter().all(|finding| finding.verdict != Verdict::Fault);
+        let mut findings = vec![privileges, layout];
+        let mut is_complete = false;
+        if is_newest {
+            let found = self.check_objects().await?;
+            is_complete = found.iter().all(|finding| finding.verdict != Verdict::Fault);
             findings.extend(found);
         }
-        Ok((findings, whole))
+        Ok((findings, is_complete))
     }
 
-    /// Whether all is there that the layout has, and whether it is the whole of a store.
-    async fn whole(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
-        self.session.batch(BEGIN).await?;
-        let looked = self.look_at_things().await;
-        self.session.batch("ROLLBACK").await?;
-        looked
+    /// Checks that every object of the layout exists, and that no store copy is unfinished.
+    async fn check_objects(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+        self.session.execute_batch(BEGIN).await?;
+        let findings = self.find_missing_objects().await;
+        self.session.execute_batch("ROLLBACK").await?;
+        findings
     }
 
-    async fn look_at_things(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
-        let missing = migrate::missing(&self.session).await?;
+    async fn find_missing_objects(&self) -> Result<Vec<Finding>, tokio_postgres::Error> {
+        let missing = migrate::list_missing_objects(&self.session).await?;
         if !missing.is_empty() {
             return Ok(vec![
-                Finding::fault("missing", format!("{} of the schema pointsman", listed(&missing))).advise(
-                    "Somebody has removed it. Stop all nodes, and restore a backup; a store that has been without it \
-                     cannot be mended by making it anew.",
+                Finding::fault("missing", format!("{} of the schema pointsman", format_list(&missing))).advise(
+                    "It was removed. Stop all nodes, and restore a backup; creating it again does not repair a store \
+                     that ran without it.",
                 ),
             ]);
         }
         let note = self.session.query(query!("write/text", TEXT), &[&NOTE]).await?;
-        let moved = Finding::fault("move", "a move to this store has not ended")
-            .advise("Run the same `pointsman move` again, or begin with another target.");
+        let unfinished_copy = Finding::fault("move", "a copy into this store has not finished")
+            .advise("Run the same `pointsman move` again, or use another target.");
         let missing = Finding::ok("missing", "nothing");
-        Ok(if note.is_empty() { vec![missing] } else { vec![missing, moved] })
+        Ok(if note.is_empty() { vec![missing] } else { vec![missing, unfinished_copy] })
     }
 
-    async fn rights(&self) -> Result<Finding, tokio_postgres::Error> {
-        let rows = self.ask(query!("open/rights", TEXT_ARRAY), &[&names()]).await?;
+    async fn check_privileges(&self) -> Result<Finding, tokio_postgres::Error> {
+        let rows = self.query_read_only(query!("open/privileges", TEXT_ARRAY), &[&object_names()]).await?;
         let Some(row) = rows.first() else { return Ok(Finding::fault("rights", "unknown")) };
-        let rights = Rights::read(row)?;
-        Ok(match rights.lacking() {
-            None => Finding::ok("rights", rights.enough()),
-            Some(lacking) => Finding::fault("rights", lacking)
-                .advise(format!("Let an owner run: {}", rights.remedy(self.endpoint.database()))),
+        let privileges = RolePrivileges::from_row(row)?;
+        Ok(match privileges.describe_missing() {
+            None => Finding::ok("rights", privileges.describe_sufficient()),
+            Some(missing) => Finding::fault("rights", missing)
+                .advise(format!("Run as an owner: {}", privileges.grant_statement(self.endpoint.database()))),
         })
     }
 }

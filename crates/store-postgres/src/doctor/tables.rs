@@ -1,110 +1,114 @@
-//! What our own tables tell: nodes, the outbox, and what vacuum has left to do.
+//! Checks the store's own tables: nodes, the outbox, and dead rows.
 
 use pointsman_store::finding::{Finding, age, size};
 
-use super::{Checked, Doctor, listed};
+use super::{CheckResult, Doctor, format_list};
 use crate::session::query;
 
-/// A node that is silent for longer is given up by the others.
-const SILENT: f64 = 30.0;
-/// What is in the outbox for longer is not being taken.
-const STUCK: f64 = 60.0;
-/// So many rows the outbox is counted up to.
-const COUNTED: i64 = 100_000;
-/// Fewer dead rows than this are no matter.
-const DEAD: i64 = 20_000;
-/// Within this many seconds vacuum has come by, if it comes at all.
-const VACUUMED: f64 = 600.0;
-/// More dead rows than this are too many, however often vacuum comes.
-const FAR_TOO_MANY: i64 = 5_000_000;
+/// Other nodes take over the tasks of a node after this time without a heartbeat.
+const SILENT_SECONDS: f64 = 30.0;
+/// An event that waits longer in the outbox is stuck.
+const STUCK_SECONDS: f64 = 60.0;
+/// The outbox is counted up to this many rows.
+const MAX_COUNTED: i64 = 100_000;
+/// Fewer dead rows than this do not matter.
+const MIN_DEAD_ROWS: i64 = 20_000;
+/// A table is vacuumed at least this often, unless vacuum is blocked.
+const VACUUM_SECONDS: f64 = 600.0;
+/// More dead rows than this are too many, however recent the last vacuum is.
+const MAX_DEAD_ROWS: i64 = 5_000_000;
 
 impl Doctor {
-    /// Answers how many live.
-    pub(super) async fn nodes(&self) -> Checked<i64> {
-        let (mut live, mut silent, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
-        for row in self.ask(query!("doctor/nodes"), &[]).await? {
+    /// Returns the number of live nodes.
+    pub(super) async fn check_nodes(&self) -> CheckResult<i64> {
+        let (mut live, mut silent, mut copied) = (Vec::new(), Vec::new(), Vec::new());
+        for row in self.query_read_only(query!("doctor/nodes"), &[]).await? {
             let (name, seconds): (String, f64) = (row.try_get(0)?, row.try_get(1)?);
-            match (row.try_get(2)?, seconds > SILENT) {
-                (true, _) => elsewhere.push(name),
+            match (row.try_get(2)?, seconds > SILENT_SECONDS) {
+                (true, _) => copied.push(name),
                 (false, true) => silent.push(format!("{name} for {}", age(seconds))),
                 (false, false) => live.push(name),
             }
         }
         let count = live.len() as i64;
-        let mut told =
-            if live.is_empty() { "none runs".into() } else { format!("{count} live: {}", listed(&live)) };
-        if !elsewhere.is_empty() {
-            let nodes = listed(&elsewhere);
-            let moved = "had not left the store that was moved here";
-            told = format!("{told}; {moved}: {nodes} (what it ran is free when a node starts here)");
+        let mut found = if live.is_empty() {
+            "none is running".into()
+        } else {
+            format!("{count} live: {}", format_list(&live))
+        };
+        if !copied.is_empty() {
+            let nodes = format_list(&copied);
+            let moved = "still running when their store was copied here";
+            found = format!("{found}; {moved}: {nodes} (their tasks are released when a node starts here)");
         }
         let finding = match silent.is_empty() {
-            true => Finding::ok("nodes", told),
-            false => Finding::warning("nodes", format!("{told}; silent: {}", listed(&silent))).advise(
-                "If it was killed: what it ran goes to the others, or to the next node that starts. If it \
-                 runs: see its log, and its clock.",
+            true => Finding::ok("nodes", found),
+            false => Finding::warning("nodes", format!("{found}; silent: {}", format_list(&silent))).advise(
+                "If it was killed: its tasks go to the other nodes, or to the next node that starts. If it \
+                 is running: check its log and its clock.",
             ),
         };
         Ok((vec![finding], count))
     }
 
-    pub(super) async fn outbox(&self, nodes: Option<i64>) -> Checked<()> {
-        let rows = self.ask(query!("doctor/outbox"), &[]).await?;
+    pub(super) async fn check_outbox(&self, nodes: Option<i64>) -> CheckResult<()> {
+        let rows = self.query_read_only(query!("doctor/outbox"), &[]).await?;
         let Some(row) = rows.first() else { return Ok((vec![], ())) };
         let (waiting, seconds): (i64, f64) = (row.try_get(0)?, row.try_get(1)?);
-        let shown = if waiting > COUNTED { format!("more than {COUNTED}") } else { waiting.to_string() };
+        let count_text =
+            if waiting > MAX_COUNTED { format!("more than {MAX_COUNTED}") } else { waiting.to_string() };
         let found = match waiting {
             0 => "empty".into(),
-            1 => format!("1 event has waited for {}", age(seconds)),
-            _ => format!("{shown} events wait, the first for {}", age(seconds)),
+            1 => format!("1 event waiting for {}", age(seconds)),
+            _ => format!("{count_text} events waiting, the first for {}", age(seconds)),
         };
-        let outbox = match (seconds > STUCK, nodes) {
+        let outbox = match (seconds > STUCK_SECONDS, nodes) {
             (false, _) => Finding::ok("outbox", found),
-            (true, Some(0)) => Finding::warning("outbox", found).advise("Start a node: it takes them."),
+            (true, Some(0)) => Finding::warning("outbox", found).advise("Start a node: it drains them."),
             (true, _) => Finding::warning("outbox", found).advise(
-                "A node should have taken them by now: see the nodes' logs, and the transactions above.",
+                "A node should have drained them by now: check the nodes' logs, and the transactions above.",
             ),
         };
-        Ok((vec![outbox, self.refused().await?], ()))
+        Ok((vec![outbox, self.check_refused_rows().await?], ()))
     }
 
-    async fn refused(&self) -> Result<Finding, tokio_postgres::Error> {
-        let rows = self.ask(query!("doctor/refused"), &[]).await?;
+    async fn check_refused_rows(&self) -> Result<Finding, tokio_postgres::Error> {
+        let rows = self.query_read_only(query!("doctor/refused_rows"), &[]).await?;
         let Some(row) = rows.first() else { return Ok(Finding::ok("refused", "unknown")) };
         let (count, last): (i64, &str) = (row.try_get(0)?, row.try_get(1)?);
         Ok(match count {
-            0 => Finding::ok("refused", "nothing was put aside"),
+            0 => Finding::ok("refused", "no row was set aside"),
             _ => {
                 let rows = if count == 1 { "row" } else { "rows" };
                 let found = format!("{count} {rows} of the outbox could not become events, the last: {last}");
                 Finding::warning("refused", found).advise(
-                    "Look at them: SELECT n, type, reason FROM pointsman.outbox_refused. Whoever writes into \
-                     the outbox by hand should call pointsman.emit, which says at once what is wrong.",
+                    "List them: SELECT n, type, reason FROM pointsman.outbox_refused. Programs that insert into \
+                     the outbox should call pointsman.emit instead, which reports errors at once.",
                 )
             }
         })
     }
 
-    pub(super) async fn tables(&self) -> Checked<()> {
+    pub(super) async fn check_tables(&self) -> CheckResult<()> {
         let mut findings = Vec::new();
-        for row in self.ask(query!("doctor/tables"), &[]).await? {
+        for row in self.query_read_only(query!("doctor/tables"), &[]).await? {
             let (name, live, dead): (&str, i64, i64) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             let (bytes, vacuumed): (i64, Option<f64>) = (row.try_get(3)?, row.try_get(4)?);
-            let by_people: bool = row.try_get(5)?;
+            let is_autovacuum_off: bool = row.try_get(5)?;
             let when = vacuumed.map_or("never".into(), |seconds| format!("{} ago", age(seconds)));
             let bytes = size(bytes.unsigned_abs());
-            let told = format!("{name}: {live} live rows, {dead} dead, {bytes}, vacuumed {when}");
-            if by_people || is_neglected(live, dead, vacuumed) {
-                let why = if by_people {
+            let found = format!("{name}: {live} live rows, {dead} dead, {bytes}, vacuumed {when}");
+            if is_autovacuum_off || needs_vacuum(live, dead, vacuumed) {
+                let why = if is_autovacuum_off {
                     "autovacuum is off for it: ALTER TABLE … RESET (autovacuum_enabled). "
                 } else {
                     ""
                 };
                 let advice = format!(
-                    "{why}See what holds vacuum back (transactions, prepared transactions, slots), then: \
+                    "{why}Find out what blocks vacuum (transactions, prepared transactions, slots), then: \
                      VACUUM pointsman.{name}"
                 );
-                findings.push(Finding::warning("tables", told).advise(advice));
+                findings.push(Finding::warning("tables", found).advise(advice));
             }
         }
         if findings.is_empty() {
@@ -114,10 +118,10 @@ impl Doctor {
     }
 }
 
-/// Whether dead rows stay. Under load there are many between two vacuums.
-fn is_neglected(live: i64, dead: i64, vacuumed: Option<f64>) -> bool {
-    let long_ago = vacuumed.is_none_or(|seconds| seconds > VACUUMED);
-    dead > live && (dead > DEAD && long_ago || dead > FAR_TOO_MANY)
+/// True if dead rows accumulate. Under load many are normal between two vacuums.
+fn needs_vacuum(live: i64, dead: i64, vacuumed: Option<f64>) -> bool {
+    let long_ago = vacuumed.is_none_or(|seconds| seconds > VACUUM_SECONDS);
+    dead > live && (dead > MIN_DEAD_ROWS && long_ago || dead > MAX_DEAD_ROWS)
 }
 
 #[cfg(test)]
@@ -125,10 +129,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dead_rows_are_a_matter_if_they_stay() {
-        assert!(!is_neglected(1, 19_000, None));
-        assert!(is_neglected(1, 21_000, None) && is_neglected(1, 21_000, Some(700.0)));
-        assert!(!is_neglected(1, 21_000, Some(30.0)) && !is_neglected(1_000_000, 21_000, None));
-        assert!(is_neglected(1, 6_000_000, Some(30.0)));
+    fn many_dead_rows_need_vacuum_unless_it_ran_recently() {
+        assert!(!needs_vacuum(1, 19_000, None));
+        assert!(needs_vacuum(1, 21_000, None) && needs_vacuum(1, 21_000, Some(700.0)));
+        assert!(!needs_vacuum(1, 21_000, Some(30.0)) && !needs_vacuum(1_000_000, 21_000, None));
+        assert!(needs_vacuum(1, 6_000_000, Some(30.0)));
     }
 }

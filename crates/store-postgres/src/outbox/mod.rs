@@ -1,15 +1,15 @@
-//! The outbox: what was emitted in SQL becomes events.
+//! The outbox: events emitted in SQL, until they are journaled.
 //!
 //! ```text
 //!   pointsman.emit(…) ──commit──▶ outbox ──drain──▶ journal, tasks, receipt
 //! ```
 //!
-//! It is drained in the order of arrival by whoever has the right to write, and by nobody else at that time: two who
-//! each took a part could give an object's events their ids in the wrong order.
+//! It is drained in order by the node that has the write lock, and by no other at that time: two that drained parts
+//! could assign ids to an object's events in the wrong order.
 
-mod entry;
-mod mark;
-mod refused;
+mod progress;
+mod refused_rows;
+mod row;
 
 use std::ops::RangeInclusive;
 use std::sync::OnceLock;
@@ -21,81 +21,87 @@ use pointsman_store::tables::Tables;
 use pointsman_store::{Room, Txn};
 use uuid::Uuid;
 
-use crate::error::{is_of_contents, words};
-use crate::link::params;
+use crate::error::{fault_text, is_value_rejected};
 use crate::session::query;
 use crate::tables::PgTables;
-use entry::Entry;
-pub(crate) use entry::is_idempotency_key;
-pub(crate) use mark::{Standing, Step};
-pub(crate) use refused::RefusedRows;
+use crate::writer_connection::params;
+pub(crate) use progress::{OutboxProgress, ProgressStep};
+pub(crate) use refused_rows::RefusedRows;
+use row::OutboxRow;
+pub(crate) use row::is_idempotency_key;
 
-/// So many rows at most go in one transaction, and no more when they have so many bytes.
-pub(crate) const MOST: i64 = 1000;
-const MOST_BYTES: i64 = 4 << 20;
+/// Limits of a transaction: rows, and bytes.
+pub(crate) const MAX_ROWS: i64 = 1000;
+const MAX_BYTES: i64 = 4 << 20;
 
-/// What became of some rows.
+/// The result of draining some rows.
 #[derive(Debug, Default)]
-pub(crate) struct Drained {
+pub(crate) struct DrainResult {
     pub(crate) rows: usize,
-    /// Those that were set aside, and why.
+    /// Numbers of rows that were set aside, with the reasons.
     pub(crate) refused: Vec<(i64, String)>,
 }
 
-/// What the database could not keep, and its words for it: the first row of those that were taken.
-pub(crate) type Blame = OnceLock<(i64, String)>;
+/// The first of the drained rows if the database rejected one of them, with its message.
+pub(crate) type RejectedRowCell = OnceLock<(i64, String)>;
 
-/// Sequences what stands in the outbox at these numbers, so many rows at most. If it fails for what is in them, the blame
-/// says so.
+/// Journals the rows of the outbox at these numbers, at most `max_rows`. If the database rejects a value of theirs,
+/// `rejected` is set.
 pub(crate) fn drain(
     txn: &mut Txn<'_, PgTables>,
     numbers: RangeInclusive<i64>,
-    most: i64,
+    max_rows: i64,
     now: Timestamp,
-    blame: &Blame,
-) -> Result<Drained> {
-    // What others have written in this transaction goes with the question, so that whatever fails behind it is ours.
-    let rows = take(txn.tables, numbers, most)?;
-    let first = rows.first().map_or(0, |entry| entry.n);
-    let drained = keep(txn, rows, now);
+    rejected: &RejectedRowCell,
+) -> Result<DrainResult> {
+    // The query also sends what other jobs have written in this transaction, so that any later failure is caused by
+    // these rows.
+    let rows = take_rows(txn.tables, numbers, max_rows)?;
+    let first = rows.first().map_or(0, |row| row.n);
+    let drained = journal_rows(txn, rows, now);
     if let Err(fault) = &drained
-        && is_of_contents(fault)
+        && is_value_rejected(fault)
     {
-        let _ = blame.set((first, words(fault)));
+        let _ = rejected.set((first, fault_text(fault)));
     }
     drained
 }
 
-/// Sets one row aside for what the database said of it.
-pub(crate) fn set_aside(txn: &Txn<'_, PgTables>, n: i64, reason: &str, now: Timestamp) -> Result<Drained> {
-    let mut drained = Drained::default();
-    for entry in take(txn.tables, n..=n, 1)? {
+/// Sets one row aside with the database's message.
+pub(crate) fn set_row_aside(
+    txn: &Txn<'_, PgTables>,
+    n: i64,
+    reason: &str,
+    now: Timestamp,
+) -> Result<DrainResult> {
+    let mut drained = DrainResult::default();
+    for row in take_rows(txn.tables, n..=n, 1)? {
         drained.rows += 1;
         drained.refused.push((n, reason.into()));
-        refuse(txn.tables, entry, reason.into(), now)?;
+        insert_refused_row(txn.tables, row, reason.into(), now)?;
     }
     Ok(drained)
 }
 
-fn take(tables: &PgTables, numbers: RangeInclusive<i64>, most: i64) -> Result<Vec<Entry>> {
-    let take = query!("outbox/take", INT8, INT8, INT8, INT8);
-    let asked = params![*numbers.start(), *numbers.end(), most, MOST_BYTES];
-    tables.ask(take, asked)?.iter().map(Entry::of).collect()
+fn take_rows(tables: &PgTables, numbers: RangeInclusive<i64>, max_rows: i64) -> Result<Vec<OutboxRow>> {
+    let query = query!("outbox/take_rows", INT8, INT8, INT8, INT8);
+    let params = params![*numbers.start(), *numbers.end(), max_rows, MAX_BYTES];
+    tables.query_rows(query, params)?.iter().map(OutboxRow::from_row).collect()
 }
 
-fn keep(txn: &mut Txn<'_, PgTables>, rows: Vec<Entry>, now: Timestamp) -> Result<Drained> {
-    let mut drained = Drained { rows: rows.len(), ..Drained::default() };
+fn journal_rows(txn: &mut Txn<'_, PgTables>, rows: Vec<OutboxRow>, now: Timestamp) -> Result<DrainResult> {
+    let mut drained = DrainResult { rows: rows.len(), ..DrainResult::default() };
     let mut receipts = Receipts::default();
-    for entry in rows {
-        let sequenced = match entry.emission(now) {
-            Ok(emission) => sequence(txn, emission, now)?,
+    for row in rows {
+        let sequenced = match row.to_emission(now) {
+            Ok(emission) => journal_emission(txn, emission, now)?,
             Err(fault) => Err(fault.to_string()),
         };
         match sequenced {
-            Ok(event) => receipts.note(&entry, event),
+            Ok(event) => receipts.add(&row, event),
             Err(reason) => {
-                drained.refused.push((entry.n, reason.clone()));
-                refuse(txn.tables, entry, reason, now)?;
+                drained.refused.push((row.n, reason.clone()));
+                insert_refused_row(txn.tables, row, reason, now)?;
             }
         }
     }
@@ -103,9 +109,9 @@ fn keep(txn: &mut Txn<'_, PgTables>, rows: Vec<Entry>, now: Timestamp) -> Result
     Ok(drained)
 }
 
-fn refuse(tables: &PgTables, entry: Entry, reason: String, now: Timestamp) -> Result<()> {
-    let refuse = query!(
-        "outbox/refuse",
+fn insert_refused_row(tables: &PgTables, row: OutboxRow, reason: String, now: Timestamp) -> Result<()> {
+    let query = query!(
+        "outbox/insert_refused",
         INT8,
         UUID,
         TEXT,
@@ -122,16 +128,17 @@ fn refuse(tables: &PgTables, entry: Entry, reason: String, now: Timestamp) -> Re
         TEXT,
         INT8
     );
-    tables.ask(refuse, entry.set_aside(reason, now)).map(drop)
+    tables.query_rows(query, row.refused_row_params(reason, now)).map(drop)
 }
 
-/// Journals an entry; answers its event, or why there is none.
+/// Journals the event of a row; returns its id, or the reason why it is not an event.
 ///
-/// In SQL the second use of an idempotency key leaves no entry. So if the key has a record, another request than
-/// `pointsman.emit` wrote it, at any time before this drain: an emit over HTTP, or one that creates orders, runs, redrives
-/// or adoptions. The event of an emit with the same content is returned; an entry with other content, or whose key was used
-/// for another kind of request, is set aside. It must not fail: that would stop the outbox and fail all jobs of the commit.
-fn sequence(
+/// In SQL the second use of an idempotency key writes no row. So if the key has a record, another request than
+/// `pointsman.emit` wrote it, at any time before this drain: an emit over HTTP, or one that creates orders, runs,
+/// redrives or adoptions. The event of an emit with the same content is returned; a row with other content, or whose
+/// key was used for another kind of request, is set aside. It must not fail: that would stop the outbox and fail all
+/// jobs of the commit.
+fn journal_emission(
     txn: &mut Txn<'_, PgTables>,
     emission: Emission,
     now: Timestamp,
@@ -145,7 +152,7 @@ fn sequence(
         let Some(event) = earlier.last().map(|event| event.id) else {
             return Ok(Err(format!("{reason} for another request")));
         };
-        let is_same = earlier.len() == events.len() && has_content_of(txn.tables, event, events.last())?;
+        let is_same = earlier.len() == events.len() && has_same_content(txn.tables, event, events.last())?;
         return Ok(if is_same {
             Ok(event)
         } else {
@@ -157,12 +164,12 @@ fn sequence(
         let answer = serde_json::to_string(&sequenced).map_err(Fault::damaged)?;
         txn.tables.put_answer(used, &answer, now)?;
     }
-    last_of(&sequenced).map(Ok)
+    last_event_id(&sequenced).map(Ok)
 }
 
-/// Whether an event in the journal has the content of this one. When its tasks fall due and their priority is not in the
-/// journal, and does not count. The content of an event that was pruned is not known: the key decides, and it is the same.
-fn has_content_of(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> Result<bool> {
+/// True if an event in the journal has the content of this one. Due times and priorities are not in the journal, and do
+/// not count. The content of a pruned event is unknown: the equal key decides.
+fn has_same_content(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> Result<bool> {
     let Some(new) = new else { return Ok(false) };
     let Some(event) = tables.event(event)? else { return Ok(true) };
     let value = |json: &Json| serde_json::from_str::<serde_json::Value>(json.as_str()).ok();
@@ -170,31 +177,31 @@ fn has_content_of(tables: &PgTables, event: EventId, new: Option<&NewEvent>) -> 
         && value(&event.value) == value(&new.value))
 }
 
-fn last_of(events: &[Sequenced]) -> Result<EventId> {
+fn last_event_id(events: &[Sequenced]) -> Result<EventId> {
     events.last().map(|event| event.id).ok_or_else(|| Fault::damaged("an emission without events"))
 }
 
-/// Which events receipts stand for, written all at once.
+/// The events of receipts, written all at once.
 #[derive(Debug, Default)]
 struct Receipts {
-    places: Vec<i64>,
+    row_numbers: Vec<i64>,
     receipts: Vec<Uuid>,
     events: Vec<i64>,
 }
 
 impl Receipts {
-    fn note(&mut self, entry: &Entry, event: EventId) {
-        if let Some(receipt) = entry.receipt {
-            self.places.push(entry.n);
+    fn add(&mut self, row: &OutboxRow, event: EventId) {
+        if let Some(receipt) = row.receipt {
+            self.row_numbers.push(row.n);
             self.receipts.push(receipt);
             self.events.push(event.as_i64());
         }
     }
 
-    /// Takes along what is held back, also where there are none: now it shows whether the database can keep it.
+    /// Also flushes the write batch if there are no receipts, so that a rejected value fails here.
     fn write(self, tables: &PgTables) -> Result<()> {
-        let Self { places, receipts, events } = self;
-        let note = query!("outbox/note_receipts", INT8_ARRAY, UUID_ARRAY, INT8_ARRAY);
-        tables.ask(note, params![places, receipts, events]).map(drop)
+        let Self { row_numbers, receipts, events } = self;
+        let query = query!("outbox/insert_receipts", INT8_ARRAY, UUID_ARRAY, INT8_ARRAY);
+        tables.query_rows(query, params![row_numbers, receipts, events]).map(drop)
     }
 }

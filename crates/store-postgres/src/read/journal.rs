@@ -10,25 +10,27 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::views::{JournalPage, PAGE_BYTES, object_view, weight};
 use tokio_postgres::Row;
 
-use super::{Chunk, MOST_BYTES, most, tasks};
-use crate::rows::{event_of, get};
+use super::{ChunkSize, MAX_PAGE_BYTES, tasks, to_sql_limit};
+use crate::rows::{read_column, read_event};
 use crate::session::{Session, query};
 
-pub(super) async fn extent(session: &Session) -> Result<Extent> {
+pub(super) async fn read_extent(session: &Session) -> Result<Extent> {
     let rows = session.query(query!("read/extent"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("there is no sequencer"))?;
-    let (forgotten, newest) = (EventId::from_i64(get(row, 0)?), EventId::from_i64(get(row, 1)?));
+    let (forgotten, newest) =
+        (EventId::from_i64(read_column(row, 0)?), EventId::from_i64(read_column(row, 1)?));
     Ok(Extent { forgotten, head: newest.max(forgotten) })
 }
 
-pub(super) async fn page(session: &Session, read: &Read) -> Result<Page> {
-    let mut chunk = Chunk::of(read.limit);
+pub(super) async fn read_page(session: &Session, read: &Read) -> Result<Page> {
+    let mut chunk = ChunkSize::for_limit(read.limit);
     let (mut after, mut until) = (read.after, read.until.unwrap_or(EventId::MAX));
-    let (extent, mut rows) = try_join(extent(session), stretch(session, read, after, until, chunk)).await?;
+    let (extent, mut rows) =
+        try_join(read_extent(session), fetch_events(session, read, after, until, chunk)).await?;
     let mut page = JournalPage::new(read, extent);
     loop {
         for row in &rows {
-            let event = event_of(row, 0)?;
+            let event = read_event(row, 0)?;
             if read.backwards {
                 until = EventId::from_i64(event.id.as_i64() - 1);
             } else {
@@ -38,64 +40,69 @@ pub(super) async fn page(session: &Session, read: &Read) -> Result<Page> {
                 return Ok(page.page());
             }
         }
-        let bytes = rows.last().map_or(Ok(0), |last| get(last, 11))?;
+        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, 11))?;
         if chunk.is_last(&rows, bytes) {
             return Ok(page.page());
         }
         chunk = chunk.grown();
-        rows = stretch(session, read, after, until, chunk).await?;
+        rows = fetch_events(session, read, after, until, chunk).await?;
     }
 }
 
-async fn stretch(
+async fn fetch_events(
     session: &Session,
     read: &Read,
     after: EventId,
     until: EventId,
-    chunk: Chunk,
+    chunk: ChunkSize,
 ) -> Result<Vec<Row>> {
     let query = match read.backwards {
         false => query!("read/journal", INT8, INT8, INT8, TEXT, TEXT, INT8),
-        true => query!("read/journal_back", INT8, INT8, INT8, TEXT, TEXT, INT8),
+        true => query!("read/journal_backwards", INT8, INT8, INT8, TEXT, TEXT, INT8),
     };
     let tenant = read.filter.tenant.as_ref().map(Tenant::as_str);
     let key = read.filter.key.as_ref().map(ObjectKey::as_str);
     let (after, until) = (after.as_i64(), until.as_i64());
-    Ok(session.query(query, &[&after, &until, &chunk.rows(), &tenant, &key, &MOST_BYTES]).await?)
+    Ok(session.query(query, &[&after, &until, &chunk.rows(), &tenant, &key, &MAX_PAGE_BYTES]).await?)
 }
 
 pub(super) async fn event_view(session: &Session, id: EventId) -> Result<Option<EventView>> {
-    let (extent, event, seqs, found) =
-        try_join4(extent(session), event(session, id), tasks_of(session, id), caused(session, id)).await?;
+    let (extent, event, seqs, found) = try_join4(
+        read_extent(session),
+        find_event(session, id),
+        list_tasks_of_event(session, id),
+        list_caused_events(session, id),
+    )
+    .await?;
     let Some(event) = event else { return Ok(None) };
-    let tasks = tasks::whole(session, &seqs).await?;
+    let tasks = tasks::list_tasks_with_attempts(session, &seqs).await?;
     Ok(Some(EventView { event: Arc::new(event), tasks, caused: found, extent }))
 }
 
-/// An event that is remembered.
-async fn event(session: &Session, id: EventId) -> Result<Option<Event>> {
+/// Finds an event that has not expired.
+async fn find_event(session: &Session, id: EventId) -> Result<Option<Event>> {
     let rows = session.query(query!("read/event", INT8), &[&id.as_i64()]).await?;
-    rows.first().map(|row| event_of(row, 0)).transpose()
+    rows.first().map(|row| read_event(row, 0)).transpose()
 }
 
-/// The tasks of an event: those that were made when it was journaled, and replays.
-pub(super) async fn tasks_of(session: &Session, event: EventId) -> Result<Vec<TaskSeq>> {
+/// Lists the tasks of an event: those created when it was journaled, and replays.
+pub(super) async fn list_tasks_of_event(session: &Session, event: EventId) -> Result<Vec<TaskSeq>> {
     let rows = session.query(query!("read/tasks_of_event", INT8), &[&event.as_i64()]).await?;
-    rows.iter().map(|row| get(row, 0).map(TaskSeq)).collect()
+    rows.iter().map(|row| read_column(row, 0).map(TaskSeq)).collect()
 }
 
-/// What an event caused, and what that caused: the nearer first. One statement fetches what is equally near.
-async fn caused(session: &Session, id: EventId) -> Result<Vec<Arc<Event>>> {
+/// Lists the events that an event caused, directly or indirectly, the nearest first. One statement fetches each level.
+async fn list_caused_events(session: &Session, id: EventId) -> Result<Vec<Arc<Event>>> {
     let mut found: Vec<Arc<Event>> = Vec::new();
     let mut causes = vec![id.as_i64()];
     let mut bytes = 0;
     while !causes.is_empty() && found.len() < MOST_CAUSED && bytes < PAGE_BYTES {
-        let (rows, room) = (most(MOST_CAUSED - found.len()), most(PAGE_BYTES - bytes));
-        let query = query!("read/caused", INT8_ARRAY, INT8, INT8);
+        let (rows, room) = (to_sql_limit(MOST_CAUSED - found.len()), to_sql_limit(PAGE_BYTES - bytes));
+        let query = query!("read/caused_events", INT8_ARRAY, INT8, INT8);
         let rows = session.query(query, &[&causes, &rows, &room]).await?;
         causes.clear();
         for row in &rows {
-            let event = event_of(row, 0)?;
+            let event = read_event(row, 0)?;
             causes.push(event.id.as_i64());
             bytes += weight(&event);
             found.push(Arc::new(event));
@@ -104,23 +111,24 @@ async fn caused(session: &Session, id: EventId) -> Result<Vec<Arc<Event>>> {
     Ok(found)
 }
 
-/// An object's chain, from its last event back as far as it is remembered, and its lanes.
-pub(super) async fn object(
+/// Reads the unexpired events of an object, newest first, and its lanes.
+pub(super) async fn read_object(
     session: &Session,
     tenant: &Tenant,
     key: &ObjectKey,
     limit: usize,
 ) -> Result<Option<ObjectView>> {
-    let lanes = tasks::lanes(session, tenant, key);
+    let lanes = tasks::list_lanes(session, tenant, key);
     let (tenant, key) = (tenant.as_str(), key.as_str());
-    let last = async { Ok(session.query(query!("read/object", TEXT, TEXT), &[&tenant, &key]).await?) };
+    let last =
+        async { Ok(session.query(query!("read/object_last_event", TEXT, TEXT), &[&tenant, &key]).await?) };
     let events = async {
         let query = query!("read/object_events", TEXT, TEXT, INT8, INT8);
-        Ok(session.query(query, &[&tenant, &key, &most(limit), &MOST_BYTES]).await?)
+        Ok(session.query(query, &[&tenant, &key, &to_sql_limit(limit), &MAX_PAGE_BYTES]).await?)
     };
-    let (extent, last, events, lanes) = try_join4(extent(session), last, events, lanes).await?;
+    let (extent, last, events, lanes) = try_join4(read_extent(session), last, events, lanes).await?;
     let Some(last) = last.first() else { return Ok(None) };
-    let events = events.iter().take(limit).map(|row| event_of(row, 0).map(Arc::new));
-    let last = EventId::from_i64(get(last, 0)?);
+    let events = events.iter().take(limit).map(|row| read_event(row, 0).map(Arc::new));
+    let last = EventId::from_i64(read_column(last, 0)?);
     Ok(Some(object_view(last, events.collect::<Result<_>>()?, lanes, extent)))
 }

@@ -1,11 +1,11 @@
-//! The verbs that read, each in one transaction on a connection of the pool.
+//! Implements the reads, each in one transaction on a connection of the pool.
 //!
-//! Statements whose answers do not depend on each other are sent together, so that a read costs one way there and back
-//! where it can. Long lists come in chunks, each behind the last, so that a short page does not fetch a long one.
+//! Statements that do not depend on each other are sent together, so that a read costs one round trip where possible.
+//! Long lists are read in chunks, each after the last, so that a short page does not fetch a long one.
 
 mod journal;
 mod orders;
-mod people;
+mod registry;
 mod tasks;
 
 use async_trait::async_trait;
@@ -27,19 +27,19 @@ use tokio_postgres::Row;
 use crate::Postgres;
 use crate::tables::PgTables;
 
-pub(crate) use people::{clock, nodes};
-pub(crate) use tasks::whole_task;
+pub(crate) use registry::{list_nodes, read_clock};
+pub(crate) use tasks::find_task;
 
-/// So many rows at most come in one chunk.
-const CHUNK: usize = 1_000;
+/// Limit of rows in one chunk.
+const MAX_CHUNK_ROWS: usize = 1_000;
 
-/// How many rows are asked for at a time: at first as many as are wanted, then more and more.
+/// The number of rows per chunk: at first as many as requested, then more and more.
 #[derive(Clone, Copy, Debug)]
-struct Chunk(usize);
+struct ChunkSize(usize);
 
-impl Chunk {
-    fn of(wanted: usize) -> Self {
-        Self(wanted.clamp(1, CHUNK))
+impl ChunkSize {
+    fn for_limit(limit: usize) -> Self {
+        Self(limit.clamp(1, MAX_CHUNK_ROWS))
     }
 
     fn rows(self) -> i64 {
@@ -47,20 +47,20 @@ impl Chunk {
     }
 
     fn grown(self) -> Self {
-        Self((self.0 * 4).min(CHUNK))
+        Self((self.0 * 4).min(MAX_CHUNK_ROWS))
     }
 
-    /// Whether there is nothing behind these rows: fewer came than were asked for, and they were not cut off because
-    /// they are long. `bytes`: how many there are up to the last.
+    /// True if no rows follow: fewer were returned than requested, and they were not cut off by size. `bytes` is their
+    /// size up to the last row.
     fn is_last(self, rows: &[Row], bytes: i64) -> bool {
-        rows.len() < self.0 && bytes < MOST_BYTES
+        rows.len() < self.0 && bytes < MAX_PAGE_BYTES
     }
 }
 
-const MOST_BYTES: i64 = PAGE_BYTES as i64;
+const MAX_PAGE_BYTES: i64 = PAGE_BYTES as i64;
 
-/// A limit as PostgreSQL reads it.
-fn most(limit: usize) -> i64 {
+/// Converts a limit to PostgreSQL's type.
+fn to_sql_limit(limit: usize) -> i64 {
     i64::try_from(limit).unwrap_or(i64::MAX)
 }
 
@@ -69,55 +69,59 @@ impl Reads for Postgres {
     type Tables = PgTables;
 
     async fn extent(&self) -> Result<Extent> {
-        self.pool.glance((), |session, ()| journal::extent(session).boxed()).await
+        self.pool.read_statement((), |session, ()| journal::read_extent(session).boxed()).await
     }
 
     async fn page(&self, read: Read) -> Result<Page> {
-        self.pool.read(read, |session, read| journal::page(session, read).boxed()).await
+        self.pool.read_transaction(read, |session, read| journal::read_page(session, read).boxed()).await
     }
 
     async fn event(&self, id: EventId) -> Result<Option<EventView>> {
-        self.pool.read(id, |session, id| journal::event_view(session, *id).boxed()).await
+        self.pool.read_transaction(id, |session, id| journal::event_view(session, *id).boxed()).await
     }
 
     async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
-        let asked = (tenant.clone(), key.clone(), limit);
-        let read = self.pool.read(asked, |session, (tenant, key, limit)| {
-            journal::object(session, tenant, key, *limit).boxed()
+        let input = (tenant.clone(), key.clone(), limit);
+        let read = self.pool.read_transaction(input, |session, (tenant, key, limit)| {
+            journal::read_object(session, tenant, key, *limit).boxed()
         });
         read.await
     }
 
     async fn read_clock(&self) -> Result<Option<Timestamp>> {
-        self.pool.glance((), |session, ()| people::clock(session).boxed()).await.map(Some)
+        self.pool.read_statement((), |session, ()| registry::read_clock(session).boxed()).await.map(Some)
     }
 
     async fn nodes(&self) -> Result<Vec<NodeView>> {
-        self.pool.glance((), |session, ()| people::nodes(session).boxed()).await
+        self.pool.read_statement((), |session, ()| registry::list_nodes(session).boxed()).await
     }
 
     async fn rules(&self) -> Result<Vec<Rule>> {
-        self.pool.glance((), |session, ()| people::rules(session).boxed()).await
+        self.pool.read_statement((), |session, ()| registry::list_rules(session).boxed()).await
     }
 
     async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
         let handler = handler.cloned();
-        self.pool.read(handler, |session, handler| tasks::queues(session, handler.as_ref()).boxed()).await
+        self.pool
+            .read_transaction(handler, |session, handler| {
+                tasks::list_queues(session, handler.as_ref()).boxed()
+            })
+            .await
     }
 
     async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
-        let asked = (before, limit);
-        let deeds = self
-            .pool
-            .glance(asked, |session, (before, limit)| people::deeds(session, *before, *limit).boxed());
-        deeds.await
+        let input = (before, limit);
+        let entries = self.pool.read_statement(input, |session, (before, limit)| {
+            registry::list_audit_entries(session, *before, *limit).boxed()
+        });
+        entries.await
     }
 
     async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
-        let read = self.pool.read(id.clone(), |session, id| {
+        let read = self.pool.read_transaction(id.clone(), |session, id| {
             async move {
                 let (task, extent) =
-                    try_join(tasks::task_named(session, id), journal::extent(session)).await?;
+                    try_join(tasks::find_task_by_id(session, id), journal::read_extent(session)).await?;
                 Ok(task.map(|task| (task, extent)))
             }
             .boxed()
@@ -126,26 +130,32 @@ impl Reads for Postgres {
     }
 
     async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
-        let read = self.pool.read((filter, before, limit), |session, (filter, before, limit)| {
-            tasks::list(session, filter, *before, *limit).boxed()
+        let read = self.pool.read_transaction((filter, before, limit), |session, (filter, before, limit)| {
+            tasks::list_task_page(session, filter, *before, *limit).boxed()
         });
         read.await
     }
 
-    async fn lost(&self, held: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
-        self.pool.glance(held, |session, held| tasks::lost(session, held).boxed()).await
+    async fn lost(&self, leased: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        self.pool
+            .read_statement(leased, |session, leased| tasks::list_lost_fences(session, leased).boxed())
+            .await
     }
 
     async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
-        let read = self.pool.read((id.clone(), from, limit), |session, (id, from, limit)| {
-            tasks::logs(session, id, *from, *limit).boxed()
+        let read = self.pool.read_transaction((id.clone(), from, limit), |session, (id, from, limit)| {
+            tasks::read_log_page(session, id, *from, *limit).boxed()
         });
         read.await
     }
 
     async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
-        let asked = (tenant.clone(), key.clone());
-        self.pool.read(asked, |session, (tenant, key)| orders::order(session, tenant, key).boxed()).await
+        let input = (tenant.clone(), key.clone());
+        self.pool
+            .read_transaction(input, |session, (tenant, key)| {
+                orders::find_order(session, tenant, key).boxed()
+            })
+            .await
     }
 
     async fn orders(
@@ -155,16 +165,16 @@ impl Reads for Postgres {
         after: Option<OrderCursor>,
         limit: usize,
     ) -> Result<OrderPage> {
-        let asked = (path.clone(), tenant.cloned(), after, limit);
-        let read = self.pool.read(asked, |session, (path, tenant, after, limit)| {
-            orders::orders(session, path, tenant.as_ref(), after.as_ref(), *limit).boxed()
+        let input = (path.clone(), tenant.cloned(), after, limit);
+        let read = self.pool.read_transaction(input, |session, (path, tenant, after, limit)| {
+            orders::list_orders(session, path, tenant.as_ref(), after.as_ref(), *limit).boxed()
         });
         read.await
     }
 
     async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
-        let read = self.pool.read((path.clone(), tenant.cloned()), |session, (path, tenant)| {
-            orders::all_orders(session, path, tenant.as_ref()).boxed()
+        let read = self.pool.read_transaction((path.clone(), tenant.cloned()), |session, (path, tenant)| {
+            orders::list_all_orders(session, path, tenant.as_ref()).boxed()
         });
         read.await
     }
@@ -175,14 +185,17 @@ impl Reads for Postgres {
         tenant: Option<&Tenant>,
         now: Timestamp,
     ) -> Result<(OrderStatistics, Extent)> {
-        let read = self.pool.read((path.clone(), tenant.cloned(), now), |session, (path, tenant, now)| {
-            orders::statistics(session, path, tenant.as_ref(), *now).boxed()
-        });
+        let read = self.pool.read_transaction(
+            (path.clone(), tenant.cloned(), now),
+            |session, (path, tenant, now)| {
+                orders::read_statistics(session, path, tenant.as_ref(), *now).boxed()
+            },
+        );
         read.await
     }
 
     async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
-        self.pool.read((), |session, ()| orders::chains(session).boxed()).await
+        self.pool.read_transaction((), |session, ()| orders::list_chain_views(session).boxed()).await
     }
 
     async fn fires(
@@ -191,20 +204,20 @@ impl Reads for Postgres {
         before: Option<Timestamp>,
         limit: usize,
     ) -> Result<FirePage> {
-        let asked = (schedule.clone(), before, limit);
-        let read = self.pool.read(asked, |session, (schedule, before, limit)| {
-            people::fires(session, schedule, *before, *limit).boxed()
+        let input = (schedule.clone(), before, limit);
+        let read = self.pool.read_transaction(input, |session, (schedule, before, limit)| {
+            registry::list_fires(session, schedule, *before, *limit).boxed()
         });
         read.await
     }
 
     fn warnings(&self) -> Vec<String> {
-        self.refused.warnings()
+        self.refused_rows.warnings()
     }
 
     fn close(&self) {
-        self.beside.stop();
+        self.background_jobs.stop();
         self.pool.close();
-        self.units.close();
+        self.units_of_work.close();
     }
 }

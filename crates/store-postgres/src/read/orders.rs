@@ -15,48 +15,51 @@ use pointsman_store::row::Known;
 use pointsman_store::views::{OrderPaging, StepColumns, Surroundings, chain_view, key_range};
 use tokio_postgres::Row;
 
-use super::journal::extent;
-use super::people::rules;
-use super::tasks::realm;
-use super::{Chunk, MOST_BYTES};
-use crate::rows::{ORDER, chain_of, get, maybe_phase, maybe_time, order_of};
-use crate::session::{Params, Session, query};
+use super::journal::read_extent;
+use super::registry::list_rules;
+use super::tasks::read_task_id_namespace;
+use super::{ChunkSize, MAX_PAGE_BYTES};
+use crate::rows::{
+    ORDER_COLUMNS, read_chain, read_column, read_optional_phase, read_optional_time, read_order,
+};
+use crate::session::{QueryParams, Session, query};
 
-/// For the rest of a transaction that counts all orders, which no index makes quicker.
-const WHOLE_TABLES: &str =
+/// Allows table scans for the rest of a transaction that counts all orders, which no index speeds up.
+const ALLOW_TABLE_SCANS: &str =
     "SET LOCAL enable_seqscan = on; SET LOCAL enable_bitmapscan = on; SET LOCAL enable_hashjoin = on";
 
-/// What there is to know of all orders together.
-pub(super) async fn surroundings(session: &Session) -> Result<Surroundings> {
-    let (chains, rules, realm) = try_join3(known(session), rules(session), realm(session)).await?;
+/// Reads what all order views need: chains, rules and the task id namespace.
+pub(super) async fn read_order_context(session: &Session) -> Result<Surroundings> {
+    let (chains, rules, realm) =
+        try_join3(list_chains(session), list_rules(session), read_task_id_namespace(session)).await?;
     Ok(Surroundings { chains: Chains::of(chains), rules, realm })
 }
 
-async fn known(session: &Session) -> Result<Vec<Known>> {
-    session.query(query!("write/chains"), &[]).await?.iter().map(chain_of).collect()
+async fn list_chains(session: &Session) -> Result<Vec<Known>> {
+    session.query(query!("write/chains"), &[]).await?.iter().map(read_chain).collect()
 }
 
-pub(super) async fn order(
+pub(super) async fn find_order(
     session: &Session,
     tenant: &Tenant,
     key: &OrderKey,
 ) -> Result<Option<(OrderView, Extent)>> {
     let (key, tenant) = (key.to_string(), tenant.as_str());
     let rows = async { Ok(session.query(query!("read/order", TEXT, TEXT), &[&key, &tenant]).await?) };
-    let (extent, around, rows) = try_join3(extent(session), surroundings(session), rows).await?;
-    rows.first().map(|row| Ok((view(&around, row)?, extent))).transpose()
+    let (extent, context, rows) = try_join3(read_extent(session), read_order_context(session), rows).await?;
+    rows.first().map(|row| Ok((order_view(&context, row)?, extent))).transpose()
 }
 
-/// Which orders are wanted.
-struct Wanted<'a> {
+/// A query for orders.
+struct OrderQuery<'a> {
     path: &'a PathFilter,
     tenant: Option<&'a Tenant>,
     /// Key and tenant of the order after which the list starts; empty to start at the first.
     after: (String, String),
-    values: bool,
+    with_values: bool,
 }
 
-pub(super) async fn orders(
+pub(super) async fn list_orders(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,
@@ -64,81 +67,93 @@ pub(super) async fn orders(
     limit: usize,
 ) -> Result<OrderPage> {
     let after = after.map(|after| (after.key.to_string(), after.tenant.to_string())).unwrap_or_default();
-    list(session, Wanted { path, tenant, after, values: true }, limit).await
+    list_matching_orders(session, OrderQuery { path, tenant, after, with_values: true }, limit).await
 }
 
-/// All orders of a path without their values, so that what is held does not grow with those.
-pub(super) async fn all_orders(
+/// Lists all orders of a path without their values, so that memory does not grow with those.
+pub(super) async fn list_all_orders(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,
 ) -> Result<OrderPage> {
-    list(session, Wanted { path, tenant, after: Default::default(), values: false }, usize::MAX).await
+    list_matching_orders(
+        session,
+        OrderQuery { path, tenant, after: Default::default(), with_values: false },
+        usize::MAX,
+    )
+    .await
 }
 
-async fn list(session: &Session, mut wanted: Wanted<'_>, limit: usize) -> Result<OrderPage> {
-    // One more than is wanted tells whether there is more.
-    let mut chunk = Chunk::of(limit.saturating_add(1));
-    let (extent, around, mut rows) =
-        try_join3(extent(session), surroundings(session), stretch(session, &wanted, chunk)).await?;
+async fn list_matching_orders(
+    session: &Session,
+    mut query: OrderQuery<'_>,
+    limit: usize,
+) -> Result<OrderPage> {
+    // One more row than requested shows whether there is more.
+    let mut chunk = ChunkSize::for_limit(limit.saturating_add(1));
+    let (extent, context, mut rows) =
+        try_join3(read_extent(session), read_order_context(session), fetch_orders(session, &query, chunk))
+            .await?;
     let mut page = OrderPaging::new(limit, extent);
     loop {
         for row in &rows {
-            let key: &str = get(row, 1)?;
-            wanted.after = (key.into(), get(row, 3)?);
-            if wanted.path.matches(key) && !page.take(view(&around, row)?) {
+            let key: &str = read_column(row, 1)?;
+            query.after = (key.into(), read_column(row, 3)?);
+            if query.path.matches(key) && !page.take(order_view(&context, row)?) {
                 return Ok(page.page());
             }
         }
-        let bytes = rows.last().map_or(Ok(0), |last| get(last, ORDER + 8))?;
+        let bytes = rows.last().map_or(Ok(0), |last| read_column(last, ORDER_COLUMNS + 8))?;
         if chunk.is_last(&rows, bytes) {
             return Ok(page.page());
         }
         chunk = chunk.grown();
-        rows = stretch(session, &wanted, chunk).await?;
+        rows = fetch_orders(session, &query, chunk).await?;
     }
 }
 
-async fn stretch(session: &Session, wanted: &Wanted<'_>, chunk: Chunk) -> Result<Vec<Row>> {
-    let Wanted { path, tenant, after: (after, of), values } = wanted;
+async fn fetch_orders(session: &Session, order_query: &OrderQuery<'_>, chunk: ChunkSize) -> Result<Vec<Row>> {
+    let OrderQuery { path, tenant, after: (after_key, after_tenant), with_values } = order_query;
     let (low, high) = key_range(path);
     let tenant = tenant.map(Tenant::as_str);
     let query = query!("read/orders", TEXT, TEXT, TEXT, TEXT, INT8, BOOL, INT8, TEXT);
-    let asked: Params<'_> = &[after, &low, &high, &tenant, &chunk.rows(), values, &MOST_BYTES, of];
-    Ok(session.query(query, asked).await?)
+    let params: QueryParams<'_> =
+        &[after_key, &low, &high, &tenant, &chunk.rows(), with_values, &MAX_PAGE_BYTES, after_tenant];
+    Ok(session.query(query, params).await?)
 }
 
-/// An order, from a row with it and then phase, due time, retries and handler of its task, and the task that suspended
-/// it by its end: handler, what it was of, whether it is unfinished, error.
-fn view(around: &Surroundings, row: &Row) -> Result<OrderView> {
-    let order = order_of(row, 0)?.order;
-    let handler: Option<&str> = get(row, ORDER + 3)?;
+/// Decodes an order, followed by phase, due time, retries and handler of its task, and the task that suspended it:
+/// handler, queue kind, whether it is active, error.
+fn order_view(context: &Surroundings, row: &Row) -> Result<OrderView> {
+    let order = read_order(row, 0)?.order;
+    let handler: Option<&str> = read_column(row, ORDER_COLUMNS + 3)?;
     let step = StepColumns {
-        phase: maybe_phase(row, ORDER)?,
-        due: maybe_time(row, ORDER + 1)?,
-        retries: get::<Option<i64>>(row, ORDER + 2)?.unwrap_or(0),
+        phase: read_optional_phase(row, ORDER_COLUMNS)?,
+        due: read_optional_time(row, ORDER_COLUMNS + 1)?,
+        retries: read_column::<Option<i64>>(row, ORDER_COLUMNS + 2)?.unwrap_or(0),
         handler: handler.map(HandlerName::new).transpose().map_err(Fault::damaged)?,
-        failed: failed(&order, row, around.realm)?,
+        failed: failed_task(&order, row, context.realm)?,
     };
-    Ok(around.view(order, step))
+    Ok(context.view(order, step))
 }
 
-fn failed(order: &Order, row: &Row, realm: Realm) -> Result<Option<(TaskId, Option<String>)>> {
-    let (Some(seq), Some(handler)) = (order.halted_by, get::<Option<&str>>(row, ORDER + 4)?) else {
+fn failed_task(order: &Order, row: &Row, realm: Realm) -> Result<Option<(TaskId, Option<String>)>> {
+    let (Some(seq), Some(handler)) = (order.halted_by, read_column::<Option<&str>>(row, ORDER_COLUMNS + 4)?)
+    else {
         return Ok(None);
     };
-    let of: &str = get(row, ORDER + 5)?;
-    let collection = match get(row, ORDER + 6)? {
-        true => match QueueOf::read(of).map_err(Fault::damaged)? {
+    let queue_kind: &str = read_column(row, ORDER_COLUMNS + 5)?;
+    let collection = match read_column(row, ORDER_COLUMNS + 6)? {
+        true => match QueueOf::read(queue_kind).map_err(Fault::damaged)? {
             QueueOf::Node { node, .. } => node.to_string(),
             other @ (QueueOf::Events | QueueOf::Collection(_)) => other.text(),
         },
-        false => of.to_string(),
+        false => queue_kind.to_string(),
     };
-    Ok(Some((TaskId::new(handler, &collection, realm.uuid(seq)), get(row, ORDER + 7)?)))
+    Ok(Some((TaskId::new(handler, &collection, realm.uuid(seq)), read_column(row, ORDER_COLUMNS + 7)?)))
 }
 
-pub(super) async fn statistics(
+pub(super) async fn read_statistics(
     session: &Session,
     path: &PathFilter,
     tenant: Option<&Tenant>,
@@ -146,17 +161,17 @@ pub(super) async fn statistics(
 ) -> Result<(OrderStatistics, Extent)> {
     let (low, high) = key_range(path);
     let (tenant, now) = (tenant.map(Tenant::as_str), now.micros());
-    let means = match path {
+    let match_kind = match path {
         PathFilter::Everything | PathFilter::Below(_) => "all",
         PathFilter::ChildrenOf(_) => "children",
         PathFilter::Exactly(_) => "exactly",
     };
-    let extent = extent(session).await?;
+    let extent = read_extent(session).await?;
     let query = query!("read/order_statistics", TEXT, TEXT, TEXT, INT8, TEXT);
-    let asked: Params<'_> = &[&low, &high, &tenant, &now, &means];
-    let ((), rows) = try_join(session.batch(WHOLE_TABLES), session.query(query, asked)).await?;
+    let params: QueryParams<'_> = &[&low, &high, &tenant, &now, &match_kind];
+    let ((), rows) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), session.query(query, params)).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("statistics without a row"))?;
-    let count = |at: usize| -> Result<u64> { Ok(get::<i64>(row, at)? as u64) };
+    let count = |index: usize| -> Result<u64> { Ok(read_column::<i64>(row, index)? as u64) };
     let sum = OrderStatistics {
         total: count(0)?,
         not_planned: count(1)?,
@@ -172,18 +187,18 @@ pub(super) async fn statistics(
     Ok((sum, extent))
 }
 
-pub(super) async fn chains(session: &Session) -> Result<(Vec<ChainView>, Extent)> {
-    let (extent, known) = try_join(extent(session), known(session)).await?;
+pub(super) async fn list_chain_views(session: &Session) -> Result<(Vec<ChainView>, Extent)> {
+    let (extent, chains) = try_join(read_extent(session), list_chains(session)).await?;
     let counts = session.query(query!("read/orders_at_nodes"), &[]);
-    let ((), counts) = try_join(session.batch(WHOLE_TABLES), counts).await?;
+    let ((), counts) = try_join(session.execute_batch(ALLOW_TABLE_SCANS), counts).await?;
     let mut orders: HashMap<&str, Vec<(NodeId, u64)>> = HashMap::new();
     for row in &counts {
-        let node = NodeId::new(get::<&str>(row, 1)?).map_err(Fault::damaged)?;
-        orders.entry(get(row, 0)?).or_default().push((node, get::<i64>(row, 2)? as u64));
+        let node = NodeId::new(read_column::<&str>(row, 1)?).map_err(Fault::damaged)?;
+        orders.entry(read_column(row, 0)?).or_default().push((node, read_column::<i64>(row, 2)? as u64));
     }
-    let views = known.into_iter().filter_map(|known| {
-        let orders = orders.remove(known.path().as_str()).unwrap_or_default();
-        chain_view(known, orders)
+    let views = chains.into_iter().filter_map(|chain| {
+        let orders = orders.remove(chain.path().as_str()).unwrap_or_default();
+        chain_view(chain, orders)
     });
     Ok((views.collect(), extent))
 }

@@ -1,16 +1,23 @@
-//! Many rows as columns: each column goes to PostgreSQL as one array.
+//! Rows as columns: each column is sent to PostgreSQL as one array.
 
 use std::collections::HashMap;
 
 use pointsman_core::order::{EndedOrder, Order};
 use pointsman_core::task::{LogLine, State};
-use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_core::{Event, EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{AttemptRow, Live, Past, end_code, level_code, reason_code};
 
-use super::held::HeldEvent;
-use crate::link::{Param, params};
+use crate::writer_connection::{BoxedParam, params};
 
-/// Declares a struct of columns, all empty at first.
+/// A pending insert of an event: its number, the number of its first task, and its number of tasks.
+pub(crate) struct EventInsert {
+    pub(crate) event: Event,
+    pub(crate) number: i64,
+    pub(crate) first_task: i64,
+    pub(crate) tasks: usize,
+}
+
+/// Declares a struct of column vectors, initially empty.
 macro_rules! columns {
     ($(#[$doc:meta])* $name:ident { $($column:ident: $kind:ty),* $(,)? }) => {
         $(#[$doc])*
@@ -19,9 +26,9 @@ macro_rules! columns {
     };
 }
 
-/// A column without the NULLs at its end, which in most cases is all of it: one that is shorter than the others is filled
-/// up with them, and a column that is not sent costs nothing.
-fn trimmed<T>(mut column: Vec<Option<T>>) -> Vec<Option<T>> {
+/// Removes the NULLs at the end of a column, which often is all of it: `unnest` pads shorter arrays with NULLs, and an
+/// empty array costs nothing to send.
+fn trim_trailing_nulls<T>(mut column: Vec<Option<T>>) -> Vec<Option<T>> {
     let last = column.iter().rposition(Option::is_some);
     column.truncate(last.map_or(0, |last| last + 1));
     column
@@ -37,9 +44,9 @@ columns! {
 }
 
 impl EventColumns {
-    pub(crate) fn of(events: Vec<HeldEvent>) -> Self {
+    pub(crate) fn from_events(events: Vec<EventInsert>) -> Self {
         let mut columns = Self::default();
-        for HeldEvent { event, number, first_task, tasks } in events {
+        for EventInsert { event, number, first_task, tasks } in events {
             columns.number.push(number);
             columns.id.push(event.id.as_i64());
             columns.prev.push(event.prev.map(EventId::as_i64));
@@ -48,7 +55,7 @@ impl EventColumns {
             columns.sub.push(event.sub.as_ref().map(|key| key.as_str().into()));
             columns.tenant.push(event.tenant.as_str().into());
             columns.value.push(event.value.as_str().into());
-            // Names and values are strings, which can always be written.
+            // Names and values are strings, which always serialize.
             let context = (!event.context.is_empty()).then(|| serde_json::to_string(&event.context).ok());
             columns.context.push(context.flatten());
             columns.cause_event.push(event.cause.and_then(|cause| cause.event).map(EventId::as_i64));
@@ -60,19 +67,19 @@ impl EventColumns {
         columns
     }
 
-    pub(crate) fn params(self) -> Vec<Param> {
+    pub(crate) fn to_params(self) -> Vec<BoxedParam> {
         params![
             self.number,
             self.id,
-            trimmed(self.prev),
+            trim_trailing_nulls(self.prev),
             self.kind,
             self.key,
-            trimmed(self.sub),
+            trim_trailing_nulls(self.sub),
             self.tenant,
             self.value,
-            trimmed(self.context),
-            trimmed(self.cause_event),
-            trimmed(self.cause_task),
+            trim_trailing_nulls(self.context),
+            trim_trailing_nulls(self.cause_event),
+            trim_trailing_nulls(self.cause_task),
             self.depth,
             self.first_task,
             self.tasks,
@@ -81,8 +88,8 @@ impl EventColumns {
 }
 
 columns! {
-    /// Unfinished tasks.
-    LiveColumns {
+    /// Active tasks.
+    ActiveTaskColumns {
         seq: i64, queue: i64, event: Option<i64>, order: Option<i64>, phase: i16, lane: Option<i64>, place: Option<i64>,
         crowd: Option<i64>, bucket: Option<i32>, sync: bool, stage: i64, priority: i64, score: i64, rank: i64, due: i64,
         attempt: i64, retries: i64, crashes: i64, late: bool, node: Option<i64>, fence: Option<i64>, until: Option<i64>,
@@ -91,8 +98,8 @@ columns! {
     }
 }
 
-impl LiveColumns {
-    pub(crate) fn of(tasks: impl Iterator<Item = Live>) -> Self {
+impl ActiveTaskColumns {
+    pub(crate) fn from_tasks(tasks: impl Iterator<Item = Live>) -> Self {
         let mut columns = Self::default();
         for live in tasks {
             let lease = live.lease();
@@ -122,22 +129,22 @@ impl LiveColumns {
             columns.prev_sent.push(live.prev_sent.map(EventId::as_i64));
             columns.planned.push(live.planned.map(Timestamp::micros));
             columns.created.push(live.created.micros());
-            columns.reason.push(halted_because(&live.life.state));
-            columns.error.push(live.error.map(clean));
+            columns.reason.push(state_reason_code(&live.life.state));
+            columns.error.push(live.error.map(replace_nul_chars));
         }
         columns
     }
 
-    pub(crate) fn whole(self) -> Vec<Param> {
+    pub(crate) fn all_params(self) -> Vec<BoxedParam> {
         params![
             self.seq,
             self.queue,
             self.event,
-            trimmed(self.order),
+            trim_trailing_nulls(self.order),
             self.phase,
             self.lane,
             self.place,
-            trimmed(self.crowd),
+            trim_trailing_nulls(self.crowd),
             self.bucket,
             self.sync,
             self.stage,
@@ -149,20 +156,20 @@ impl LiveColumns {
             self.retries,
             self.crashes,
             self.late,
-            trimmed(self.node),
-            trimmed(self.fence),
-            trimmed(self.until),
-            trimmed(self.started),
-            trimmed(self.prev_sent),
-            trimmed(self.planned),
+            trim_trailing_nulls(self.node),
+            trim_trailing_nulls(self.fence),
+            trim_trailing_nulls(self.until),
+            trim_trailing_nulls(self.started),
+            trim_trailing_nulls(self.prev_sent),
+            trim_trailing_nulls(self.planned),
             self.created,
-            trimmed(self.reason),
-            trimmed(self.error),
+            trim_trailing_nulls(self.reason),
+            trim_trailing_nulls(self.error),
         ]
     }
 
     /// The columns that change in a task's life.
-    pub(crate) fn changeable(self) -> Vec<Param> {
+    pub(crate) fn changeable_params(self) -> Vec<BoxedParam> {
         params![
             self.seq,
             self.phase,
@@ -173,25 +180,25 @@ impl LiveColumns {
             self.retries,
             self.crashes,
             self.late,
-            trimmed(self.node),
-            trimmed(self.fence),
-            trimmed(self.until),
-            trimmed(self.started),
-            trimmed(self.reason),
-            trimmed(self.error),
+            trim_trailing_nulls(self.node),
+            trim_trailing_nulls(self.fence),
+            trim_trailing_nulls(self.until),
+            trim_trailing_nulls(self.started),
+            trim_trailing_nulls(self.reason),
+            trim_trailing_nulls(self.error),
         ]
     }
 }
 
 columns! {
-    /// What changes of tasks that are locked.
+    /// The columns that change when tasks are locked.
     LockColumns {
         seq: i64, attempt: i64, node: Option<i64>, fence: Option<i64>, until: Option<i64>, started: Option<i64>,
     }
 }
 
 impl LockColumns {
-    pub(crate) fn of(tasks: &[Live]) -> Self {
+    pub(crate) fn from_tasks(tasks: &[Live]) -> Self {
         let mut columns = Self::default();
         for live in tasks {
             let lease = live.lease();
@@ -205,19 +212,19 @@ impl LockColumns {
         columns
     }
 
-    pub(crate) fn params(self) -> Vec<Param> {
+    pub(crate) fn to_params(self) -> Vec<BoxedParam> {
         let Self { seq, attempt, node, fence, until, started } = self;
-        params![seq, attempt, node, fence, trimmed(until), started]
+        params![seq, attempt, node, fence, trim_trailing_nulls(until), started]
     }
 }
 
-fn halted_because(state: &State) -> Option<i16> {
+fn state_reason_code(state: &State) -> Option<i16> {
     state.reason().map(|reason| reason_code(reason) as i16)
 }
 
 columns! {
-    /// Ended tasks.
-    PastColumns {
+    /// Archived tasks.
+    ArchivedTaskColumns {
         n: i64, seq: i64, queue: i64, event: Option<i64>, kind: String, key: Option<String>, status: i16,
         reason: Option<i16>, sync: bool, stage: i64, priority: i64, attempt: i64, retries: i64, crashes: i64, late: bool,
         laned: bool, prev_sent: Option<i64>, planned: Option<i64>, created: i64, started: Option<i64>, finished: i64,
@@ -225,38 +232,38 @@ columns! {
     }
 }
 
-impl PastColumns {
-    pub(crate) fn of(ended: impl Iterator<Item = (i64, Past)>) -> Self {
+impl ArchivedTaskColumns {
+    pub(crate) fn from_tasks(ended: impl Iterator<Item = (i64, Past)>) -> Self {
         let mut columns = Self::default();
-        for (n, past) in ended {
+        for (n, archived) in ended {
             columns.n.push(n);
-            columns.seq.push(past.seq.0);
-            columns.queue.push(past.queue);
-            columns.event.push(past.event.map(EventId::as_i64));
-            columns.status.push(past.status_code() as i16);
-            columns.kind.push(past.collection);
-            columns.key.push(past.key);
-            columns.reason.push(halted_because(&past.life.state));
-            columns.sync.push(past.sync);
-            columns.stage.push(past.stage);
-            columns.priority.push(past.priority);
-            columns.attempt.push(past.life.attempt.into());
-            columns.retries.push(past.life.retries.into());
-            columns.crashes.push(past.life.crashes.into());
-            columns.late.push(past.life.late);
-            columns.laned.push(past.life.laned);
-            columns.prev_sent.push(past.prev_sent.map(EventId::as_i64));
-            columns.planned.push(past.planned.map(Timestamp::micros));
-            columns.created.push(past.created.micros());
-            columns.started.push(past.started.map(Timestamp::micros));
-            columns.finished.push(past.finished.micros());
-            columns.error.push(past.error.map(clean));
-            columns.result.push(past.result);
+            columns.seq.push(archived.seq.0);
+            columns.queue.push(archived.queue);
+            columns.event.push(archived.event.map(EventId::as_i64));
+            columns.status.push(archived.status_code() as i16);
+            columns.kind.push(archived.collection);
+            columns.key.push(archived.key);
+            columns.reason.push(state_reason_code(&archived.life.state));
+            columns.sync.push(archived.sync);
+            columns.stage.push(archived.stage);
+            columns.priority.push(archived.priority);
+            columns.attempt.push(archived.life.attempt.into());
+            columns.retries.push(archived.life.retries.into());
+            columns.crashes.push(archived.life.crashes.into());
+            columns.late.push(archived.life.late);
+            columns.laned.push(archived.life.laned);
+            columns.prev_sent.push(archived.prev_sent.map(EventId::as_i64));
+            columns.planned.push(archived.planned.map(Timestamp::micros));
+            columns.created.push(archived.created.micros());
+            columns.started.push(archived.started.map(Timestamp::micros));
+            columns.finished.push(archived.finished.micros());
+            columns.error.push(archived.error.map(replace_nul_chars));
+            columns.result.push(archived.result);
         }
         columns
     }
 
-    pub(crate) fn params(self) -> Vec<Param> {
+    pub(crate) fn to_params(self) -> Vec<BoxedParam> {
         params![
             self.n,
             self.seq,
@@ -265,7 +272,7 @@ impl PastColumns {
             self.kind,
             self.key,
             self.status,
-            trimmed(self.reason),
+            trim_trailing_nulls(self.reason),
             self.sync,
             self.stage,
             self.priority,
@@ -274,13 +281,13 @@ impl PastColumns {
             self.crashes,
             self.late,
             self.laned,
-            trimmed(self.prev_sent),
-            trimmed(self.planned),
+            trim_trailing_nulls(self.prev_sent),
+            trim_trailing_nulls(self.planned),
             self.created,
-            trimmed(self.started),
+            trim_trailing_nulls(self.started),
             self.finished,
-            trimmed(self.error),
-            trimmed(self.result),
+            trim_trailing_nulls(self.error),
+            trim_trailing_nulls(self.result),
         ]
     }
 }
@@ -301,49 +308,57 @@ impl AttemptColumns {
         self.started.push(attempt.started.micros());
         self.ended.push(attempt.ended.micros());
         self.how.push(end_code(attempt.end) as i16);
-        self.error.push(attempt.error.map(|error| clean(error.into())));
+        self.error.push(attempt.error.map(|error| replace_nul_chars(error.into())));
     }
 
     /// None if there are no rows.
-    pub(crate) fn params(self, era: i64) -> Option<Vec<Param>> {
+    pub(crate) fn to_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
         let Self { task, number, started, ended, how, error } = self;
-        (!task.is_empty()).then(|| params![task, number, started, ended, how, error, era])
+        (!task.is_empty()).then(|| params![task, number, started, ended, how, error, archive_number])
     }
 }
 
-/// Lines of logs, those of each task counted from 1 on.
+/// Log lines; those of each task are counted from 1.
 #[derive(Default)]
-pub(crate) struct LineColumns {
+pub(crate) struct LogLineColumns {
     task: Vec<i64>,
     line: Vec<i64>,
     time: Vec<i64>,
     level: Vec<i16>,
     message: Vec<String>,
-    counted: HashMap<TaskSeq, i64>,
+    line_counts: HashMap<TaskSeq, i64>,
 }
 
-impl LineColumns {
+impl LogLineColumns {
     pub(crate) fn is_empty(&self) -> bool {
         self.task.is_empty()
     }
 
     pub(crate) fn push(&mut self, task: TaskSeq, lines: Vec<LogLine>) {
-        let counted = self.counted.entry(task).or_default();
+        let line_counts = self.line_counts.entry(task).or_default();
         for line in lines {
-            *counted += 1;
+            *line_counts += 1;
             self.task.push(task.0);
-            self.line.push(*counted);
+            self.line.push(*line_counts);
             self.time.push(line.time.micros());
             self.level.push(level_code(line.level) as i16);
-            self.message.push(clean(line.message));
+            self.message.push(replace_nul_chars(line.message));
         }
     }
 
     /// None if there are no rows.
-    pub(crate) fn params(self, era: i64) -> Option<Vec<Param>> {
-        let Self { task, line, time, level, message, counted: _ } = self;
-        (!task.is_empty()).then(|| params![era, task, line, time, level, message])
+    pub(crate) fn to_params(self, archive_number: i64) -> Option<Vec<BoxedParam>> {
+        let Self { task, line, time, level, message, line_counts: _ } = self;
+        (!task.is_empty()).then(|| params![archive_number, task, line, time, level, message])
     }
+}
+
+/// A pending write of the row of an order.
+#[derive(Clone, Debug)]
+pub(crate) enum OrderWrite {
+    Insert(Order),
+    Update(Order),
+    Delete,
 }
 
 columns! {
@@ -356,7 +371,7 @@ columns! {
 }
 
 impl OrderColumns {
-    pub(crate) fn of(orders: Vec<(i64, Order)>) -> Self {
+    pub(crate) fn from_orders(orders: Vec<(i64, Order)>) -> Self {
         let mut columns = Self::default();
         for (n, order) in orders {
             columns.n.push(n);
@@ -380,7 +395,7 @@ impl OrderColumns {
         columns
     }
 
-    pub(crate) fn whole(self) -> Vec<Param> {
+    pub(crate) fn all_params(self) -> Vec<BoxedParam> {
         params![
             self.n,
             self.key,
@@ -389,31 +404,31 @@ impl OrderColumns {
             self.tenant,
             self.value,
             self.priority,
-            trimmed(self.planned),
+            trim_trailing_nulls(self.planned),
             self.created,
-            trimmed(self.started),
+            trim_trailing_nulls(self.started),
             self.suspended,
-            trimmed(self.task),
-            trimmed(self.origin),
+            trim_trailing_nulls(self.task),
+            trim_trailing_nulls(self.origin),
             self.depth,
             self.stepped,
-            trimmed(self.halted_by),
+            trim_trailing_nulls(self.halted_by),
             self.took_on_error,
         ]
     }
 
-    /// The columns that change on an order's way.
-    pub(crate) fn changeable(self) -> Vec<Param> {
+    /// The columns that change while an order runs.
+    pub(crate) fn changeable_params(self) -> Vec<BoxedParam> {
         params![
             self.n,
             self.node,
             self.value,
-            trimmed(self.planned),
-            trimmed(self.started),
+            trim_trailing_nulls(self.planned),
+            trim_trailing_nulls(self.started),
             self.suspended,
-            trimmed(self.task),
+            trim_trailing_nulls(self.task),
             self.stepped,
-            trimmed(self.halted_by),
+            trim_trailing_nulls(self.halted_by),
             self.took_on_error,
         ]
     }
@@ -425,7 +440,7 @@ columns! {
 }
 
 impl EndedOrderColumns {
-    pub(crate) fn of(orders: Vec<EndedOrder>) -> Self {
+    pub(crate) fn from_orders(orders: Vec<EndedOrder>) -> Self {
         let mut columns = Self::default();
         for EndedOrder { key, tenant, outcome, node, ended } in orders {
             columns.key.push(key.to_string());
@@ -437,12 +452,12 @@ impl EndedOrderColumns {
         columns
     }
 
-    pub(crate) fn whole(self) -> Vec<Param> {
+    pub(crate) fn all_params(self) -> Vec<BoxedParam> {
         params![self.key, self.tenant, self.outcome, self.node, self.ended]
     }
 }
 
-/// PostgreSQL keeps no NUL in a text; what handlers and commands say may have some.
-pub(crate) fn clean(text: String) -> String {
+/// Replaces NUL characters, which PostgreSQL does not store in texts; output of handlers and commands may contain them.
+pub(crate) fn replace_nul_chars(text: String) -> String {
     if text.contains('\0') { text.replace('\0', "\u{FFFD}") } else { text }
 }

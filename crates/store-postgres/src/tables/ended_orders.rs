@@ -7,8 +7,8 @@ use pointsman_core::chain::OrderKey;
 use pointsman_core::order::EndedOrder;
 
 use super::columns::EndedOrderColumns;
-use crate::link::Piece;
 use crate::session::query;
+use crate::writer_connection::SqlCommand;
 
 /// Ended orders that are written with the commit; of one key and tenant, the last.
 #[derive(Debug, Default)]
@@ -19,18 +19,24 @@ impl EndedOrderBatch {
         self.0.get(&(key.clone(), tenant.clone())).cloned()
     }
 
-    pub(crate) fn put(&mut self, ended: &EndedOrder) {
+    pub(crate) fn insert(&mut self, ended: &EndedOrder) {
         self.0.insert((ended.key.clone(), ended.tenant.clone()), ended.clone());
     }
 
-    /// Adds the statement that writes them, and empties the batch; answers how many rows that are.
-    pub(crate) fn release(&mut self, pieces: &mut Vec<Piece>) -> u64 {
+    /// Adds the statement that writes them, and empties the batch; returns the number of rows.
+    pub(crate) fn take_commands(&mut self, commands: &mut Vec<SqlCommand>) -> u64 {
         let ended: Vec<_> = std::mem::take(&mut self.0).into_values().collect();
         let rows = ended.len() as u64;
         if rows > 0 {
-            let query =
-                query!("write/put_ended_orders", TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-            pieces.push(Piece::Statement(query, EndedOrderColumns::of(ended).whole()));
+            let query = query!(
+                "write/upsert_ended_orders",
+                TEXT_ARRAY,
+                TEXT_ARRAY,
+                TEXT_ARRAY,
+                TEXT_ARRAY,
+                INT8_ARRAY
+            );
+            commands.push(SqlCommand::Query(query, EndedOrderColumns::from_orders(ended).all_params()));
         }
         rows
     }

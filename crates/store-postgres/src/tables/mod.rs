@@ -1,24 +1,24 @@
-//! The tables, as one transaction of the writer sees them.
+//! The tables as one transaction of the writer sees them.
 //!
-//! Over the wire every question costs a way there and back, so that as few as possible are asked: what a transaction
-//! will look at is fetched when it begins (`seen.rs`), what it writes is held back and goes together with the next
-//! question or with the commit (`held.rs`). A question that a table must answer takes along all that is held back.
+//! Every query costs a round trip, so a transaction prefetches its read set when it begins (`cache.rs`), and buffers
+//! its writes until the next query or the commit (`write_batch.rs`). A query that must read a table sends the buffered
+//! writes along with it.
 
+mod cache;
 mod columns;
+mod commit_version;
 mod ended_orders;
 mod events;
-mod forgetting;
-mod held;
-mod lanes;
+mod invalidation;
+mod lane_cache;
 mod objects;
 mod orders;
 mod registry;
+mod retention;
 mod schedules;
-mod seen;
-mod sequencer;
 mod tasks;
-mod touched;
 mod trait_impl;
+mod write_batch;
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
@@ -30,46 +30,47 @@ use pointsman_store::error::Result;
 use pointsman_store::tables::{Changes, Counters, Foreseen, Memory};
 use tokio_postgres::Row;
 
-use crate::error::is_broken;
-use crate::link::{Link, Param, Piece, params};
+use crate::error::is_connection_lost;
 use crate::pool::Pool;
 use crate::session::{Query, query};
-use held::Held;
-use seen::Seen;
-use sequencer::{Sequencer, Told};
-use touched::Touched;
+use crate::writer_connection::{BoxedParam, SqlCommand, WriterConnection, params};
+use cache::TransactionCache;
+use commit_version::{CommitLog, CommitState};
+use invalidation::InvalidationBuilder;
+use write_batch::WriteBatch;
 
-/// So many rows lie in a slice of the journal or of the history, unless the text `slice` says otherwise.
-pub(crate) const SLICE: i64 = 250_000;
+/// Rows of a partition of the journal or the history, unless the text `slice` in `pointsman.meta` overrides it.
+pub(crate) const DEFAULT_PARTITION_ROWS: i64 = 250_000;
 
-/// What the writer sees of the database.
+/// The writer's transaction on the database: connection, cache and write batch.
 pub struct PgTables {
-    link: Link,
-    held: RefCell<Held>,
-    seen: RefCell<Seen>,
-    time: Arc<CallerTime>,
-    /// What was seen is as the last transaction left it, which is the one that is remembered.
-    known: Cell<bool>,
-    /// Others wrote in one of the last transactions, so many ago less than [`COMPANY`]; they are told what is touched.
-    company: Cell<u32>,
-    touched: Touched,
-    sequencer: RefCell<Sequencer>,
-    /// What this transaction changes that others may remember otherwise.
+    connection: WriterConnection,
+    write_batch: RefCell<WriteBatch>,
+    cache: RefCell<TransactionCache>,
+    caller_time: Arc<CallerTime>,
+    /// The cache reflects the last commit of this node.
+    is_cache_current: Cell<bool>,
+    /// Counts down from [`PEER_ACTIVE_TRANSACTIONS`] after a peer has written; above zero, commits publish invalidation
+    /// records.
+    peer_countdown: Cell<u32>,
+    invalidation: InvalidationBuilder,
+    commit_state: RefCell<CommitState>,
+    /// Changes that peers must apply to their in-memory state.
     changes: RefCell<Vec<Change>>,
     /// Handlers, chains, rules or nodes have changed in this transaction.
-    registry_changed: Cell<bool>,
-    /// The commit that the memory beside the tables is of, and the version of the registry.
-    remembered: Cell<Option<(Point, i64)>>,
-    realm: Cell<Option<Realm>>,
-    slice: Cell<i64>,
-    /// Numbers and ids of the events with which slices of the journal begin, and up to where slices were then.
-    slices: RefCell<(i64, Vec<(i64, i64)>)>,
+    is_registry_changed: Cell<bool>,
+    /// The commit that the in-memory state reflects, and its registry version.
+    cached_version: Cell<Option<(Point, i64)>>,
+    task_id_namespace: Cell<Option<Realm>>,
+    partition_rows: Cell<i64>,
+    /// First event (number, id) of each journal partition, and the end of the last partition when they were read.
+    partition_starts: RefCell<(i64, Vec<(i64, i64)>)>,
 }
 
-/// So many transactions after another node wrote, it is taken to be there still.
-const COMPANY: u32 = 64;
+/// A peer counts as active for this many transactions after its last write.
+const PEER_ACTIVE_TRANSACTIONS: u32 = 64;
 
-/// The settings, for a connection or for a transaction.
+/// Builds the settings of a connection or of a transaction.
 macro_rules! settings {
     ($set:literal, $local:literal) => {
         concat!(
@@ -100,252 +101,257 @@ macro_rules! settings {
     };
 }
 
-/// What a transaction begins with, whatever the server's default: each statement sees what was committed before it, and so
-/// all that others have written until the lock was got.
+/// Starts a transaction whatever the server's default is: each statement sees what was committed before it, and thus
+/// all that peers wrote until the write lock was taken.
 macro_rules! begin {
     () => {
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
     };
 }
 const BEGIN: &str = begin!();
-/// The same where the settings of the connection are another's: see [`SETTINGS`].
+/// The same through a pooler, where session settings belong to other clients: see [`SETTINGS`].
 const BEGIN_POOLED: &str = concat!(begin!(), "; ", settings!("SET LOCAL", "true"));
-/// A node that is stopped in the middle of a transaction must not keep the others waiting for long. The queue's tables
-/// fill and empty faster than statistics follow, so that the planner is told: by the index. A commit is durable when it is
-/// answered, whatever the server's default.
+/// A node that is stopped inside a transaction must not block the others for long. The queue's tables fill and empty
+/// faster than statistics follow, so the planner must use the indexes. Commits are durable whatever the server's
+/// default is.
 const SETTINGS: &str = concat!(settings!("SET", "false"), "; SET plan_cache_mode = force_generic_plan");
 
 impl PgTables {
-    pub(crate) fn new(pool: Pool, time: Arc<CallerTime>) -> std::io::Result<Self> {
+    pub(crate) fn new(pool: Pool, caller_time: Arc<CallerTime>) -> std::io::Result<Self> {
         Ok(Self {
-            link: Link::new(pool)?,
-            held: RefCell::default(),
-            seen: RefCell::default(),
-            time,
-            known: Cell::default(),
-            company: Cell::default(),
-            touched: Touched::default(),
-            sequencer: RefCell::default(),
+            connection: WriterConnection::new(pool)?,
+            write_batch: RefCell::default(),
+            cache: RefCell::default(),
+            caller_time,
+            is_cache_current: Cell::default(),
+            peer_countdown: Cell::default(),
+            invalidation: InvalidationBuilder::default(),
+            commit_state: RefCell::default(),
             changes: RefCell::default(),
-            registry_changed: Cell::default(),
-            remembered: Cell::default(),
-            realm: Cell::default(),
-            slice: Cell::new(SLICE),
-            slices: RefCell::default(),
+            is_registry_changed: Cell::default(),
+            cached_version: Cell::default(),
+            task_id_namespace: Cell::default(),
+            partition_rows: Cell::new(DEFAULT_PARTITION_ROWS),
+            partition_starts: RefCell::default(),
         })
     }
 
-    /// Asks a question, taking along all that is held back.
-    pub(crate) fn ask(&self, query: &'static Query, params: Vec<Param>) -> Result<Vec<Row>> {
-        let mut pieces = self.release()?;
-        pieces.push(Piece::Statement(query, params));
-        Ok(self.link.send(&pieces)?.pop().unwrap_or_default())
+    /// Runs a query after the buffered writes.
+    pub(crate) fn query_rows(&self, query: &'static Query, params: Vec<BoxedParam>) -> Result<Vec<Row>> {
+        let mut commands = self.take_batch_commands()?;
+        commands.push(SqlCommand::Query(query, params));
+        Ok(self.connection.send(&commands)?.pop().unwrap_or_default())
     }
 
-    /// The one row of an answer, if there is one.
-    fn ask_one<R>(
+    /// Reads the first row of a result, if there is one.
+    fn query_one<R>(
         &self,
         query: &'static Query,
-        params: Vec<Param>,
+        params: Vec<BoxedParam>,
         read: impl FnOnce(&Row) -> Result<R>,
     ) -> Result<Option<R>> {
-        self.ask(query, params)?.first().map(read).transpose()
+        self.query_rows(query, params)?.first().map(read).transpose()
     }
 
-    fn ask_all<R>(
+    fn query_all<R>(
         &self,
         query: &'static Query,
-        params: Vec<Param>,
+        params: Vec<BoxedParam>,
         read: impl Fn(&Row) -> Result<R>,
     ) -> Result<Vec<R>> {
-        self.ask(query, params)?.iter().map(read).collect()
+        self.query_rows(query, params)?.iter().map(read).collect()
     }
 
-    /// The statements for all that is held back.
-    fn release(&self) -> Result<Vec<Piece>> {
-        let (events, past) = {
-            let held = self.held.borrow();
-            (held.last_number(), held.has_past())
+    /// Takes the statements of the write batch, after adding the partitions that they need.
+    fn take_batch_commands(&self) -> Result<Vec<SqlCommand>> {
+        let (last_event, has_history) = {
+            let batch = self.write_batch.borrow();
+            (batch.last_event_number(), batch.has_history())
         };
-        self.make_room(events, past)?;
-        let era = self.sequencer.borrow().archived;
-        Ok(self.held.borrow_mut().release(era))
+        self.add_missing_partitions(last_event, has_history)?;
+        let archive_number = self.commit_state.borrow().last_archive_number;
+        Ok(self.write_batch.borrow_mut().take_commands(archive_number))
     }
 
-    /// Sees to it that there are slices for what is about to be written: events up to this number, and ended tasks.
-    fn make_room(&self, events: Option<i64>, past: bool) -> Result<()> {
+    /// Adds missing partitions: for events up to this number, and for archived tasks.
+    fn add_missing_partitions(&self, last_event: Option<i64>, has_history: bool) -> Result<()> {
         loop {
             let (journal_to, history_to, archived) = {
-                let sequencer = self.sequencer.borrow();
-                (sequencer.journal_to, sequencer.history_to, sequencer.archived)
+                let commit_state = self.commit_state.borrow();
+                (commit_state.journal_end, commit_state.history_end, commit_state.last_archive_number)
             };
-            if events.is_some_and(|last| last >= journal_to) {
-                self.add_slice("journal", journal_to)?;
-                self.sequencer.borrow_mut().journal_to += self.slice.get();
-            } else if past && archived >= history_to {
+            if last_event.is_some_and(|last| last >= journal_to) {
+                self.add_partition("journal", journal_to)?;
+                self.commit_state.borrow_mut().journal_end += self.partition_rows.get();
+            } else if has_history && archived >= history_to {
                 for table in ["history", "attempt", "log"] {
-                    self.add_slice(table, history_to)?;
+                    self.add_partition(table, history_to)?;
                 }
-                self.sequencer.borrow_mut().history_to += self.slice.get();
+                self.commit_state.borrow_mut().history_end += self.partition_rows.get();
             } else {
                 return Ok(());
             }
         }
     }
 
-    fn add_slice(&self, table: &'static str, from: i64) -> Result<()> {
-        let query = query!("write/add_slice", TEXT, INT8, INT8);
-        self.link.send(&[Piece::Statement(query, params![table, from, from + self.slice.get()])]).map(drop)
+    fn add_partition(&self, table: &'static str, from: i64) -> Result<()> {
+        let query = query!("write/add_partition", TEXT, INT8, INT8);
+        self.connection
+            .send(&[SqlCommand::Query(query, params![table, from, from + self.partition_rows.get()])])
+            .map(drop)
     }
 
-    /// Opens the connection, and reads how far everything has come.
+    /// Opens the connection and reads the state of the last commit.
     pub(crate) fn open(&self) -> Result<()> {
-        self.connect()?;
-        let rows = self.ask(query!("write/versions", INT8), params![i64::MAX])?;
-        self.sequencer.replace(Told::read(&rows)?.1);
+        self.ensure_connected()?;
+        let rows = self.query_rows(query!("write/versions", INT8), params![i64::MAX])?;
+        self.commit_state.replace(CommitLog::from_rows(&rows)?.1);
         if let Some(rows) =
             self.find_text("slice")?.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0)
         {
-            self.slice.set(rows);
+            self.partition_rows.set(rows);
         }
         Ok(())
     }
 
-    pub(crate) fn begin(&self, foreseen: Foreseen) -> Result<Memory> {
-        self.held.borrow_mut().clear();
+    pub(crate) fn begin(&self, read_set: Foreseen) -> Result<Memory> {
+        self.write_batch.borrow_mut().clear();
         self.changes.borrow_mut().clear();
-        self.registry_changed.set(false);
-        let kept = self.known.replace(false) && self.seen.borrow().has_room();
-        let (asked, known) = match kept {
-            true => self.seen.borrow().part(foreseen),
-            false => (foreseen, Foreseen::default()),
+        self.is_registry_changed.set(false);
+        let is_reusable = self.is_cache_current.replace(false) && self.cache.borrow().is_within_limit();
+        let (missing, cached) = match is_reusable {
+            true => self.cache.borrow().split_cached(read_set),
+            false => (read_set, Foreseen::default()),
         };
-        let answers = match self.lock(&asked) {
-            Ok(answers) => answers,
-            // The connection died while nobody used it. Nothing has been done yet: another may serve.
-            Err(fault) if is_broken(&fault) => {
-                self.link.cut();
-                self.lock(&asked)?
+        let results = match self.begin_with_write_lock(&missing) {
+            Ok(results) => results,
+            // The connection was closed while idle. Nothing has been done yet, so another one can be used.
+            Err(fault) if is_connection_lost(&fault) => {
+                self.connection.disconnect();
+                self.begin_with_write_lock(&missing)?
             }
             Err(fault) => return Err(fault),
         };
-        // The words that begin the transaction and take the turn answer nothing.
-        let mut answers = answers.into_iter().skip(2);
-        let versions = answers.next().unwrap_or_default();
-        let (told, sequencer) = Told::read(&versions)?;
-        self.sequencer.replace(sequencer);
-        let objects = self.sequencer.borrow().counters.objects;
-        let before = self.remembered.get();
-        let memory = self.memory(&told)?;
-        self.company.set(match memory {
-            Memory::Current => self.company.get().saturating_sub(1),
-            Memory::Behind(_) | Memory::Unknown => COMPANY,
+        // The statements that begin the transaction and take the write lock return no rows.
+        let mut results = results.into_iter().skip(2);
+        let versions = results.next().unwrap_or_default();
+        let (commits, commit_state) = CommitLog::from_rows(&versions)?;
+        self.commit_state.replace(commit_state);
+        let objects = self.commit_state.borrow().counters.objects;
+        let previous = self.cached_version.get();
+        let cache_state = self.update_cache_state(&commits)?;
+        self.peer_countdown.set(match cache_state {
+            Memory::Current => self.peer_countdown.get().saturating_sub(1),
+            Memory::Behind(_) | Memory::Unknown => PEER_ACTIVE_TRANSACTIONS,
         });
-        self.touched.begin(self.company.get() > 0);
-        let touched = before.filter(|_| kept).and_then(|(point, _)| told.touched_since(point));
+        self.invalidation.begin(self.peer_countdown.get() > 0);
+        let invalidations =
+            previous.filter(|_| is_reusable).and_then(|(point, _)| commits.invalidations_since(point));
         {
-            let mut seen = self.seen.borrow_mut();
-            match touched {
-                Some(touched) => seen.hear(touched),
-                None => *seen = Seen::default(),
+            let mut cache = self.cache.borrow_mut();
+            match invalidations {
+                Some(invalidations) => cache.apply_invalidations(invalidations),
+                None => *cache = TransactionCache::default(),
             }
-            seen.begin(objects);
-            seen.take(asked, answers)?;
+            cache.begin_transaction(objects);
+            cache.insert_prefetched(missing, results)?;
         }
-        self.look_ahead(known)?;
-        Ok(memory)
+        self.prefetch(cached)?;
+        Ok(cache_state)
     }
 
-    /// Fetches what is not known yet, at the beginning of a transaction.
-    pub(crate) fn look_ahead(&self, foreseen: Foreseen) -> Result<()> {
-        let (asked, _) = self.seen.borrow().part(foreseen);
-        let pieces = Seen::pieces(&asked);
-        if pieces.is_empty() {
+    /// Fetches the part of a read set that is not cached, at the beginning of a transaction.
+    pub(crate) fn prefetch(&self, read_set: Foreseen) -> Result<()> {
+        let (missing, _) = self.cache.borrow().split_cached(read_set);
+        let commands = TransactionCache::prefetch_commands(&missing);
+        if commands.is_empty() {
             return Ok(());
         }
-        let answers = self.link.send(&pieces)?;
-        self.seen.borrow_mut().take(asked, answers.into_iter())
+        let results = self.connection.send(&commands)?;
+        self.cache.borrow_mut().insert_prefetched(missing, results.into_iter())
     }
 
-    fn connect(&self) -> Result<()> {
-        if !self.link.open()? {
+    fn ensure_connected(&self) -> Result<()> {
+        if !self.connection.ensure_open()? {
             return Ok(());
         }
-        // Another server may answer now, which has not all that the first one had.
-        self.remembered.set(None);
-        match self.link.is_pooled() {
+        // This may be another server, which has lost commits of the first one.
+        self.cached_version.set(None);
+        match self.connection.is_pooled() {
             true => Ok(()),
-            false => self.link.send(&[Piece::Word(SETTINGS)]).map(drop),
+            false => self.connection.send(&[SqlCommand::Batch(SETTINGS)]).map(drop),
         }
     }
 
-    /// Begins a transaction with the right to write, and fetches what it will look at.
-    fn lock(&self, foreseen: &Foreseen) -> Result<Vec<Vec<Row>>> {
-        self.connect()?;
-        let word = if self.link.is_pooled() { BEGIN_POOLED } else { BEGIN };
-        let version = self.remembered.get().map_or(i64::MAX, |(point, _)| point.version);
-        let mut pieces = vec![
-            Piece::Word(word),
-            Piece::Statement(query!("write/take_turn"), vec![]),
-            Piece::Statement(query!("write/versions", INT8), params![version]),
+    /// Begins a transaction, takes the write lock and fetches the read set.
+    fn begin_with_write_lock(&self, read_set: &Foreseen) -> Result<Vec<Vec<Row>>> {
+        self.ensure_connected()?;
+        let begin = if self.connection.is_pooled() { BEGIN_POOLED } else { BEGIN };
+        let version = self.cached_version.get().map_or(i64::MAX, |(point, _)| point.version);
+        let mut commands = vec![
+            SqlCommand::Batch(begin),
+            SqlCommand::Query(query!("write/take_write_lock"), vec![]),
+            SqlCommand::Query(query!("write/versions", INT8), params![version]),
         ];
-        pieces.extend(Seen::pieces(foreseen));
-        self.link.send(&pieces)
+        commands.extend(TransactionCache::prefetch_commands(read_set));
+        self.connection.send(&commands)
     }
 
-    /// How the memory beside the tables stands to what they hold.
-    fn memory(&self, told: &Told) -> Result<Memory> {
+    /// Compares the in-memory state with the last commit and reads what it lacks.
+    fn update_cache_state(&self, commits: &CommitLog) -> Result<Memory> {
         let (point, registry, changes) = {
-            let sequencer = self.sequencer.borrow();
-            let remembered = self.remembered.get();
-            let changes = match remembered {
-                Some((point, registry)) if registry == sequencer.registry => told.changed_since(point),
+            let commit_state = self.commit_state.borrow();
+            let cached = self.cached_version.get();
+            let changes = match cached {
+                Some((point, registry)) if registry == commit_state.registry_version => {
+                    commits.changes_since(point)
+                }
                 Some(_) | None => None,
             };
-            (sequencer.point, sequencer.registry, changes)
+            (commit_state.version, commit_state.registry_version, changes)
         };
-        let before = self.remembered.replace(Some((point, registry)));
+        let before = self.cached_version.replace(Some((point, registry)));
         match changes {
             Some(_) if before.is_some_and(|(before, _)| before == point) => Ok(Memory::Current),
-            Some(changes) => self.catch_up(changes).map(Memory::Behind),
+            Some(changes) => self.read_changes(changes).map(Memory::Behind),
             None => Ok(Memory::Unknown),
         }
     }
 
-    fn catch_up(&self, changes: Vec<Change>) -> Result<Changes> {
-        let (mut queues, mut paces, mut tasks, mut all) = (vec![], vec![], vec![], false);
+    fn read_changes(&self, changes: Vec<Change>) -> Result<Changes> {
+        let (mut queues, mut limiters, mut tasks, mut is_all) = (vec![], vec![], vec![], false);
         for change in changes {
             match change {
                 Change::Queue(id) => queues.push(id),
-                Change::Pace(id) => paces.push(id),
+                Change::Pace(id) => limiters.push(id),
                 Change::Task(seq) => tasks.push(seq),
-                Change::AllQueues => all = true,
+                Change::AllQueues => is_all = true,
             }
         }
-        let sequencer = self.sequencer.borrow().clone();
+        let commit_state = self.commit_state.borrow().clone();
         Ok(Changes {
-            counters: sequencer.counters,
-            queues: if all { self.all_queues()? } else { self.queues_of(queues)? },
-            paces: self.paces_of(paces)?,
+            counters: commit_state.counters,
+            queues: if is_all { self.list_queues()? } else { self.list_queues_by_id(queues)? },
+            paces: self.list_limiter_states(limiters)?,
             tasks,
         })
     }
 
     pub(crate) fn commit(&self) -> Result<()> {
-        if self.registry_changed.get() {
-            self.sequencer.borrow_mut().registry += 1;
+        if self.is_registry_changed.get() {
+            self.commit_state.borrow_mut().registry_version += 1;
         }
         let changes = self.changes.take();
-        let touched = self.touched.told(&self.seen.borrow());
-        let mut pieces = self.release()?;
-        let kept = {
-            let mut sequencer = self.sequencer.borrow_mut();
-            sequencer.point = sequencer.point.next();
-            (sequencer.point, sequencer.registry)
+        let invalidation = self.invalidation.encode(&self.cache.borrow());
+        let mut commands = self.take_batch_commands()?;
+        let committed = {
+            let mut commit_state = self.commit_state.borrow_mut();
+            commit_state.version = commit_state.version.next();
+            (commit_state.version, commit_state.registry_version)
         };
-        pieces.push(Piece::Statement(
+        commands.push(SqlCommand::Query(
             query!(
-                "write/add_version",
+                "write/insert_version",
                 INT8,
                 INT8,
                 INT8_ARRAY,
@@ -366,41 +372,41 @@ impl PgTables {
                 BYTEA,
                 INT8
             ),
-            self.sequencer.borrow().params(told(changes), touched),
+            self.commit_state.borrow().version_row_params(told(changes), invalidation),
         ));
-        pieces.push(Piece::Word("COMMIT"));
-        self.link.send(&pieces)?;
-        self.remembered.set(Some(kept));
-        self.known.set(true);
+        commands.push(SqlCommand::Batch("COMMIT"));
+        self.connection.send(&commands)?;
+        self.cached_version.set(Some(committed));
+        self.is_cache_current.set(true);
         Ok(())
     }
 
-    /// A connection that is in the middle of something is not used again.
+    /// Disconnects: a connection inside a transaction is not reused.
     pub(crate) fn roll_back(&self) {
-        self.held.borrow_mut().clear();
-        self.remembered.set(None);
-        self.link.cut();
+        self.write_batch.borrow_mut().clear();
+        self.cached_version.set(None);
+        self.connection.disconnect();
     }
 
-    pub(crate) fn rows(&self) -> u64 {
-        self.held.borrow().rows
+    pub(crate) fn rows_written(&self) -> u64 {
+        self.write_batch.borrow().rows_written
     }
 
-    /// Holds a statement back whose answer nobody waits for.
-    fn hold(&self, piece: Piece) {
-        self.held.borrow_mut().hold(piece);
+    /// Adds a statement to the write batch whose result is not needed.
+    fn add_to_batch(&self, command: SqlCommand) {
+        self.write_batch.borrow_mut().add_command(command);
     }
 
-    fn changed(&self, change: Change) {
+    fn record_change(&self, change: Change) {
         self.changes.borrow_mut().push(change);
     }
 
-    fn registry_changes(&self) {
-        self.registry_changed.set(true);
+    fn mark_registry_changed(&self) {
+        self.is_registry_changed.set(true);
     }
 
-    fn note_counters(&self, counters: &Counters) {
-        self.sequencer.borrow_mut().counters = *counters;
+    fn set_counters(&self, counters: &Counters) {
+        self.commit_state.borrow_mut().counters = *counters;
     }
 }
 

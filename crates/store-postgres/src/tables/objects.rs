@@ -5,43 +5,43 @@ use pointsman_store::error::{Fault, Result};
 use pointsman_store::row::{IdleObject, Object};
 
 use super::PgTables;
-use super::seen::object_of;
-use crate::link::params;
-use crate::rows::get;
+use super::cache::read_object;
+use crate::rows::read_column;
 use crate::session::query;
+use crate::writer_connection::params;
 
 /// Events that one transaction visits at most to find those that unfinished tasks need: the journal contains others until
 /// their partition is dropped.
-const VISITED: usize = 5000;
+const MAX_EVENTS_VISITED: usize = 5000;
 
 impl PgTables {
     pub(super) fn find_object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
         let name = (tenant.clone(), key.to_string());
-        if let Some(known) = self.seen.borrow().object(&name) {
-            return Ok(known.cloned());
+        if let Some(cached) = self.cache.borrow().find_object(&name) {
+            return Ok(cached.cloned());
         }
-        let asked = params![tenant.to_string(), key.to_string()];
-        let found = self.ask_one(query!("write/object", TEXT, TEXT), asked, |row| object_of(row, 0))?;
-        self.seen.borrow_mut().learn(name, found.clone());
+        let params = params![tenant.to_string(), key.to_string()];
+        let found = self.query_one(query!("write/object", TEXT, TEXT), params, |row| read_object(row, 0))?;
+        self.cache.borrow_mut().insert_object(name, found.clone());
         Ok(found)
     }
 
-    pub(super) fn keep_object(&self, tenant: &Tenant, key: &str, object: &Object) {
-        self.held.borrow_mut().put_object(tenant, key, object);
-        self.touched.object(object.number);
-        self.seen.borrow_mut().learn((tenant.clone(), key.into()), Some(object.clone()));
+    pub(super) fn write_object(&self, tenant: &Tenant, key: &str, object: &Object) {
+        self.write_batch.borrow_mut().write_object(tenant, key, object);
+        self.invalidation.add_object(object.number);
+        self.cache.borrow_mut().insert_object((tenant.clone(), key.into()), Some(object.clone()));
     }
 
     pub(super) fn find_idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
-        let asked = params![up_to.as_i64(), most as i64];
-        self.ask_all(query!("write/idle_objects", INT8, INT8), asked, |row| {
-            let tenant = Tenant::new(get::<&str>(row, 0)?).map_err(Fault::damaged)?;
-            Ok(IdleObject { tenant, key: get(row, 1)?, object: object_of(row, 2)?, queued: false })
+        let params = params![up_to.as_i64(), most as i64];
+        self.query_all(query!("write/idle_objects", INT8, INT8), params, |row| {
+            let tenant = Tenant::new(read_column::<&str>(row, 0)?).map_err(Fault::damaged)?;
+            Ok(IdleObject { tenant, key: read_column(row, 1)?, object: read_object(row, 2)?, queued: false })
         })
     }
 
     /// No cache contains `checked`, so that no other node need be notified.
-    pub(super) fn check_objects(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
+    pub(super) fn mark_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
         if objects.is_empty() {
             return Ok(());
         }
@@ -49,10 +49,10 @@ impl PgTables {
         let keys: Vec<String> = objects.iter().map(|(_, key, _)| key.clone()).collect();
         let checked: Vec<i64> = objects.iter().map(|(.., checked)| checked.as_i64()).collect();
         let query = query!("write/set_objects_checked", TEXT_ARRAY, TEXT_ARRAY, INT8_ARRAY);
-        self.ask(query, params![tenants, keys, checked]).map(drop)
+        self.query_rows(query, params![tenants, keys, checked]).map(drop)
     }
 
-    pub(super) fn check_objects_of(
+    pub(super) fn mark_objects_of_events_checked(
         &self,
         events: &[EventId],
         up_to: EventId,
@@ -62,21 +62,22 @@ impl PgTables {
             return Ok(());
         }
         let events: Vec<i64> = events.iter().map(|event| event.as_i64()).collect();
-        let asked = params![events, up_to.as_i64(), checked.as_i64()];
-        self.ask(query!("write/keep_objects", INT8_ARRAY, INT8, INT8), asked).map(drop)
+        let params = params![events, up_to.as_i64(), checked.as_i64()];
+        self.query_rows(query!("write/set_objects_of_events_checked", INT8_ARRAY, INT8, INT8), params)
+            .map(drop)
     }
 
-    pub(super) fn remove_objects(&self, objects: &[IdleObject]) -> Result<()> {
+    pub(super) fn delete_idle_objects(&self, objects: &[IdleObject]) -> Result<()> {
         if objects.is_empty() {
             return Ok(());
         }
         let tenants: Vec<String> = objects.iter().map(|idle| idle.tenant.to_string()).collect();
         let keys: Vec<String> = objects.iter().map(|idle| idle.key.clone()).collect();
-        self.ask(query!("write/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
-        let mut seen = self.seen.borrow_mut();
+        self.query_rows(query!("write/delete_objects", TEXT_ARRAY, TEXT_ARRAY), params![tenants, keys])?;
+        let mut cache = self.cache.borrow_mut();
         for idle in objects {
-            self.touched.object(idle.object.number);
-            seen.drop_cached_object((idle.tenant.clone(), idle.key.clone()));
+            self.invalidation.add_object(idle.object.number);
+            cache.drop_cached_object((idle.tenant.clone(), idle.key.clone()));
         }
         Ok(())
     }
@@ -87,11 +88,11 @@ impl PgTables {
         up_to: EventId,
         most: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
-        let asked = params![after.as_i64(), up_to.as_i64(), VISITED as i64];
-        let visited = self.ask_all(query!("write/events_in_use", INT8, INT8, INT8), asked, |row| {
-            Ok((EventId::from_i64(get(row, 0)?), get::<bool>(row, 1)?))
+        let params = params![after.as_i64(), up_to.as_i64(), MAX_EVENTS_VISITED as i64];
+        let visited = self.query_all(query!("write/events_in_use", INT8, INT8, INT8), params, |row| {
+            Ok((EventId::from_i64(read_column(row, 0)?), read_column::<bool>(row, 1)?))
         })?;
-        let last = visited.last().filter(|_| visited.len() >= VISITED).map(|(id, _)| *id);
+        let last = visited.last().filter(|_| visited.len() >= MAX_EVENTS_VISITED).map(|(id, _)| *id);
         let mut in_use: Vec<EventId> =
             visited.iter().filter(|(_, needed)| *needed).map(|(id, _)| *id).collect();
         let is_part = in_use.len() > most;

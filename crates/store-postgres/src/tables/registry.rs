@@ -1,4 +1,4 @@
-//! Queues, handlers, rules, nodes and what people did.
+//! Tables of queues, handlers, rules, nodes and audit entries.
 
 use std::collections::BTreeMap;
 
@@ -12,71 +12,77 @@ use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ran
 use tokio_postgres::Row;
 
 use super::PgTables;
-use super::columns::clean;
-use crate::documented::{canvas_of, space_of};
-use crate::link::{Piece, params};
-use crate::rows::{bucket, get, maybe_seq};
+use super::columns::replace_nul_chars;
+use crate::documented_tables::{canvas_id, event_space};
+use crate::rows::{read_bucket, read_column, read_optional_task_seq};
 use crate::session::query;
+use crate::writer_connection::{SqlCommand, params};
 
-/// Texts that are parts of the registration.
-const REGISTERED: [&str; 3] = ["routes", "tenants", "chain_routes"];
+/// Texts in `pointsman.meta` that belong to the registry.
+const REGISTRY_TEXTS: [&str; 3] = ["routes", "tenants", "chain_routes"];
 
 impl PgTables {
-    pub(super) fn find_realm(&self) -> Result<Realm> {
-        if let Some(realm) = self.realm.get() {
-            return Ok(realm);
+    pub(super) fn find_task_id_namespace(&self) -> Result<Realm> {
+        if let Some(task_id_namespace) = self.task_id_namespace.get() {
+            return Ok(task_id_namespace);
         }
-        let realm = Realm(self.number_of("realm")? as u64);
-        self.realm.set(Some(realm));
-        Ok(realm)
+        let task_id_namespace = Realm(self.read_number("realm")? as u64);
+        self.task_id_namespace.set(Some(task_id_namespace));
+        Ok(task_id_namespace)
     }
 
     pub(super) fn find_salt(&self) -> Result<u64> {
-        Ok(self.number_of("salt")? as u64)
+        Ok(self.read_number("salt")? as u64)
     }
 
-    fn number_of(&self, name: &str) -> Result<i64> {
+    fn read_number(&self, name: &str) -> Result<i64> {
         let text = self.find_text(name)?.ok_or_else(|| Fault::damaged(format!("there is no {name}")))?;
         text.parse().map_err(Fault::damaged)
     }
 
     pub(super) fn find_text(&self, name: &str) -> Result<Option<String>> {
-        self.ask_one(query!("write/text", TEXT), params![name.to_string()], |row| get(row, 0))
+        self.query_one(query!("write/text", TEXT), params![name.to_string()], |row| read_column(row, 0))
     }
 
-    pub(super) fn keep_text(&self, name: &str, text: &str) {
-        if REGISTERED.contains(&name) {
-            self.registry_changes();
+    pub(super) fn write_text(&self, name: &str, text: &str) {
+        if REGISTRY_TEXTS.contains(&name) {
+            self.mark_registry_changed();
         }
-        let asked = params![name.to_string(), text.to_string()];
-        self.hold(Piece::Statement(query!("write/put_text", TEXT, TEXT), asked));
+        let params = params![name.to_string(), text.to_string()];
+        self.add_to_batch(SqlCommand::Query(query!("write/upsert_text", TEXT, TEXT), params));
     }
 
-    pub(super) fn all_queues(&self) -> Result<Vec<QueueRow>> {
-        self.ask_all(query!("write/queues"), vec![], queue_of)
+    pub(super) fn list_queues(&self) -> Result<Vec<QueueRow>> {
+        self.query_all(query!("write/queues"), vec![], read_queue_row)
     }
 
-    pub(super) fn queues_of(&self, ids: Vec<QueueId>) -> Result<Vec<QueueRow>> {
+    pub(super) fn list_queues_by_id(&self, ids: Vec<QueueId>) -> Result<Vec<QueueRow>> {
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => self.ask_all(query!("write/queues_of", INT8_ARRAY), params![ids], queue_of),
+            false => self.query_all(query!("write/queues_by_id", INT8_ARRAY), params![ids], read_queue_row),
         }
     }
 
-    pub(super) fn add_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
-        let asked = params![handler, tenant.to_string(), of.text(), canvas_of(Some(tenant))];
-        let query = query!("write/make_queue", INT8, TEXT, TEXT, UUID);
-        let id = self.ask_one(query, asked, |row| get(row, 0))?;
+    pub(super) fn create_queue(
+        &self,
+        handler: HandlerId,
+        tenant: &Tenant,
+        kind: &QueueOf,
+    ) -> Result<QueueId> {
+        let params = params![handler, tenant.to_string(), kind.text(), canvas_id(Some(tenant))];
+        let query = query!("write/insert_queue", INT8, TEXT, TEXT, UUID);
+        let id = self.query_one(query, params, |row| read_column(row, 0))?;
         let id = id.ok_or_else(|| Fault::damaged("a queue without a number"))?;
-        self.changed(Change::Queue(id));
+        self.record_change(Change::Queue(id));
         Ok(id)
     }
 
-    pub(super) fn keep_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
-        let column = |of: fn(&Counts) -> i64| counts.iter().map(|(_, c)| of(c)).collect::<Vec<i64>>();
+    pub(super) fn write_queue_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
+        let column =
+            |read_count: fn(&Counts) -> i64| counts.iter().map(|(_, c)| read_count(c)).collect::<Vec<i64>>();
         let ids: Vec<i64> = counts.iter().map(|(id, _)| *id).collect();
-        ids.iter().for_each(|id| self.changed(Change::Queue(*id)));
-        let asked = params![
+        ids.iter().for_each(|id| self.record_change(Change::Queue(*id)));
+        let params = params![
             ids,
             column(|c| c.ready),
             column(|c| c.waiting),
@@ -86,7 +92,7 @@ impl PgTables {
             column(|c| c.missing),
         ];
         let query = query!(
-            "write/put_counts",
+            "write/set_queue_counts",
             INT8_ARRAY,
             INT8_ARRAY,
             INT8_ARRAY,
@@ -95,173 +101,201 @@ impl PgTables {
             INT8_ARRAY,
             INT8_ARRAY
         );
-        self.hold(Piece::Statement(query, asked));
+        self.add_to_batch(SqlCommand::Query(query, params));
         Ok(())
     }
 
-    pub(super) fn head_of(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
-        let head = |row: &Row| Ok((get(row, 0)?, TaskSeq(get(row, 1)?)));
-        self.ask_one(query!("write/ready_head", INT8), params![queue], head)
+    pub(super) fn find_first_ready_task(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+        let head = |row: &Row| Ok((read_column(row, 0)?, TaskSeq(read_column(row, 1)?)));
+        self.query_one(query!("write/first_ready_task", INT8), params![queue], head)
     }
 
-    pub(super) fn ranks_of(&self, queue: QueueId) -> Result<Vec<Ranks>> {
-        let band = |row: &Row| Ok((get(row, 0)?, bucket(row, 1)?, get(row, 2)?, get(row, 3)?));
-        self.ask_all(query!("write/ranks", INT8), params![queue], band)
+    pub(super) fn list_ranks(&self, queue: QueueId) -> Result<Vec<Ranks>> {
+        let ranks = |row: &Row| {
+            Ok((read_column(row, 0)?, read_bucket(row, 1)?, read_column(row, 2)?, read_column(row, 3)?))
+        };
+        self.query_all(query!("write/ranks", INT8), params![queue], ranks)
     }
 
-    pub(super) fn all_handlers(&self) -> Result<Vec<HandlerRow>> {
-        self.ask_all(query!("write/handlers"), vec![], |row| {
+    pub(super) fn list_handlers(&self) -> Result<Vec<HandlerRow>> {
+        self.query_all(query!("write/handlers"), vec![], |row| {
             Ok(HandlerRow {
-                id: get(row, 0)?,
-                def: serde_json::from_str(get(row, 1)?).map_err(Fault::damaged)?,
-                defined: get(row, 2)?,
-                pace: pace_of(get(row, 3)?)?,
+                id: read_column(row, 0)?,
+                def: serde_json::from_str(read_column(row, 1)?).map_err(Fault::damaged)?,
+                defined: read_column(row, 2)?,
+                pace: decode_limiter_state(read_column(row, 3)?)?,
             })
         })
     }
 
     pub(super) fn define_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
-        self.registry_changes();
-        self.hold(Piece::Statement(query!("write/undefine_handlers"), vec![]));
+        self.mark_registry_changed();
+        self.add_to_batch(SqlCommand::Query(query!("write/undefine_handlers"), vec![]));
         for def in handlers {
             let json = serde_json::to_string(def).map_err(Fault::damaged)?;
-            let asked = params![def.name.to_string(), json];
-            self.hold(Piece::Statement(query!("write/put_handler", TEXT, TEXT), asked));
+            let params = params![def.name.to_string(), json];
+            self.add_to_batch(SqlCommand::Query(query!("write/upsert_handler", TEXT, TEXT), params));
         }
         Ok(())
     }
 
-    pub(super) fn keep_pace(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
-        self.changed(Change::Pace(handler));
+    pub(super) fn write_limiter_state(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
+        self.record_change(Change::Pace(handler));
         let json = serde_json::to_string(pace).map_err(Fault::damaged)?;
-        self.hold(Piece::Statement(query!("write/put_pace", INT8, TEXT), params![handler, json]));
+        self.add_to_batch(SqlCommand::Query(
+            query!("write/set_limiter_state", INT8, TEXT),
+            params![handler, json],
+        ));
         Ok(())
     }
 
-    pub(super) fn paces_of(&self, ids: Vec<HandlerId>) -> Result<Vec<(HandlerId, Pace)>> {
-        let pace = |row: &Row| Ok((get(row, 0)?, pace_of(get(row, 1)?)?));
+    pub(super) fn list_limiter_states(&self, ids: Vec<HandlerId>) -> Result<Vec<(HandlerId, Pace)>> {
+        let pace = |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => self.ask_all(query!("write/paces_of", INT8_ARRAY), params![ids], pace),
+            false => self.query_all(query!("write/limiter_states", INT8_ARRAY), params![ids], pace),
         }
     }
 
-    pub(super) fn gaps_of(&self, handler: HandlerId) -> Result<String> {
-        let gaps = self.ask_one(query!("write/gaps", INT8), params![handler], |row| get(row, 0))?;
+    pub(super) fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
+        let gaps =
+            self.query_one(query!("write/handler_gaps", INT8), params![handler], |row| read_column(row, 0))?;
         gaps.ok_or_else(|| Fault::damaged(format!("no handler {handler}")))
     }
 
-    pub(super) fn keep_gaps(&self, handler: HandlerId, gaps: &str) {
-        let asked = params![handler, gaps.to_string()];
-        self.hold(Piece::Statement(query!("write/put_gaps", INT8, TEXT), asked));
+    pub(super) fn write_handler_gaps(&self, handler: HandlerId, gaps: &str) {
+        let params = params![handler, gaps.to_string()];
+        self.add_to_batch(SqlCommand::Query(query!("write/set_handler_gaps", INT8, TEXT), params));
     }
 
-    pub(super) fn all_files(&self) -> Result<BTreeMap<String, String>> {
-        let files = self.ask_all(query!("write/files"), vec![], |row| Ok((get(row, 0)?, get(row, 1)?)))?;
+    pub(super) fn list_config_files(&self) -> Result<BTreeMap<String, String>> {
+        let files = self.query_all(query!("write/config_files"), vec![], |row| {
+            Ok((read_column(row, 0)?, read_column(row, 1)?))
+        })?;
         Ok(files.into_iter().collect())
     }
 
-    pub(super) fn keep_file(&self, key: &str, digest: &str) {
-        let asked = params![key.to_string(), digest.to_string()];
-        self.hold(Piece::Statement(query!("write/put_file", TEXT, TEXT), asked));
+    pub(super) fn write_config_file(&self, key: &str, digest: &str) {
+        let params = params![key.to_string(), digest.to_string()];
+        self.add_to_batch(SqlCommand::Query(query!("write/upsert_config_file", TEXT, TEXT), params));
     }
 
-    pub(super) fn remove_file(&self, key: &str) {
-        self.hold(Piece::Statement(query!("write/delete_file", TEXT), params![key.to_string()]));
+    pub(super) fn delete_config_file(&self, key: &str) {
+        self.add_to_batch(SqlCommand::Query(
+            query!("write/delete_config_file", TEXT),
+            params![key.to_string()],
+        ));
     }
 
-    pub(super) fn all_rules(&self) -> Result<Vec<Rule>> {
-        let rows = self.ask(query!("write/rules"), vec![])?;
-        crate::documented::rules_of(&rows)
+    pub(super) fn list_rules(&self) -> Result<Vec<Rule>> {
+        let rows = self.query_rows(query!("write/rules"), vec![])?;
+        crate::documented_tables::read_rules(&rows)
     }
 
-    pub(super) fn keep_rule(&self, rule: &Rule) {
-        self.registry_changes();
-        let query = query!("write/put_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
-        let asked = params![
+    pub(super) fn write_rule(&self, rule: &Rule) {
+        self.mark_registry_changed();
+        let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
+        let params = params![
             rule.kind.as_str(),
-            canvas_of(rule.tenant.as_ref()),
+            canvas_id(rule.tenant.as_ref()),
             rule.tenant.as_ref().map(Tenant::to_string),
             rule.place.name(),
-            space_of(&rule.place),
+            event_space(&rule.place),
             rule.since.micros(),
-            clean(rule.by.clone()),
-            clean(rule.reason.clone()),
+            replace_nul_chars(rule.by.clone()),
+            replace_nul_chars(rule.reason.clone()),
         ];
-        self.hold(Piece::Statement(query, asked));
+        self.add_to_batch(SqlCommand::Query(query, params));
     }
 
-    pub(super) fn remove_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) {
-        self.registry_changes();
-        let asked = params![kind.as_str(), canvas_of(tenant), place.name(), space_of(place)];
-        self.hold(Piece::Statement(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), asked));
+    pub(super) fn delete_existing_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) {
+        self.mark_registry_changed();
+        let params = params![kind.as_str(), canvas_id(tenant), place.name(), event_space(place)];
+        self.add_to_batch(SqlCommand::Query(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), params));
     }
 
-    pub(super) fn all_nodes(&self) -> Result<Vec<NodeView>> {
-        let pieces = self.release()?;
-        self.link.send(&pieces)?;
-        self.link.with(|session| Box::pin(crate::read::nodes(session)))
+    pub(super) fn list_nodes(&self) -> Result<Vec<NodeView>> {
+        let commands = self.take_batch_commands()?;
+        self.connection.send(&commands)?;
+        self.connection.run(|session| Box::pin(crate::read::list_nodes(session)))
     }
 
-    pub(super) fn nodes_alive(&self) -> Result<Vec<NodeId>> {
-        self.ask_all(query!("write/live_nodes"), vec![], |row| get(row, 0))
+    pub(super) fn list_live_nodes(&self) -> Result<Vec<NodeId>> {
+        self.query_all(query!("write/live_nodes"), vec![], |row| read_column(row, 0))
     }
 
-    pub(super) fn add_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
-        self.registry_changes();
-        self.time.report(now);
-        let asked = params![clean(name.into()), now.micros()];
-        let id = self.ask_one(query!("write/insert_node", TEXT, INT8), asked, |row| get(row, 0))?;
+    pub(super) fn insert_new_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+        self.mark_registry_changed();
+        self.caller_time.report(now);
+        let params = params![replace_nul_chars(name.into()), now.micros()];
+        let id =
+            self.query_one(query!("write/insert_node", TEXT, INT8), params, |row| read_column(row, 0))?;
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
 
-    pub(super) fn keep_abilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
+    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
         let json = serde_json::to_string(abilities).map_err(Fault::damaged)?;
-        self.hold(Piece::Statement(query!("write/put_abilities", INT8, TEXT), params![node, json]));
+        self.add_to_batch(SqlCommand::Query(
+            query!("write/set_node_capabilities", INT8, TEXT),
+            params![node, json],
+        ));
         Ok(())
     }
 
-    pub(super) fn hear_node(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        self.time.report(now);
-        let asked = params![node, now.micros()];
-        let heard = self.ask_one(query!("write/node_heard", INT8, INT8), asked, |row| maybe_seq(row, 0))?;
-        Ok(heard.is_some())
+    pub(super) fn record_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+        self.caller_time.report(now);
+        let params = params![node, now.micros()];
+        let found = self.query_one(query!("write/record_heartbeat", INT8, INT8), params, |row| {
+            read_optional_task_seq(row, 0)
+        })?;
+        Ok(found.is_some())
     }
 
-    pub(super) fn remove_node(&self, node: NodeId) {
-        self.registry_changes();
-        self.hold(Piece::Statement(query!("write/node_gone", INT8), params![node]));
+    pub(super) fn mark_node_gone(&self, node: NodeId) {
+        self.mark_registry_changed();
+        self.add_to_batch(SqlCommand::Query(query!("write/set_node_gone", INT8), params![node]));
     }
 
-    pub(super) fn nodes_silent(&self, before: Timestamp) -> Result<Vec<NodeId>> {
-        self.ask_all(query!("write/silent_nodes", INT8), params![before.micros()], |row| get(row, 0))
+    pub(super) fn list_silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>> {
+        self.query_all(query!("write/silent_nodes", INT8), params![before.micros()], |row| {
+            read_column(row, 0)
+        })
     }
 
-    pub(super) fn add_deed(&self, deed: &Deed) {
-        let Deed { at, by, action, what, detail } = deed.clone();
-        let asked = params![at.micros(), clean(by), clean(action), clean(what), clean(detail)];
-        self.hold(Piece::Statement(query!("write/insert_deed", INT8, TEXT, TEXT, TEXT, TEXT), asked));
+    pub(super) fn insert_audit_entry(&self, entry: &Deed) {
+        let Deed { at, by, action, what, detail } = entry.clone();
+        let params = params![
+            at.micros(),
+            replace_nul_chars(by),
+            replace_nul_chars(action),
+            replace_nul_chars(what),
+            replace_nul_chars(detail)
+        ];
+        self.add_to_batch(SqlCommand::Query(
+            query!("write/insert_audit_entry", INT8, TEXT, TEXT, TEXT, TEXT),
+            params,
+        ));
     }
 }
 
-fn queue_of(row: &Row) -> Result<QueueRow> {
+fn read_queue_row(row: &Row) -> Result<QueueRow> {
     Ok(QueueRow {
-        id: get(row, 0)?,
-        handler: get(row, 1)?,
-        tenant: Tenant::new(get::<&str>(row, 2)?).map_err(Fault::damaged)?,
-        of: QueueOf::read(get(row, 3)?).map_err(Fault::damaged)?,
+        id: read_column(row, 0)?,
+        handler: read_column(row, 1)?,
+        tenant: Tenant::new(read_column::<&str>(row, 2)?).map_err(Fault::damaged)?,
+        of: QueueOf::read(read_column(row, 3)?).map_err(Fault::damaged)?,
         counts: Counts {
-            ready: get(row, 4)?,
-            waiting: get(row, 5)?,
-            scheduled: get(row, 6)?,
-            running: get(row, 7)?,
-            halted: get(row, 8)?,
-            missing: get(row, 9)?,
+            ready: read_column(row, 4)?,
+            waiting: read_column(row, 5)?,
+            scheduled: read_column(row, 6)?,
+            running: read_column(row, 7)?,
+            halted: read_column(row, 8)?,
+            missing: read_column(row, 9)?,
         },
     })
 }
 
-fn pace_of(json: &str) -> Result<Pace> {
+fn decode_limiter_state(json: &str) -> Result<Pace> {
     match json {
         "" => Ok(Pace::default()),
         json => serde_json::from_str(json).map_err(Fault::damaged),

@@ -1,4 +1,4 @@
-//! Tasks, unfinished and ended.
+//! Active and archived tasks.
 
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{LogLine, Task};
@@ -8,251 +8,284 @@ use pointsman_store::error::Result;
 use pointsman_store::row::{AttemptRow, Gated, HandlerId, Head, Live, Past, Phase, QueueId, Waiting};
 
 use super::PgTables;
-use super::lanes::KNOWN;
-use super::seen::{maybe_head, waiting_of};
-use crate::link::params;
-use crate::rows::{get, live_of, past_of, phase, time};
+use super::cache::{read_optional_head, read_waiting_task};
+use super::lane_cache::MAX_HEADS;
+use crate::rows::{read_active_task, read_archived_task, read_column, read_phase, read_time};
 use crate::session::query;
+use crate::writer_connection::params;
 
 impl PgTables {
     pub(super) fn find_task(&self, seq: TaskSeq) -> Result<Option<Live>> {
-        let held = self.held.borrow().task(seq);
-        match held {
-            Some(known) => Ok(known),
-            None => self.ask_one(query!("write/task", INT8), params![seq.0], |row| live_of(row, 0)),
+        let written = self.write_batch.borrow().find_task(seq);
+        match written {
+            Some(task) => Ok(task),
+            None => {
+                self.query_one(query!("write/task", INT8), params![seq.0], |row| read_active_task(row, 0))
+            }
         }
     }
 
-    /// The lane of a task is written to.
-    fn touch(&self, live: &Live) {
+    /// Adds the lane of a task to the invalidation record.
+    fn invalidate_lane_of(&self, live: &Live) {
         if let Some(lane) = live.lane {
-            self.touched.lane(lane);
+            self.invalidation.add_lane(lane);
         }
     }
 
-    /// The same for a task of which only its number is known. Answers its lane.
-    fn touch_standing(&self, seq: TaskSeq) -> Option<i64> {
-        let lane = self.seen.borrow().lanes.lane_of(seq);
+    /// The same for a task of which only its number is known. Returns its lane.
+    fn invalidate_lane_by_seq(&self, seq: TaskSeq) -> Option<i64> {
+        let lane = self.cache.borrow().lanes.find_lane(seq);
         match lane {
-            Some(lane) => self.touched.lane(lane),
-            None => self.touched.anything(),
+            Some(lane) => self.invalidation.add_lane(lane),
+            None => self.invalidation.set_unknown(),
         }
         lane
     }
 
-    /// Something of a task has changed that its lane tells: it is fetched anew.
-    fn unsettle(&self, seq: TaskSeq) {
-        if let Some(lane) = self.touch_standing(seq) {
-            self.seen.borrow_mut().lanes.unsettle(lane);
+    /// Invalidates the lane of a task and drops it from the cache, because cached columns have changed.
+    fn drop_cached_lane_of(&self, seq: TaskSeq) {
+        if let Some(lane) = self.invalidate_lane_by_seq(seq) {
+            self.cache.borrow_mut().lanes.mark_unknown(lane);
         }
     }
 
-    pub(super) fn add_task(&self, live: &Live) {
-        self.held.borrow_mut().insert_task(live);
-        self.touch(live);
-        self.seen.borrow_mut().lanes.stands(live);
+    pub(super) fn insert_active_task(&self, live: &Live) {
+        self.write_batch.borrow_mut().insert_task(live);
+        self.invalidate_lane_of(live);
+        self.cache.borrow_mut().lanes.insert_task(live);
     }
 
-    pub(super) fn remove_task(&self, live: &Live) {
-        self.held.borrow_mut().delete_task(live.seq);
-        self.touch(live);
-        self.seen.borrow_mut().lanes.left(live.seq);
+    pub(super) fn delete_active_task(&self, live: &Live) {
+        self.write_batch.borrow_mut().delete_task(live.seq);
+        self.invalidate_lane_of(live);
+        self.cache.borrow_mut().lanes.remove_task(live.seq);
     }
 
-    pub(super) fn move_task(&self, seq: TaskSeq, phase: Phase, rank: i64) {
-        self.held.borrow_mut().set_phase(seq, phase, rank);
-        self.touch_standing(seq);
-        self.seen.borrow_mut().lanes.changed(seq, phase);
+    pub(super) fn set_task_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) {
+        self.write_batch.borrow_mut().set_phase(seq, phase, rank);
+        self.invalidate_lane_by_seq(seq);
+        self.cache.borrow_mut().lanes.set_phase(seq, phase);
     }
 
     pub(super) fn lock_task(&self, live: &Live) {
-        self.held.borrow_mut().lock_task(live);
-        self.touch(live);
-        self.seen.borrow_mut().lanes.stands(live);
+        self.write_batch.borrow_mut().lock_task(live);
+        self.invalidate_lane_of(live);
+        self.cache.borrow_mut().lanes.insert_task(live);
     }
 
-    pub(super) fn change_task(&self, live: &Live) {
-        self.held.borrow_mut().rewrite_task(live);
-        self.touch(live);
-        self.seen.borrow_mut().lanes.stands(live);
+    pub(super) fn rewrite_active_task(&self, live: &Live) {
+        self.write_batch.borrow_mut().rewrite_task(live);
+        self.invalidate_lane_of(live);
+        self.cache.borrow_mut().lanes.insert_task(live);
     }
 
-    pub(super) fn track_task(&self, live: &Live) {
-        self.held.borrow_mut().set_track(live);
-        self.touch_standing(live.seq);
-        self.touch(live);
-        self.seen.borrow_mut().lanes.stands(live);
+    pub(super) fn set_task_grouping(&self, live: &Live) {
+        self.write_batch.borrow_mut().set_task_grouping(live);
+        self.invalidate_lane_by_seq(live.seq);
+        self.invalidate_lane_of(live);
+        self.cache.borrow_mut().lanes.insert_task(live);
     }
 
-    pub(super) fn crowd_task(&self, seq: TaskSeq, crowd: Option<i64>) {
-        self.held.borrow_mut().set_crowd(seq, crowd);
-        self.unsettle(seq);
+    pub(super) fn set_task_concurrency_group(&self, seq: TaskSeq, group: Option<i64>) {
+        self.write_batch.borrow_mut().set_concurrency_group(seq, group);
+        self.drop_cached_lane_of(seq);
     }
 
-    pub(super) fn score_task(&self, seq: TaskSeq, score: i64) {
-        self.held.borrow_mut().set_score(seq, score);
-        self.unsettle(seq);
+    pub(super) fn set_task_score(&self, seq: TaskSeq, score: i64) {
+        self.write_batch.borrow_mut().set_score(seq, score);
+        self.drop_cached_lane_of(seq);
     }
 
-    pub(super) fn lease_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
-        self.ask(query!("write/set_until", INT8, INT8), params![seq.0, until.micros()]).map(drop)
+    pub(super) fn extend_lease(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
+        self.query_rows(query!("write/set_lease_until", INT8, INT8), params![seq.0, until.micros()]).map(drop)
     }
 
-    pub(super) fn note_touched(&self, seq: TaskSeq) {
-        self.changed(Change::Task(seq));
+    pub(super) fn record_task_change(&self, seq: TaskSeq) {
+        self.record_change(Change::Task(seq));
     }
 
-    pub(super) fn first_in_lane(&self, lane: i64) -> Result<Option<Head>> {
-        if let Some(known) = self.seen.borrow_mut().lanes.head(lane) {
-            return Ok(known);
+    pub(super) fn find_lane_head(&self, lane: i64) -> Result<Option<Head>> {
+        if let Some(cached) = self.cache.borrow_mut().lanes.head(lane) {
+            return Ok(cached);
         }
-        let query = query!("write/foresee_lanes", INT8_ARRAY, INT8);
-        let heads = self.ask_all(query, params![vec![lane], KNOWN as i64], |row| maybe_head(row, 1))?;
+        let query = query!("write/prefetch_lanes", INT8_ARRAY, INT8);
+        let heads =
+            self.query_all(query, params![vec![lane], MAX_HEADS as i64], |row| read_optional_head(row, 1))?;
         let heads: Vec<Head> = heads.into_iter().flatten().collect();
         let first = heads.first().cloned();
-        self.seen.borrow_mut().lanes.fetched(lane, heads, KNOWN);
+        self.cache.borrow_mut().lanes.insert_lane(lane, heads, MAX_HEADS);
         Ok(first)
     }
 
-    pub(super) fn all_in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
-        let pair = |row: &_| Ok((TaskSeq(get(row, 0)?), get(row, 1)?));
-        self.ask_all(query!("write/in_lane", INT8), params![lane], pair)
+    pub(super) fn list_lane_tasks(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+        let pair = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?));
+        self.query_all(query!("write/lane_tasks", INT8), params![lane], pair)
     }
 
-    pub(super) fn crowd_active(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_active_in_group(&self, group: i64, most: usize) -> Result<Vec<TaskSeq>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.ask_all(query!("write/active_in_crowd", INT8, INT8), params![crowd, most], seq)
+        self.query_all(
+            query!("write/active_in_concurrency_group", INT8, INT8),
+            params![group, most],
+            read_task_seq,
+        )
     }
 
-    pub(super) fn crowd_blocked(&self, crowd: i64) -> Result<Option<Waiting>> {
-        self.ask_one(query!("write/blocked_in_crowd", INT8), params![crowd], |row| waiting_of(row, 0))
+    pub(super) fn find_blocked_in_group(&self, group: i64) -> Result<Option<Waiting>> {
+        self.query_one(query!("write/blocked_in_concurrency_group", INT8), params![group], |row| {
+            read_waiting_task(row, 0)
+        })
     }
 
-    pub(super) fn best_of(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
+    pub(super) fn list_best_ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
         if shares.is_empty() {
             return Ok(vec![]);
         }
         let (queues, shares): (Vec<i64>, Vec<i64>) = shares.iter().copied().unzip();
-        let query = query!("write/ready", INT8_ARRAY, INT8_ARRAY);
-        self.ask_all(query, params![queues, shares], |row| live_of(row, 0))
+        let query = query!("write/ready_tasks", INT8_ARRAY, INT8_ARRAY);
+        self.query_all(query, params![queues, shares], |row| read_active_task(row, 0))
     }
 
-    pub(super) fn all_scheduled(&self) -> Result<Vec<Live>> {
-        self.ask_all(query!("write/scheduled"), vec![], |row| live_of(row, 0))
+    pub(super) fn list_scheduled(&self) -> Result<Vec<Live>> {
+        self.query_all(query!("write/scheduled_tasks"), vec![], |row| read_active_task(row, 0))
     }
 
-    pub(super) fn fallen_due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
-        let asked = params![now.micros(), most as i64];
-        self.ask_all(query!("write/due", INT8, INT8), asked, |row| waiting_of(row, 0))
+    pub(super) fn list_due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
+        let params = params![now.micros(), most as i64];
+        self.query_all(query!("write/due_tasks", INT8, INT8), params, |row| read_waiting_task(row, 0))
     }
 
-    pub(super) fn first_due(&self) -> Result<Option<Timestamp>> {
-        self.ask_one(query!("write/earliest_due"), vec![], |row| time(row, 0))
+    pub(super) fn find_earliest_due(&self) -> Result<Option<Timestamp>> {
+        self.query_one(query!("write/earliest_due"), vec![], |row| read_time(row, 0))
     }
 
-    pub(super) fn gated_of(&self, event: EventId) -> Result<Vec<Gated>> {
-        self.ask_all(query!("write/gated", INT8), params![event.as_i64()], |row| {
+    pub(super) fn list_gated(&self, event: EventId) -> Result<Vec<Gated>> {
+        self.query_all(query!("write/gated_tasks", INT8), params![event.as_i64()], |row| {
             Ok(Gated {
-                waiting: waiting_of(row, 0)?,
-                lane: get(row, 6)?,
-                place: get(row, 7)?,
-                stage: get(row, 8)?,
+                waiting: read_waiting_task(row, 0)?,
+                lane: read_column(row, 6)?,
+                place: read_column(row, 7)?,
+                stage: read_column(row, 8)?,
             })
         })
     }
 
-    pub(super) fn sync_ahead(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>> {
-        let asked = params![event.as_i64(), stage, fresh];
-        self.ask_one(query!("write/sync_before", INT8, INT8, BOOL), asked, seq)
+    pub(super) fn find_sync_task_before(
+        &self,
+        event: EventId,
+        stage: i64,
+        fresh: bool,
+    ) -> Result<Option<TaskSeq>> {
+        let params = params![event.as_i64(), stage, fresh];
+        self.query_one(query!("write/sync_task_before", INT8, INT8, BOOL), params, read_task_seq)
     }
 
-    pub(super) fn locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
-        self.ask_all(query!("write/held_by", INT8), params![node], |row| live_of(row, 0))
+    pub(super) fn list_locked_by(&self, node: NodeId) -> Result<Vec<Live>> {
+        self.query_all(query!("write/locked_by_node", INT8), params![node], |row| read_active_task(row, 0))
     }
 
-    pub(super) fn leases_over(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
-        let asked = params![now.micros(), since.micros()];
-        self.ask_all(query!("write/run_out", INT8, INT8), asked, |row| live_of(row, 0))
+    pub(super) fn list_expired_leases(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+        let params = params![now.micros(), since.micros()];
+        self.query_all(query!("write/expired_leases", INT8, INT8), params, |row| read_active_task(row, 0))
     }
 
-    pub(super) fn of_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>> {
+    pub(super) fn list_in_phases(
+        &self,
+        queue: QueueId,
+        phases: &[Phase],
+        most: usize,
+    ) -> Result<Vec<TaskSeq>> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         match phases {
             [Phase::Scheduled] => {
-                return self.ask_all(query!("write/scheduled_of", INT8, INT8), params![queue, most], seq);
+                return self.query_all(
+                    query!("write/scheduled_tasks_of_queue", INT8, INT8),
+                    params![queue, most],
+                    read_task_seq,
+                );
             }
             [Phase::Missing] => {
-                return self.ask_all(query!("write/missing_of", INT8, INT8), params![queue, most], seq);
+                return self.query_all(
+                    query!("write/missing_tasks", INT8, INT8),
+                    params![queue, most],
+                    read_task_seq,
+                );
             }
             _ => {}
         }
         let codes: Vec<i16> = phases.iter().map(|phase| phase.code() as i16).collect();
-        let asked = params![queue, codes, most];
-        self.ask_all(query!("write/in_phases", INT8, INT2_ARRAY, INT8), asked, seq)
+        let params = params![queue, codes, most];
+        self.query_all(query!("write/tasks_in_phases", INT8, INT2_ARRAY, INT8), params, read_task_seq)
     }
 
-    pub(super) fn some_runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
-        self.ask_all(query!("write/runners", INT8, INT8), params![handler, most as i64], seq)
+    pub(super) fn list_running(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
+        self.query_all(
+            query!("write/running_tasks", INT8, INT8),
+            params![handler, most as i64],
+            read_task_seq,
+        )
     }
 
-    pub(super) fn all_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
-        let row = |row: &_| Ok((TaskSeq(get(row, 0)?), get(row, 1)?, time(row, 2)?));
-        self.ask_all(query!("write/to_score", INT8), params![queue], row)
+    pub(super) fn list_to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+        let row = |row: &_| Ok((TaskSeq(read_column(row, 0)?), read_column(row, 1)?, read_time(row, 2)?));
+        self.query_all(query!("write/tasks_to_score", INT8), params![queue], row)
     }
 
-    pub(super) fn all_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
-        let row = |row: &_| Ok((waiting_of(row, 0)?, phase(row, 6)?, get(row, 7)?));
-        self.ask_all(query!("write/to_regroup", INT8), params![queue], row)
+    pub(super) fn list_to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
+        let row = |row: &_| Ok((read_waiting_task(row, 0)?, read_phase(row, 6)?, read_column(row, 7)?));
+        self.query_all(query!("write/tasks_to_regroup", INT8), params![queue], row)
     }
 
-    pub(super) fn count_before(&self, live: &Live, most: u64) -> Result<u64> {
+    pub(super) fn count_ready_before(&self, live: &Live, most: u64) -> Result<u64> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let asked = params![live.queue, live.score, live.rank, live.seq.0, most];
-        let query = query!("write/ready_before", INT8, INT8, INT8, INT8, INT8);
-        let counted = self.ask_one(query, asked, |row| get::<i64>(row, 0))?;
+        let params = params![live.queue, live.score, live.rank, live.seq.0, most];
+        let query = query!("write/count_ready_before", INT8, INT8, INT8, INT8, INT8);
+        let counted = self.query_one(query, params, |row| read_column::<i64>(row, 0))?;
         Ok(counted.unwrap_or(0).max(0) as u64)
     }
 
-    pub(super) fn find_ended(&self, seq: TaskSeq) -> Result<Option<Past>> {
-        if let Some(past) = self.held.borrow().ended(seq) {
-            return Ok(Some(past.clone()));
+    pub(super) fn find_archived_task(&self, seq: TaskSeq) -> Result<Option<Past>> {
+        if let Some(archived) = self.write_batch.borrow().find_archived_task(seq) {
+            return Ok(Some(archived.clone()));
         }
-        let hidden = self.sequencer.borrow().hidden;
-        self.ask_one(query!("write/ended", INT8, INT8), params![seq.0, hidden], |row| past_of(row, 0))
+        let hidden = self.commit_state.borrow().expired_archive_number;
+        self.query_one(query!("write/archived_task", INT8, INT8), params![seq.0, hidden], |row| {
+            read_archived_task(row, 0)
+        })
     }
 
-    pub(super) fn add_ended(&self, past: &Past) {
+    pub(super) fn insert_archived_task(&self, archived: &Past) {
         let n = {
-            let mut sequencer = self.sequencer.borrow_mut();
-            sequencer.archived += 1;
-            sequencer.archived
+            let mut commit_state = self.commit_state.borrow_mut();
+            commit_state.last_archive_number += 1;
+            commit_state.last_archive_number
         };
-        self.held.borrow_mut().insert_ended(n, past);
+        self.write_batch.borrow_mut().insert_archived_task(n, archived);
     }
 
-    pub(super) fn add_attempt(&self, attempt: &AttemptRow<'_>) {
-        self.held.borrow_mut().put_attempt(attempt);
+    pub(super) fn write_attempt(&self, attempt: &AttemptRow<'_>) {
+        self.write_batch.borrow_mut().insert_attempt(attempt);
     }
 
-    pub(super) fn add_lines(&self, task: TaskSeq, lines: Vec<LogLine>) {
-        self.held.borrow_mut().add_lines(task, lines);
+    pub(super) fn append_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) {
+        self.write_batch.borrow_mut().add_log_lines(task, lines);
     }
 
-    pub(super) fn remove_ended(&self, seq: TaskSeq) -> Result<()> {
-        if self.held.borrow_mut().delete_ended(seq) {
+    pub(super) fn delete_archived_task(&self, seq: TaskSeq) -> Result<()> {
+        if self.write_batch.borrow_mut().delete_archived_task(seq) {
             return Ok(());
         }
-        self.ask(query!("write/delete_ended", INT8), params![seq.0]).map(drop)
+        self.query_rows(query!("write/delete_archived_task", INT8), params![seq.0]).map(drop)
     }
 
-    /// A task as its readers see it.
-    pub(super) fn read_task(&self, seq: TaskSeq) -> Result<Option<Task>> {
-        let pieces = self.release()?;
-        self.link.send(&pieces)?;
-        self.link.with(|session| Box::pin(crate::read::whole_task(session, seq)))
+    /// Reads a task with its attempts, after flushing the write batch.
+    pub(super) fn find_task_with_attempts(&self, seq: TaskSeq) -> Result<Option<Task>> {
+        let commands = self.take_batch_commands()?;
+        self.connection.send(&commands)?;
+        self.connection.run(|session| Box::pin(crate::read::find_task(session, seq)))
     }
 }
 
-fn seq(row: &tokio_postgres::Row) -> Result<TaskSeq> {
-    get(row, 0).map(TaskSeq)
+fn read_task_seq(row: &tokio_postgres::Row) -> Result<TaskSeq> {
+    read_column(row, 0).map(TaskSeq)
 }

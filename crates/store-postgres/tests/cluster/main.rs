@@ -1,33 +1,33 @@
 //! Several nodes on one database.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod audit;
 #[path = "../common/mod.rs"]
 mod common;
-mod known;
+mod invalidation;
+mod invariants;
 
-use common::cluster::Cluster;
+use common::test_cluster::TestCluster;
 use pointsman_store_conformance::company::{Cluster as _, nodes};
 use pointsman_store_conformance::world::*;
 
-pointsman_store_conformance::company!(Cluster::new());
+pointsman_store_conformance::company!(TestCluster::new());
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claim_that_came_to_nothing_takes_nothing_from_others() {
-    let cluster = Cluster::new().await;
+async fn a_failed_claim_leaves_the_task_to_peers() {
+    let cluster = TestCluster::new().await;
     let [one, other] = nodes(&cluster, Plan::simple()).await;
     one.emit(event("record").key("a")).await;
-    let beside = cluster.client().await;
-    beside.batch_execute("BEGIN; LOCK TABLE pointsman.task IN SHARE MODE").await.unwrap();
-    let ending_it = async {
+    let observer = cluster.client().await;
+    observer.batch_execute("BEGIN; LOCK TABLE pointsman.task IN SHARE MODE").await.unwrap();
+    let terminate_writer = async {
         let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                    WHERE datname = current_database() AND wait_event_type = 'Lock'";
-        while beside.query(end, &[]).await.unwrap().is_empty() {}
-        beside.batch_execute("COMMIT").await.unwrap();
+        while observer.query(end, &[]).await.unwrap().is_empty() {}
+        observer.batch_execute("COMMIT").await.unwrap();
     };
-    let (claimed, ()) = tokio::join!(one.store.claim(one.asking(1), one.now), ending_it);
+    let (claimed, ()) = tokio::join!(one.store.claim(one.asking(1), one.now), terminate_writer);
     assert!(claimed.is_err());
-    // It has the token that the other would have had.
+    // It gets the fence that the failed claim would have had.
     let task = other.claim_one().await;
     one.emit(event("record").key("b")).await;
     other.succeed(&task).await;

@@ -1,8 +1,8 @@
-//! What several tests of this store need.
+//! Shared support of this crate's tests.
 #![allow(dead_code, reason = "each test file uses its own part of this")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-pub(crate) mod audit;
-pub(crate) mod cluster;
-pub(crate) mod lent;
+pub(crate) mod invariants;
 pub(crate) mod load;
+pub(crate) mod test_cluster;
+pub(crate) mod test_database;

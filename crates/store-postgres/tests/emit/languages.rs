@@ -1,14 +1,14 @@
-//! Other languages emit as they would in a program: with their usual drivers, in their own transactions.
+//! Other languages emit with their usual drivers, in their own transactions.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
 use pointsman_testing::{node, python};
 
-use crate::house::{House, event_of};
+use crate::test_store::{TestStore, event_of_receipt};
 
-/// Runs a program that is given on its input, and answers what it prints.
-fn run(mut command: Command, program: &str) -> String {
+/// Runs a program given on its input, and returns its output.
+fn run_program(mut command: Command, program: &str) -> String {
     let mut child =
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(program.as_bytes()).unwrap();
@@ -17,26 +17,26 @@ fn run(mut command: Command, program: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_string()
 }
 
-/// Each program emits `gone` and rolls back, then emits `record.published` and `record.closed` of one object, meets an
-/// error behind a savepoint, commits, and prints the first one's receipt.
-async fn emits_two(house: &House, receipt: &str) {
-    let events = house.events(2).await;
+/// Each program emits `gone` and rolls back, then emits `record.published` and `record.closed` of one object, gets an
+/// error after a savepoint, commits, and prints the first receipt.
+async fn assert_two_events(store_node: &TestStore, receipt: &str) {
+    let events = store_node.wait_for_events(2).await;
     let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["record.published", "record.closed"]);
     assert_eq!(events[0].key.as_ref().unwrap().as_str(), "record:1");
     assert_eq!(events[0].value.as_str(), r#"{"title": "Hällo"}"#);
     assert_eq!(events[0].context["ip"], "::1");
     assert_eq!((events[0].tenant.as_str(), events[1].prev), ("shop", Some(events[0].id)));
-    let found = event_of(&house.client().await, receipt.parse().unwrap()).await;
+    let found = event_of_receipt(&store_node.client().await, receipt.parse().unwrap()).await;
     assert_eq!(found, Some(events[0].id));
 }
 
 #[tokio::test]
-async fn from_psql() {
-    let house = House::new().await;
+async fn psql_emits_in_its_own_transaction() {
+    let store_node = TestStore::new().await;
     let mut psql = Command::new("psql");
-    psql.args(["-XqAt", "-d", &house.url]);
-    let receipt = run(
+    psql.args(["-XqAt", "-d", &store_node.url]);
+    let receipt = run_program(
         psql,
         r#"
         \set ON_ERROR_ROLLBACK on
@@ -50,15 +50,15 @@ async fn from_psql() {
         COMMIT;
         "#,
     );
-    emits_two(&house, &receipt).await;
+    assert_two_events(&store_node, &receipt).await;
 }
 
 #[tokio::test]
-async fn from_python() {
-    let house = House::new().await;
+async fn python_emits_in_its_own_transaction() {
+    let store_node = TestStore::new().await;
     let mut python = python().unwrap();
-    python.args(["-", &house.url]);
-    let receipt = run(
+    python.args(["-", &store_node.url]);
+    let receipt = run_program(
         python,
         r#"
 import sys
@@ -85,15 +85,15 @@ with psycopg.connect(sys.argv[1]) as db:
 print(receipt)
 "#,
     );
-    emits_two(&house, &receipt).await;
+    assert_two_events(&store_node, &receipt).await;
 }
 
 #[tokio::test]
-async fn from_node() {
-    let house = House::new().await;
+async fn nodejs_emits_in_its_own_transaction() {
+    let store_node = TestStore::new().await;
     let mut node = node().unwrap();
-    node.args(["-", &house.url]);
-    let receipt = run(
+    node.args(["-", &store_node.url]);
+    let receipt = run_program(
         node,
         r#"
 const { Client } = require('pg')
@@ -125,5 +125,5 @@ async function main() {
 main().catch((error) => { console.error(error); process.exit(1) })
 "#,
     );
-    emits_two(&house, &receipt).await;
+    assert_two_events(&store_node, &receipt).await;
 }

@@ -1,34 +1,34 @@
-//! Emitting in SQL: what commits becomes events, and what does not leaves nothing.
+//! Emitting in SQL: committed emits become events, rolled back ones leave nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod bell;
-mod by_hand;
-mod faults;
-#[path = "../house/mod.rs"]
-mod house;
-mod keys;
+mod errors;
+mod idempotency_keys;
 mod languages;
-mod rights;
+mod manual_rows;
+mod privileges;
+#[path = "../test_store/mod.rs"]
+mod test_store;
+mod wake;
 
 use std::time::Duration;
 
-use house::{House, connect, emit, event_of, now};
 use pointsman_core::route::Binding;
 use pointsman_core::store::{Registration, Registry, TaskFilter, Tasks};
 use pointsman_core::task::State;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Routes, Status};
 use pointsman_testing::{Postgres, Settings};
+use test_store::{TestStore, connect, emit, event_of_receipt, now};
 
 #[tokio::test]
-async fn what_commits_becomes_an_event_with_all_that_was_said() {
-    let house = House::new().await;
+async fn a_committed_emit_becomes_an_event_with_all_arguments() {
+    let store_node = TestStore::new().await;
     let mut routes = Routes::new();
     let index = HandlerName::new("index").unwrap();
     routes.bind(HandlingKey::new("record").unwrap(), Binding::queued(index.clone()));
     let registration =
         Registration { handlers: vec![HandlerDef::new(index)], routes, ..Registration::default() };
-    house.store.register(registration, now()).await.unwrap();
-    let client = house.client().await;
+    store_node.store.register(registration, now()).await.unwrap();
+    let client = store_node.client().await;
     let begun = now();
 
     let receipt = emit(
@@ -38,16 +38,16 @@ async fn what_commits_becomes_an_event_with_all_that_was_said() {
     )
     .await;
 
-    let event = house.events(1).await.remove(0);
+    let event = store_node.wait_for_events(1).await.remove(0);
     assert_eq!(event.kind.as_str(), "record.published");
     assert_eq!(event.key.as_ref().unwrap().as_str(), "record:\"1\"");
     assert_eq!(event.sub.as_ref().unwrap().as_str(), "part");
     assert_eq!(event.value.as_str(), r#"{"n": 1.50, "title": "Hällo"}"#);
     assert_eq!(event.context["ip"], "::1");
     assert_eq!((event.tenant.as_str(), event.prev), ("shop", None));
-    assert_eq!(event_of(&client, receipt).await, Some(event.id));
+    assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
 
-    let task = house.store.tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
+    let task = store_node.store.tasks(TaskFilter::default(), None, 10).await.unwrap().tasks.remove(0);
     assert_eq!(
         (task.event, task.priority.get(), task.life.state.status()),
         (Some(event.id), 9000, Status::New)
@@ -58,12 +58,12 @@ async fn what_commits_becomes_an_event_with_all_that_was_said() {
 }
 
 #[tokio::test]
-async fn a_type_is_enough() {
-    let house = House::new().await;
-    let client = house.client().await;
+async fn an_emit_needs_only_a_type() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
     emit(&client, "emit('a')").await;
     emit(&client, "emit('a', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)").await;
-    for event in house.events(2).await {
+    for event in store_node.wait_for_events(2).await {
         assert_eq!((event.key.as_ref(), event.sub.as_ref(), event.prev), (None, None, None));
         assert_eq!((event.value.as_str(), event.tenant.as_str()), ("null", "default"));
         assert!(event.context.is_empty());
@@ -71,9 +71,9 @@ async fn a_type_is_enough() {
 }
 
 #[tokio::test]
-async fn what_is_rolled_back_leaves_nothing() {
-    let house = House::new().await;
-    let client = house.client().await;
+async fn a_rolled_back_emit_leaves_nothing() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
     client.batch_execute("BEGIN; SELECT pointsman.emit('gone', 'k'); ROLLBACK").await.unwrap();
     client
         .batch_execute(
@@ -82,7 +82,7 @@ async fn what_is_rolled_back_leaves_nothing() {
         )
         .await
         .unwrap();
-    let events = house.events(2).await;
+    let events = store_node.wait_for_events(2).await;
     let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["first", "second"]);
     assert_eq!(events[1].prev, Some(events[0].id));
@@ -90,12 +90,12 @@ async fn what_is_rolled_back_leaves_nothing() {
 
 #[tokio::test]
 async fn the_events_of_a_transaction_keep_their_order() {
-    let house = House::new().await;
-    let client = house.client().await;
-    // More than are taken at once.
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    // More than one batch.
     let all = "SELECT count(pointsman.emit('step', 'object:' || i % 7, to_jsonb(i))) FROM generate_series(1, 2500) i";
     client.query_one(all, &[]).await.unwrap();
-    let events = house.events(2500).await;
+    let events = store_node.wait_for_events(2500).await;
     let values: Vec<usize> = events.iter().map(|event| event.value.to().unwrap()).collect();
     assert!(values.iter().copied().eq(1..=2500));
     for (event, before) in events.iter().skip(7).zip(&events) {
@@ -105,46 +105,46 @@ async fn the_events_of_a_transaction_keep_their_order() {
 
 #[tokio::test]
 async fn a_receipt_has_no_event_before_the_commit() {
-    let house = House::new().await;
-    let mut client = house.client().await;
+    let store_node = TestStore::new().await;
+    let mut client = store_node.client().await;
     let transaction = client.transaction().await.unwrap();
     let row = transaction.query_one("SELECT pointsman.emit('a')", &[]).await.unwrap();
     let receipt: uuid::Uuid = row.get(0);
     let row = transaction.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap();
     assert_eq!(row.get::<_, Option<i64>>(0), None);
     transaction.commit().await.unwrap();
-    let event = house.events(1).await.remove(0);
-    assert_eq!(event_of(&client, receipt).await, Some(event.id));
+    let event = store_node.wait_for_events(1).await.remove(0);
+    assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
     let unknown = client.query_one("SELECT pointsman.event_of(gen_random_uuid())", &[]).await.unwrap_err();
     assert_eq!(unknown.code().unwrap().code(), "P0002");
 }
 
 #[tokio::test]
-async fn what_is_emitted_while_no_node_runs_waits_for_one() {
-    let house = House::new().await;
-    let client = house.client().await;
-    let url = house.close().await;
+async fn emits_wait_while_no_node_runs() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    let url = store_node.close().await;
     let receipt = emit(&client, "emit('a')").await;
-    assert_eq!(event_of(&client, receipt).await, None);
-    let house = House::at(&url).await;
-    let event = house.events(1).await.remove(0);
-    assert_eq!(event_of(&client, receipt).await, Some(event.id));
+    assert_eq!(event_of_receipt(&client, receipt).await, None);
+    let store_node = TestStore::open(&url).await;
+    let event = store_node.wait_for_events(1).await.remove(0);
+    assert_eq!(event_of_receipt(&client, receipt).await, Some(event.id));
 }
 
 #[tokio::test]
-async fn large_values_go_in_pieces() {
-    let house = House::new().await;
-    let client = house.client().await;
+async fn large_values_are_drained_in_several_transactions() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
     let all = "SELECT count(pointsman.emit('a', value => to_jsonb(repeat('x', 1000000)))) FROM generate_series(1, 20)";
     client.query_one(all, &[]).await.unwrap();
-    let events = house.events(20).await;
+    let events = store_node.wait_for_events(20).await;
     assert!(events.iter().all(|event| event.value.as_str().len() == 1_000_002));
 }
 
 #[tokio::test]
-async fn what_is_not_an_event_is_set_aside_and_holds_up_nothing() {
-    let house = House::new().await;
-    let client = house.client().await;
+async fn an_invalid_row_is_set_aside_and_the_outbox_continues() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
     client
         .batch_execute(
             "BEGIN;
@@ -158,7 +158,7 @@ async fn what_is_not_an_event_is_set_aside_and_holds_up_nothing() {
         )
         .await
         .unwrap();
-    let events = house.events(3).await;
+    let events = store_node.wait_for_events(3).await;
     let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["before", "written.by.hand", "after"]);
     assert_eq!(events[1].value.as_str(), "[1,  2]");
@@ -179,8 +179,8 @@ async fn what_is_not_an_event_is_set_aside_and_holds_up_nothing() {
 async fn a_prepared_transaction_emits_when_it_is_committed() {
     let extra = vec![("max_prepared_transactions".into(), "4".into())];
     let server = Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
-    let house = House::at(&server.create_database().unwrap()).await;
-    let client = connect(&house.url).await;
+    let store_node = TestStore::open(&server.create_database().unwrap()).await;
+    let client = connect(&store_node.url).await;
     client
         .batch_execute(
             "BEGIN; SET LOCAL pointsman.ring = off; SELECT pointsman.emit('prepared', 'k');
@@ -189,9 +189,9 @@ async fn a_prepared_transaction_emits_when_it_is_committed() {
         .await
         .unwrap();
     emit(&client, "emit('meanwhile', 'k')").await;
-    house.events(1).await;
+    store_node.wait_for_events(1).await;
     client.batch_execute("COMMIT PREPARED 'later'").await.unwrap();
-    let events = house.events(2).await;
+    let events = store_node.wait_for_events(2).await;
     let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
     assert_eq!(kinds, ["meanwhile", "prepared"]);
     assert_eq!(events[1].prev, Some(events[0].id));

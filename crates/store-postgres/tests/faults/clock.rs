@@ -1,4 +1,4 @@
-//! Nodes whose clocks do not agree: each passes the time of the server, and the store reads no other clock.
+//! Nodes with differing clocks: each passes the server's time, and the store reads no other clock.
 
 use std::process::{Command, Output};
 use std::sync::Arc;
@@ -9,17 +9,16 @@ use pointsman_store_conformance::world::{Plan, emission, event, handler};
 use pointsman_store_postgres::Postgres as Opened;
 use pointsman_testing::remove_stale_faketime;
 
-use crate::common::audit::audit;
-use crate::common::lent::Lent;
+use crate::common::invariants::check_invariants;
 use crate::common::load::now;
+use crate::common::test_database::TestDatabase;
 
-/// Where the node that is a process of its own finds its database.
-const URL: &str = "NODE_WITH_ANOTHER_CLOCK";
+/// Environment variable with the database URL of the node process.
+const URL_VARIABLE: &str = "NODE_WITH_ANOTHER_CLOCK";
 const LEASE: Duration = Duration::from_secs(30);
 
-/// What the test does in the process of the node with another clock: it joins and sweeps by the server's time, and reports
-/// how many tasks it took.
-async fn be_the_node(url: &str) {
+/// Runs in the node process: joins and rescues by the server's time, and prints how many tasks it took.
+async fn run_as_node(url: &str) {
     let server = Opened::read_clock(url).await.unwrap();
     let store = Opened::open(url, server).await.unwrap();
     let node = store.join("elsewhere", server).await.unwrap();
@@ -29,31 +28,31 @@ async fn be_the_node(url: &str) {
     store.close();
 }
 
-/// Has a node come whose clock is so far off; answers what its clock said.
-fn visit(url: &str, off: &str) -> i64 {
+/// Runs a node whose clock is off by this much; returns the time of its clock.
+fn run_node_with_clock(url: &str, off: &str) -> i64 {
     remove_stale_faketime();
     let child = Command::new("faketime")
         .args(["-f", off])
         .arg(std::env::current_exe().unwrap())
-        .args(["--exact", "clock::a_node_is_not_given_up_because_clocks_differ", "--nocapture"])
-        .env(URL, url)
+        .args(["--exact", "clock::differing_clocks_do_not_expire_a_node", "--nocapture"])
+        .env(URL_VARIABLE, url)
         .env("FAKETIME_DONT_FAKE_MONOTONIC", "1")
         .output();
     let Output { stdout, stderr, .. } = child.expect("faketime is there: `apt-get install faketime`");
-    let said = String::from_utf8_lossy(&stdout);
-    let line = said.lines().find(|line| line.starts_with("at ")).unwrap_or_else(|| {
-        panic!("the node said nothing of that: {said}{}", String::from_utf8_lossy(&stderr))
+    let reply = String::from_utf8_lossy(&stdout);
+    let line = reply.lines().find(|line| line.starts_with("at ")).unwrap_or_else(|| {
+        panic!("the node said nothing of that: {reply}{}", String::from_utf8_lossy(&stderr))
     });
     assert!(line.ends_with(" took 0 tasks"), "{line}");
     line.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_node_is_not_given_up_because_clocks_differ() {
-    if let Ok(url) = std::env::var(URL) {
-        return be_the_node(&url).await;
+async fn differing_clocks_do_not_expire_a_node() {
+    if let Ok(url) = std::env::var(URL_VARIABLE) {
+        return run_as_node(&url).await;
     }
-    let database = Lent::any().await;
+    let database = TestDatabase::acquire().await;
     let store = Opened::open(database.url(), now()).await.unwrap();
     store.register(Plan::simple().free("index").registration(), now()).await.unwrap();
     let node = store.join("here", now()).await.unwrap();
@@ -62,14 +61,14 @@ async fn a_node_is_not_given_up_because_clocks_differ() {
     let claim = Claim { by: Claimant::Node(node), handlers, max: 1 };
     assert_eq!(store.claim(claim, now()).await.unwrap().tasks.len(), 1);
 
-    let ahead = visit(database.url(), "+45s") - now().micros();
-    let behind = visit(database.url(), "-45s") - now().micros();
+    let ahead = run_node_with_clock(database.url(), "+45s") - now().micros();
+    let behind = run_node_with_clock(database.url(), "-45s") - now().micros();
     assert!(ahead > 40_000_000 && behind < -40_000_000, "their clocks were off: {ahead} {behind}");
 
     let rescued = store.rescue(Sweep::whole(LEASE), now()).await.unwrap();
     assert_eq!(rescued.tasks, []);
     let silent: Vec<_> = store.nodes().await.unwrap().into_iter().filter(|node| node.gone).collect();
     assert!(silent.is_empty(), "{silent:?}");
-    audit(database.url()).await;
+    check_invariants(database.url()).await;
     store.close();
 }

@@ -1,16 +1,16 @@
-//! A disk that is full.
+//! A full disk.
 
 use pointsman_testing::{Disk, Postgres, Settings};
 use tokio::task::block_in_place;
 
 use crate::common::load::Load;
 
-/// Nothing where nobody may mount a disk.
-fn disk() -> Option<Disk> {
+/// None if the user may not mount a disk.
+fn mount_disk() -> Option<Disk> {
     Disk::mount(200).inspect_err(|refused| eprintln!("skipped: {refused:#}")).ok()
 }
 
-fn server_on(disk: &Disk) -> (Postgres, String) {
+fn start_server_on(disk: &Disk) -> (Postgres, String) {
     let extra = [("max_wal_size", "64MB"), ("min_wal_size", "32MB")];
     let extra = extra.map(|(name, value)| (name.into(), value.into())).into();
     let server =
@@ -20,39 +20,39 @@ fn server_on(disk: &Disk) -> (Postgres, String) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_full_disk_is_told_and_never_taken_for_success() {
-    let Some(disk) = disk() else { return };
-    let (server, url) = server_on(&disk);
+async fn a_full_disk_is_reported_and_never_acknowledged() {
+    let Some(disk) = mount_disk() else { return };
+    let (server, url) = start_server_on(&disk);
     let database = url.rsplit('/').next().unwrap();
     let load = Load::start(&url, 8).await;
     for _ in 0..3 {
-        load.acknowledged(100).await;
-        // The log has a file with room enough: only the tables cannot grow.
+        load.wait_for_acknowledged(100).await;
+        // The current WAL file has space: only the tables cannot grow.
         server.query(database, "SELECT pg_switch_wal()").unwrap();
         disk.fill().unwrap();
-        load.refused(20).await;
+        load.wait_for_refused(20).await;
         disk.free().unwrap();
     }
-    load.acknowledged(100).await;
-    Load::end([load], &url).await;
+    load.wait_for_acknowledged(100).await;
+    Load::finish_all([load], &url).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_server_that_ends_on_a_full_disk_is_waited_for() {
-    let Some(disk) = disk() else { return };
-    let (server, url) = server_on(&disk);
+async fn the_store_recovers_after_the_server_stops_on_a_full_disk() {
+    let Some(disk) = mount_disk() else { return };
+    let (server, url) = start_server_on(&disk);
     let load = Load::start(&url, 8).await;
-    load.acknowledged(100).await;
+    load.wait_for_acknowledged(100).await;
     disk.fill().unwrap();
-    // What is logged next needs a new file, without which a server cannot go on.
+    // The next WAL record needs a new file, without which the server stops.
     let database = url.rsplit('/').next().unwrap();
     let _ = server.query(database, "SELECT pg_switch_wal()");
     let _ = server.query(database, "CREATE TABLE public.more (n integer)");
-    load.refused(40).await;
+    load.wait_for_refused(40).await;
     let there = server.query(database, "SELECT 1");
     assert!(there.is_err(), "it has ended");
     disk.free().unwrap();
     block_in_place(|| server.kill().and_then(|()| server.start_again())).unwrap();
-    load.acknowledged(100).await;
-    Load::end([load], &url).await;
+    load.wait_for_acknowledged(100).await;
+    Load::finish_all([load], &url).await;
 }

@@ -1,26 +1,26 @@
-//! Servers, wires and disks that fail under load: what was acknowledged is there once, what was refused at most once, and
-//! the store goes on by itself as soon as it can.
+//! Servers, networks and disks that fail under load: acknowledged events exist once, refused ones at most once, and the
+//! store recovers as soon as it can.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod broken_transactions;
 mod clock;
 #[path = "../common/mod.rs"]
 mod common;
-mod crowd;
+mod connection_limit;
 mod disk;
-mod middle;
+mod network;
 mod server;
-mod stopped;
-mod wire;
+mod stopped_node;
 
 use std::time::Duration;
 
-use common::load::PATIENCE;
+use common::load::TEST_TIMEOUT;
 use pointsman_testing::{Postgres, Settings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{Client, NoTls};
 
-/// A durable server, and the URL of a database on it.
-fn durable() -> (Postgres, String) {
+/// Starts a durable server; returns the URL of a database on it.
+fn durable_server() -> (Postgres, String) {
     let server = Postgres::start(Settings { durable: true, ..Settings::default() }).unwrap();
     let url = server.create_database().unwrap();
     (server, url)
@@ -32,17 +32,17 @@ async fn connect(url: &str) -> Client {
     client
 }
 
-/// The single value of an answer.
-async fn number(client: &Client, sql: &str) -> i64 {
+/// Returns the single value of a query.
+async fn query_number(client: &Client, sql: &str) -> i64 {
     client.query_one(sql, &[]).await.unwrap().get(0)
 }
 
-/// Waits until a question is answered so.
-async fn until(client: &Client, sql: &str, wanted: i64) {
-    let come = async {
-        while number(client, sql).await != wanted {
+/// Waits until a query returns this value.
+async fn wait_until_equal(client: &Client, sql: &str, expected: i64) {
+    let poll = async {
+        while query_number(client, sql).await != expected {
             sleep(Duration::from_millis(5)).await;
         }
     };
-    timeout(PATIENCE, come).await.unwrap_or_else(|_| panic!("{sql} is not {wanted}"));
+    timeout(TEST_TIMEOUT, poll).await.unwrap_or_else(|_| panic!("{sql} is not {expected}"));
 }

@@ -6,20 +6,20 @@ use pointsman_core::{Tenant, Timestamp};
 use pointsman_store::row::{Known, Numbered};
 use rusqlite::Connection;
 
-use super::row::{all, first, order, order_of, some, text, time};
+use super::row::{order_columns, order_from_row, query_all, query_first, query_up_to, read_text, read_time};
 use crate::error::{Fault, Result};
 
-pub(crate) fn chains(conn: &Connection) -> Result<Vec<Known>> {
-    all(conn, "SELECT def, defined, state FROM pointsman_chain ORDER BY path", [], |row| {
+pub(crate) fn list_chains(conn: &Connection) -> Result<Vec<Known>> {
+    query_all(conn, "SELECT def, defined, state FROM pointsman_chain ORDER BY path", [], |row| {
         Ok(Known {
-            chain: serde_json::from_str(text(row, 0)?).map_err(Fault::damaged)?,
+            chain: serde_json::from_str(read_text(row, 0)?).map_err(Fault::damaged)?,
             defined: row.get(1)?,
-            state: serde_json::from_str(text(row, 2)?).map_err(Fault::damaged)?,
+            state: serde_json::from_str(read_text(row, 2)?).map_err(Fault::damaged)?,
         })
     })
 }
 
-pub(super) fn put_chains(conn: &Connection, chains: &[Chain]) -> Result<()> {
+pub(super) fn replace_chains(conn: &Connection, chains: &[Chain]) -> Result<()> {
     conn.execute("UPDATE pointsman_chain SET defined = 0", [])?;
     let sql = "INSERT INTO pointsman_chain (path, def, defined, state) VALUES (?1, ?2, 1, ?3)
                ON CONFLICT (path) DO UPDATE SET def = ?2, defined = 1";
@@ -31,37 +31,49 @@ pub(super) fn put_chains(conn: &Connection, chains: &[Chain]) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn put_state(conn: &Connection, path: &ChainPath, state: &ChainState) -> Result<()> {
+pub(super) fn set_chain_state(conn: &Connection, path: &ChainPath, state: &ChainState) -> Result<()> {
     let json = serde_json::to_string(state).map_err(Fault::damaged)?;
     let sql = "UPDATE pointsman_chain SET state = ?2 WHERE path = ?1";
     conn.prepare_cached(sql)?.execute((path.as_str(), json))?;
     Ok(())
 }
 
-pub(super) fn pending(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
+pub(super) fn find_pending_chain(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
     let sql = "SELECT path, pending FROM pointsman_chain WHERE pending IS NOT NULL LIMIT 1";
-    first(conn, sql, [], |row| Ok((ChainPath::new(text(row, 0)?).map_err(Fault::damaged)?, row.get(1)?)))
+    query_first(conn, sql, [], |row| {
+        Ok((ChainPath::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get(1)?))
+    })
 }
 
-pub(super) fn put_pending(conn: &Connection, path: &ChainPath, after: Option<i64>) -> Result<()> {
+pub(super) fn set_pending(conn: &Connection, path: &ChainPath, after: Option<i64>) -> Result<()> {
     let sql = "UPDATE pointsman_chain SET pending = ?2 WHERE path = ?1";
     conn.prepare_cached(sql)?.execute((path.as_str(), after))?;
     Ok(())
 }
 
-pub(super) fn order(conn: &Connection, n: i64) -> Result<Option<Numbered>> {
-    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.n = ?1");
-    first(conn, sql, [n], order_of)
+pub(super) fn read_order(conn: &Connection, n: i64) -> Result<Option<Numbered>> {
+    let sql = concat!("SELECT ", order_columns!(), " FROM pointsman_order o WHERE o.n = ?1");
+    query_first(conn, sql, [n], order_from_row)
 }
 
-pub(super) fn order_named(conn: &Connection, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
-    let sql = concat!("SELECT ", order!(), " FROM pointsman_order o WHERE o.key = ?1 AND o.tenant = ?2");
-    first(conn, sql, (key.to_string(), tenant.as_str()), order_of)
+pub(super) fn read_order_by_key(
+    conn: &Connection,
+    tenant: &Tenant,
+    key: &OrderKey,
+) -> Result<Option<Numbered>> {
+    let sql =
+        concat!("SELECT ", order_columns!(), " FROM pointsman_order o WHERE o.key = ?1 AND o.tenant = ?2");
+    query_first(conn, sql, (key.to_string(), tenant.as_str()), order_from_row)
 }
 
-pub(super) fn orders_after(conn: &Connection, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
+pub(super) fn list_order_numbers_after(
+    conn: &Connection,
+    path: &ChainPath,
+    n: i64,
+    most: usize,
+) -> Result<Vec<i64>> {
     let sql = "SELECT n FROM pointsman_order WHERE chain = ?1 AND n > ?2 ORDER BY n";
-    some(conn, sql, (path.as_str(), n), most, |row| Ok(row.get(0)?))
+    query_up_to(conn, sql, (path.as_str(), n), most, |row| Ok(row.get(0)?))
 }
 
 pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<()> {
@@ -85,7 +97,7 @@ pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<(
     Ok(())
 }
 
-pub(super) fn save_order(conn: &Connection, found: &Numbered) -> Result<()> {
+pub(super) fn update_order(conn: &Connection, found: &Numbered) -> Result<()> {
     let Numbered { n, order } = found;
     let sql = "UPDATE pointsman_order
                SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, stepped = ?8,
@@ -111,20 +123,24 @@ pub(super) fn delete_order(conn: &Connection, n: i64) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn ended_order(conn: &Connection, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
+pub(super) fn read_ended_order(
+    conn: &Connection,
+    tenant: &Tenant,
+    key: &OrderKey,
+) -> Result<Option<EndedOrder>> {
     let sql = "SELECT outcome, node, ended FROM pointsman_ended_order WHERE key = ?1 AND tenant = ?2";
-    first(conn, sql, (key.to_string(), tenant.as_str()), |row| {
+    query_first(conn, sql, (key.to_string(), tenant.as_str()), |row| {
         Ok(EndedOrder {
             key: key.clone(),
             tenant: tenant.clone(),
-            outcome: text(row, 0)?.parse().map_err(Fault::damaged)?,
-            node: NodeId::new(text(row, 1)?).map_err(Fault::damaged)?,
-            ended: time(row, 2)?,
+            outcome: read_text(row, 0)?.parse().map_err(Fault::damaged)?,
+            node: NodeId::new(read_text(row, 1)?).map_err(Fault::damaged)?,
+            ended: read_time(row, 2)?,
         })
     })
 }
 
-pub(super) fn put_ended_order(conn: &Connection, order: &EndedOrder) -> Result<()> {
+pub(super) fn write_ended_order(conn: &Connection, order: &EndedOrder) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_ended_order (key, tenant, outcome, node, ended)
                VALUES (?1, ?2, ?3, ?4, ?5)";
     let EndedOrder { key, tenant, outcome, node, ended } = order;

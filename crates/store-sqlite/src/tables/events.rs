@@ -1,22 +1,26 @@
-//! The journal, and the answers given for idempotency keys.
+//! The journal, and idempotency records.
 
 use pointsman_core::store::Idempotency;
 use pointsman_core::{Event, EventId, TaskSeq, Tenant, Timestamp};
 use pointsman_store::views::context_text;
 use rusqlite::Connection;
 
-use super::row::{all, event, event_of, first};
+use super::row::{event_columns, event_from_row, query_all, query_first};
 use crate::error::Result;
 
-/// Every so many events, one is marked.
+/// The interval of marked events, by which events are found by their number.
 const MARK_EVERY: i64 = 1000;
 
-pub(super) fn answer(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> {
+pub(super) fn read_idempotency_record(
+    conn: &Connection,
+    tenant: &Tenant,
+    key: &str,
+) -> Result<Option<([u8; 32], String)>> {
     let sql = "SELECT digest, answer FROM pointsman_idempotency WHERE tenant = ?1 AND key = ?2";
-    first(conn, sql, (tenant.as_str(), key), |row| Ok((row.get(0)?, row.get(1)?)))
+    query_first(conn, sql, (tenant.as_str(), key), |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
-pub(super) fn put_answer(
+pub(super) fn insert_idempotency_record(
     conn: &Connection,
     idempotency: &Idempotency,
     answer: &str,
@@ -29,7 +33,7 @@ pub(super) fn put_answer(
     Ok(())
 }
 
-pub(super) fn insert(
+pub(super) fn insert_event(
     conn: &Connection,
     event: &Event,
     number: i64,
@@ -61,26 +65,31 @@ pub(super) fn insert(
     Ok(())
 }
 
-pub(crate) fn event(conn: &Connection, id: EventId) -> Result<Option<Event>> {
-    let sql = concat!("SELECT ", event!(), " FROM pointsman_journal WHERE id = ?1");
-    first(conn, sql, [id.as_i64()], event_of)
+pub(crate) fn read_event(conn: &Connection, id: EventId) -> Result<Option<Event>> {
+    let sql = concat!("SELECT ", event_columns!(), " FROM pointsman_journal WHERE id = ?1");
+    query_first(conn, sql, [id.as_i64()], event_from_row)
 }
 
-pub(super) fn between(conn: &Connection, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
+pub(super) fn list_events_between(
+    conn: &Connection,
+    from: EventId,
+    to: EventId,
+    most: usize,
+) -> Result<Vec<Event>> {
     let sql = concat!(
         "SELECT ",
-        event!(),
+        event_columns!(),
         " FROM pointsman_journal WHERE id >= ?1 AND id <= ?2 ORDER BY id LIMIT ?3"
     );
-    all(conn, sql, (from.as_i64(), to.as_i64(), most as i64), event_of)
+    query_all(conn, sql, (from.as_i64(), to.as_i64(), most as i64), event_from_row)
 }
 
-pub(super) fn numbered(conn: &Connection, number: i64) -> Result<Option<EventId>> {
+pub(super) fn find_marked_event(conn: &Connection, number: i64) -> Result<Option<EventId>> {
     let sql = "SELECT id FROM pointsman_mark WHERE n <= ?1 ORDER BY n DESC LIMIT 1";
-    first(conn, sql, [number], |row| Ok(EventId::from_i64(row.get(0)?)))
+    query_first(conn, sql, [number], |row| Ok(EventId::from_i64(row.get(0)?)))
 }
 
-pub(super) fn last_up_to(conn: &Connection, id: EventId) -> Result<EventId> {
+pub(super) fn find_last_event_up_to(conn: &Connection, id: EventId) -> Result<EventId> {
     let sql = "SELECT coalesce(max(id), 0) FROM pointsman_journal WHERE id <= ?1";
     Ok(EventId::from_i64(conn.prepare_cached(sql)?.query_row([id.as_i64()], |r| r.get(0))?))
 }

@@ -1,13 +1,13 @@
-//! The rows of the file, a statement a call. What they mean, `pointsman-store` says.
+//! The rows of the file: one statement per call. `pointsman-store` defines their meaning.
 
+pub(crate) mod archived_tasks;
 pub(crate) mod chains;
-pub(crate) mod ended;
+pub(crate) mod counters;
 pub(crate) mod events;
-mod forgetting;
-pub(crate) mod numbers;
 mod objects;
 mod queues;
 pub(crate) mod registry;
+mod retention;
 pub(crate) mod row;
 pub(crate) mod schedules;
 pub(crate) mod tasks;
@@ -31,18 +31,18 @@ use pointsman_store::tables::{Counters, Tables};
 use rusqlite::Connection;
 
 use crate::error::Result;
-use crate::{people, read_tasks};
+use crate::{read_nodes, read_tasks};
 
-/// The tables of the file, as its one writer sees them.
+/// The tables of the file, as its one writer uses them.
 #[derive(Debug)]
 pub struct SqliteTables {
     conn: Connection,
-    written: numbers::Written,
+    stored_counters: counters::StoredCounters,
 }
 
 impl SqliteTables {
     pub(crate) fn new(conn: Connection) -> Self {
-        Self { conn, written: numbers::Written::default() }
+        Self { conn, stored_counters: counters::StoredCounters::default() }
     }
 
     pub(crate) fn conn(&self) -> &Connection {
@@ -52,75 +52,75 @@ impl SqliteTables {
 
 impl Tables for SqliteTables {
     fn counters(&self) -> Result<Counters> {
-        self.written.counters(&self.conn)
+        self.stored_counters.read_counters(&self.conn)
     }
 
     fn keep_counters(&self, counters: &Counters) -> Result<()> {
-        self.written.keep(&self.conn, counters)
+        self.stored_counters.write_counters(&self.conn, counters)
     }
 
     fn realm(&self) -> Result<Realm> {
-        numbers::realm(&self.conn)
+        counters::read_task_id_namespace(&self.conn)
     }
 
     fn salt(&self) -> Result<u64> {
-        numbers::salt(&self.conn)
+        counters::read_salt(&self.conn)
     }
 
     fn text(&self, name: &str) -> Result<Option<String>> {
-        numbers::meta(&self.conn, name)
+        counters::read_meta(&self.conn, name)
     }
 
     fn put_text(&self, name: &str, text: &str) -> Result<()> {
-        numbers::put_meta(&self.conn, name, text)
+        counters::write_meta(&self.conn, name, text)
     }
 
     fn answer(&self, tenant: &Tenant, key: &str) -> Result<Option<([u8; 32], String)>> {
-        events::answer(&self.conn, tenant, key)
+        events::read_idempotency_record(&self.conn, tenant, key)
     }
 
     fn put_answer(&self, idempotency: &Idempotency, answer: &str, now: Timestamp) -> Result<()> {
-        events::put_answer(&self.conn, idempotency, answer, now)
+        events::insert_idempotency_record(&self.conn, idempotency, answer, now)
     }
 
     fn insert_event(&self, event: &Event, number: i64, first_task: TaskSeq, tasks: usize) -> Result<()> {
-        events::insert(&self.conn, event, number, first_task, tasks)
+        events::insert_event(&self.conn, event, number, first_task, tasks)
     }
 
     fn event(&self, id: EventId) -> Result<Option<Event>> {
-        events::event(&self.conn, id)
+        events::read_event(&self.conn, id)
     }
 
     fn events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        events::between(&self.conn, from, to, most)
+        events::list_events_between(&self.conn, from, to, most)
     }
 
     fn event_numbered(&self, number: i64) -> Result<Option<EventId>> {
-        events::numbered(&self.conn, number)
+        events::find_marked_event(&self.conn, number)
     }
 
     fn last_event_up_to(&self, id: EventId) -> Result<EventId> {
-        events::last_up_to(&self.conn, id)
+        events::find_last_event_up_to(&self.conn, id)
     }
 
     fn object(&self, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
-        objects::object(&self.conn, tenant, key)
+        objects::read_object(&self.conn, tenant, key)
     }
 
     fn put_object(&self, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
-        objects::put_object(&self.conn, tenant, key, object)
+        objects::write_object(&self.conn, tenant, key, object)
     }
 
     fn task(&self, seq: TaskSeq) -> Result<Option<Live>> {
-        tasks::task(&self.conn, seq)
+        tasks::read_active_task(&self.conn, seq)
     }
 
     fn insert_task(&self, live: &Live) -> Result<()> {
-        tasks::insert(&self.conn, live)
+        tasks::insert_active_task(&self.conn, live)
     }
 
     fn delete_task(&self, live: &Live) -> Result<()> {
-        tasks::delete(&self.conn, live.seq)
+        tasks::delete_active_task(&self.conn, live.seq)
     }
 
     fn set_phase(&self, seq: TaskSeq, phase: Phase, rank: i64) -> Result<()> {
@@ -128,19 +128,19 @@ impl Tables for SqliteTables {
     }
 
     fn lock_task(&self, live: &Live) -> Result<()> {
-        tasks::lock(&self.conn, live)
+        tasks::lock_task(&self.conn, live)
     }
 
     fn rewrite_task(&self, live: &Live) -> Result<()> {
-        tasks::rewrite(&self.conn, live)
+        tasks::update_task(&self.conn, live)
     }
 
     fn set_track(&self, live: &Live) -> Result<()> {
-        tasks::set_track(&self.conn, live)
+        tasks::set_lane_and_groups(&self.conn, live)
     }
 
     fn set_crowd(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
-        tasks::set_crowd(&self.conn, seq, crowd)
+        tasks::set_concurrency_group(&self.conn, seq, crowd)
     }
 
     fn set_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
@@ -148,162 +148,162 @@ impl Tables for SqliteTables {
     }
 
     fn set_until(&self, seq: TaskSeq, until: Timestamp) -> Result<()> {
-        tasks::set_until(&self.conn, seq, until)
+        tasks::set_lease_end(&self.conn, seq, until)
     }
 
-    /// Nobody else has the file.
+    /// Does nothing: no other process has the file, so there are no caches to invalidate.
     fn touched(&self, _seq: TaskSeq) {}
 
     fn lane_head(&self, lane: i64) -> Result<Option<Head>> {
-        tasks::lane_head(&self.conn, lane)
+        tasks::read_lane_head(&self.conn, lane)
     }
 
     fn in_lane(&self, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
-        tasks::in_lane(&self.conn, lane)
+        tasks::list_lane_tasks(&self.conn, lane)
     }
 
     fn active_in_crowd(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        tasks::active_in_crowd(&self.conn, crowd, most)
+        tasks::list_active_in_group(&self.conn, crowd, most)
     }
 
     fn blocked_in_crowd(&self, crowd: i64) -> Result<Option<Waiting>> {
-        tasks::blocked_in_crowd(&self.conn, crowd)
+        tasks::find_blocked_in_group(&self.conn, crowd)
     }
 
     fn ready(&self, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
-        tasks::ready(&self.conn, shares)
+        tasks::list_ready_tasks(&self.conn, shares)
     }
 
     fn scheduled(&self) -> Result<Vec<Live>> {
-        tasks::scheduled(&self.conn)
+        tasks::list_scheduled_tasks(&self.conn)
     }
 
     fn due(&self, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
-        tasks::due(&self.conn, now, most)
+        tasks::list_due_tasks(&self.conn, now, most)
     }
 
     fn earliest_due(&self) -> Result<Option<Timestamp>> {
-        tasks::earliest_due(&self.conn)
+        tasks::read_earliest_due(&self.conn)
     }
 
     fn gated(&self, event: EventId) -> Result<Vec<Gated>> {
-        tasks::gated(&self.conn, event)
+        tasks::list_gated_tasks(&self.conn, event)
     }
 
     fn sync_before(&self, event: EventId, stage: i64, fresh: bool) -> Result<Option<TaskSeq>> {
-        tasks::sync_before(&self.conn, event, stage, fresh)
+        tasks::find_sync_task_before(&self.conn, event, stage, fresh)
     }
 
     fn held_by(&self, node: NodeId) -> Result<Vec<Live>> {
-        tasks::held_by(&self.conn, node)
+        tasks::list_tasks_leased_by(&self.conn, node)
     }
 
     fn run_out(&self, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
-        tasks::run_out(&self.conn, since, now)
+        tasks::list_expired_leases(&self.conn, since, now)
     }
 
     fn in_phases(&self, queue: QueueId, phases: &[Phase], most: usize) -> Result<Vec<TaskSeq>> {
-        tasks::in_phases(&self.conn, queue, phases, most)
+        tasks::list_tasks_in_phases(&self.conn, queue, phases, most)
     }
 
     fn runners(&self, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
-        tasks::runners(&self.conn, handler, most)
+        tasks::list_running_tasks_of_handler(&self.conn, handler, most)
     }
 
     fn to_score(&self, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
-        tasks::to_score(&self.conn, queue)
+        tasks::list_tasks_to_score(&self.conn, queue)
     }
 
     fn to_regroup(&self, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
-        tasks::to_regroup(&self.conn, queue)
+        tasks::list_tasks_to_regroup(&self.conn, queue)
     }
 
     fn ready_before(&self, live: &Live, most: u64) -> Result<u64> {
-        tasks::ready_before(&self.conn, live, most)
+        tasks::count_ready_before(&self.conn, live, most)
     }
 
     fn ended(&self, seq: TaskSeq) -> Result<Option<Past>> {
-        ended::ended(&self.conn, seq)
+        archived_tasks::read_archived_task(&self.conn, seq)
     }
 
     fn insert_ended(&self, past: &Past) -> Result<()> {
-        ended::insert(&self.conn, past)
+        archived_tasks::insert_archived_task(&self.conn, past)
     }
 
     fn delete_ended(&self, seq: TaskSeq) -> Result<()> {
-        ended::delete(&self.conn, seq)
+        archived_tasks::delete_archived_task(&self.conn, seq)
     }
 
     fn put_attempt(&self, attempt: &AttemptRow<'_>) -> Result<()> {
-        ended::put_attempt(&self.conn, attempt)
+        archived_tasks::write_attempt(&self.conn, attempt)
     }
 
     fn add_log_lines(&self, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
-        ended::add_log_lines(&self.conn, task, lines)
+        archived_tasks::append_log_lines(&self.conn, task, lines)
     }
 
     fn whole_task(&self, seq: TaskSeq) -> Result<Option<Task>> {
-        read_tasks::task(&self.conn, seq)
+        read_tasks::read_task(&self.conn, seq)
     }
 
     fn queues(&self) -> Result<Vec<QueueRow>> {
-        queues::queues(&self.conn)
+        queues::list_queues(&self.conn)
     }
 
     fn make_queue(&self, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
-        queues::make(&self.conn, handler, tenant, of)
+        queues::insert_queue(&self.conn, handler, tenant, of)
     }
 
     fn put_counts(&self, counts: &[(QueueId, Counts)]) -> Result<()> {
-        queues::put_counts(&self.conn, counts)
+        queues::update_counts(&self.conn, counts)
     }
 
     fn ready_head(&self, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
-        queues::ready_head(&self.conn, queue)
+        queues::read_ready_head(&self.conn, queue)
     }
 
     fn ranks(&self, queue: QueueId) -> Result<Vec<Ranks>> {
-        queues::ranks(&self.conn, queue)
+        queues::read_ranks(&self.conn, queue)
     }
 
     fn handlers(&self) -> Result<Vec<HandlerRow>> {
-        queues::handlers(&self.conn)
+        queues::list_handlers(&self.conn)
     }
 
     fn put_handlers(&self, handlers: &[HandlerDef]) -> Result<()> {
-        queues::put_handlers(&self.conn, handlers)
+        queues::replace_handlers(&self.conn, handlers)
     }
 
     fn put_pace(&self, handler: HandlerId, pace: &Pace) -> Result<()> {
-        queues::put_pace(&self.conn, handler, pace)
+        queues::update_token_bucket(&self.conn, handler, pace)
     }
 
     fn gaps(&self, handler: HandlerId) -> Result<String> {
-        queues::gaps(&self.conn, handler)
+        queues::read_gaps(&self.conn, handler)
     }
 
     fn put_gaps(&self, handler: HandlerId, gaps: &str) -> Result<()> {
-        queues::put_gaps(&self.conn, handler, gaps)
+        queues::update_gaps(&self.conn, handler, gaps)
     }
 
     fn files(&self) -> Result<BTreeMap<String, String>> {
-        registry::files(&self.conn)
+        registry::list_file_digests(&self.conn)
     }
 
     fn put_file(&self, key: &str, digest: &str) -> Result<()> {
-        registry::put_file(&self.conn, key, digest)
+        registry::write_file_digest(&self.conn, key, digest)
     }
 
     fn delete_file(&self, key: &str) -> Result<()> {
-        registry::delete_file(&self.conn, key)
+        registry::delete_file_digest(&self.conn, key)
     }
 
     fn rules(&self) -> Result<Vec<Rule>> {
-        registry::rules(&self.conn)
+        registry::list_rules(&self.conn)
     }
 
     fn put_rule(&self, rule: &Rule) -> Result<()> {
-        registry::put_rule(&self.conn, rule)
+        registry::write_rule(&self.conn, rule)
     }
 
     fn delete_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<()> {
@@ -311,11 +311,11 @@ impl Tables for SqliteTables {
     }
 
     fn nodes(&self) -> Result<Vec<NodeView>> {
-        people::nodes(&self.conn)
+        read_nodes::list_nodes(&self.conn)
     }
 
     fn live_nodes(&self) -> Result<Vec<NodeId>> {
-        registry::live_nodes(&self.conn)
+        registry::list_live_nodes(&self.conn)
     }
 
     fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId> {
@@ -323,67 +323,67 @@ impl Tables for SqliteTables {
     }
 
     fn put_abilities(&self, node: NodeId, abilities: &Abilities) -> Result<()> {
-        registry::put_abilities(&self.conn, node, abilities)
+        registry::update_node_capabilities(&self.conn, node, abilities)
     }
 
     fn node_heard(&self, node: NodeId, now: Timestamp) -> Result<bool> {
-        registry::node_heard(&self.conn, node, now)
+        registry::record_heartbeat(&self.conn, node, now)
     }
 
     fn node_gone(&self, node: NodeId) -> Result<()> {
-        registry::node_gone(&self.conn, node)
+        registry::mark_node_gone(&self.conn, node)
     }
 
     fn silent_nodes(&self, before: Timestamp) -> Result<Vec<NodeId>> {
-        registry::silent_nodes(&self.conn, before)
+        registry::list_silent_nodes(&self.conn, before)
     }
 
     fn insert_deed(&self, deed: &Deed) -> Result<()> {
-        registry::insert_deed(&self.conn, deed)
+        registry::insert_audit_entry(&self.conn, deed)
     }
 
     fn chains(&self) -> Result<Vec<Known>> {
-        chains::chains(&self.conn)
+        chains::list_chains(&self.conn)
     }
 
     fn put_chains(&self, chains: &[Chain]) -> Result<()> {
-        chains::put_chains(&self.conn, chains)
+        chains::replace_chains(&self.conn, chains)
     }
 
     fn put_chain_state(&self, path: &ChainPath, state: &ChainState) -> Result<()> {
-        chains::put_state(&self.conn, path, state)
+        chains::set_chain_state(&self.conn, path, state)
     }
 
     fn pending(&self) -> Result<Option<(ChainPath, i64)>> {
-        chains::pending(&self.conn)
+        chains::find_pending_chain(&self.conn)
     }
 
     fn put_pending(&self, path: &ChainPath, after: Option<i64>) -> Result<()> {
-        chains::put_pending(&self.conn, path, after)
+        chains::set_pending(&self.conn, path, after)
     }
 
     fn order(&self, n: i64) -> Result<Option<Numbered>> {
-        chains::order(&self.conn, n)
+        chains::read_order(&self.conn, n)
     }
 
     fn order_named(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<Numbered>> {
-        chains::order_named(&self.conn, tenant, key)
+        chains::read_order_by_key(&self.conn, tenant, key)
     }
 
     fn ended_order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<EndedOrder>> {
-        chains::ended_order(&self.conn, tenant, key)
+        chains::read_ended_order(&self.conn, tenant, key)
     }
 
     fn put_ended_order(&self, ended: &EndedOrder) -> Result<()> {
-        chains::put_ended_order(&self.conn, ended)
+        chains::write_ended_order(&self.conn, ended)
     }
 
     fn drop_ended_orders(&self, before: Timestamp) -> Result<bool> {
-        forgetting::drop_ended_orders(&self.conn, before)
+        retention::delete_ended_orders(&self.conn, before)
     }
 
     fn orders_after(&self, path: &ChainPath, n: i64, most: usize) -> Result<Vec<i64>> {
-        chains::orders_after(&self.conn, path, n, most)
+        chains::list_order_numbers_after(&self.conn, path, n, most)
     }
 
     fn insert_order(&self, n: i64, order: &Order) -> Result<()> {
@@ -391,7 +391,7 @@ impl Tables for SqliteTables {
     }
 
     fn save_order(&self, order: &Numbered) -> Result<()> {
-        chains::save_order(&self.conn, order)
+        chains::update_order(&self.conn, order)
     }
 
     fn delete_order(&self, n: i64) -> Result<()> {
@@ -399,57 +399,57 @@ impl Tables for SqliteTables {
     }
 
     fn schedules(&self) -> Result<BTreeMap<String, ScheduleRow>> {
-        schedules::schedules(&self.conn)
+        schedules::list_schedules(&self.conn)
     }
 
     fn begin_schedule(&self, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
-        schedules::begin(&self.conn, name, expression, now)
+        schedules::start_schedule(&self.conn, name, expression, now)
     }
 
     fn name_schedules(&self, names: &[String], now: Timestamp) -> Result<()> {
-        schedules::name(&self.conn, names, now)
+        schedules::record_schedule_names(&self.conn, names, now)
     }
 
     fn forget_schedule(&self, name: &str) -> Result<()> {
-        schedules::forget(&self.conn, name)
+        schedules::delete_schedule(&self.conn, name)
     }
 
     fn fire(&self, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
-        schedules::fire(&self.conn, schedule, planned)
+        schedules::read_fire(&self.conn, schedule, planned)
     }
 
     fn put_fire(&self, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
-        schedules::put_fire(&self.conn, schedule, fire, unmet)
+        schedules::write_fire(&self.conn, schedule, fire, unmet)
     }
 
     fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-        schedules::made_up(&self.conn, schedule, up_to)
+        schedules::clear_unmet_fires(&self.conn, schedule, up_to)
     }
 
     fn unfinished_of(&self, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
-        schedules::unfinished_of(&self.conn, schedule)
+        schedules::list_unfinished_tasks(&self.conn, schedule)
     }
 
     fn drop_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
-        // Whoever reads in the same transaction is not to find a gap where nothing seems to be forgotten.
-        self.written.forget(&self.conn, forgotten)?;
-        forgetting::drop_events(&self.conn, after, forgotten)
+        // A read in the same transaction must not find a gap above the low-water mark.
+        self.stored_counters.set_forgotten(&self.conn, forgotten)?;
+        retention::delete_events(&self.conn, after, forgotten)
     }
 
     fn drop_ended(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {
-        forgetting::drop_ended(&self.conn, surplus, before)
+        retention::delete_archived_tasks(&self.conn, surplus, before)
     }
 
     fn drop_answers(&self, before: Timestamp) -> Result<bool> {
-        forgetting::drop_answers(&self.conn, before)
+        retention::delete_idempotency_records(&self.conn, before)
     }
 
     fn drop_records(&self, before: Timestamp) -> Result<bool> {
-        forgetting::drop_records(&self.conn, before)
+        retention::delete_old_records(&self.conn, before)
     }
 
     fn idle_objects(&self, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
-        objects::idle_objects(&self.conn, up_to, most)
+        objects::list_idle_objects(&self.conn, up_to, most)
     }
 
     fn set_objects_checked(&self, objects: &[(Tenant, String, EventId)]) -> Result<()> {
@@ -457,7 +457,7 @@ impl Tables for SqliteTables {
     }
 
     fn keep_objects(&self, events: &[EventId], up_to: EventId, checked: EventId) -> Result<()> {
-        objects::keep_objects(&self.conn, events, up_to, checked)
+        objects::set_objects_of_events_checked(&self.conn, events, up_to, checked)
     }
 
     fn delete_objects(&self, objects: &[IdleObject]) -> Result<()> {
@@ -470,6 +470,6 @@ impl Tables for SqliteTables {
         up_to: EventId,
         most: usize,
     ) -> Result<(Vec<EventId>, Option<EventId>)> {
-        objects::events_in_use(&self.conn, after, up_to, most)
+        objects::list_events_in_use(&self.conn, after, up_to, most)
     }
 }

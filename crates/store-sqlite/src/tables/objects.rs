@@ -4,23 +4,24 @@ use pointsman_core::{EventId, Tenant};
 use pointsman_store::row::{IdleObject, Object};
 use rusqlite::{Connection, Row};
 
-use super::row::{all, first};
+use super::row::{query_all, query_first};
 use crate::error::{Fault, Result};
 
-pub(super) fn object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
+pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<Object>> {
     let sql = "SELECT last, sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
-    first(conn, sql, (tenant.as_str(), key), |row| object_of(row, 0))
+    query_first(conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
 }
 
-/// last, sent, number.
-fn object_of(row: &Row<'_>, at: usize) -> Result<Object> {
+/// Reads the columns last, sent and number, from column `at` on.
+fn object_from_row(row: &Row<'_>, at: usize) -> Result<Object> {
     let sent = row.get_ref(at + 1)?.as_blob().map_err(Fault::damaged)?;
     let last = EventId::from_i64(row.get(at)?);
     Ok(Object { number: row.get(at + 2)?, last, sent: Object::decode_sent(sent) })
 }
 
-/// Leaves `checked` of an existing object alone: its index would be written with each event.
-pub(super) fn put_object(conn: &Connection, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
+/// Inserts or updates an object. Does not change `checked` of an existing object: its index would be written with each
+/// event.
+pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object: &Object) -> Result<()> {
     let sql = "INSERT INTO pointsman_object (tenant, key, last, sent, number, checked)
                VALUES (?1, ?2, ?3, ?4, ?5, ?3)
                ON CONFLICT (tenant, key) DO UPDATE
@@ -30,13 +31,13 @@ pub(super) fn put_object(conn: &Connection, tenant: &Tenant, key: &str, object: 
     Ok(())
 }
 
-pub(super) fn idle_objects(conn: &Connection, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
+pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
     let sql = "SELECT tenant, key, last, sent, number FROM pointsman_object
                WHERE checked <= ?1 ORDER BY checked LIMIT ?2";
-    all(conn, sql, (up_to.as_i64(), most as i64), |row| {
+    query_all(conn, sql, (up_to.as_i64(), most as i64), |row| {
         let tenant: String = row.get(0)?;
         let tenant = Tenant::new(tenant).map_err(Fault::damaged)?;
-        Ok(IdleObject { tenant, key: row.get(1)?, object: object_of(row, 2)?, queued: false })
+        Ok(IdleObject { tenant, key: row.get(1)?, object: object_from_row(row, 2)?, queued: false })
     })
 }
 
@@ -49,7 +50,7 @@ pub(super) fn set_objects_checked(conn: &Connection, objects: &[(Tenant, String,
     Ok(())
 }
 
-pub(super) fn keep_objects(
+pub(super) fn set_objects_of_events_checked(
     conn: &Connection,
     events: &[EventId],
     up_to: EventId,
@@ -72,7 +73,7 @@ pub(super) fn delete_objects(conn: &Connection, objects: &[IdleObject]) -> Resul
     Ok(())
 }
 
-pub(super) fn events_in_use(
+pub(super) fn list_events_in_use(
     conn: &Connection,
     after: EventId,
     up_to: EventId,
@@ -83,7 +84,7 @@ pub(super) fn events_in_use(
                FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
     let range = (after.as_i64(), up_to.as_i64(), most as i64);
     let visited: Vec<(EventId, bool)> =
-        all(conn, sql, range, |row| Ok((EventId::from_i64(row.get(0)?), row.get(1)?)))?;
+        query_all(conn, sql, range, |row| Ok((EventId::from_i64(row.get(0)?), row.get(1)?)))?;
     let next = visited.last().filter(|_| visited.len() >= most).map(|(id, _)| *id);
     Ok((visited.into_iter().filter(|(_, needed)| *needed).map(|(id, _)| id).collect(), next))
 }

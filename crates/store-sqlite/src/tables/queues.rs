@@ -6,18 +6,18 @@ use pointsman_core::{HandlerDef, TaskSeq, Tenant};
 use pointsman_store::row::{Counts, HandlerId, HandlerRow, QueueId, QueueRow, Ranks};
 use rusqlite::Connection;
 
-use super::row::{all, first, text};
+use super::row::{query_all, query_first, read_text};
 use crate::error::{Fault, Result};
 
-pub(super) fn queues(conn: &Connection) -> Result<Vec<QueueRow>> {
+pub(super) fn list_queues(conn: &Connection) -> Result<Vec<QueueRow>> {
     let sql = "SELECT id, handler, tenant, collection, ready, waiting, scheduled, running, halted, missing
                FROM pointsman_queue ORDER BY id";
-    all(conn, sql, [], |row| {
+    query_all(conn, sql, [], |row| {
         Ok(QueueRow {
             id: row.get(0)?,
             handler: row.get(1)?,
-            tenant: Tenant::new(text(row, 2)?).map_err(Fault::damaged)?,
-            of: QueueOf::read(text(row, 3)?).map_err(Fault::damaged)?,
+            tenant: Tenant::new(read_text(row, 2)?).map_err(Fault::damaged)?,
+            of: QueueOf::read(read_text(row, 3)?).map_err(Fault::damaged)?,
             counts: Counts {
                 ready: row.get(4)?,
                 waiting: row.get(5)?,
@@ -30,7 +30,12 @@ pub(super) fn queues(conn: &Connection) -> Result<Vec<QueueRow>> {
     })
 }
 
-pub(super) fn make(conn: &Connection, handler: HandlerId, tenant: &Tenant, of: &QueueOf) -> Result<QueueId> {
+pub(super) fn insert_queue(
+    conn: &Connection,
+    handler: HandlerId,
+    tenant: &Tenant,
+    of: &QueueOf,
+) -> Result<QueueId> {
     let sql = "INSERT INTO pointsman_queue
                  (handler, tenant, collection, ready, waiting, scheduled, running, halted, missing)
                VALUES (?1, ?2, ?3, 0, 0, 0, 0, 0, 0)";
@@ -38,7 +43,7 @@ pub(super) fn make(conn: &Connection, handler: HandlerId, tenant: &Tenant, of: &
     Ok(conn.last_insert_rowid())
 }
 
-pub(super) fn put_counts(conn: &Connection, counts: &[(QueueId, Counts)]) -> Result<()> {
+pub(super) fn update_counts(conn: &Connection, counts: &[(QueueId, Counts)]) -> Result<()> {
     let sql = "UPDATE pointsman_queue
                SET ready = ?2, waiting = ?3, scheduled = ?4, running = ?5, halted = ?6, missing = ?7
                WHERE id = ?1";
@@ -49,36 +54,38 @@ pub(super) fn put_counts(conn: &Connection, counts: &[(QueueId, Counts)]) -> Res
     Ok(())
 }
 
-pub(super) fn ready_head(conn: &Connection, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
+pub(super) fn read_ready_head(conn: &Connection, queue: QueueId) -> Result<Option<(i64, TaskSeq)>> {
     let sql =
         "SELECT score, seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
-    first(conn, sql, [queue], |row| Ok((row.get(0)?, TaskSeq(row.get(1)?))))
+    query_first(conn, sql, [queue], |row| Ok((row.get(0)?, TaskSeq(row.get(1)?))))
 }
 
-pub(super) fn ranks(conn: &Connection, queue: QueueId) -> Result<Vec<Ranks>> {
+pub(super) fn read_ranks(conn: &Connection, queue: QueueId) -> Result<Vec<Ranks>> {
     let sql = "SELECT score, bucket, min(rank), max(rank) FROM pointsman_task
                WHERE queue = ?1 AND phase = 3 GROUP BY score, bucket";
-    all(conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
+    query_all(conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
 }
 
-pub(super) fn handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
+pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
     let sql = "SELECT id, def, defined, pace FROM pointsman_handler ORDER BY id";
-    all(conn, sql, [], |row| {
-        let def = serde_json::from_str(text(row, 1)?);
-        let pace = match text(row, 3)? {
+    query_all(conn, sql, [], |row| {
+        let def = serde_json::from_str(read_text(row, 1)?);
+        let pace = match read_text(row, 3)? {
             "" => Ok(Pace::default()),
             json => serde_json::from_str(json),
         };
         Ok(HandlerRow {
             id: row.get(0)?,
-            def: def.map_err(|e| Fault::damaged(format!("a handler's definition: {e}")))?,
+            def: def.map_err(|e| Fault::damaged(format!("cannot parse the definition of a handler: {e}")))?,
             defined: row.get(2)?,
-            pace: pace.map_err(|e| Fault::damaged(format!("a handler's pace: {e}")))?,
+            pace: pace.map_err(|e| {
+                Fault::damaged(format!("cannot parse the rate limit state of a handler: {e}"))
+            })?,
         })
     })
 }
 
-pub(super) fn put_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Result<()> {
+pub(super) fn replace_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Result<()> {
     conn.execute("UPDATE pointsman_handler SET defined = 0", [])?;
     let sql = "INSERT INTO pointsman_handler (name, def, defined) VALUES (?1, ?2, 1)
                ON CONFLICT (name) DO UPDATE SET def = ?2, defined = 1";
@@ -89,18 +96,18 @@ pub(super) fn put_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Result
     Ok(())
 }
 
-pub(super) fn put_pace(conn: &Connection, handler: HandlerId, pace: &Pace) -> Result<()> {
+pub(super) fn update_token_bucket(conn: &Connection, handler: HandlerId, pace: &Pace) -> Result<()> {
     let json = serde_json::to_string(pace).map_err(Fault::damaged)?;
     conn.prepare_cached("UPDATE pointsman_handler SET pace = ?2 WHERE id = ?1")?.execute((handler, json))?;
     Ok(())
 }
 
-pub(super) fn gaps(conn: &Connection, handler: HandlerId) -> Result<String> {
+pub(super) fn read_gaps(conn: &Connection, handler: HandlerId) -> Result<String> {
     let mut statement = conn.prepare_cached("SELECT gaps FROM pointsman_handler WHERE id = ?1")?;
     Ok(statement.query_row([handler], |r| r.get(0))?)
 }
 
-pub(super) fn put_gaps(conn: &Connection, handler: HandlerId, gaps: &str) -> Result<()> {
+pub(super) fn update_gaps(conn: &Connection, handler: HandlerId, gaps: &str) -> Result<()> {
     conn.prepare_cached("UPDATE pointsman_handler SET gaps = ?2 WHERE id = ?1")?.execute((handler, gaps))?;
     Ok(())
 }

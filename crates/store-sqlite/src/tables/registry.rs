@@ -1,4 +1,4 @@
-//! Rules, nodes, deeds, and the digests of what is configured in files.
+//! Rules, nodes, audit entries, and the digests of configured files.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +6,34 @@ use pointsman_core::store::{Abilities, Deed, NodeId};
 use pointsman_core::{Place, Rule, RuleKind, Tenant, Timestamp};
 use rusqlite::Connection;
 
-use super::row::{all, text, time};
+use super::row::{query_all, read_text, read_time};
 use crate::error::{Fault, Result};
 
-pub(crate) fn rules(conn: &Connection) -> Result<Vec<Rule>> {
+pub(crate) fn list_rules(conn: &Connection) -> Result<Vec<Rule>> {
     let sql = "SELECT kind, space, name, tenant, by, reason, since FROM pointsman_rule
                ORDER BY space, name, tenant, kind";
-    all(conn, sql, [], |row| {
-        let tenant = match text(row, 3)? {
+    query_all(conn, sql, [], |row| {
+        let tenant = match read_text(row, 3)? {
             "" => None,
             name => Some(Tenant::new(name).map_err(Fault::damaged)?),
         };
-        let place = Place::read(text(row, 1)?, text(row, 2)?);
+        let place = Place::read(read_text(row, 1)?, read_text(row, 2)?);
         Ok(Rule {
-            kind: if text(row, 0)? == RuleKind::Block.as_str() { RuleKind::Block } else { RuleKind::Pause },
-            place: place.ok_or_else(|| Fault::damaged("the place of a rule"))?,
+            kind: if read_text(row, 0)? == RuleKind::Block.as_str() {
+                RuleKind::Block
+            } else {
+                RuleKind::Pause
+            },
+            place: place.ok_or_else(|| Fault::damaged("a rule has an unknown target"))?,
             tenant,
             by: row.get(4)?,
             reason: row.get(5)?,
-            since: time(row, 6)?,
+            since: read_time(row, 6)?,
         })
     })
 }
 
-pub(super) fn put_rule(conn: &Connection, rule: &Rule) -> Result<()> {
+pub(super) fn write_rule(conn: &Connection, rule: &Rule) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_rule (kind, space, name, tenant, by, reason, since)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     conn.prepare_cached(sql)?.execute((
@@ -56,8 +60,8 @@ pub(super) fn delete_rule(
     Ok(())
 }
 
-pub(super) fn live_nodes(conn: &Connection) -> Result<Vec<NodeId>> {
-    all(conn, "SELECT id FROM pointsman_node WHERE gone = 0", [], |row| Ok(row.get(0)?))
+pub(super) fn list_live_nodes(conn: &Connection) -> Result<Vec<NodeId>> {
+    query_all(conn, "SELECT id FROM pointsman_node WHERE gone = 0", [], |row| Ok(row.get(0)?))
 }
 
 pub(super) fn insert_node(conn: &Connection, name: &str, now: Timestamp) -> Result<NodeId> {
@@ -66,47 +70,47 @@ pub(super) fn insert_node(conn: &Connection, name: &str, now: Timestamp) -> Resu
     Ok(conn.last_insert_rowid())
 }
 
-pub(super) fn put_abilities(conn: &Connection, node: NodeId, abilities: &Abilities) -> Result<()> {
+pub(super) fn update_node_capabilities(conn: &Connection, node: NodeId, abilities: &Abilities) -> Result<()> {
     let json = serde_json::to_string(abilities).map_err(Fault::damaged)?;
     conn.prepare_cached("UPDATE pointsman_node SET abilities = ?2 WHERE id = ?1")?.execute((node, json))?;
     Ok(())
 }
 
-pub(super) fn node_heard(conn: &Connection, node: NodeId, now: Timestamp) -> Result<bool> {
+pub(super) fn record_heartbeat(conn: &Connection, node: NodeId, now: Timestamp) -> Result<bool> {
     let sql = "UPDATE pointsman_node SET heard = ?2 WHERE id = ?1 AND gone = 0";
     Ok(conn.prepare_cached(sql)?.execute((node, now.micros()))? == 1)
 }
 
-pub(super) fn node_gone(conn: &Connection, node: NodeId) -> Result<()> {
+pub(super) fn mark_node_gone(conn: &Connection, node: NodeId) -> Result<()> {
     conn.execute("UPDATE pointsman_node SET gone = 1 WHERE id = ?1", [node])?;
     Ok(())
 }
 
-pub(super) fn silent_nodes(conn: &Connection, before: Timestamp) -> Result<Vec<NodeId>> {
+pub(super) fn list_silent_nodes(conn: &Connection, before: Timestamp) -> Result<Vec<NodeId>> {
     let sql = "SELECT id FROM pointsman_node WHERE gone = 0 AND heard < ?1";
-    all(conn, sql, [before.micros()], |row| Ok(row.get(0)?))
+    query_all(conn, sql, [before.micros()], |row| Ok(row.get(0)?))
 }
 
-pub(super) fn insert_deed(conn: &Connection, deed: &Deed) -> Result<()> {
+pub(super) fn insert_audit_entry(conn: &Connection, deed: &Deed) -> Result<()> {
     let sql = "INSERT INTO pointsman_deed (at, by, action, what, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
     let row = (deed.at.micros(), &deed.by, &deed.action, &deed.what, &deed.detail);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
 
-pub(super) fn files(conn: &Connection) -> Result<BTreeMap<String, String>> {
+pub(super) fn list_file_digests(conn: &Connection) -> Result<BTreeMap<String, String>> {
     let mut statement = conn.prepare_cached("SELECT key, digest FROM pointsman_file")?;
     let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-pub(super) fn put_file(conn: &Connection, key: &str, digest: &str) -> Result<()> {
+pub(super) fn write_file_digest(conn: &Connection, key: &str, digest: &str) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_file (key, digest) VALUES (?1, ?2)";
     conn.prepare_cached(sql)?.execute((key, digest))?;
     Ok(())
 }
 
-pub(super) fn delete_file(conn: &Connection, key: &str) -> Result<()> {
+pub(super) fn delete_file_digest(conn: &Connection, key: &str) -> Result<()> {
     conn.prepare_cached("DELETE FROM pointsman_file WHERE key = ?1")?.execute([key])?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Rows of the file, read as what they mean.
+//! Queries, and the conversion of rows to domain types.
 
 use pointsman_core::chain::NodeId;
 use pointsman_core::fire::Fire;
@@ -11,84 +11,84 @@ use rusqlite::{Connection, Params, Row};
 
 use crate::error::{Fault, Result};
 
-/// The columns of an unfinished task, in the order that [`live_of`] reads them.
-macro_rules! live {
+/// The columns of an active task, in the order that [`active_task_from_row`] reads them.
+macro_rules! active_task_columns {
     () => {
         "seq, queue, event, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank, due, attempt, retries, \
          crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error, ord"
     };
 }
-pub(crate) use live;
+pub(crate) use active_task_columns;
 
-/// The columns of an ended task, in the order that [`past_of`] reads them.
-macro_rules! past {
+/// The columns of an archived task, in the order that [`archived_task_from_row`] reads them.
+macro_rules! archived_task_columns {
     () => {
         "seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late, laned, \
          prev_sent, planned, created, started, finished, error, result"
     };
 }
-pub(crate) use past;
+pub(crate) use archived_task_columns;
 
-/// The columns of an order, in the order that [`order_of`] reads them; from `pointsman_order o`. That a step
-/// runs is told by its task. It is asked for apart, because SQLite prepares a statement anew for each order if the
+/// The columns of an order, in the order that [`order_from_row`] reads them; from `pointsman_order o`. Whether a step
+/// is running is read from its task by a subquery, because SQLite prepares the statement again for each order if the
 /// table of tasks, with its partial indexes, is joined.
-macro_rules! order {
+macro_rules! order_columns {
     () => {
         "o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task, \
          coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth, o.stepped, \
          o.halted_by, o.took_on_error"
     };
 }
-pub(crate) use order;
+pub(crate) use order_columns;
 
-/// The columns of an event, in the order that [`event_of`] reads them.
-macro_rules! event {
+/// The columns of an event, in the order that [`event_from_row`] reads them.
+macro_rules! event_columns {
     () => {
         "id, prev, type, key, sub, tenant, value, context, cause_event, cause_task, depth"
     };
 }
-pub(crate) use event;
+pub(crate) use event_columns;
 
-/// The columns of a fire, in the order that [`fire_of`] reads them.
-macro_rules! fire {
+/// The columns of a fire, in the order that [`fire_from_row`] reads them.
+macro_rules! fire_columns {
     () => {
         "planned, at, outcome, event, task"
     };
 }
-pub(crate) use fire;
+pub(crate) use fire_columns;
 
-pub(crate) fn text<'r>(row: &'r Row<'_>, index: usize) -> Result<&'r str> {
+pub(crate) fn read_text<'r>(row: &'r Row<'_>, index: usize) -> Result<&'r str> {
     row.get_ref(index)?.as_str().map_err(Fault::damaged)
 }
 
-pub(crate) fn time(row: &Row<'_>, index: usize) -> rusqlite::Result<Timestamp> {
+pub(crate) fn read_time(row: &Row<'_>, index: usize) -> rusqlite::Result<Timestamp> {
     row.get(index).map(Timestamp::from_micros)
 }
 
-pub(crate) fn time_if_any(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Timestamp>> {
+pub(crate) fn read_optional_time(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<Timestamp>> {
     Ok(row.get::<_, Option<i64>>(index)?.map(Timestamp::from_micros))
 }
 
-pub(crate) fn event_if_any(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<EventId>> {
+pub(crate) fn read_optional_event_id(row: &Row<'_>, index: usize) -> rusqlite::Result<Option<EventId>> {
     Ok(row.get::<_, Option<i64>>(index)?.map(EventId::from_i64))
 }
 
-pub(crate) fn phase(row: &Row<'_>, index: usize) -> Result<Phase> {
-    Phase::from_code(row.get(index)?).ok_or_else(|| Fault::damaged("a task's phase"))
+pub(crate) fn read_phase(row: &Row<'_>, index: usize) -> Result<Phase> {
+    Phase::from_code(row.get(index)?).ok_or_else(|| Fault::damaged("a task has an unknown phase"))
 }
 
-/// All rows of a statement.
-pub(crate) fn all<T>(
+/// Returns all rows of a statement.
+pub(crate) fn query_all<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
     read: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
-    some(conn, sql, params, usize::MAX, read)
+    query_up_to(conn, sql, params, usize::MAX, read)
 }
 
-/// The first rows of a statement. A bound LIMIT could make SQLite prepare it anew each time.
-pub(crate) fn some<T>(
+/// Returns at most `most` rows of a statement. A bound LIMIT could make SQLite prepare it again each time.
+pub(crate) fn query_up_to<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -106,8 +106,8 @@ pub(crate) fn some<T>(
     Ok(found)
 }
 
-/// The first row of a statement.
-pub(crate) fn first<T>(
+/// Returns the first row of a statement.
+pub(crate) fn query_first<T>(
     conn: &Connection,
     sql: &str,
     params: impl Params,
@@ -118,27 +118,27 @@ pub(crate) fn first<T>(
     rows.next()?.map(read).transpose()
 }
 
-pub(crate) fn seq_of(row: &Row<'_>) -> Result<TaskSeq> {
+pub(crate) fn seq_from_row(row: &Row<'_>) -> Result<TaskSeq> {
     Ok(TaskSeq(row.get(0)?))
 }
 
-pub(crate) fn live_of(row: &Row<'_>) -> Result<Live> {
-    let phase = phase(row, 3)?;
-    let started = time_if_any(row, 21)?;
+pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<Live> {
+    let phase = read_phase(row, 3)?;
+    let started = read_optional_time(row, 21)?;
     let lease = || {
         Ok(Lease {
             node: row.get(18)?,
             fence: row.get(19)?,
             since: started.unwrap_or_default(),
-            until: time_if_any(row, 20)?,
+            until: read_optional_time(row, 20)?,
         })
     };
-    let state = Live::state(phase, time(row, 13)?, lease, row.get(25)?)?;
+    let state = Live::state(phase, read_time(row, 13)?, lease, row.get(25)?)?;
     let (lane, place): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
     Ok(Live {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
-        event: event_if_any(row, 2)?,
+        event: read_optional_event_id(row, 2)?,
         order: row.get(27)?,
         phase,
         lane,
@@ -150,9 +150,9 @@ pub(crate) fn live_of(row: &Row<'_>) -> Result<Live> {
         priority: row.get(10)?,
         score: row.get(11)?,
         rank: row.get(12)?,
-        prev_sent: event_if_any(row, 22)?,
-        planned: time_if_any(row, 23)?,
-        created: time(row, 24)?,
+        prev_sent: read_optional_event_id(row, 22)?,
+        planned: read_optional_time(row, 23)?,
+        created: read_time(row, 24)?,
         started,
         error: row.get(26)?,
         life: Life {
@@ -167,11 +167,11 @@ pub(crate) fn live_of(row: &Row<'_>) -> Result<Live> {
     })
 }
 
-pub(crate) fn past_of(row: &Row<'_>) -> Result<Past> {
+pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<Past> {
     Ok(Past {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
-        event: event_if_any(row, 2)?,
+        event: read_optional_event_id(row, 2)?,
         collection: row.get(3)?,
         key: row.get(4)?,
         sync: row.get(7)?,
@@ -186,45 +186,45 @@ pub(crate) fn past_of(row: &Row<'_>) -> Result<Past> {
             laned: row.get(14)?,
             ordered: false,
         },
-        prev_sent: event_if_any(row, 15)?,
-        planned: time_if_any(row, 16)?,
-        created: time(row, 17)?,
-        started: time_if_any(row, 18)?,
-        finished: time(row, 19)?,
+        prev_sent: read_optional_event_id(row, 15)?,
+        planned: read_optional_time(row, 16)?,
+        created: read_time(row, 17)?,
+        started: read_optional_time(row, 18)?,
+        finished: read_time(row, 19)?,
         error: row.get(20)?,
         result: row.get(21)?,
     })
 }
 
-/// From the columns seq, queue, bucket, crowd, score, due.
-pub(crate) fn waiting_of(row: &Row<'_>) -> Result<Waiting> {
+/// Reads the columns seq, queue, bucket, crowd, score and due.
+pub(crate) fn waiting_task_from_row(row: &Row<'_>) -> Result<Waiting> {
     Ok(Waiting {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
         bucket: row.get(2)?,
         crowd: row.get(3)?,
         score: row.get(4)?,
-        due: time(row, 5)?,
+        due: read_time(row, 5)?,
     })
 }
 
-pub(crate) fn order_of(row: &Row<'_>) -> Result<Numbered> {
+pub(crate) fn order_from_row(row: &Row<'_>) -> Result<Numbered> {
     let order = Order {
-        key: text(row, 1)?.parse().map_err(Fault::damaged)?,
-        node: NodeId::new(text(row, 2)?).map_err(Fault::damaged)?,
-        tenant: Tenant::new(text(row, 3)?).map_err(Fault::damaged)?,
-        value: Json::trusted(text(row, 4)?),
+        key: read_text(row, 1)?.parse().map_err(Fault::damaged)?,
+        node: NodeId::new(read_text(row, 2)?).map_err(Fault::damaged)?,
+        tenant: Tenant::new(read_text(row, 3)?).map_err(Fault::damaged)?,
+        value: Json::trusted(read_text(row, 4)?),
         priority: Priority::try_from(row.get::<_, i64>(5)?).map_err(Fault::damaged)?,
-        planned: time_if_any(row, 6)?,
-        created: time(row, 7)?,
-        started: time_if_any(row, 8)?,
+        planned: read_optional_time(row, 6)?,
+        created: read_time(row, 7)?,
+        started: read_optional_time(row, 8)?,
         suspended: row.get(9)?,
         task: row.get::<_, Option<i64>>(10)?.map(TaskSeq),
         running: row.get(11)?,
         stepped: row.get(14)?,
         halted_by: row.get::<_, Option<i64>>(15)?.map(TaskSeq),
         took_on_error: row.get(16)?,
-        origin: match event_if_any(row, 12)? {
+        origin: match read_optional_event_id(row, 12)? {
             Some(event) => Some(Origin { event, depth: row.get(13)? }),
             None => None,
         },
@@ -232,16 +232,16 @@ pub(crate) fn order_of(row: &Row<'_>) -> Result<Numbered> {
     Ok(Numbered { n: row.get(0)?, order })
 }
 
-pub(crate) fn event_of(row: &Row<'_>) -> Result<Event> {
+pub(crate) fn event_from_row(row: &Row<'_>) -> Result<Event> {
     let text_if_any = |index: usize| row.get_ref(index)?.as_str_or_null().map_err(Fault::damaged);
     let columns = EventColumns {
         id: row.get(0)?,
         prev: row.get(1)?,
-        kind: text(row, 2)?,
+        kind: read_text(row, 2)?,
         key: text_if_any(3)?,
         sub: text_if_any(4)?,
-        tenant: text(row, 5)?,
-        value: text(row, 6)?,
+        tenant: read_text(row, 5)?,
+        value: read_text(row, 6)?,
         context: text_if_any(7)?,
         cause_event: row.get(8)?,
         cause_task: row.get(9)?,
@@ -250,12 +250,12 @@ pub(crate) fn event_of(row: &Row<'_>) -> Result<Event> {
     columns.event()
 }
 
-pub(crate) fn fire_of(row: &Row<'_>) -> Result<Fire> {
+pub(crate) fn fire_from_row(row: &Row<'_>) -> Result<Fire> {
     Ok(Fire {
-        planned: time(row, 0)?,
-        at: time(row, 1)?,
-        outcome: serde_json::from_str(text(row, 2)?).map_err(Fault::damaged)?,
-        event: event_if_any(row, 3)?,
+        planned: read_time(row, 0)?,
+        at: read_time(row, 1)?,
+        outcome: serde_json::from_str(read_text(row, 2)?).map_err(Fault::damaged)?,
+        event: read_optional_event_id(row, 3)?,
         task: row.get::<_, Option<String>>(4)?.map(|text| TaskId::from_text(&text)),
     })
 }

@@ -1,4 +1,4 @@
-//! The fire ledger, and where each schedule stands.
+//! The fire ledger, and the state of each schedule.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,38 @@ use pointsman_core::{EventId, ScheduleName, TaskId, TaskSeq, Timestamp};
 use pointsman_store::row::ScheduleRow;
 use rusqlite::Connection;
 
-use super::row::{all, fire, fire_of, first, seq_of, time, time_if_any};
+use super::row::{
+    fire_columns, fire_from_row, query_all, query_first, read_optional_time, read_time, seq_from_row,
+};
 use crate::error::{Fault, Result};
 
-pub(super) fn schedules(conn: &Connection) -> Result<BTreeMap<String, ScheduleRow>> {
+pub(super) fn list_schedules(conn: &Connection) -> Result<BTreeMap<String, ScheduleRow>> {
     let sql = "SELECT name, expression, settled, unmet, named FROM pointsman_schedule";
-    let rows = all(conn, sql, [], |row| {
+    let rows = query_all(conn, sql, [], |row| {
         let schedule = ScheduleRow {
             expression: row.get(1)?,
-            settled: time(row, 2)?,
-            unmet: time_if_any(row, 3)?,
-            named: time(row, 4)?,
+            settled: read_time(row, 2)?,
+            unmet: read_optional_time(row, 3)?,
+            named: read_time(row, 4)?,
         };
         Ok((row.get(0)?, schedule))
     });
     Ok(rows?.into_iter().collect())
 }
 
-pub(super) fn begin(conn: &Connection, name: &ScheduleName, expression: &str, now: Timestamp) -> Result<()> {
+pub(super) fn start_schedule(
+    conn: &Connection,
+    name: &ScheduleName,
+    expression: &str,
+    now: Timestamp,
+) -> Result<()> {
     let sql = "INSERT INTO pointsman_schedule (name, expression, settled, named) VALUES (?1, ?2, ?3, ?3)
                ON CONFLICT (name) DO UPDATE SET expression = ?2, settled = ?3, unmet = NULL, named = ?3";
     conn.prepare_cached(sql)?.execute((name.as_str(), expression, now.micros()))?;
     Ok(())
 }
 
-pub(super) fn name(conn: &Connection, names: &[String], now: Timestamp) -> Result<()> {
+pub(super) fn record_schedule_names(conn: &Connection, names: &[String], now: Timestamp) -> Result<()> {
     let mut update = conn.prepare_cached("UPDATE pointsman_schedule SET named = ?2 WHERE name = ?1")?;
     for name in names {
         update.execute((name, now.micros()))?;
@@ -39,17 +46,22 @@ pub(super) fn name(conn: &Connection, names: &[String], now: Timestamp) -> Resul
     Ok(())
 }
 
-pub(super) fn forget(conn: &Connection, name: &str) -> Result<()> {
+pub(super) fn delete_schedule(conn: &Connection, name: &str) -> Result<()> {
     conn.prepare_cached("DELETE FROM pointsman_schedule WHERE name = ?1")?.execute([name])?;
     Ok(())
 }
 
-pub(super) fn fire(conn: &Connection, schedule: &ScheduleName, planned: Timestamp) -> Result<Option<Fire>> {
-    let sql = concat!("SELECT ", fire!(), " FROM pointsman_fire WHERE schedule = ?1 AND planned = ?2");
-    first(conn, sql, (schedule.as_str(), planned.micros()), fire_of)
+pub(super) fn read_fire(
+    conn: &Connection,
+    schedule: &ScheduleName,
+    planned: Timestamp,
+) -> Result<Option<Fire>> {
+    let sql =
+        concat!("SELECT ", fire_columns!(), " FROM pointsman_fire WHERE schedule = ?1 AND planned = ?2");
+    query_first(conn, sql, (schedule.as_str(), planned.micros()), fire_from_row)
 }
 
-pub(super) fn put_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
+pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire, unmet: bool) -> Result<()> {
     let sql = "INSERT OR REPLACE INTO pointsman_fire (schedule, planned, at, outcome, event, task)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     let outcome = serde_json::to_string(&fire.outcome).map_err(Fault::damaged)?;
@@ -70,8 +82,9 @@ pub(super) fn put_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire, 
     Ok(())
 }
 
-/// A rule that was set meanwhile may have skipped later ones.
-pub(super) fn made_up(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+/// Clears the unmet fires up to a time. A rule that was set meanwhile may have skipped later fires; the first of them
+/// becomes the next unmet one.
+pub(super) fn clear_unmet_fires(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
     let sql = "UPDATE pointsman_schedule SET unmet =
                  (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)
                WHERE name = ?1";
@@ -80,10 +93,10 @@ pub(super) fn made_up(conn: &Connection, schedule: &ScheduleName, up_to: Timesta
     Ok(())
 }
 
-pub(super) fn unfinished_of(conn: &Connection, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
+pub(super) fn list_unfinished_tasks(conn: &Connection, schedule: &ScheduleName) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT t.seq FROM pointsman_schedule s
                JOIN pointsman_journal j ON j.id = s.last_event
                JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
                WHERE s.name = ?1 AND t.phase <= 5 ORDER BY t.seq";
-    all(conn, sql, [schedule.as_str()], seq_of)
+    query_all(conn, sql, [schedule.as_str()], seq_from_row)
 }

@@ -1,4 +1,4 @@
-//! Unfinished tasks.
+//! Active (unfinished) tasks.
 
 use pointsman_core::store::NodeId;
 use pointsman_core::task::{AttemptEnd, Lease};
@@ -6,18 +6,21 @@ use pointsman_core::{EventId, TaskSeq, Timestamp};
 use pointsman_store::row::{Gated, HandlerId, Head, Live, Phase, QueueId, Waiting, end_code, reason_code};
 use rusqlite::Connection;
 
-use super::row::{all, first, live, live_of, phase, seq_of, some, text, time, waiting_of};
+use super::row::{
+    active_task_columns, active_task_from_row, query_all, query_first, query_up_to, read_phase, read_text,
+    read_time, seq_from_row, waiting_task_from_row,
+};
 use crate::error::Result;
 
-pub(crate) fn task(conn: &Connection, seq: TaskSeq) -> Result<Option<Live>> {
-    let sql = concat!("SELECT ", live!(), " FROM pointsman_task WHERE seq = ?1");
-    first(conn, sql, [seq.0], live_of)
+pub(crate) fn read_active_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Live>> {
+    let sql = concat!("SELECT ", active_task_columns!(), " FROM pointsman_task WHERE seq = ?1");
+    query_first(conn, sql, [seq.0], active_task_from_row)
 }
 
-pub(super) fn insert(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn insert_active_task(conn: &Connection, live: &Live) -> Result<()> {
     let sql = concat!(
         "INSERT INTO pointsman_task (",
-        live!(),
+        active_task_columns!(),
         ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
          ?22, ?23, ?24, ?25, ?26, ?27, ?28)"
     );
@@ -55,7 +58,7 @@ pub(super) fn insert(conn: &Connection, live: &Live) -> Result<()> {
     Ok(())
 }
 
-/// Node, fence and until.
+/// Returns the columns node, fence and until of a lease.
 fn lease_columns(lease: Option<Lease>) -> (Option<NodeId>, Option<i64>, Option<i64>) {
     match lease {
         Some(lease) => (Some(lease.node), Some(lease.fence), lease.until.map(Timestamp::micros)),
@@ -63,7 +66,7 @@ fn lease_columns(lease: Option<Lease>) -> (Option<NodeId>, Option<i64>, Option<i
     }
 }
 
-pub(super) fn delete(conn: &Connection, seq: TaskSeq) -> Result<()> {
+pub(super) fn delete_active_task(conn: &Connection, seq: TaskSeq) -> Result<()> {
     conn.prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?.execute([seq.0])?;
     Ok(())
 }
@@ -74,7 +77,7 @@ pub(super) fn set_phase(conn: &Connection, seq: TaskSeq, phase: Phase, rank: i64
     Ok(())
 }
 
-pub(super) fn lock(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn lock_task(conn: &Connection, live: &Live) -> Result<()> {
     let sql =
         "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, until = ?7
                WHERE seq = ?1";
@@ -85,7 +88,7 @@ pub(super) fn lock(conn: &Connection, live: &Live) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn rewrite(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn update_task(conn: &Connection, live: &Live) -> Result<()> {
     let sql = "UPDATE pointsman_task
                SET phase = ?2, place = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
                    node = ?9, fence = ?10, until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
@@ -111,13 +114,13 @@ pub(super) fn rewrite(conn: &Connection, live: &Live) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn set_track(conn: &Connection, live: &Live) -> Result<()> {
+pub(super) fn set_lane_and_groups(conn: &Connection, live: &Live) -> Result<()> {
     let sql = "UPDATE pointsman_task SET lane = ?2, crowd = ?3, bucket = ?4 WHERE seq = ?1";
     conn.prepare_cached(sql)?.execute((live.seq.0, live.lane, live.crowd, live.bucket))?;
     Ok(())
 }
 
-pub(super) fn set_crowd(conn: &Connection, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
+pub(super) fn set_concurrency_group(conn: &Connection, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
     conn.prepare_cached("UPDATE pointsman_task SET crowd = ?2 WHERE seq = ?1")?.execute((seq.0, crowd))?;
     Ok(())
 }
@@ -127,98 +130,111 @@ pub(super) fn set_score(conn: &Connection, seq: TaskSeq, score: i64) -> Result<(
     Ok(())
 }
 
-pub(super) fn set_until(conn: &Connection, seq: TaskSeq, until: Timestamp) -> Result<()> {
+pub(super) fn set_lease_end(conn: &Connection, seq: TaskSeq, until: Timestamp) -> Result<()> {
     let sql = "UPDATE pointsman_task SET until = ?2 WHERE seq = ?1 AND until IS NOT NULL";
     conn.prepare_cached(sql)?.execute((seq.0, until.micros()))?;
     Ok(())
 }
 
-pub(super) fn lane_head(conn: &Connection, lane: i64) -> Result<Option<Head>> {
-    // The index yields a lane's tasks by place. Asked for in words (ORDER BY, or min), that order would make
-    // SQLite prepare the statement anew for every lane, which took an eighth of the writer's time.
+pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<Head>> {
+    // The index yields a lane's tasks by place. ORDER BY or min() would make SQLite prepare the statement again for
+    // every lane, which took an eighth of the writer's time.
     let sql = "SELECT seq, queue, bucket, crowd, score, due, place, phase
                FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND place IS NOT NULL LIMIT 1";
-    first(conn, sql, [lane], |row| {
-        Ok(Head { next: waiting_of(row)?, place: row.get(6)?, phase: phase(row, 7)? })
+    query_first(conn, sql, [lane], |row| {
+        Ok(Head { next: waiting_task_from_row(row)?, place: row.get(6)?, phase: read_phase(row, 7)? })
     })
 }
 
-pub(super) fn in_lane(conn: &Connection, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
+pub(super) fn list_lane_tasks(conn: &Connection, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
     let sql = "SELECT seq, queue FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND place IS NOT NULL";
-    all(conn, sql, [lane], |row| Ok((seq_of(row)?, row.get(1)?)))
+    query_all(conn, sql, [lane], |row| Ok((seq_from_row(row)?, row.get(1)?)))
 }
 
-/// The first of these lanes in which somebody stands, and who stands first there.
-pub(crate) fn first_of_lanes(conn: &Connection, from: i64, to: i64) -> Result<Option<(i64, TaskSeq)>> {
+/// Finds the first of these lanes that has tasks, and its head.
+pub(crate) fn find_first_occupied_lane(
+    conn: &Connection,
+    from: i64,
+    to: i64,
+) -> Result<Option<(i64, TaskSeq)>> {
     let sql = "SELECT seq, lane FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane BETWEEN ?1 AND ?2 AND place IS NOT NULL ORDER BY lane, place LIMIT 1";
-    first(conn, sql, (from, to), |row| Ok((row.get(1)?, seq_of(row)?)))
+    query_first(conn, sql, (from, to), |row| Ok((row.get(1)?, seq_from_row(row)?)))
 }
 
-/// How many stand in a lane, counted up to so many.
-pub(crate) fn count_in_lane(conn: &Connection, lane: i64, most: u64) -> Result<u64> {
+/// Counts the tasks in a lane, up to `most`.
+pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, most: u64) -> Result<u64> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM pointsman_task INDEXED BY pointsman_task_lane
                WHERE lane = ?1 AND place IS NOT NULL LIMIT ?2)";
     Ok(conn.prepare_cached(sql)?.query_row((lane, most as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-pub(super) fn active_in_crowd(conn: &Connection, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
+pub(super) fn list_active_in_group(conn: &Connection, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT seq FROM pointsman_task WHERE crowd = ?1 AND phase IN (3, 4, 5)";
-    some(conn, sql, [crowd], most, seq_of)
+    query_up_to(conn, sql, [crowd], most, seq_from_row)
 }
 
-pub(super) fn blocked_in_crowd(conn: &Connection, crowd: i64) -> Result<Option<Waiting>> {
+pub(super) fn find_blocked_in_group(conn: &Connection, crowd: i64) -> Result<Option<Waiting>> {
     let sql = "SELECT seq, queue, bucket, crowd, score, due FROM pointsman_task
                WHERE crowd = ?1 AND phase = 0 LIMIT 1";
-    first(conn, sql, [crowd], waiting_of)
+    query_first(conn, sql, [crowd], waiting_task_from_row)
 }
 
-pub(super) fn ready(conn: &Connection, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
-    // The index yields them by score, rank and age. Asked for in words (ORDER BY), that order would make
-    // SQLite prepare the statement anew for every queue, and so would a bound LIMIT.
+pub(super) fn list_ready_tasks(conn: &Connection, shares: &[(QueueId, i64)]) -> Result<Vec<Live>> {
+    // The index yields them by score, rank and age. ORDER BY would make SQLite prepare the statement again for every
+    // queue, and so would a bound LIMIT.
     let sql = concat!(
         "SELECT ",
-        live!(),
+        active_task_columns!(),
         " FROM pointsman_task INDEXED BY pointsman_task_ready WHERE queue = ?1 AND phase = 3"
     );
     let mut picked = Vec::new();
     for (queue, share) in shares {
         let share = usize::try_from(*share).unwrap_or(0);
-        picked.append(&mut some(conn, sql, [queue], share, live_of)?);
+        picked.append(&mut query_up_to(conn, sql, [queue], share, active_task_from_row)?);
     }
     Ok(picked)
 }
 
-pub(super) fn scheduled(conn: &Connection) -> Result<Vec<Live>> {
-    let sql =
-        concat!("SELECT ", live!(), " FROM pointsman_task WHERE phase = 4 ORDER BY score DESC, rank, seq");
-    all(conn, sql, [], live_of)
+pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<Live>> {
+    let sql = concat!(
+        "SELECT ",
+        active_task_columns!(),
+        " FROM pointsman_task WHERE phase = 4 ORDER BY score DESC, rank, seq"
+    );
+    query_all(conn, sql, [], active_task_from_row)
 }
 
-pub(super) fn due(conn: &Connection, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
+pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, most: usize) -> Result<Vec<Waiting>> {
     let sql = "SELECT seq, queue, bucket, crowd, score, due FROM pointsman_task
                WHERE phase = 2 AND due <= ?1 ORDER BY due";
-    some(conn, sql, [now.micros()], most, waiting_of)
+    query_up_to(conn, sql, [now.micros()], most, waiting_task_from_row)
 }
 
-pub(super) fn earliest_due(conn: &Connection) -> Result<Option<Timestamp>> {
+pub(super) fn read_earliest_due(conn: &Connection) -> Result<Option<Timestamp>> {
     let mut earliest = conn.prepare_cached("SELECT min(due) FROM pointsman_task WHERE phase = 2")?;
     let due: Option<i64> = earliest.query_row([], |r| r.get(0))?;
     Ok(due.map(Timestamp::from_micros))
 }
 
-pub(super) fn gated(conn: &Connection, event: EventId) -> Result<Vec<Gated>> {
+pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<Gated>> {
     let sql = "SELECT seq, queue, bucket, crowd, score, due, lane, place, stage FROM pointsman_task
                WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
-    all(conn, sql, [event.as_i64()], |row| {
-        Ok(Gated { waiting: waiting_of(row)?, lane: row.get(6)?, place: row.get(7)?, stage: row.get(8)? })
+    query_all(conn, sql, [event.as_i64()], |row| {
+        Ok(Gated {
+            waiting: waiting_task_from_row(row)?,
+            lane: row.get(6)?,
+            place: row.get(7)?,
+            stage: row.get(8)?,
+        })
     })
 }
 
-/// The numbers of an event's own tasks ascend with their stages, so that the first that is found is the first of all.
-pub(super) fn sync_before(
+/// Finds the first unfinished sync task of an event before a stage. The numbers of an event's own tasks ascend with
+/// their stages, so that the first row is the first task.
+pub(super) fn find_sync_task_before(
     conn: &Connection,
     event: EventId,
     stage: i64,
@@ -234,34 +250,38 @@ pub(super) fn sync_before(
     match fresh {
         true => {
             let released = end_code(AttemptEnd::Released);
-            first(conn, untried, (event.as_i64(), stage, released), seq_of)
+            query_first(conn, untried, (event.as_i64(), stage, released), seq_from_row)
         }
-        false => first(conn, any, (event.as_i64(), stage), seq_of),
+        false => query_first(conn, any, (event.as_i64(), stage), seq_from_row),
     }
 }
 
-pub(super) fn held_by(conn: &Connection, node: NodeId) -> Result<Vec<Live>> {
-    let sql = concat!("SELECT ", live!(), " FROM pointsman_task WHERE phase = 5 AND node = ?1 ORDER BY seq");
-    all(conn, sql, [node], live_of)
-}
-
-pub(super) fn run_out(conn: &Connection, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+pub(super) fn list_tasks_leased_by(conn: &Connection, node: NodeId) -> Result<Vec<Live>> {
     let sql = concat!(
         "SELECT ",
-        live!(),
-        " FROM pointsman_task WHERE until < ?1 AND started >= ?2 AND phase = 5 ORDER BY until"
+        active_task_columns!(),
+        " FROM pointsman_task WHERE phase = 5 AND node = ?1 ORDER BY seq"
     );
-    all(conn, sql, (now.micros(), since.micros()), live_of)
+    query_all(conn, sql, [node], active_task_from_row)
 }
 
-pub(super) fn in_phases(
+pub(super) fn list_expired_leases(conn: &Connection, since: Timestamp, now: Timestamp) -> Result<Vec<Live>> {
+    let sql = concat!(
+        "SELECT ",
+        active_task_columns!(),
+        " FROM pointsman_task WHERE until < ?1 AND started >= ?2 AND phase = 5 ORDER BY until"
+    );
+    query_all(conn, sql, (now.micros(), since.micros()), active_task_from_row)
+}
+
+pub(super) fn list_tasks_in_phases(
     conn: &Connection,
     queue: QueueId,
     phases: &[Phase],
     most: usize,
 ) -> Result<Vec<TaskSeq>> {
-    // An index of a phase is used only where the words name that phase alone.
-    let wanted = match phases {
+    // SQLite uses the index of a phase only if the condition names that phase alone.
+    let condition = match phases {
         [Phase::Scheduled] => "INDEXED BY pointsman_task_scheduled WHERE phase = 4 AND".into(),
         [phase] => format!("WHERE phase = {} AND", phase.code()),
         phases => {
@@ -269,37 +289,49 @@ pub(super) fn in_phases(
             format!("WHERE phase IN ({}) AND", codes.join(", "))
         }
     };
-    let sql = format!("SELECT seq FROM pointsman_task {wanted} queue = ?1 ORDER BY seq");
-    some(conn, &sql, [queue], most, seq_of)
+    let sql = format!("SELECT seq FROM pointsman_task {condition} queue = ?1 ORDER BY seq");
+    query_up_to(conn, &sql, [queue], most, seq_from_row)
 }
 
-pub(super) fn runners(conn: &Connection, handler: HandlerId, most: usize) -> Result<Vec<TaskSeq>> {
+pub(super) fn list_running_tasks_of_handler(
+    conn: &Connection,
+    handler: HandlerId,
+    most: usize,
+) -> Result<Vec<TaskSeq>> {
     let sql = "SELECT t.seq FROM pointsman_task t JOIN pointsman_queue q ON q.id = t.queue
                WHERE t.phase = 5 AND q.handler = ?1";
-    some(conn, sql, [handler], most, seq_of)
+    query_up_to(conn, sql, [handler], most, seq_from_row)
 }
 
-pub(super) fn to_score(conn: &Connection, queue: QueueId) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
+pub(super) fn list_tasks_to_score(
+    conn: &Connection,
+    queue: QueueId,
+) -> Result<Vec<(TaskSeq, i64, Timestamp)>> {
     let sql = "SELECT seq, priority, created FROM pointsman_task WHERE queue = ?1";
-    all(conn, sql, [queue], |row| Ok((seq_of(row)?, row.get(1)?, time(row, 2)?)))
+    query_all(conn, sql, [queue], |row| Ok((seq_from_row(row)?, row.get(1)?, read_time(row, 2)?)))
 }
 
-pub(super) fn to_regroup(conn: &Connection, queue: QueueId) -> Result<Vec<(Waiting, Phase, String)>> {
+pub(super) fn list_tasks_to_regroup(
+    conn: &Connection,
+    queue: QueueId,
+) -> Result<Vec<(Waiting, Phase, String)>> {
     let sql = "SELECT t.seq, t.queue, t.bucket, t.crowd, t.score, t.due, t.phase, j.key
                FROM pointsman_task t JOIN pointsman_journal j ON j.id = t.event
                WHERE t.queue = ?1 AND t.phase <= 5 AND t.lane IS NULL AND j.key IS NOT NULL
                ORDER BY t.phase >= 4 DESC, t.seq";
-    all(conn, sql, [queue], |row| Ok((waiting_of(row)?, phase(row, 6)?, text(row, 7)?.into())))
+    query_all(conn, sql, [queue], |row| {
+        Ok((waiting_task_from_row(row)?, read_phase(row, 6)?, read_text(row, 7)?.into()))
+    })
 }
 
-pub(super) fn ready_before(conn: &Connection, live: &Live, most: u64) -> Result<u64> {
+pub(super) fn count_ready_before(conn: &Connection, live: &Live, most: u64) -> Result<u64> {
     let sql = "SELECT seq FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq";
     let mut statement = conn.prepare_cached(sql)?;
     let mut rows = statement.query([live.queue])?;
     let mut before = 0;
     while before < most
         && let Some(row) = rows.next()?
-        && seq_of(row)? != live.seq
+        && seq_from_row(row)? != live.seq
     {
         before += 1;
     }

@@ -1,11 +1,11 @@
-//! Queues: their counters, and which of them could run now.
+//! Queues: their task counts, and which of them can run now.
 //!
-//! A queue that has something ready is in one of three places: in the turns of its pool; held by a rule, and then
-//! nowhere; or parked with its handler, because a limit of the handler lets none of them run. A handler that
-//! closes does not touch its queues: each is parked when its turn comes, and as many are fetched back as the
-//! handler has room for. So a limit costs nothing that grows with the number of queues.
+//! A queue with ready tasks is in one of three places: in the fair queue of its worker pool; nowhere, if a rule pauses
+//! it; or parked with its handler's limiter, if a limit of the handler allows no more tasks. A handler that closes does
+//! not touch its queues: each is parked when it is selected, and when the handler has free slots, as many are returned.
+//! So the cost of a limit does not grow with the number of queues.
 
-mod seats;
+mod placement;
 
 use foldhash::HashMap;
 use std::cmp::Reverse;
@@ -13,350 +13,367 @@ use std::cmp::Reverse;
 use pointsman_core::task::QueueOf;
 use pointsman_core::{CollectionName, TaskSeq, Tenant, Timestamp};
 
-use crate::bands::Bands;
 use crate::error::{Fault, Result};
-use crate::row::{Counts, HandlerId, Phase, QueueId, QueueRow};
-use crate::state::State;
+use crate::fair_queue::{FairQueue, SourceRank, TenantIndex};
+use crate::key_round_robin::KeyRoundRobin;
+use crate::row::{HandlerId, QueueCounts, QueueId, QueueRow, TaskPhase};
 use crate::tables::Tables;
-use crate::turns::{Rank, TenantId, Turns};
+use crate::writer_state::WriterState;
 
-/// A queue: its counters, its place in the round robin, and the round robin of keys within it.
+/// State of a queue: its task counts, its position in the fair queue, and the round robin of its keys.
 #[derive(Clone, Debug)]
 pub(crate) struct QueueState {
     pub(crate) id: QueueId,
     pub(crate) handler: HandlerId,
     pub(crate) tenant: Tenant,
-    tenant_id: TenantId,
-    /// What its tasks are of.
-    pub(crate) of: QueueOf,
-    pub(crate) counts: Counts,
-    pub(crate) held: bool,
-    /// Its handler is defined, and its collection, if it has one.
-    pub(crate) defined: bool,
-    turn: i64,
-    /// The round robin of keys among tasks of the same score. Not known after a start, until it is asked for.
-    bands: Option<Bands>,
-    /// Where the one ready task of a source's queue stands.
-    head: Option<Rank>,
-    seat: Seat,
-    dirty: bool,
+    tenant_index: TenantIndex,
+    /// Whether its tasks run for events, for a collection or for a chain node.
+    pub(crate) kind: QueueOf,
+    pub(crate) counts: QueueCounts,
+    pub(crate) is_paused: bool,
+    /// Whether its handler, and its collection if it has one, are defined.
+    pub(crate) is_defined: bool,
+    virtual_time: i64,
+    /// Round robin of keys among tasks of the same score. `None` after a start, until it is needed.
+    key_ranks: Option<KeyRoundRobin>,
+    /// Rank of the one ready task of a source's queue.
+    source_rank: Option<SourceRank>,
+    placement: QueuePlacement,
+    is_dirty: bool,
 }
 
 impl QueueState {
-    /// The collection of a source's queue.
+    /// Returns the collection of a source's queue.
     pub(crate) fn collection(&self) -> Option<&CollectionName> {
-        self.of.collection()
+        self.kind.collection()
     }
 
-    /// All of a tenant's source queues are one line, in which priority decides.
-    fn in_sources(&self) -> bool {
+    /// Returns whether this is a source's queue. All source queues of a tenant are one entry of the fair queue, in
+    /// which priority decides.
+    fn is_source_queue(&self) -> bool {
         self.collection().is_some()
     }
 }
 
-/// Where a queue is kept.
+/// Where a queue is while it has ready tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seat {
-    Out,
-    In,
+enum QueuePlacement {
+    Absent,
+    InRotation,
     Parked,
 }
 
-/// Who serves a handler's queues: the nodes all together, or workers that ask for it by name.
+/// Who runs the tasks of a handler's queues: the nodes together, or workers that pull from the handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Pool {
+pub(crate) enum WorkerPool {
     Nodes,
-    Pulled(HandlerId),
-    PulledSources,
+    PullHandler(HandlerId),
+    PullSources,
 }
 
-/// All queues there are.
+/// States of all queues.
 #[derive(Debug, Default)]
-pub(crate) struct Queues {
-    all: HashMap<QueueId, QueueState>,
-    by_name: HashMap<(HandlerId, Tenant), QueueId>,
-    /// Those of collections and of nodes.
-    others: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
-    pools: HashMap<Pool, Turns>,
-    /// Whose turn it is among the pools of workers that ask for several.
-    pool_turns: HashMap<Pool, i64>,
-    /// The turn of the pool that was served last.
-    pool_now: i64,
-    tenants: HashMap<Tenant, TenantId>,
-    /// Queues changed in this transaction, to be written before the commit.
-    dirty: Vec<QueueId>,
+pub(crate) struct QueueStates {
+    by_id: HashMap<QueueId, QueueState>,
+    event_queues: HashMap<(HandlerId, Tenant), QueueId>,
+    /// Queues of collections and of chain nodes.
+    other_queues: HashMap<(HandlerId, Tenant, QueueOf), QueueId>,
+    fair_queues: HashMap<WorkerPool, FairQueue>,
+    /// Virtual times of the pools of workers that pull from several handlers.
+    pool_virtual_times: HashMap<WorkerPool, i64>,
+    /// Virtual time of the pool that was served last.
+    last_served_pool_time: i64,
+    tenant_indexes: HashMap<Tenant, TenantIndex>,
+    /// Queues changed in this transaction; written before the commit.
+    dirty_queues: Vec<QueueId>,
 }
 
-impl State {
-    pub(crate) fn load_queues(&mut self, tables: &dyn Tables) -> Result<()> {
-        tables.queues()?.into_iter().try_for_each(|row| self.take_over_queue(tables, row))
+impl WriterState {
+    pub(crate) fn load_queue_states(&mut self, tables: &dyn Tables) -> Result<()> {
+        tables.list_queues()?.into_iter().try_for_each(|row| self.apply_queue_row(tables, row))
     }
 
-    /// A queue is as the table says, whether it was known before or not.
-    pub(crate) fn take_over_queue(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
-        let QueueRow { id, handler, tenant, of, counts } = row;
-        if !self.queues.all.contains_key(&id) {
-            let queue = self.new_queue(id, handler, tenant, of);
-            self.add_queue(queue)?;
+    /// Applies a queue's row from the table, whether the queue is cached or new.
+    pub(crate) fn apply_queue_row(&mut self, tables: &dyn Tables, row: QueueRow) -> Result<()> {
+        let QueueRow { id, handler, tenant, kind, counts } = row;
+        if !self.queues.by_id.contains_key(&id) {
+            let queue = self.build_queue_state(id, handler, tenant, kind);
+            self.insert_queue_state(queue)?;
         }
         let before = std::mem::replace(&mut self.queue_mut(id)?.counts, counts);
-        self.scheduled += counts.scheduled - before.scheduled;
-        let gauge = self.gauge_mut(handler)?;
-        gauge.running += counts.running - before.running;
-        gauge.scheduled += counts.scheduled - before.scheduled;
+        self.scheduled_count += counts.scheduled - before.scheduled;
+        let limiter = self.limiter_mut(handler)?;
+        limiter.running += counts.running - before.running;
+        limiter.scheduled += counts.scheduled - before.scheduled;
         if counts.ready == 0 {
-            // The ranks that others give from here on are not known here.
-            self.queue_mut(id)?.bands = None;
+            // Ranks that other nodes assign from now on are not cached here.
+            self.queue_mut(id)?.key_ranks = None;
         }
-        self.reload_head(tables, id)?;
-        self.reseat(id)
+        self.reload_source_rank(tables, id)?;
+        self.update_placement(id)
     }
 
-    fn new_queue(&mut self, id: QueueId, handler: HandlerId, tenant: Tenant, of: QueueOf) -> QueueState {
-        let next = self.queues.tenants.len() as TenantId;
-        let tenant_id = *self.queues.tenants.entry(tenant.clone()).or_insert(next);
+    fn build_queue_state(
+        &mut self,
+        id: QueueId,
+        handler: HandlerId,
+        tenant: Tenant,
+        kind: QueueOf,
+    ) -> QueueState {
+        let next = self.queues.tenant_indexes.len() as TenantIndex;
+        let tenant_id = *self.queues.tenant_indexes.entry(tenant.clone()).or_insert(next);
         QueueState {
             id,
             handler,
             tenant,
-            tenant_id,
-            of,
-            counts: Counts::default(),
-            held: false,
-            defined: false,
-            turn: 0,
-            bands: None,
-            head: None,
-            seat: Seat::Out,
-            dirty: false,
+            tenant_index: tenant_id,
+            kind,
+            counts: QueueCounts::default(),
+            is_paused: false,
+            is_defined: false,
+            virtual_time: 0,
+            key_ranks: None,
+            source_rank: None,
+            placement: QueuePlacement::Absent,
+            is_dirty: false,
         }
     }
 
-    fn add_queue(&mut self, mut queue: QueueState) -> Result<()> {
-        queue.held = self.is_held(queue.handler, &queue.of, &queue.tenant);
-        queue.defined = self.is_defined(queue.handler, &queue.of)?;
+    fn insert_queue_state(&mut self, mut queue: QueueState) -> Result<()> {
+        queue.is_paused = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
+        queue.is_defined = self.is_queue_defined(queue.handler, &queue.kind)?;
         let (id, handler, tenant) = (queue.id, queue.handler, queue.tenant.clone());
-        match &queue.of {
-            QueueOf::Events => self.queues.by_name.insert((handler, tenant), id),
-            of @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
-                self.queues.others.insert((handler, tenant, of.clone()), id)
+        match &queue.kind {
+            QueueOf::Events => self.queues.event_queues.insert((handler, tenant), id),
+            kind @ (QueueOf::Collection(_) | QueueOf::Node { .. }) => {
+                self.queues.other_queues.insert((handler, tenant, kind.clone()), id)
             }
         };
-        self.queues.all.insert(id, queue);
-        self.reseat(id)
+        self.queues.by_id.insert(id, queue);
+        self.update_placement(id)
     }
 
     pub(crate) fn queue(&self, id: QueueId) -> Result<&QueueState> {
-        self.queues.all.get(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+        self.queues.by_id.get(&id).ok_or_else(|| Fault::damaged(format!("queue {id} does not exist")))
     }
 
     fn queue_mut(&mut self, id: QueueId) -> Result<&mut QueueState> {
-        self.queues.all.get_mut(&id).ok_or_else(|| Fault::damaged(format!("no queue {id}")))
+        self.queues.by_id.get_mut(&id).ok_or_else(|| Fault::damaged(format!("queue {id} does not exist")))
     }
 
-    pub(crate) fn all_queues(&self) -> impl Iterator<Item = &QueueState> {
-        self.queues.all.values()
+    pub(crate) fn iter_queues(&self) -> impl Iterator<Item = &QueueState> {
+        self.queues.by_id.values()
     }
 
-    /// The queue of a handler and a tenant, made if there is none yet.
-    pub(crate) fn queue_for(
+    /// Returns the event queue of a handler and a tenant; creates it if necessary.
+    pub(crate) fn get_or_create_event_queue(
         &mut self,
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
     ) -> Result<QueueId> {
-        match self.queues.by_name.get(&(handler, tenant.clone())) {
+        match self.queues.event_queues.get(&(handler, tenant.clone())) {
             Some(id) => Ok(*id),
-            None => self.make_queue(tables, handler, tenant, QueueOf::Events),
+            None => self.create_queue(tables, handler, tenant, QueueOf::Events),
         }
     }
 
-    /// The queue of a source's collection or of a chain's node, made if there is none yet.
-    pub(crate) fn queue_of(
+    /// Returns the queue of a source's collection or of a chain node; creates it if necessary.
+    pub(crate) fn get_or_create_queue(
         &mut self,
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        of: QueueOf,
+        kind: QueueOf,
     ) -> Result<QueueId> {
-        let name = (handler, tenant.clone(), of);
-        match self.queues.others.get(&name) {
+        let name = (handler, tenant.clone(), kind);
+        match self.queues.other_queues.get(&name) {
             Some(id) => Ok(*id),
-            None => self.make_queue(tables, handler, tenant, name.2),
+            None => self.create_queue(tables, handler, tenant, name.2),
         }
     }
 
-    fn make_queue(
+    fn create_queue(
         &mut self,
         tables: &dyn Tables,
         handler: HandlerId,
         tenant: &Tenant,
-        of: QueueOf,
+        kind: QueueOf,
     ) -> Result<QueueId> {
-        let id = tables.make_queue(handler, tenant, &of)?;
-        let queue = self.new_queue(id, handler, tenant.clone(), of);
-        self.add_queue(queue)?;
+        let id = tables.create_queue(handler, tenant, &kind)?;
+        let queue = self.build_queue_state(id, handler, tenant.clone(), kind);
+        self.insert_queue_state(queue)?;
         Ok(id)
     }
 
-    /// Looks again at what holds the queues of a place; answers which are held.
-    pub(crate) fn refresh_held(&mut self, place: impl Fn(&QueueState) -> bool) -> Result<Vec<QueueId>> {
-        let ids: Vec<QueueId> = self.all_queues().filter(|q| place(q)).map(|q| q.id).collect();
-        let mut held_ones = Vec::new();
+    /// Checks again which of the affected queues are paused; returns those that are.
+    pub(crate) fn refresh_paused(
+        &mut self,
+        is_affected: impl Fn(&QueueState) -> bool,
+    ) -> Result<Vec<QueueId>> {
+        let ids: Vec<QueueId> = self.iter_queues().filter(|q| is_affected(q)).map(|q| q.id).collect();
+        let mut paused = Vec::new();
         for id in ids {
             let queue = self.queue(id)?;
-            let held = self.is_held(queue.handler, &queue.of, &queue.tenant);
-            self.queue_mut(id)?.held = held;
-            self.reseat(id)?;
-            held_ones.extend(held.then_some(id));
+            let is_paused = self.is_queue_paused(queue.handler, &queue.kind, &queue.tenant);
+            self.queue_mut(id)?.is_paused = is_paused;
+            self.update_placement(id)?;
+            paused.extend(is_paused.then_some(id));
         }
-        Ok(held_ones)
+        Ok(paused)
     }
 
-    fn is_defined(&self, handler: HandlerId, of: &QueueOf) -> Result<bool> {
+    fn is_queue_defined(&self, handler: HandlerId, kind: &QueueOf) -> Result<bool> {
         let handler = self.handler(handler)?;
-        let fits = match (&handler.def.source, of) {
+        let fits = match (&handler.def.source, kind) {
             (Some(source), QueueOf::Collection(name)) => source.collections.contains_key(name),
             (Some(_), QueueOf::Events | QueueOf::Node { .. }) | (None, QueueOf::Collection(_)) => false,
             (None, QueueOf::Events | QueueOf::Node { .. }) => true,
         };
-        Ok(handler.defined && fits)
+        Ok(handler.is_defined && fits)
     }
 
-    /// Nobody is in turn until [`State::resume_turns`]: what decides about the queues is about to change.
-    pub(crate) fn suspend_turns(&mut self) -> Result<()> {
-        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+    /// Removes all queues from the fair queues until [`WriterState::resume_fair_queues`], because definitions or limits
+    /// are about to change.
+    pub(crate) fn suspend_fair_queues(&mut self) -> Result<()> {
+        let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
-            self.seat(id, Seat::Out)?;
-            // A turn counts among those of the same pool, and the pool may become another.
-            self.queue_mut(id)?.turn = 0;
+            self.place_queue(id, QueuePlacement::Absent)?;
+            // A virtual time is only comparable within a pool, and the pool may change.
+            self.queue_mut(id)?.virtual_time = 0;
         }
         Ok(())
     }
 
-    /// Looks again at where the ready task of a source's queue stands. It is out of the turns meanwhile, where it stood
-    /// by what was known before.
-    pub(crate) fn reload_head(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
+    /// Reads the rank of the ready task of a source's queue again. Removes the queue from the fair queue first, where
+    /// it is filed under its old rank.
+    pub(crate) fn reload_source_rank(&mut self, tables: &dyn Tables, id: QueueId) -> Result<()> {
         let queue = self.queue(id)?;
-        if !queue.in_sources() {
+        if !queue.is_source_queue() {
             return Ok(());
         }
         let ready = queue.counts.ready > 0;
-        self.exhausted(id)?;
-        self.queue_mut(id)?.head = if ready { ready_head(tables, id)? } else { None };
+        self.remove_exhausted_queue(id)?;
+        self.queue_mut(id)?.source_rank = if ready { read_source_rank(tables, id)? } else { None };
         Ok(())
     }
 
-    /// Takes up again by the definitions and limits as they are now.
-    pub(crate) fn resume_turns(&mut self, now: Timestamp) -> Result<()> {
-        let ids: Vec<QueueId> = self.queues.all.keys().copied().collect();
+    /// Puts queues back into the fair queues, by the current definitions and limits.
+    pub(crate) fn resume_fair_queues(&mut self, now: Timestamp) -> Result<()> {
+        let ids: Vec<QueueId> = self.queues.by_id.keys().copied().collect();
         for id in ids {
             let queue = self.queue(id)?;
-            let defined = self.is_defined(queue.handler, &queue.of)?;
-            self.queue_mut(id)?.defined = defined;
-            self.reseat(id)?;
+            let defined = self.is_queue_defined(queue.handler, &queue.kind)?;
+            self.queue_mut(id)?.is_defined = defined;
+            self.update_placement(id)?;
         }
         for handler in 1..=self.handlers.len() as HandlerId {
-            self.regulate(handler, now)?;
+            self.apply_limits(handler, now)?;
         }
         Ok(())
     }
 
-    /// A task went from one phase to another; `None` means it came or went.
-    pub(crate) fn moved(&mut self, id: QueueId, from: Option<Phase>, to: Option<Phase>) -> Result<()> {
+    /// Updates the counts for a task that changed its phase. `None` stands for a task that was created or removed.
+    pub(crate) fn count_phase_change(
+        &mut self,
+        id: QueueId,
+        from: Option<TaskPhase>,
+        to: Option<TaskPhase>,
+    ) -> Result<()> {
         if from == to {
             return Ok(());
         }
-        self.woke |= to == Some(Phase::Ready);
-        self.scheduled += i64::from(to == Some(Phase::Scheduled)) - i64::from(from == Some(Phase::Scheduled));
+        self.has_new_ready_tasks |= to == Some(TaskPhase::Ready);
+        self.scheduled_count +=
+            i64::from(to == Some(TaskPhase::Scheduled)) - i64::from(from == Some(TaskPhase::Scheduled));
         let queue = self.queue_mut(id)?;
         if let Some(from) = from {
-            *queue.counts.of(from) -= 1;
+            *queue.counts.count_mut(from) -= 1;
         }
         if let Some(to) = to {
-            *queue.counts.of(to) += 1;
+            *queue.counts.count_mut(to) += 1;
         }
         if queue.counts.ready == 0
-            && let Some(bands) = &mut queue.bands
+            && let Some(key_ranks) = &mut queue.key_ranks
         {
-            bands.clear();
+            key_ranks.clear();
         }
         let handler = queue.handler;
-        if !queue.dirty {
-            queue.dirty = true;
-            self.queues.dirty.push(id);
+        if !queue.is_dirty {
+            queue.is_dirty = true;
+            self.queues.dirty_queues.push(id);
         }
         let change = |phase| i64::from(to == Some(phase)) - i64::from(from == Some(phase));
-        let gauge = self.gauge_mut(handler)?;
-        gauge.running += change(Phase::Locked);
-        gauge.scheduled += change(Phase::Scheduled);
-        self.reseat(id)
+        let limiter = self.limiter_mut(handler)?;
+        limiter.running += change(TaskPhase::Locked);
+        limiter.scheduled += change(TaskPhase::Scheduled);
+        self.update_placement(id)
     }
 
-    /// The rank of a task that becomes ready: behind what its key has waiting at the same score, before the second task
-    /// of any other.
-    pub(crate) fn rank(
+    /// Assigns the rank of a task that becomes ready: after the tasks of its key that wait with the same score, and
+    /// before the second task of any other key.
+    pub(crate) fn assign_rank(
         &mut self,
         tables: &dyn Tables,
         id: QueueId,
         score: i64,
-        bucket: Option<u16>,
+        key_bucket: Option<u16>,
     ) -> Result<i64> {
-        // Where tasks age, hardly two have the same score: the oldest goes first.
+        // With ageing, two tasks hardly ever have the same score, and the oldest runs first.
         if self.handler(self.queue(id)?.handler)?.def.limits.ageing.is_some() {
             return Ok(0);
         }
         let queue = self.queue_mut(id)?;
-        let bands = match &mut queue.bands {
-            Some(bands) => bands,
-            unknown if queue.counts.ready == 0 => unknown.insert(Bands::default()),
-            unknown => unknown.insert(Bands::load(tables, id)?),
+        let key_ranks = match &mut queue.key_ranks {
+            Some(key_ranks) => key_ranks,
+            unknown if queue.counts.ready == 0 => unknown.insert(KeyRoundRobin::default()),
+            unknown => unknown.insert(KeyRoundRobin::load(tables, id)?),
         };
-        Ok(bands.rank(score, bucket))
+        Ok(key_ranks.assign_rank(score, key_bucket))
     }
 
-    /// A source's queue has a task that could run. Called before it is counted.
-    pub(crate) fn set_head(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
+    /// Sets the rank of a source's queue whose task becomes ready. Called before the task is counted.
+    pub(crate) fn set_source_rank(&mut self, id: QueueId, score: i64, seq: TaskSeq) -> Result<()> {
         let queue = self.queue_mut(id)?;
-        if queue.in_sources() {
-            queue.head = Some((Reverse(score), seq.0));
+        if queue.is_source_queue() {
+            queue.source_rank = Some((Reverse(score), seq.0));
         }
         Ok(())
     }
 
-    /// A queue was served once, by a task of this score and rank.
-    pub(crate) fn served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
-        if let Some(bands) = &mut self.queue_mut(id)?.bands {
-            bands.served(score, rank);
+    /// Records that a queue was served, by a task of this score and rank.
+    pub(crate) fn record_served(&mut self, id: QueueId, score: i64, rank: i64) -> Result<()> {
+        if let Some(key_ranks) = &mut self.queue_mut(id)?.key_ranks {
+            key_ranks.record_served(score, rank);
         }
         Ok(())
     }
 
-    /// How many source tasks of its tenant come before that of a source's queue.
-    pub(crate) fn sources_before(&self, id: QueueId) -> Result<u64> {
+    /// Counts the source tasks of the tenant that come before that of a source's queue.
+    pub(crate) fn count_source_queues_before(&self, id: QueueId) -> Result<u64> {
         let queue = self.queue(id)?;
         let before = |other: &&QueueState| {
-            other.in_sources()
+            other.is_source_queue()
                 && other.counts.ready > 0
                 && other.tenant == queue.tenant
-                && other.head < queue.head
+                && other.source_rank < queue.source_rank
         };
-        Ok(self.all_queues().filter(before).count() as u64)
+        Ok(self.iter_queues().filter(before).count() as u64)
     }
 
-    /// Writes the counters that changed.
-    pub(crate) fn flush_queues(&mut self, tables: &dyn Tables) -> Result<()> {
-        let mut changed = Vec::with_capacity(self.queues.dirty.len());
-        for id in std::mem::take(&mut self.queues.dirty) {
-            let Some(queue) = self.queues.all.get_mut(&id) else { continue };
-            queue.dirty = false;
+    /// Writes the queue counts that changed.
+    pub(crate) fn flush_queue_counts(&mut self, tables: &dyn Tables) -> Result<()> {
+        let mut changed = Vec::with_capacity(self.queues.dirty_queues.len());
+        for id in std::mem::take(&mut self.queues.dirty_queues) {
+            let Some(queue) = self.queues.by_id.get_mut(&id) else { continue };
+            queue.is_dirty = false;
             changed.push((id, queue.counts));
         }
-        if changed.is_empty() { Ok(()) } else { tables.put_counts(&changed) }
+        if changed.is_empty() { Ok(()) } else { tables.write_queue_counts(&changed) }
     }
 }
 
-/// Where the ready task of a source's queue stands.
-fn ready_head(tables: &dyn Tables, queue: QueueId) -> Result<Option<Rank>> {
-    Ok(tables.ready_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
+/// Reads the rank of the ready task of a source's queue.
+fn read_source_rank(tables: &dyn Tables, queue: QueueId) -> Result<Option<SourceRank>> {
+    Ok(tables.read_queue_head(queue)?.map(|(score, seq)| (Reverse(score), seq.0)))
 }

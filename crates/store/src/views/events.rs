@@ -8,12 +8,12 @@ use pointsman_core::{Cause, Context, Event, EventId, HandlingKey, Json, ObjectKe
 
 use crate::error::{Fault, Result};
 
-/// So many rows at most are looked at for one page; the page says how far it came.
-pub const SCAN: usize = 20_000;
-/// So many bytes of payload at most come in one page.
-pub const PAGE_BYTES: usize = 8 << 20;
+/// Most rows scanned for one page. The page says how far it scanned.
+pub const MAX_SCANNED_ROWS: usize = 20_000;
+/// Most bytes of payload in one page.
+pub const MAX_PAGE_BYTES: usize = 8 << 20;
 
-/// An event as it lies in the journal.
+/// Columns of an event in the journal.
 #[derive(Clone, Copy, Debug)]
 pub struct EventColumns<'a> {
     pub id: i64,
@@ -21,10 +21,10 @@ pub struct EventColumns<'a> {
     pub kind: &'a str,
     pub key: Option<&'a str>,
     pub sub: Option<&'a str>,
-    /// Empty for what is nobody's.
+    /// Empty for an event that belongs to no tenant.
     pub tenant: &'a str,
     pub value: &'a str,
-    /// As [`context_text`] made it.
+    /// Encoded by [`encode_context`].
     pub context: Option<&'a str>,
     pub cause_event: Option<i64>,
     pub cause_task: Option<i64>,
@@ -32,7 +32,7 @@ pub struct EventColumns<'a> {
 }
 
 impl EventColumns<'_> {
-    pub fn event(self) -> Result<Event> {
+    pub fn into_event(self) -> Result<Event> {
         let context = match self.context {
             Some(json) => serde_json::from_str(json).map_err(Fault::damaged)?,
             None => Context::new(),
@@ -59,62 +59,70 @@ impl EventColumns<'_> {
     }
 }
 
-/// The context of an event as it is kept; none if it has none.
-pub fn context_text(event: &Event) -> Result<Option<String>> {
+/// Encodes the context of an event; `None` if it is empty.
+pub fn encode_context(event: &Event) -> Result<Option<String>> {
     match event.context.is_empty() {
         true => Ok(None),
         false => serde_json::to_string(&event.context).map(Some).map_err(Fault::damaged),
     }
 }
 
-/// About how many bytes an event takes.
-pub fn weight(event: &Event) -> usize {
+/// Returns the approximate size of an event in bytes.
+pub fn event_size(event: &Event) -> usize {
     let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
     event.value.as_str().len() + context
 }
 
-/// A page of the journal in the making.
+/// Builds a page of the journal.
 #[derive(Debug)]
-pub struct JournalPage<'r> {
-    read: &'r Read,
-    low: EventId,
-    high: EventId,
+pub struct JournalPageBuilder<'r> {
+    request: &'r Read,
+    after: EventId,
+    until: EventId,
     page: Page,
-    looked_at: usize,
+    scanned_rows: usize,
     bytes: usize,
 }
 
-impl<'r> JournalPage<'r> {
+impl<'r> JournalPageBuilder<'r> {
     pub fn new(read: &'r Read, extent: Extent) -> Self {
         let low = read.after.max(extent.forgotten);
         let high = read.until.unwrap_or(EventId::MAX).min(extent.head);
         let scanned = if read.backwards { low } else { high.max(low) };
-        Self { read, low, high, page: Page { events: Vec::new(), scanned, extent }, looked_at: 0, bytes: 0 }
+        Self {
+            request: read,
+            after: low,
+            until: high,
+            page: Page { events: Vec::new(), scanned, extent },
+            scanned_rows: 0,
+            bytes: 0,
+        }
     }
 
-    /// Which events are to be looked at: those after the first id, up to and with the second; the newest first if it
-    /// is read backwards.
-    pub fn range(&self) -> (EventId, EventId) {
-        (self.low, self.high)
+    /// Returns the ids to scan: after the first, up to and including the second. If the request reads backwards, scan
+    /// from the newest.
+    pub fn id_range(&self) -> (EventId, EventId) {
+        (self.after, self.until)
     }
 
-    /// Looks at the next event; answers whether another is wanted.
-    pub fn take(&mut self, event: Event) -> bool {
-        self.looked_at += 1;
+    /// Adds the next event if it matches; returns whether to continue.
+    pub fn push_event(&mut self, event: Event) -> bool {
+        self.scanned_rows += 1;
         let id = event.id;
-        if self.read.filter.matches(&event) {
-            self.bytes += weight(&event);
+        if self.request.filter.matches(&event) {
+            self.bytes += event_size(&event);
             self.page.events.push(Arc::new(event));
         }
-        let full =
-            self.page.events.len() >= self.read.limit || self.looked_at >= SCAN || self.bytes >= PAGE_BYTES;
+        let full = self.page.events.len() >= self.request.limit
+            || self.scanned_rows >= MAX_SCANNED_ROWS
+            || self.bytes >= MAX_PAGE_BYTES;
         if full {
             self.page.scanned = id;
         }
         !full
     }
 
-    pub fn page(self) -> Page {
+    pub fn into_page(self) -> Page {
         self.page
     }
 }

@@ -1,15 +1,21 @@
-//! What readers of all stores share: how rows become what callers see, and how long a page is. It knows no database;
-//! whoever reads brings the columns, in whatever way its database likes best.
+//! Conversion of rows into the views that callers see, and limits of pages; shared by the readers of all stores.
+//! Nothing here depends on a database: each reader supplies the columns.
 
 mod events;
 mod objects;
 mod orders;
 mod tasks;
 
-pub use events::{EventColumns, JournalPage, PAGE_BYTES, SCAN, context_text, weight};
-pub use objects::{LANES_READ, object_view};
-pub use orders::{OrderColumns, OrderPaging, StepColumns, Surroundings, chain_view, counts, key_range};
+pub use events::{
+    EventColumns, JournalPageBuilder, MAX_PAGE_BYTES, MAX_SCANNED_ROWS, encode_context, event_size,
+};
+pub use objects::{LANES_TO_READ, build_object_view};
+pub use orders::{
+    OrderPageBuilder, OrderStatisticsColumns, StepTaskColumns, ViewEnvironment, build_chain_view,
+    count_order, order_key_range,
+};
 pub use tasks::{
-    LOG_BYTES, LiveNames, LiveRows, PastRows, TaskPaging, all_older_than, few_tasks, has_ended, matches,
-    rows_wanted, task_of_live, task_of_past, with_success,
+    ActiveRowFilter, ActiveTaskNames, ArchivedRowFilter, MAX_LOG_PAGE_BYTES, TaskPageBuilder,
+    add_success_attempt, are_all_older_than, choose_row_filters, is_halted_or_missing, page_of_tasks,
+    task_from_active_row, task_from_archived_row, task_matches,
 };

@@ -1,4 +1,4 @@
-//! Objects as their readers see them.
+//! Views of objects.
 
 use std::sync::Arc;
 
@@ -6,8 +6,9 @@ use pointsman_core::journal::Extent;
 use pointsman_core::store::{LaneView, MOST_LANES, ObjectView};
 use pointsman_core::{Event, EventId};
 
-/// An object, from its last events and from its first lanes, of which one more is read than is told of.
-pub fn object_view(
+/// Builds the view of an object from its last events and its first lanes. The caller reads one lane more than the view
+/// contains.
+pub fn build_object_view(
     last: EventId,
     events: Vec<Arc<Event>>,
     mut lanes: Vec<LaneView>,
@@ -19,5 +20,5 @@ pub fn object_view(
     ObjectView { last, events, lanes, more_lanes, extent }
 }
 
-/// So many lanes are read.
-pub const LANES_READ: usize = MOST_LANES + 1;
+/// Number of lanes to read.
+pub const LANES_TO_READ: usize = MOST_LANES + 1;

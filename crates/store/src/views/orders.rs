@@ -1,4 +1,4 @@
-//! Orders, chains and queues as their readers see them.
+//! Views of orders, chains and queues.
 
 use pointsman_core::chain::{Chain, NodeId};
 use pointsman_core::journal::{Extent, PathFilter};
@@ -7,79 +7,82 @@ use pointsman_core::store::{ChainView, OrderCursor, OrderPage, OrderView, QueueV
 use pointsman_core::task::{QueueOf, Realm, Status};
 use pointsman_core::{HandlerName, Rule, TaskId, Tenant, Timestamp};
 
-use super::PAGE_BYTES;
-use crate::chains::Chains;
-use crate::row::{Counts, Known, Phase};
+use super::MAX_PAGE_BYTES;
+use crate::chains::ChainRegistry;
+use crate::row::{ChainRow, QueueCounts, TaskPhase};
 
-/// What there is to know of all orders and queues together.
+/// Chains, rules and task ids, on which the views of orders and queues depend.
 #[derive(Debug)]
-pub struct Surroundings {
-    pub chains: Chains,
+pub struct ViewEnvironment {
+    pub chains: ChainRegistry,
     pub rules: Vec<Rule>,
-    pub realm: Realm,
+    pub task_id_namespace: Realm,
 }
 
-/// The task of an order's step, as far as it has one.
+/// Columns of the task of an order's step; empty if it has none.
 #[derive(Clone, Debug, Default)]
-pub struct StepColumns {
-    pub phase: Option<Phase>,
+pub struct StepTaskColumns {
+    pub phase: Option<TaskPhase>,
     pub due: Option<Timestamp>,
     pub retries: i64,
     pub handler: Option<HandlerName>,
-    /// The task that suspended the order by its end, and what it said.
-    pub failed: Option<(TaskId, Option<String>)>,
+    /// The task whose end suspended the order, and its error.
+    pub failed_task: Option<(TaskId, Option<String>)>,
 }
 
-impl Surroundings {
-    pub fn view(&self, order: Order, step: StepColumns) -> OrderView {
-        let StepColumns { phase, due, retries, handler, failed } = step;
+impl ViewEnvironment {
+    pub fn order_view(&self, order: Order, step: StepTaskColumns) -> OrderView {
+        let StepTaskColumns { phase, due, retries, handler, failed_task: failed } = step;
         let is_new = phase.is_some_and(|phase| phase.status() == Status::New);
-        let due = due.filter(|_| is_new || phase == Some(Phase::Missing));
+        let due = due.filter(|_| is_new || phase == Some(TaskPhase::Missing));
         let task = match (order.task, &handler, phase) {
             (Some(seq), Some(handler), Some(phase)) => {
-                let id = TaskId::new(handler.as_str(), order.node.as_str(), self.realm.uuid(seq));
+                let id = TaskId::new(handler.as_str(), order.node.as_str(), self.task_id_namespace.uuid(seq));
                 Some((id, phase.status(), due))
             }
             (Some(_), None, _) | (Some(_), Some(_), None) | (None, _, _) => None,
         };
-        let known = self.chains.get(&order.key.chain).and_then(|known| known.definition());
+        let chain_row = self.chains.find_chain(&order.key.chain).and_then(|chain_row| chain_row.definition());
         OrderView {
             setback: due.filter(|_| is_new && retries > 0),
-            stranded: known.is_none_or(|chain| chain.node(&order.node).is_none()),
-            held: handler.filter(|_| !order.running).and_then(|handler| self.held(&order, &handler)),
+            stranded: chain_row.is_none_or(|chain| chain.node(&order.node).is_none()),
+            held: handler
+                .filter(|_| !order.running)
+                .and_then(|handler| self.describe_pause(&order, &handler)),
             failed: failed.map(|(task, error)| (task, error.unwrap_or_else(|| "canceled".into()))),
             task,
             order,
         }
     }
 
-    /// What holds the waiting task of an order back.
-    fn held(&self, order: &Order, handler: &HandlerName) -> Option<String> {
-        let of = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
+    /// Describes what keeps the waiting task of an order from running.
+    fn describe_pause(&self, order: &Order, handler: &HandlerName) -> Option<String> {
+        let kind = QueueOf::Node { chain: order.key.chain.clone(), node: order.node.clone() };
         let rule = || {
-            let rule = self.rules.iter().find(|rule| rule.holds(handler, &of, &order.tenant))?;
+            let rule = self.rules.iter().find(|rule| rule.holds(handler, &kind, &order.tenant))?;
             let Rule { kind, place, by, reason, .. } = rule;
             let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
             Some(format!("a {} of the {} {} by {by}{reason}", kind.as_str(), place.space(), place.name()))
         };
-        self.chains.stopped(&of).or_else(rule)
+        self.chains.describe_stop(&kind).or_else(rule)
     }
 
-    /// A queue. `head_since`: when the task was made that it would give next.
-    pub fn queue(
+    /// Builds the view of a queue. `head_since` is the creation time of the task that would run next.
+    pub fn queue_view(
         &self,
         handler: HandlerName,
         tenant: Tenant,
-        of: QueueOf,
-        counts: Counts,
+        kind: QueueOf,
+        counts: QueueCounts,
         head_since: Option<Timestamp>,
     ) -> QueueView {
         let count = |number: i64| number.max(0) as u64;
-        let Counts { ready, waiting, scheduled, running, halted, missing } = counts;
+        let QueueCounts { ready, waiting, scheduled, running, halted, missing } = counts;
         QueueView {
-            held: self.rules.iter().any(|rule| rule.holds(&handler, &of, &tenant)) || self.chains.holds(&of),
+            held: self.rules.iter().any(|rule| rule.holds(&handler, &kind, &tenant))
+                || self.chains.is_stopped(&kind),
             handler,
-            of,
+            of: kind,
             tenant,
             ready: count(ready),
             waiting: count(waiting),
@@ -92,22 +95,22 @@ impl Surroundings {
     }
 }
 
-/// A page of orders in the making, by key.
+/// Builds a page of orders, by key.
 #[derive(Debug)]
-pub struct OrderPaging {
+pub struct OrderPageBuilder {
     limit: usize,
     page: OrderPage,
     bytes: usize,
 }
 
-impl OrderPaging {
+impl OrderPageBuilder {
     pub fn new(limit: usize, extent: Extent) -> Self {
         Self { limit, page: OrderPage { orders: Vec::new(), next: None, extent }, bytes: 0 }
     }
 
-    /// Takes the next order if there is room for it; answers whether there was.
-    pub fn take(&mut self, view: OrderView) -> bool {
-        if self.page.orders.len() >= self.limit || self.bytes >= PAGE_BYTES {
+    /// Adds the next order if the page has room; returns whether it had.
+    pub fn try_push_order(&mut self, view: OrderView) -> bool {
+        if self.page.orders.len() >= self.limit || self.bytes >= MAX_PAGE_BYTES {
             self.page.next = self.page.orders.last().map(|OrderView { order, .. }| OrderCursor {
                 key: order.key.clone(),
                 tenant: order.tenant.clone(),
@@ -119,13 +122,14 @@ impl OrderPaging {
         true
     }
 
-    pub fn page(self) -> OrderPage {
+    pub fn into_page(self) -> OrderPage {
         self.page
     }
 }
 
-/// From where on, and up to where (not included), the keys lie that a path can match. Compared byte by byte.
-pub fn key_range(path: &PathFilter) -> (String, String) {
+/// Returns the range of order keys that a path can match: the start, and the end, which is excluded. Compared byte by
+/// byte.
+pub fn order_key_range(path: &PathFilter) -> (String, String) {
     let prefix = match path {
         PathFilter::Everything => "/",
         PathFilter::Below(prefix) | PathFilter::ChildrenOf(prefix) | PathFilter::Exactly(prefix) => prefix,
@@ -133,42 +137,49 @@ pub fn key_range(path: &PathFilter) -> (String, String) {
     (prefix.to_string(), format!("{prefix}{}", char::MAX))
 }
 
-/// What statistics look at in an order.
+/// Columns of an order that statistics need.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct OrderColumns {
-    pub started: bool,
-    pub planned: Option<Timestamp>,
-    pub suspended: bool,
+pub struct OrderStatisticsColumns {
+    pub is_started: bool,
+    pub planned_at: Option<Timestamp>,
+    pub is_suspended: bool,
     pub has_task: bool,
-    /// Its task is locked.
-    pub runs: bool,
-    /// Its task is `new` and was tried before.
-    pub set_back: bool,
+    /// Whether its task is locked.
+    pub is_running: bool,
+    /// Whether its task is `new` and has had an attempt.
+    pub is_retrying: bool,
 }
 
-/// What one order counts for.
-pub fn counts(order: OrderColumns, now: Timestamp) -> OrderStatistics {
-    let OrderColumns { started, planned, suspended, has_task, runs, set_back } = order;
+/// Returns the statistics of a single order.
+pub fn count_order(order: OrderStatisticsColumns, now: Timestamp) -> OrderStatistics {
+    let OrderStatisticsColumns {
+        is_started,
+        planned_at: planned,
+        is_suspended,
+        has_task,
+        is_running,
+        is_retrying,
+    } = order;
     OrderStatistics {
         total: 1,
-        not_planned: u64::from(!started && planned.is_none()),
-        planned: u64::from(!started && planned.is_some_and(|planned| planned > now)),
-        due: u64::from(!started && planned.is_some_and(|planned| planned <= now)),
-        started: started.into(),
-        suspended: suspended.into(),
+        not_planned: u64::from(!is_started && planned.is_none()),
+        planned: u64::from(!is_started && planned.is_some_and(|planned| planned > now)),
+        due: u64::from(!is_started && planned.is_some_and(|planned| planned <= now)),
+        started: is_started.into(),
+        suspended: is_suspended.into(),
         in_task: has_task.into(),
-        in_process: runs.into(),
-        setback: set_back.into(),
+        in_process: is_running.into(),
+        setback: is_retrying.into(),
         ..OrderStatistics::default()
     }
 }
 
-/// A chain with how many orders stand at each node; none if it is not defined and no order is left on it.
-pub fn chain_view(known: Known, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
-    let Known { chain, defined, state } = known;
-    if !defined && orders.is_empty() {
+/// Builds the view of a chain, with the number of orders at each node; `None` if it is undefined and has no orders.
+pub fn build_chain_view(chain_row: ChainRow, orders: Vec<(NodeId, u64)>) -> Option<ChainView> {
+    let ChainRow { chain, is_defined, state } = chain_row;
+    if !is_defined && orders.is_empty() {
         return None;
     }
-    let nodes = if defined { chain.nodes } else { vec![] };
+    let nodes = if is_defined { chain.nodes } else { vec![] };
     Some(ChainView { chain: Chain { path: chain.path, nodes }, state, orders })
 }

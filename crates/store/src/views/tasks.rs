@@ -1,4 +1,4 @@
-//! Tasks as their readers see them, and pages of them.
+//! Views of tasks, and pages of them.
 
 use std::time::Duration;
 
@@ -7,94 +7,104 @@ use pointsman_core::store::{TaskFilter, TaskPage};
 use pointsman_core::task::{Attempt, AttemptEnd, EndReason, QueueOf, Realm, Status, Task, TaskSeq};
 use pointsman_core::{HandlerName, Json, ObjectKey, Priority, TaskId, Tenant, Timestamp};
 
-use super::SCAN;
+use super::MAX_SCANNED_ROWS;
 use crate::error::{Fault, Result};
-use crate::row::{Live, Past};
+use crate::row::{ActiveTaskRow, ArchivedTaskRow};
 
-/// So many bytes of a log at most come in one page.
-pub const LOG_BYTES: usize = 1 << 20;
+/// Most bytes of a log in one page.
+pub const MAX_LOG_PAGE_BYTES: usize = 1 << 20;
 
-/// What an unfinished task's row does not say itself.
+/// Values that the view of an unfinished task needs beyond its row.
 #[derive(Clone, Debug)]
-pub struct LiveNames {
+pub struct ActiveTaskNames {
     pub handler: HandlerName,
     pub tenant: Tenant,
-    /// The event's type, the source's collection, or the node of the step.
+    /// The event's type, the source's collection, or the chain node of the step.
     pub collection: String,
     pub key: Option<String>,
-    /// When its last attempt ended; asked for only where [`has_ended`] says so.
+    /// When its last attempt ended; needed only where [`is_halted_or_missing`].
     pub finished_at: Option<Timestamp>,
 }
 
-impl LiveNames {
-    /// From what its queue is of, and from its event (type and key) or the key of its order.
+impl ActiveTaskNames {
+    /// Derives the names from the queue's kind, and from the event (type and key) or the key of the order.
     pub fn new(
         (handler, tenant): (HandlerName, Tenant),
-        of: &QueueOf,
+        kind: &QueueOf,
         event: Option<(String, Option<String>)>,
         order: Option<String>,
     ) -> Self {
-        let (collection, key) = match (event, of) {
+        let (collection, key) = match (event, kind) {
             (Some(event), _) => event,
             (None, QueueOf::Node { node, .. }) => (node.to_string(), order),
-            (None, QueueOf::Events | QueueOf::Collection(_)) => (of.text(), None),
+            (None, QueueOf::Events | QueueOf::Collection(_)) => (kind.text(), None),
         };
         Self { handler, tenant, collection, key, finished_at: None }
     }
 }
 
-/// Whether an unfinished task has had its last attempt: it holds its lane in `error`, or has lost its handler.
-pub fn has_ended(live: &Live) -> bool {
-    matches!(live.life.state.status(), Status::Error | Status::Missing)
+/// Returns whether an unfinished task will have no further attempt by itself: it blocks its lane in `error`, or its
+/// handler is missing.
+pub fn is_halted_or_missing(task_row: &ActiveTaskRow) -> bool {
+    matches!(task_row.life.state.status(), Status::Error | Status::Missing)
 }
 
-/// An unfinished task, without its attempts.
-pub fn task_of_live(live: Live, names: LiveNames, realm: Realm) -> Result<Task> {
-    let ended = has_ended(&live);
+/// Builds the view of an unfinished task, without its attempts.
+pub fn task_from_active_row(
+    task_row: ActiveTaskRow,
+    names: ActiveTaskNames,
+    task_id_namespace: Realm,
+) -> Result<Task> {
+    let ended = is_halted_or_missing(&task_row);
     Ok(Task {
-        id: TaskId::new(names.handler.as_str(), &names.collection, realm.uuid(live.seq)),
-        seq: live.seq,
+        id: TaskId::new(names.handler.as_str(), &names.collection, task_id_namespace.uuid(task_row.seq)),
+        seq: task_row.seq,
         handler: names.handler,
         tenant: names.tenant,
         collection: names.collection.into(),
         key: names.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
-        event: live.event,
-        priority: Priority::try_from(live.priority).map_err(Fault::damaged)?,
-        life: live.life,
-        planned_at: live.planned,
-        created_at: live.created,
-        started_at: live.started,
+        event: task_row.event,
+        priority: Priority::try_from(task_row.priority).map_err(Fault::damaged)?,
+        life: task_row.life,
+        planned_at: task_row.planned_at,
+        created_at: task_row.created_at,
+        started_at: task_row.started_at,
         finished_at: names.finished_at.filter(|_| ended),
-        error: live.error,
+        error: task_row.error,
         result: None,
         attempts: Vec::new(),
     })
 }
 
-/// An ended task, without its attempts.
-pub fn task_of_past(past: Past, handler: HandlerName, tenant: Tenant, realm: Realm) -> Result<Task> {
+/// Builds the view of an archived task, without its attempts.
+pub fn task_from_archived_row(
+    archived_row: ArchivedTaskRow,
+    handler: HandlerName,
+    tenant: Tenant,
+    task_id_namespace: Realm,
+) -> Result<Task> {
     Ok(Task {
-        id: TaskId::new(handler.as_str(), &past.collection, realm.uuid(past.seq)),
-        seq: past.seq,
+        id: TaskId::new(handler.as_str(), &archived_row.collection, task_id_namespace.uuid(archived_row.seq)),
+        seq: archived_row.seq,
         handler,
         tenant,
-        collection: past.collection.into(),
-        key: past.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
-        event: past.event,
-        priority: Priority::try_from(past.priority).map_err(Fault::damaged)?,
-        life: past.life,
-        planned_at: past.planned,
-        created_at: past.created,
-        started_at: past.started,
-        finished_at: Some(past.finished),
-        error: past.error,
-        result: past.result.map(Json::trusted),
+        collection: archived_row.collection.into(),
+        key: archived_row.key.map(ObjectKey::new).transpose().map_err(Fault::damaged)?,
+        event: archived_row.event,
+        priority: Priority::try_from(archived_row.priority).map_err(Fault::damaged)?,
+        life: archived_row.life,
+        planned_at: archived_row.planned_at,
+        created_at: archived_row.created_at,
+        started_at: archived_row.started_at,
+        finished_at: Some(archived_row.finished_at),
+        error: archived_row.error,
+        result: archived_row.result.map(Json::trusted),
         attempts: Vec::new(),
     })
 }
 
-/// The attempts of a task, from those that are written down. A success is not; the task itself tells of it.
-pub fn with_success(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
+/// Adds the successful attempt, which is recorded in the task itself, to the recorded attempts.
+pub fn add_success_attempt(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
     if let (Status::Done, Some(started_at), Some(ended_at)) =
         (task.life.state.status(), task.started_at, task.finished_at)
     {
@@ -104,124 +114,124 @@ pub fn with_success(task: &Task, mut attempts: Vec<Attempt>) -> Vec<Attempt> {
     attempts
 }
 
-/// Which unfinished tasks a list looks at.
+/// Which unfinished tasks a list scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LiveRows {
+pub enum ActiveRowFilter {
     All,
-    /// Those that are locked.
+    /// Locked tasks.
     Running,
-    /// Those that are halted or missing.
-    Stranded,
+    /// Halted or missing tasks.
+    HaltedOrMissing,
 }
 
-/// Which ended tasks a list looks at.
+/// Which archived tasks a list scans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PastRows {
+pub enum ArchivedRowFilter {
     All,
     None,
-    /// Those without an event and without a key.
-    OfSources,
+    /// Tasks without an event and without a key.
+    SourceRuns,
     Failed,
 }
 
-/// What can be told of the rows beforehand, so that few are looked at in vain: an index holds what is rare among many
-/// (failures, runs of sources, what runs). `of_source`: the handler that is asked for is a source, and nothing else.
-pub fn rows_wanted(filter: &TaskFilter, of_source: bool) -> (LiveRows, PastRows) {
+/// Chooses the rows that a list scans, so that few are scanned in vain: rare kinds (failures, runs of sources, running
+/// tasks) have an index. `of_source`: the requested handler is a source and nothing else.
+pub fn choose_row_filters(filter: &TaskFilter, of_source: bool) -> (ActiveRowFilter, ArchivedRowFilter) {
     use Status::{Done, Error, Locked, Missing, New, Scheduled};
     let only = |wanted: &[Status]| {
         !filter.statuses.is_empty() && filter.statuses.iter().all(|status| wanted.contains(status))
     };
-    let live = if only(&[Locked]) {
-        LiveRows::Running
+    let task_row = if only(&[Locked]) {
+        ActiveRowFilter::Running
     } else if only(&[Done, Error, Missing]) {
-        LiveRows::Stranded
+        ActiveRowFilter::HaltedOrMissing
     } else {
-        LiveRows::All
+        ActiveRowFilter::All
     };
-    let past = if only(&[New, Scheduled, Locked, Missing]) {
-        PastRows::None
+    let archived_row = if only(&[New, Scheduled, Locked, Missing]) {
+        ArchivedRowFilter::None
     } else if of_source {
-        PastRows::OfSources
+        ArchivedRowFilter::SourceRuns
     } else if only(&[Error, Missing, New, Scheduled, Locked]) {
-        PastRows::Failed
+        ArchivedRowFilter::Failed
     } else {
-        PastRows::All
+        ArchivedRowFilter::All
     };
-    (live, past)
+    (task_row, archived_row)
 }
 
-/// A page of tasks in the making. They are looked at from the newest on.
+/// Builds a page of tasks, scanned from the newest.
 #[derive(Debug)]
-pub struct TaskPaging<'f> {
+pub struct TaskPageBuilder<'f> {
     filter: &'f TaskFilter,
     limit: usize,
     page: TaskPage,
-    looked_at: usize,
-    last: Option<TaskSeq>,
+    scanned_rows: usize,
+    last_scanned: Option<TaskSeq>,
 }
 
-impl<'f> TaskPaging<'f> {
+impl<'f> TaskPageBuilder<'f> {
     pub fn new(filter: &'f TaskFilter, limit: usize, extent: Extent) -> Self {
         let page = TaskPage { tasks: Vec::new(), next: None, extent };
-        Self { filter, limit, page, looked_at: 0, last: None }
+        Self { filter, limit, page, scanned_rows: 0, last_scanned: None }
     }
 
-    /// Looks at the next task; answers whether another is wanted.
-    pub fn take(&mut self, task: Task) -> bool {
-        if self.filter.start.is_some_and(|start| all_older_than(start, &task)) {
+    /// Scans the next task; returns whether to continue.
+    pub fn push_task(&mut self, task: Task) -> bool {
+        if self.filter.start.is_some_and(|start| are_all_older_than(start, &task)) {
             return false;
         }
-        self.looked_at += 1;
+        self.scanned_rows += 1;
         let seq = task.seq;
-        if matches(self.filter, &task) {
+        if task_matches(self.filter, &task) {
             self.page.tasks.push(task);
         }
-        let full = self.page.tasks.len() >= self.limit || self.looked_at >= SCAN;
+        let full = self.page.tasks.len() >= self.limit || self.scanned_rows >= MAX_SCANNED_ROWS;
         if full {
-            self.last = Some(seq);
+            self.last_scanned = Some(seq);
         }
         !full
     }
 
-    /// The page. `more`: there are rows behind the last one that was looked at.
-    pub fn page(mut self, more: bool) -> TaskPage {
-        self.page.next = self.last.filter(|_| more);
+    /// Returns the page. `more`: there are rows after the last scanned one.
+    pub fn into_page(mut self, more: bool) -> TaskPage {
+        self.page.next = self.last_scanned.filter(|_| more);
         self.page
     }
 }
 
-/// A page of these tasks, which are few and of any order.
-pub fn few_tasks(
+/// Builds a page from a few tasks in any order.
+pub fn page_of_tasks(
     mut tasks: Vec<Task>,
     filter: &TaskFilter,
     before: Option<TaskSeq>,
     limit: usize,
     extent: Extent,
 ) -> TaskPage {
-    tasks.retain(|task| before.is_none_or(|before| task.seq < before) && matches(filter, task));
+    tasks.retain(|task| before.is_none_or(|before| task.seq < before) && task_matches(filter, task));
     tasks.sort_by_key(|task| std::cmp::Reverse(task.seq));
     let next = tasks.get(limit.max(1) - 1).filter(|_| tasks.len() > limit).map(|task| task.seq);
     tasks.truncate(limit);
     TaskPage { tasks, next, extent }
 }
 
-/// Whether this task and all that were made earlier were created before `start`. The ids of their events tell where
-/// the clock stepped back, for they ascend; where it leapt ahead they lag, and the time of creation tells. An id counts
-/// whole milliseconds. A task without an event tells only with a margin.
-pub fn all_older_than(start: Timestamp, task: &Task) -> bool {
+/// Returns whether this task and all earlier ones were created before `start`. Event ids ascend even if the clock steps
+/// back; if the clock jumps ahead they lag, and the creation time decides. An event id has millisecond resolution.
+/// Without an event, a margin for clock skew applies.
+pub fn are_all_older_than(start: Timestamp, task: &Task) -> bool {
     match task.event {
         Some(event) => {
             let journaled = event.timestamp().plus(Duration::from_millis(1));
             journaled <= start && task.created_at < start && !task.life.late
         }
-        None => task.created_at.plus(CLOCKS_AGREE_WITHIN) <= start,
+        None => task.created_at.plus(CLOCK_SKEW_MARGIN) <= start,
     }
 }
 
-const CLOCKS_AGREE_WITHIN: Duration = Duration::from_secs(24 * 3600);
+const CLOCK_SKEW_MARGIN: Duration = Duration::from_secs(24 * 3600);
 
-/// Whether a task is one of those that are asked for.
-pub fn matches(filter: &TaskFilter, task: &Task) -> bool {
+/// Returns whether a task matches a filter.
+pub fn task_matches(filter: &TaskFilter, task: &Task) -> bool {
     let reason_fits = |reason: EndReason| filter.reasons.is_empty() || filter.reasons.contains(&reason);
     (filter.statuses.is_empty() || filter.statuses.contains(&task.life.state.status()))
         && task.life.state.reason().is_none_or(reason_fits)

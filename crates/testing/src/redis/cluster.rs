@@ -1,161 +1,172 @@
-//! A Redis Cluster of our own: three servers that share the slots, and if wanted a replica of each.
+//! A private Redis Cluster: three masters that share the slots, optionally with a replica of each.
 
 use anyhow::{Context, bail};
 
-use super::{Redis, RedisSettings};
+use super::{RedisServer, RedisSettings};
 use crate::port;
-use crate::process::wait_for;
+use crate::server_process::wait_until;
 
-/// The least that make a majority when one of them has gone.
-const MASTERS: usize = 3;
+/// The smallest number of masters that has a majority after the loss of one.
+const MASTER_COUNT: usize = 3;
 
-/// All slots of a cluster, which are dealt to its masters.
-const SLOTS: usize = 16_384;
+/// The number of slots of a Redis Cluster, which are divided among its masters.
+const SLOT_COUNT: usize = 16_384;
 
-/// After how many milliseconds of silence a server is taken for dead. On a busy machine less would be too little.
-const NODE_TIMEOUT: &str = "2000";
+/// The milliseconds without a sign of life after which a server counts as failed. A busy machine needs this many.
+const NODE_TIMEOUT_MS: &str = "2000";
 
-/// A cluster on loopback. It ends when this is dropped.
+/// A Redis Cluster on loopback. Dropping it stops all of its servers.
 #[derive(Debug)]
 pub struct RedisCluster {
     /// The masters first, then the replicas in the same order.
-    nodes: Vec<Node>,
+    servers: Vec<ClusterServer>,
 }
 
 #[derive(Debug)]
-struct Node {
-    server: Redis,
-    /// Where it hears the others of the cluster.
-    bus: u16,
+struct ClusterServer {
+    server: RedisServer,
+    /// The port of the cluster bus, over which the servers talk to each other.
+    bus_port: u16,
 }
 
 impl RedisCluster {
-    /// Starts three masters, and waits until each says that all is well.
+    /// Starts three masters, and waits until each reports that the cluster is healthy.
     pub fn start() -> anyhow::Result<Self> {
-        Self::start_with(0)
+        Self::start_with_replica_count(0)
     }
 
-    /// The same with one replica of each, which takes its place when it has gone.
+    /// Starts three masters with one replica of each, which takes over when its master fails.
     pub fn start_with_replicas() -> anyhow::Result<Self> {
-        Self::start_with(MASTERS)
+        Self::start_with_replica_count(MASTER_COUNT)
     }
 
-    fn start_with(replicas: usize) -> anyhow::Result<Self> {
-        let nodes = (0..MASTERS + replicas).map(|_| Node::start()).collect::<anyhow::Result<_>>()?;
-        let cluster = Self { nodes };
-        cluster.deal_slots()?;
-        cluster.introduce()?;
-        for (master, replica) in cluster.nodes.iter().zip(cluster.nodes.iter().skip(MASTERS)) {
-            replica.follow(&master.server)?;
+    fn start_with_replica_count(replicas: usize) -> anyhow::Result<Self> {
+        let servers =
+            (0..MASTER_COUNT + replicas).map(|_| ClusterServer::start()).collect::<anyhow::Result<_>>()?;
+        let cluster = Self { servers };
+        cluster.assign_slots()?;
+        cluster.meet_servers()?;
+        for (master, replica) in cluster.servers.iter().zip(cluster.servers.iter().skip(MASTER_COUNT)) {
+            replica.replicate_from(&master.server)?;
         }
-        cluster.wait_until_well()?;
+        cluster.wait_until_healthy()?;
         Ok(cluster)
     }
 
-    /// The URL of the three that were masters at the start, which lead to all others.
+    /// Returns the URL with the addresses of the initial masters. Clients discover the other servers from them.
     pub fn url(&self) -> String {
-        let addresses = self.nodes.iter().take(MASTERS).map(|node| node.server.address().to_string());
+        let addresses =
+            self.servers.iter().take(MASTER_COUNT).map(|member| member.server.address().to_string());
         format!("redis+cluster://{}", addresses.collect::<Vec<_>>().join(","))
     }
 
-    /// A server by its number: the masters from 0 on, then the replicas in the same order.
-    pub fn node(&self, number: usize) -> anyhow::Result<&Redis> {
-        let node = self.nodes.get(number).with_context(|| format!("the cluster has no server {number}"))?;
-        Ok(&node.server)
+    /// Returns a server by its index: the initial masters from 0 on, then the replicas in the same order.
+    pub fn server(&self, index: usize) -> anyhow::Result<&RedisServer> {
+        let member = self
+            .servers
+            .get(index)
+            .with_context(|| format!("the cluster has no server {index}; the indexes begin at 0"))?;
+        Ok(&member.server)
     }
 
-    /// Kills a server at once. The cluster sees it after a while.
-    pub fn kill(&self, number: usize) -> anyhow::Result<()> {
-        self.node(number)?.kill()
+    /// Kills a server at once. The cluster notices it after NODE_TIMEOUT_MS.
+    pub fn kill_server(&self, index: usize) -> anyhow::Result<()> {
+        self.server(index)?.kill()
     }
 
-    /// Starts a server again, and waits until it and all others that run say that all is well.
-    pub fn start_again(&self, number: usize) -> anyhow::Result<()> {
-        self.node(number)?.start_again()?;
-        self.wait_until_well()
+    /// Starts a server again, and waits until all running servers report that the cluster is healthy.
+    pub fn start_server_again(&self, index: usize) -> anyhow::Result<()> {
+        self.server(index)?.start_again()?;
+        self.wait_until_healthy()
     }
 
-    /// Waits until all servers that run say that every slot is served.
-    pub fn wait_until_well(&self) -> anyhow::Result<()> {
-        if !wait_for(|| self.running().all(Node::is_well)) {
-            bail!("the cluster is not well");
+    /// Waits until all running servers report that every slot is served.
+    pub fn wait_until_healthy(&self) -> anyhow::Result<()> {
+        if !wait_until(|| self.running_servers().all(ClusterServer::is_healthy)) {
+            bail!("the Redis Cluster did not become healthy in time");
         }
         Ok(())
     }
 
-    /// Waits until a key belongs to this server, as after the loss of its master, and all say that all is well.
-    pub fn wait_for_owner(&self, key: &str, number: usize) -> anyhow::Result<()> {
-        if !wait_for(|| self.owner_of(key).is_ok_and(|owner| owner == number)) {
-            bail!("the key `{key}` does not come to server {number}");
+    /// Waits until a server owns the slot of a key, as after a failover, and the cluster is healthy.
+    pub fn wait_for_key_owner(&self, key: &str, index: usize) -> anyhow::Result<()> {
+        if !wait_until(|| self.find_key_owner(key).is_ok_and(|owner| owner == index)) {
+            bail!("server {index} did not become the owner of the key `{key}` in time");
         }
-        self.wait_until_well()
+        self.wait_until_healthy()
     }
 
-    /// The number of the server that a key belongs to. It is an error if they do not agree on that.
-    pub fn owner_of(&self, key: &str) -> anyhow::Result<usize> {
-        let ports = self.running().map(|node| node.owner_of(key)).collect::<anyhow::Result<Vec<_>>>()?;
-        let port = ports.first().context("no server runs")?;
+    /// Returns the index of the server that owns the slot of a key. Fails if the servers disagree.
+    pub fn find_key_owner(&self, key: &str) -> anyhow::Result<usize> {
+        let ports = self
+            .running_servers()
+            .map(|member| member.find_owner_port(key))
+            .collect::<anyhow::Result<Vec<_>>>()?;
+        let port = ports.first().context("no server of the cluster is running")?;
         if ports.iter().any(|other| other != port) {
             bail!("the servers do not agree on the owner of `{key}`: {ports:?}");
         }
-        let owner = self.nodes.iter().position(|node| node.server.port() == *port);
+        let owner = self.servers.iter().position(|member| member.server.port() == *port);
         owner.with_context(|| format!("no server of the cluster is at port {port}"))
     }
 
-    fn running(&self) -> impl Iterator<Item = &Node> {
-        self.nodes.iter().filter(|node| node.server.pid().is_some())
+    fn running_servers(&self) -> impl Iterator<Item = &ClusterServer> {
+        self.servers.iter().filter(|member| member.server.pid().is_some())
     }
 
-    /// Gives each master its part of the slots, and a number of its own to settle whose word is newer.
-    fn deal_slots(&self) -> anyhow::Result<()> {
-        for (number, node) in self.nodes.iter().enumerate() {
-            let epoch = (number + 1).to_string();
-            node.server.command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])?;
-            if number < MASTERS {
-                let first = (number * SLOTS / MASTERS).to_string();
-                let last = ((number + 1) * SLOTS / MASTERS - 1).to_string();
-                node.server.command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
+    /// Assigns each master its share of the slots, and each server a distinct configuration epoch, which decides
+    /// conflicts.
+    fn assign_slots(&self) -> anyhow::Result<()> {
+        for (index, member) in self.servers.iter().enumerate() {
+            let epoch = (index + 1).to_string();
+            member.server.run_command(&["CLUSTER", "SET-CONFIG-EPOCH", &epoch])?;
+            if index < MASTER_COUNT {
+                let first = (index * SLOT_COUNT / MASTER_COUNT).to_string();
+                let last = ((index + 1) * SLOT_COUNT / MASTER_COUNT - 1).to_string();
+                member.server.run_command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last])?;
             }
         }
         Ok(())
     }
 
-    /// Makes the servers known to each other, and waits until they are.
-    fn introduce(&self) -> anyhow::Result<()> {
-        for one in &self.nodes {
-            for other in self.nodes.iter().filter(|other| other.bus != one.bus) {
-                let (address, bus) = (other.server.address(), other.bus.to_string());
+    /// Introduces the servers to each other (CLUSTER MEET), and waits until each knows all.
+    fn meet_servers(&self) -> anyhow::Result<()> {
+        for one in &self.servers {
+            for other in self.servers.iter().filter(|other| other.bus_port != one.bus_port) {
+                let (address, bus_port) = (other.server.address(), other.bus_port.to_string());
                 let (ip, port) = (address.ip().to_string(), address.port().to_string());
-                one.server.command(&["CLUSTER", "MEET", &ip, &port, &bus])?;
+                one.server.run_command(&["CLUSTER", "MEET", &ip, &port, &bus_port])?;
             }
         }
-        let all = self.nodes.len().to_string();
-        if !wait_for(|| self.nodes.iter().all(|node| node.told("cluster_known_nodes") == all)) {
-            bail!("the servers of the cluster do not find each other");
+        let all = self.servers.len().to_string();
+        if !wait_until(|| {
+            self.servers.iter().all(|member| member.read_cluster_info("cluster_known_nodes") == all)
+        }) {
+            bail!("the servers of the cluster did not find each other in time");
         }
         Ok(())
     }
 }
 
-impl Node {
+impl ClusterServer {
     fn start() -> anyhow::Result<Self> {
-        let bus = port::free()?;
-        let settings = RedisSettings::with(&[
+        let bus_port = port::find_free_port()?;
+        let settings = RedisSettings::with_directives(&[
             ("cluster-enabled", "yes"),
-            ("cluster-port", &bus.to_string()),
-            ("cluster-node-timeout", NODE_TIMEOUT),
-            // A replica stays with its master, so that tests know which is whose.
+            ("cluster-port", &bus_port.to_string()),
+            ("cluster-node-timeout", NODE_TIMEOUT_MS),
+            // A replica stays with its master, so that tests know which replica belongs to which master.
             ("cluster-allow-replica-migration", "no"),
             ("repl-diskless-sync-delay", "0"),
         ]);
-        Ok(Self { server: Redis::start(settings)?, bus })
+        Ok(Self { server: RedisServer::start(settings)?, bus_port })
     }
 
-    /// Makes this one a replica, once it has heard of its master.
-    fn follow(&self, master: &Redis) -> anyhow::Result<()> {
-        let id = master.command(&["CLUSTER", "MYID"])?.text().context("a server has an id")?;
+    /// Makes this server a replica, once it knows its master.
+    fn replicate_from(&self, master: &RedisServer) -> anyhow::Result<()> {
+        let id = master.run_command(&["CLUSTER", "MYID"])?.text().context("CLUSTER MYID returned no id")?;
         let mut refused = String::new();
-        let done = wait_for(|| match self.server.command(&["CLUSTER", "REPLICATE", &id]) {
+        let done = wait_until(|| match self.server.run_command(&["CLUSTER", "REPLICATE", &id]) {
             Ok(_) => true,
             Err(error) => {
                 refused = format!("{error:#}");
@@ -163,37 +174,37 @@ impl Node {
             }
         });
         if !done {
-            bail!("no replica could be made: {refused}");
+            bail!("a server could not become a replica: {refused}");
         }
         Ok(())
     }
 
-    /// Whether it says that every slot is served, and if it is a replica, has what its master has.
-    fn is_well(&self) -> bool {
-        let replicates = || {
-            let told = self.server.command(&["INFO", "replication"]).ok()?.text()?;
-            Some(!told.contains("role:slave") || told.contains("master_link_status:up"))
+    /// Whether the server reports that every slot is served and, if it is a replica, is connected to its master.
+    fn is_healthy(&self) -> bool {
+        let is_replication_up = || {
+            let info = self.server.run_command(&["INFO", "replication"]).ok()?.text()?;
+            Some(!info.contains("role:slave") || info.contains("master_link_status:up"))
         };
-        self.told("cluster_state") == "ok" && replicates().unwrap_or(false)
+        self.read_cluster_info("cluster_state") == "ok" && is_replication_up().unwrap_or(false)
     }
 
-    /// A line of what it tells of the cluster. Empty if it does not answer.
-    fn told(&self, name: &str) -> String {
-        let info = self.server.command(&["CLUSTER", "INFO"]).ok().and_then(|info| info.text());
+    /// Reads a value of CLUSTER INFO. Empty if the server does not reply.
+    fn read_cluster_info(&self, name: &str) -> String {
+        let info = self.server.run_command(&["CLUSTER", "INFO"]).ok().and_then(|info| info.text());
         let info = info.unwrap_or_default();
         let mut lines = info.lines().filter_map(|line| line.split_once(':'));
         lines.find(|(other, _)| *other == name).map(|(_, value)| value.to_owned()).unwrap_or_default()
     }
 
-    /// The port of the server that it takes for the owner of a key.
-    fn owner_of(&self, key: &str) -> anyhow::Result<u16> {
-        let slot = self.server.command(&["CLUSTER", "KEYSLOT", key])?.number();
-        let ranges = self.server.command(&["CLUSTER", "SLOTS"])?;
+    /// Returns the port of the server that owns a key, as this server sees it.
+    fn find_owner_port(&self, key: &str) -> anyhow::Result<u16> {
+        let slot = self.server.run_command(&["CLUSTER", "KEYSLOT", key])?.number();
+        let ranges = self.server.run_command(&["CLUSTER", "SLOTS"])?;
         let owner = ranges.list().iter().find_map(|range| {
             let [first, last, master, ..] = range.list() else { return None };
             let has = first.number() <= slot && slot <= last.number();
             has.then(|| master.list().get(1)?.number()).flatten()
         });
-        Ok(owner.with_context(|| format!("nobody serves the slot of `{key}`"))?.try_into()?)
+        Ok(owner.with_context(|| format!("no server serves the slot of the key `{key}`"))?.try_into()?)
     }
 }

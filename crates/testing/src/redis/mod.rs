@@ -1,4 +1,4 @@
-//! A Redis of our own.
+//! A private Redis server.
 
 mod admin;
 mod cluster;
@@ -6,10 +6,10 @@ mod resp;
 mod sentinel;
 mod settings;
 
-pub use admin::{RedisAdmin, fresh_prefix};
+pub use admin::{RedisAdmin, unique_key_prefix};
 pub use cluster::RedisCluster;
-pub use resp::{RedisConnection, Reply};
-pub use sentinel::RedisSentinel;
+pub use resp::{RedisConnection, RedisReply};
+pub use sentinel::RedisSentinelGroup;
 pub use settings::RedisSettings;
 
 use std::fs;
@@ -21,122 +21,127 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use anyhow::{Context, bail};
 use nix::sys::signal::Signal;
 
-use crate::folder::{Folder, copy};
 use crate::port;
-use crate::process::{Process, send, wait_for};
+use crate::process_tree;
 use crate::programs;
 use crate::proxy::Proxy;
-use crate::tree;
-use crate::user::Servant;
+use crate::server_folder::{ServerFolder, copy_folder};
+use crate::server_process::{ServerProcess, send_signal, wait_until};
+use crate::server_user::ServerUser;
 
-/// How often another port is tried when somebody else was quicker to take one.
-const TRIES: usize = 5;
+/// The number of ports that are tried if another process takes the chosen one first.
+const MAX_PORT_TRIES: usize = 5;
 
-/// What the program runs as.
+/// The mode in which the Redis program runs.
 #[derive(Debug, Clone, Copy)]
-enum Role {
-    Data,
+enum RedisRole {
+    DataServer,
     Sentinel,
 }
 
-/// A server in a folder of its own, on a port of its own. It ends and its folder goes when this is dropped.
+/// A Redis server with its own folder and port. Dropping it stops it and removes the folder.
 #[derive(Debug)]
-pub struct Redis {
+pub struct RedisServer {
     admin: RedisAdmin,
-    role: Role,
-    servant: Servant,
+    role: RedisRole,
+    user: ServerUser,
     /// None while it is stopped or killed.
-    process: Mutex<Option<Process>>,
-    folder: Folder,
+    process: Mutex<Option<ServerProcess>>,
+    folder: ServerFolder,
 }
 
-impl Redis {
-    /// Starts an empty server, and waits until it answers.
+impl RedisServer {
+    /// Starts an empty server, and waits until it replies.
     pub fn start(settings: RedisSettings) -> anyhow::Result<Self> {
         Self::start_in(&std::env::temp_dir(), settings)
     }
 
-    /// The same with all that it writes in a folder of its own within this one, such as a small disk's.
-    pub fn start_in(place: &Path, settings: RedisSettings) -> anyhow::Result<Self> {
-        Self::start_as(Role::Data, place, &settings).context("cannot start Redis")
+    /// Starts a server as [`start`](Self::start) does, with all of its files inside `parent`, such as a small disk.
+    pub fn start_in(parent: &Path, settings: RedisSettings) -> anyhow::Result<Self> {
+        Self::start_with_role(RedisRole::DataServer, parent, &settings).context("cannot start Redis")
     }
 
     fn start_sentinel(settings: &RedisSettings) -> anyhow::Result<Self> {
-        Self::start_as(Role::Sentinel, &std::env::temp_dir(), settings).context("cannot start a sentinel")
+        Self::start_with_role(RedisRole::Sentinel, &std::env::temp_dir(), settings)
+            .context("cannot start a sentinel")
     }
 
-    fn start_as(role: Role, place: &Path, settings: &RedisSettings) -> anyhow::Result<Self> {
-        let servant = Servant::find()?;
-        let folder = Folder::new_in(place, &servant)?;
-        let admin = new_place(settings)?;
-        let mut server = Self { admin, role, servant, process: Mutex::new(None), folder };
-        symlink(programs::redis()?, server.program())?;
-        fs::create_dir(server.data())?;
-        server.servant.give(&server.data())?;
+    fn start_with_role(role: RedisRole, parent: &Path, settings: &RedisSettings) -> anyhow::Result<Self> {
+        let user = ServerUser::find()?;
+        let folder = ServerFolder::new_in(parent, &user)?;
+        let admin = choose_address(settings)?;
+        let mut server = Self { admin, role, user, process: Mutex::new(None), folder };
+        symlink(programs::find_redis_server()?, server.program_path())?;
+        fs::create_dir(server.data_folder())?;
+        server.user.chown_path(&server.data_folder())?;
         let mut tries = 1;
         loop {
-            server.write_file(settings)?;
+            server.write_config(settings)?;
             match server.start_again() {
                 Ok(()) => return Ok(server),
-                Err(error) if tries == TRIES || !format!("{error:#}").contains("Address already in use") => {
+                Err(error)
+                    if tries == MAX_PORT_TRIES
+                        || !format!("{error:#}").contains("Address already in use") =>
+                {
                     return Err(error);
                 }
-                Err(_) => server.admin = new_place(settings)?,
+                Err(_) => server.admin = choose_address(settings)?,
             }
             tries += 1;
         }
     }
 
-    /// Starts it again after [`stop`](Self::stop) or [`kill`](Self::kill): with the same data, on the same port.
-    /// It has read its data when this returns.
+    /// Starts the server again after [`stop`](Self::stop) or [`kill`](Self::kill): with the same data, on the same port.
+    /// When this returns, the server has loaded its data.
     pub fn start_again(&self) -> anyhow::Result<()> {
-        let mut process = self.process();
+        let mut process = self.lock_process();
         if process.is_some() {
-            bail!("the server runs already");
+            bail!("the server is already running");
         }
-        let mut words = vec![self.file().display().to_string()];
+        let mut arguments = vec![self.config_path().display().to_string()];
         match self.role {
-            Role::Data => {}
-            Role::Sentinel => words.push("--sentinel".to_owned()),
+            RedisRole::DataServer => {}
+            RedisRole::Sentinel => arguments.push("--sentinel".to_owned()),
         }
         let folder = self.folder.path();
-        let mut started = Process::start(&self.program(), &words, &self.servant, folder, Signal::SIGKILL)?;
+        let mut started =
+            ServerProcess::start(&self.program_path(), &arguments, &self.user, folder, Signal::SIGKILL)?;
         started.wait_until_ready(|pid| self.is_ready(pid).unwrap_or(false))?;
         *process = Some(started);
         Ok(())
     }
 
-    /// Ends it in order: all that was written is on disk.
+    /// Stops the server in an orderly way: it writes all data to disk.
     pub fn stop(&self) -> anyhow::Result<()> {
-        let mut process = self.process().take().context("the server does not run")?;
-        send(process.pid(), Signal::SIGCONT)?;
-        process.end(Signal::SIGTERM)
+        let mut process = self.lock_process().take().context("the server is not running")?;
+        send_signal(process.pid(), Signal::SIGCONT)?;
+        process.stop_with_signal(Signal::SIGTERM)
     }
 
-    /// Kills it and what it has forked at once, as if the machine had gone.
+    /// Kills the server and its forked children at once, as a machine failure would.
     pub fn kill(&self) -> anyhow::Result<()> {
-        let mut process = self.process().take().context("the server does not run")?;
+        let mut process = self.lock_process().take().context("the server is not running")?;
         process.kill_with_children()
     }
 
-    /// Halts it: connections stay, and nothing is answered until [`resume`](Self::resume).
+    /// Pauses the process (SIGSTOP): connections stay open, and no reply is sent until [`resume`](Self::resume).
     pub fn pause(&self) -> anyhow::Result<()> {
-        let pid = self.pid().context("the server does not run")?;
-        send(pid, Signal::SIGSTOP)?;
-        if !wait_for(|| tree::is_halted(pid)) {
-            bail!("the server does not come to a halt");
+        let pid = self.pid().context("the server is not running")?;
+        send_signal(pid, Signal::SIGSTOP)?;
+        if !wait_until(|| process_tree::is_stopped(pid)) {
+            bail!("the server did not stop after SIGSTOP");
         }
         Ok(())
     }
 
-    /// Lets it go on after [`pause`](Self::pause).
+    /// Continues the process (SIGCONT) after [`pause`](Self::pause).
     pub fn resume(&self) -> anyhow::Result<()> {
-        send(self.pid().context("the server does not run")?, Signal::SIGCONT)
+        send_signal(self.pid().context("the server is not running")?, Signal::SIGCONT)
     }
 
-    /// Its pid, while it runs.
+    /// Returns the pid of the server; None while it is not running.
     pub fn pid(&self) -> Option<u32> {
-        self.process().as_ref().map(Process::pid)
+        self.lock_process().as_ref().map(ServerProcess::pid)
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -151,96 +156,96 @@ impl Redis {
         self.admin.url()
     }
 
-    /// Its URL as reached through a proxy before it.
+    /// Returns the URL of the server through a proxy in front of it.
     pub fn url_through(&self, proxy: &Proxy) -> anyhow::Result<String> {
-        Ok(self.admin.through(proxy.address())?.url())
+        Ok(self.admin.with_address(proxy.address())?.url())
     }
 
-    /// Runs a command over a connection of its own.
-    pub fn command<W: AsRef<[u8]>>(&self, words: &[W]) -> anyhow::Result<Reply> {
-        self.admin.command(words)
+    /// Runs a command over a new connection.
+    pub fn run_command<W: AsRef<[u8]>>(&self, arguments: &[W]) -> anyhow::Result<RedisReply> {
+        self.admin.run_command(arguments)
     }
 
-    /// The server as one sees it who may do everything there.
+    /// Returns access to the server with all rights.
     pub fn admin(&self) -> &RedisAdmin {
         &self.admin
     }
 
-    /// The folder with its data.
-    pub fn data(&self) -> PathBuf {
+    /// Returns the folder with the server's data.
+    pub fn data_folder(&self) -> PathBuf {
         self.folder.path().join("data")
     }
 
-    /// Keeps a copy of its data, in place of an earlier one. It must be stopped or killed.
-    pub fn keep_copy(&self) -> anyhow::Result<()> {
-        self.replace(&self.data(), &self.copied())
+    /// Saves a copy of the data, and replaces an earlier one. The server must be stopped or killed.
+    pub fn save_data_copy(&self) -> anyhow::Result<()> {
+        self.replace_folder(&self.data_folder(), &self.data_copy_folder())
     }
 
-    /// Puts back the data of which a copy was kept, as a backup does. It must be stopped or killed.
-    pub fn restore_copy(&self) -> anyhow::Result<()> {
-        self.replace(&self.copied(), &self.data())
+    /// Restores the saved copy of the data, as restoring a backup does. The server must be stopped or killed.
+    pub fn restore_data_copy(&self) -> anyhow::Result<()> {
+        self.replace_folder(&self.data_copy_folder(), &self.data_folder())
     }
 
-    fn replace(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
-        let process = self.process();
+    fn replace_folder(&self, from: &Path, to: &Path) -> anyhow::Result<()> {
+        let process = self.lock_process();
         if process.is_some() {
-            bail!("the server runs, and its data cannot be copied");
+            bail!("the server is running; stop it before its data are copied");
         }
         if !from.exists() {
-            bail!("no copy was kept");
+            bail!("no copy of the data was saved");
         }
         if to.exists() {
             fs::remove_dir_all(to)?;
         }
-        copy(from, to, &self.servant)
+        copy_folder(from, to, &self.user)
     }
 
-    fn copied(&self) -> PathBuf {
+    fn data_copy_folder(&self) -> PathBuf {
         self.folder.path().join("copy")
     }
 
-    fn process(&self) -> MutexGuard<'_, Option<Process>> {
+    fn lock_process(&self) -> MutexGuard<'_, Option<ServerProcess>> {
         self.process.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The program, by the name that makes it a server.
-    fn program(&self) -> PathBuf {
+    /// Returns the path of the program, whose name makes it act as a server.
+    fn program_path(&self) -> PathBuf {
         self.folder.path().join("redis-server")
     }
 
-    /// The file that says how it is set. It belongs to the server, which writes there what it is told later.
-    fn file(&self) -> PathBuf {
+    /// Returns the path of the configuration file. The server owns it, because CONFIG REWRITE and sentinels write to it.
+    fn config_path(&self) -> PathBuf {
         self.folder.path().join("redis.conf")
     }
 
-    fn write_file(&self, settings: &RedisSettings) -> anyhow::Result<()> {
+    fn write_config(&self, settings: &RedisSettings) -> anyhow::Result<()> {
         let text = match self.role {
-            Role::Data => settings.file(self.address()),
-            Role::Sentinel => settings.sentinel_file(self.address()),
+            RedisRole::DataServer => settings.format_server_config(self.address()),
+            RedisRole::Sentinel => settings.format_sentinel_config(self.address()),
         };
-        fs::write(self.file(), text)?;
-        self.servant.give(&self.file())
+        fs::write(self.config_path(), text)?;
+        self.user.chown_path(&self.config_path())
     }
 
-    /// Whether the one that answers has read its data, and is this one.
+    /// Whether the server on this address has loaded its data and is the process that was started here.
     fn is_ready(&self, pid: u32) -> anyhow::Result<bool> {
         let mut connection = self.admin.connect()?;
-        connection.command(&["PING"])?;
-        let told = connection.command(&["INFO", "server"])?.text().unwrap_or_default();
-        Ok(told.lines().any(|line| line == format!("process_id:{pid}")))
+        connection.run_command(&["PING"])?;
+        let info = connection.run_command(&["INFO", "server"])?.text().unwrap_or_default();
+        Ok(info.lines().any(|line| line == format!("process_id:{pid}")))
     }
 }
 
-impl Drop for Redis {
-    /// Ends it without writing anything more, because its folder goes too.
+impl Drop for RedisServer {
+    /// Kills the server, because its folder is removed too.
     fn drop(&mut self) {
-        if let Some(mut process) = self.process().take() {
+        if let Some(mut process) = self.lock_process().take() {
             let _ = process.kill_with_children();
         }
     }
 }
 
-fn new_place(settings: &RedisSettings) -> anyhow::Result<RedisAdmin> {
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::free()?));
-    RedisAdmin::at(address, settings.password.as_deref())
+fn choose_address(settings: &RedisSettings) -> anyhow::Result<RedisAdmin> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port::find_free_port()?));
+    RedisAdmin::for_address(address, settings.password.as_deref())
 }

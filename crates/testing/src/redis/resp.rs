@@ -1,5 +1,5 @@
-//! A connection to a Redis and the words on it, as far as tests need them: RESP, without a driver, so that what is
-//! seen here does not depend on the one that is tested.
+//! A connection to a Redis server that speaks RESP, as far as tests need it: without a driver, so that what tests
+//! observe does not depend on the driver under test.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// How long a server may take over one command. It only bounds a test that fails anyway.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// The time limit of one command. It only bounds a test that fails anyway.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What a Redis answers.
+/// A reply of a Redis server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Reply {
+pub enum RedisReply {
     Nil,
     Number(i64),
     /// A string, or a status such as `OK`.
     Bytes(Vec<u8>),
-    List(Vec<Reply>),
-    /// Only within a list, as `EXEC` answers with: a command that fails by itself is an error.
+    List(Vec<RedisReply>),
+    /// Only within a list, such as the reply of `EXEC`: a single command that fails is an `Err`.
     Error(String),
 }
 
-impl Reply {
-    /// A string or a status as text.
+impl RedisReply {
+    /// Returns a string or a status as text.
     pub fn text(&self) -> Option<String> {
         match self {
             Self::Bytes(bytes) => Some(String::from_utf8_lossy(bytes).into_owned()),
@@ -38,7 +38,7 @@ impl Reply {
         }
     }
 
-    /// What is in a list, and nothing if it is none.
+    /// Returns the elements of a list; empty if this is not a list.
     pub fn list(&self) -> &[Self] {
         match self {
             Self::List(list) => list,
@@ -46,13 +46,13 @@ impl Reply {
         }
     }
 
-    /// The strings of a list as text.
+    /// Returns the strings of a list as text.
     pub fn texts(&self) -> Vec<String> {
         self.list().iter().filter_map(Self::text).collect()
     }
 }
 
-/// A connection that stays: for what needs several commands on one, such as `MULTI`.
+/// A connection that stays open, for several commands on one connection, such as `MULTI`.
 #[derive(Debug)]
 pub struct RedisConnection {
     stream: BufReader<TcpStream>,
@@ -60,75 +60,80 @@ pub struct RedisConnection {
 
 impl RedisConnection {
     pub(crate) fn open(address: SocketAddr) -> anyhow::Result<Self> {
-        let stream = TcpStream::connect_timeout(&address, PATIENCE)
-            .with_context(|| format!("no Redis listens at {address}"))?;
+        let stream = TcpStream::connect_timeout(&address, COMMAND_TIMEOUT)
+            .with_context(|| format!("cannot connect to Redis at {address}"))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(COMMAND_TIMEOUT))?;
+        stream.set_write_timeout(Some(COMMAND_TIMEOUT))?;
         Ok(Self { stream: BufReader::new(stream) })
     }
 
-    /// Sends a command and waits for its answer.
-    pub fn command<W: AsRef<[u8]>>(&mut self, words: &[W]) -> anyhow::Result<Reply> {
-        let answered = self.say(words).and_then(|()| self.hear());
-        match answered.with_context(|| format!("no answer to `{}`", shown(words)))? {
-            Reply::Error(error) => bail!("`{}` failed: {error}", shown(words)),
-            reply @ (Reply::Nil | Reply::Number(_) | Reply::Bytes(_) | Reply::List(_)) => Ok(reply),
+    /// Sends a command and waits for its reply.
+    pub fn run_command<W: AsRef<[u8]>>(&mut self, arguments: &[W]) -> anyhow::Result<RedisReply> {
+        let reply = self.write_command(arguments).and_then(|()| self.read_reply());
+        match reply.with_context(|| format!("no reply to `{}`", format_command(arguments)))? {
+            RedisReply::Error(error) => bail!("`{}` failed: {error}", format_command(arguments)),
+            reply
+            @ (RedisReply::Nil | RedisReply::Number(_) | RedisReply::Bytes(_) | RedisReply::List(_)) => {
+                Ok(reply)
+            }
         }
     }
 
-    fn say<W: AsRef<[u8]>>(&mut self, words: &[W]) -> anyhow::Result<()> {
-        let mut said = format!("*{}\r\n", words.len()).into_bytes();
-        for word in words.iter().map(AsRef::as_ref) {
-            said.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            said.extend_from_slice(word);
-            said.extend_from_slice(b"\r\n");
+    fn write_command<W: AsRef<[u8]>>(&mut self, arguments: &[W]) -> anyhow::Result<()> {
+        let mut bytes_sent = format!("*{}\r\n", arguments.len()).into_bytes();
+        for word in arguments.iter().map(AsRef::as_ref) {
+            bytes_sent.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+            bytes_sent.extend_from_slice(word);
+            bytes_sent.extend_from_slice(b"\r\n");
         }
-        Ok(self.stream.get_mut().write_all(&said)?)
+        Ok(self.stream.get_mut().write_all(&bytes_sent)?)
     }
 
-    fn hear(&mut self) -> anyhow::Result<Reply> {
-        hear(&mut self.stream)
+    fn read_reply(&mut self) -> anyhow::Result<RedisReply> {
+        read_reply(&mut self.stream)
     }
 }
 
-fn hear(stream: &mut impl BufRead) -> anyhow::Result<Reply> {
+fn read_reply(stream: &mut impl BufRead) -> anyhow::Result<RedisReply> {
     let mut line = String::new();
     stream.read_line(&mut line)?;
     let line = line.strip_suffix("\r\n").context("the connection was closed")?;
-    let (kind, rest) = line.split_at_checked(1).context("an empty line is not an answer")?;
+    let (kind, rest) = line.split_at_checked(1).context("an empty line is not a reply")?;
     Ok(match kind {
-        "+" => Reply::Bytes(rest.as_bytes().to_vec()),
-        "-" => Reply::Error(rest.to_owned()),
-        ":" => Reply::Number(rest.parse()?),
-        "$" => match length(rest)? {
-            Some(length) => Reply::Bytes(bytes(stream, length)?),
-            None => Reply::Nil,
+        "+" => RedisReply::Bytes(rest.as_bytes().to_vec()),
+        "-" => RedisReply::Error(rest.to_owned()),
+        ":" => RedisReply::Number(rest.parse()?),
+        "$" => match parse_length(rest)? {
+            Some(length) => RedisReply::Bytes(read_bytes(stream, length)?),
+            None => RedisReply::Nil,
         },
-        "*" => match length(rest)? {
-            Some(length) => Reply::List((0..length).map(|_| hear(stream)).collect::<Result<_, _>>()?),
-            None => Reply::Nil,
+        "*" => match parse_length(rest)? {
+            Some(length) => {
+                RedisReply::List((0..length).map(|_| read_reply(stream)).collect::<Result<_, _>>()?)
+            }
+            None => RedisReply::Nil,
         },
-        _ => bail!("`{line}` is not an answer of a Redis"),
+        _ => bail!("`{line}` is not a reply of Redis"),
     })
 }
 
-/// None for what is not there, which has the length -1.
-fn length(text: &str) -> anyhow::Result<Option<usize>> {
+/// Parses the length of a string or list; None for nil, which has the length -1.
+fn parse_length(text: &str) -> anyhow::Result<Option<usize>> {
     Ok(if text == "-1" { None } else { Some(text.parse()?) })
 }
 
-fn bytes(stream: &mut impl BufRead, length: usize) -> anyhow::Result<Vec<u8>> {
+fn read_bytes(stream: &mut impl BufRead, length: usize) -> anyhow::Result<Vec<u8>> {
     let mut bytes = vec![0; length + 2];
     stream.read_exact(&mut bytes)?;
     bytes.truncate(length);
     Ok(bytes)
 }
 
-/// The beginning of a command, for errors.
-fn shown<W: AsRef<[u8]>>(words: &[W]) -> String {
-    let words = words.iter().map(|word| String::from_utf8_lossy(word.as_ref()));
-    words.collect::<Vec<_>>().join(" ").chars().take(200).collect()
+/// Formats the beginning of a command, for errors.
+fn format_command<W: AsRef<[u8]>>(arguments: &[W]) -> String {
+    let arguments = arguments.iter().map(|word| String::from_utf8_lossy(word.as_ref()));
+    arguments.collect::<Vec<_>>().join(" ").chars().take(200).collect()
 }
 
 #[cfg(test)]
@@ -136,19 +141,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_of_every_kind_are_read() {
-        let said = b"*6\r\n+OK\r\n:-7\r\n$4\r\na\r\nb\r\n$-1\r\n*2\r\n-ERR no\r\n*-1\r\n$0\r\n\r\n";
-        let reply = hear(&mut &said[..]).unwrap();
+    fn replies_of_every_kind_are_parsed() {
+        let bytes_sent = b"*6\r\n+OK\r\n:-7\r\n$4\r\na\r\nb\r\n$-1\r\n*2\r\n-ERR no\r\n*-1\r\n$0\r\n\r\n";
+        let reply = read_reply(&mut &bytes_sent[..]).unwrap();
         let expected = [
-            Reply::Bytes(b"OK".to_vec()),
-            Reply::Number(-7),
-            Reply::Bytes(b"a\r\nb".to_vec()),
-            Reply::Nil,
-            Reply::List(vec![Reply::Error("ERR no".into()), Reply::Nil]),
-            Reply::Bytes(vec![]),
+            RedisReply::Bytes(b"OK".to_vec()),
+            RedisReply::Number(-7),
+            RedisReply::Bytes(b"a\r\nb".to_vec()),
+            RedisReply::Nil,
+            RedisReply::List(vec![RedisReply::Error("ERR no".into()), RedisReply::Nil]),
+            RedisReply::Bytes(vec![]),
         ];
         assert_eq!(reply.list(), expected);
         assert_eq!(reply.texts(), ["OK", "a\r\nb", ""]);
-        assert!(hear(&mut &said[..10]).is_err() && hear(&mut &b"?\r\n"[..]).is_err());
+        assert!(read_reply(&mut &bytes_sent[..10]).is_err() && read_reply(&mut &b"?\r\n"[..]).is_err());
     }
 }

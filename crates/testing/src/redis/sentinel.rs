@@ -1,144 +1,149 @@
-//! A Redis with a replica, and three sentinels that let the one take the place of the other.
+//! A Redis master with a replica, and three sentinels that promote the replica when the master fails.
 
 use anyhow::{Context, bail};
 
-use super::{Redis, RedisSettings};
-use crate::process::wait_for;
+use super::{RedisServer, RedisSettings};
+use crate::server_process::wait_until;
 
-/// How the sentinels call the master.
-const NAME: &str = "mymaster";
+/// The name of the master in the sentinels' configuration.
+const MASTER_NAME: &str = "mymaster";
 
-/// After how many milliseconds of silence a server is taken for dead. A sentinel first asks a server that it has
-/// just come to know after a second: with less than that, it takes each new master for dead, and no failover is
-/// the last.
-const DOWN_AFTER: usize = 2000;
+/// The milliseconds without a reply after which a server counts as down. A sentinel first pings a newly discovered
+/// server after a second: with less than that, it would consider each new master down, and failovers would never
+/// end.
+const DOWN_AFTER_MS: usize = 2000;
 
-const SENTINELS: usize = 3;
+const SENTINEL_COUNT: usize = 3;
 
-/// How many sentinels have to agree that the master has gone.
+/// The number of sentinels that have to agree that the master is down.
 const QUORUM: usize = 2;
 
-/// A master, its replica and their sentinels on loopback. They end when this is dropped.
+/// A master, its replica and their sentinels on loopback. Dropping it stops all of them.
 #[derive(Debug)]
-pub struct RedisSentinel {
-    servers: [Redis; 2],
-    sentinels: Vec<Redis>,
+pub struct RedisSentinelGroup {
+    servers: [RedisServer; 2],
+    sentinels: Vec<RedisServer>,
 }
 
-impl RedisSentinel {
-    /// Starts them, and waits until all know each other and the replica has what the master has.
+impl RedisSentinelGroup {
+    /// Starts all servers, and waits until the sentinels know each other and the replica is in sync with the master.
     pub fn start() -> anyhow::Result<Self> {
         let quick = [("repl-diskless-sync-delay", "0")];
-        let master = Redis::start(RedisSettings::with(&quick))?;
-        let (ip, port) = place(&master);
+        let master = RedisServer::start(RedisSettings::with_directives(&quick))?;
+        let (ip, port) = ip_and_port(&master);
         let following = [quick[0], ("replicaof", &format!("{ip} {port}"))];
-        let replica = Redis::start(RedisSettings::with(&following))?;
-        if !wait_for(|| follows(&replica)) {
-            bail!("the replica does not get what the master has");
+        let replica = RedisServer::start(RedisSettings::with_directives(&following))?;
+        if !wait_until(|| is_replica_connected(&replica)) {
+            bail!("the replica did not connect to the master in time");
         }
-        let watching = watching(&ip, &port);
-        let sentinels = (0..SENTINELS).map(|_| Redis::start_sentinel(&watching));
+        let sentinel_settings = sentinel_settings(&ip, &port);
+        let sentinels = (0..SENTINEL_COUNT).map(|_| RedisServer::start_sentinel(&sentinel_settings));
         let sentinels = sentinels.collect::<anyhow::Result<_>>()?;
         let sentinel = Self { servers: [master, replica], sentinels };
-        if !wait_for(|| sentinel.sentinels.iter().all(knows_all)) {
-            bail!("the sentinels do not find each other");
+        if !wait_until(|| sentinel.sentinels.iter().all(has_discovered_all)) {
+            bail!("the sentinels did not find each other in time");
         }
         Ok(sentinel)
     }
 
     pub fn url(&self) -> String {
         let addresses = self.sentinels.iter().map(|sentinel| sentinel.address().to_string());
-        format!("redis+sentinel://{}/{NAME}", addresses.collect::<Vec<_>>().join(","))
+        format!("redis+sentinel://{}/{MASTER_NAME}", addresses.collect::<Vec<_>>().join(","))
     }
 
-    /// Who is the master, as the first sentinel says that runs.
-    pub fn master(&self) -> anyhow::Result<&Redis> {
+    /// Returns the current master, as the first running sentinel reports it.
+    pub fn master(&self) -> anyhow::Result<&RedisServer> {
         let sentinel = self.sentinels.iter().find(|sentinel| sentinel.pid().is_some());
-        let sentinel = sentinel.context("no sentinel runs")?;
-        let told = sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME])?.texts();
-        let port: u16 = told.get(1).context("the sentinel knows no master")?.parse()?;
+        let sentinel = sentinel.context("no sentinel is running")?;
+        let info = sentinel.run_command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER_NAME])?.texts();
+        let port: u16 = info.get(1).context("the sentinel reports no master")?.parse()?;
         let master = self.servers.iter().find(|server| server.port() == port);
-        master.with_context(|| format!("none of the servers is at port {port}"))
+        master.with_context(|| {
+            format!("the sentinel reports a master at port {port}, where none of the servers listens")
+        })
     }
 
     pub fn master_port(&self) -> anyhow::Result<u16> {
         Ok(self.master()?.port())
     }
 
-    /// Kills the master at once, and answers with it. The sentinels see it after a while.
-    pub fn kill_master(&self) -> anyhow::Result<&Redis> {
+    /// Kills the master at once, and returns it. The sentinels notice it after a while.
+    pub fn kill_master(&self) -> anyhow::Result<&RedisServer> {
         let master = self.master()?;
         master.kill()?;
         Ok(master)
     }
 
-    /// Waits until another one is the master in place of this one, as all sentinels that run say, and takes writes.
-    pub fn wait_for_failover(&self, from: &Redis) -> anyhow::Result<&Redis> {
+    /// Waits until another server than `from` is the master, as all running sentinels report, and accepts writes.
+    pub fn wait_for_failover(&self, from: &RedisServer) -> anyhow::Result<&RedisServer> {
         let mut found = None;
-        wait_for(|| {
+        wait_until(|| {
             found = self.servers.iter().find(|server| server.port() != from.port() && self.is_master(server));
             found.is_some()
         });
-        found.context("no other server has become the master")
+        found.context("no other server became the master in time")
     }
 
-    /// Starts a killed server again, as a replica of the master. The sentinels would make it one, too, but take
-    /// their time.
-    pub fn rejoin(&self, server: &Redis) -> anyhow::Result<()> {
-        let (ip, port) = place(self.master()?);
+    /// Starts a killed server again, as a replica of the master. The sentinels would reconfigure it, too, but only
+    /// after a while.
+    pub fn restart_as_replica(&self, server: &RedisServer) -> anyhow::Result<()> {
+        let (ip, port) = ip_and_port(self.master()?);
         server.start_again()?;
-        server.command(&["REPLICAOF", &ip, &port])?;
-        if !wait_for(|| follows(server)) {
-            bail!("the server does not get what the master has");
+        server.run_command(&["REPLICAOF", &ip, &port])?;
+        if !wait_until(|| is_replica_connected(server)) {
+            bail!("the restarted server did not connect to the master in time");
         }
         Ok(())
     }
 
-    /// The sentinels, to be killed or asked.
-    pub fn sentinels(&self) -> &[Redis] {
+    /// Returns the sentinels, so that tests can kill or query them.
+    pub fn sentinels(&self) -> &[RedisServer] {
         &self.sentinels
     }
 
-    /// Whether all sentinels name this one, and it knows it.
-    fn is_master(&self, server: &Redis) -> bool {
+    /// Whether all running sentinels report this server as the master, and it has that role itself.
+    fn is_master(&self, server: &RedisServer) -> bool {
         let port = server.port().to_string();
         let mut running = self.sentinels.iter().filter(|sentinel| sentinel.pid().is_some());
-        let named = running.all(|sentinel| {
-            let told = sentinel.command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME]);
-            told.is_ok_and(|told| told.texts().get(1) == Some(&port))
+        let is_reported = running.all(|sentinel| {
+            let info = sentinel.run_command(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER_NAME]);
+            info.is_ok_and(|info| info.texts().get(1) == Some(&port))
         });
-        named && tells(server, "role:master")
+        is_reported && replication_info_contains(server, "role:master")
     }
 }
 
-/// What a sentinel is told of the master. It finds the others by itself, through that one.
-fn watching(ip: &str, port: &str) -> RedisSettings {
-    RedisSettings::with(&[
-        ("sentinel", &format!("monitor {NAME} {ip} {port} {QUORUM}")),
-        ("sentinel", &format!("down-after-milliseconds {NAME} {DOWN_AFTER}")),
-        ("sentinel", &format!("failover-timeout {NAME} 5000")),
-        ("sentinel", &format!("parallel-syncs {NAME} 1")),
+/// Builds the configuration of a sentinel. It discovers the replica and the other sentinels through the master.
+fn sentinel_settings(ip: &str, port: &str) -> RedisSettings {
+    RedisSettings::with_directives(&[
+        ("sentinel", &format!("monitor {MASTER_NAME} {ip} {port} {QUORUM}")),
+        ("sentinel", &format!("down-after-milliseconds {MASTER_NAME} {DOWN_AFTER_MS}")),
+        ("sentinel", &format!("failover-timeout {MASTER_NAME} 5000")),
+        ("sentinel", &format!("parallel-syncs {MASTER_NAME} 1")),
     ])
 }
 
-/// Whether a sentinel has found the replica and the other sentinels.
-fn knows_all(sentinel: &Redis) -> bool {
-    let told = sentinel.command(&["SENTINEL", "MASTER", NAME]).map(|told| told.texts()).unwrap_or_default();
-    let says = |name: &str, value: usize| {
-        told.iter().zip(told.iter().skip(1)).any(|(word, next)| word == name && *next == value.to_string())
+/// Whether a sentinel has discovered the replica and the other sentinels.
+fn has_discovered_all(sentinel: &RedisServer) -> bool {
+    let info = sentinel
+        .run_command(&["SENTINEL", "MASTER", MASTER_NAME])
+        .map(|info| info.texts())
+        .unwrap_or_default();
+    let has_value = |name: &str, value: usize| {
+        info.iter().zip(info.iter().skip(1)).any(|(word, next)| word == name && *next == value.to_string())
     };
-    says("num-slaves", 1) && says("num-other-sentinels", SENTINELS - 1)
+    has_value("num-slaves", 1) && has_value("num-other-sentinels", SENTINEL_COUNT - 1)
 }
 
-fn place(server: &Redis) -> (String, String) {
+fn ip_and_port(server: &RedisServer) -> (String, String) {
     (server.address().ip().to_string(), server.port().to_string())
 }
 
-fn follows(replica: &Redis) -> bool {
-    tells(replica, "master_link_status:up")
+fn is_replica_connected(replica: &RedisServer) -> bool {
+    replication_info_contains(replica, "master_link_status:up")
 }
 
-fn tells(server: &Redis, line: &str) -> bool {
-    let told = server.command(&["INFO", "replication"]).ok().and_then(|told| told.text());
-    told.is_some_and(|told| told.lines().any(|other| other == line))
+fn replication_info_contains(server: &RedisServer, line: &str) -> bool {
+    let info = server.run_command(&["INFO", "replication"]).ok().and_then(|info| info.text());
+    info.is_some_and(|info| info.lines().any(|other| other == line))
 }

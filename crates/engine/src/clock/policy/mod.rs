@@ -1,15 +1,15 @@
-//! What is to become of planned times, decided from values alone.
+//! Decides which planned times fire, as a pure function of times.
 //!
 //! ```text
-//!   settled                                        MISSED ago          now
+//!   resolved                                       MISSED ago          now
 //!      │   ╷     ╷     ╷     ╷     ╷     ╷     ╷      │     ╷     ╷     │     ╷
 //!      └───┴─────┴─────┴─────┴─────┴─────┴─────┴──────┼─────┴─────┴─────┘     next
 //!                    missed: `catch_up` decides       │  fire, late or on time
 //! ```
 //!
-//! A time *comes up* at the planned time and its share of the jitter. Everything is measured from there. One that is
-//! not on time any more and has been followed by another was missed as well: what runs often does not run many times
-//! over after a short gap.
+//! A time is *due* at the planned time plus its share of the jitter. Everything is measured from there. A time that is
+//! no longer on time and has been followed by another counts as missed too, so that a frequent schedule does not fire
+//! many times after a short gap.
 
 use std::time::Duration;
 
@@ -17,88 +17,87 @@ use pointsman_core::fire::{CatchUp, MISSED, Makes, ON_TIME, Punctual};
 use pointsman_core::{Timestamp, cron};
 use sha2::{Digest, Sha256};
 
-use crate::Schedule;
+use crate::ScheduleSpec;
 
-/// The most planned times of one schedule that are looked at in one go. Of a longer gap only the newest get rows
-/// in the ledger; the others are passed over.
-pub(super) const MOST: usize = 1000;
+/// The maximum number of planned times of one schedule that are decided at once. After a longer gap only the newest get
+/// rows in the ledger.
+pub(super) const MAX_PLANNED_TIMES: usize = 1000;
 
-const TICK: Duration = Duration::from_micros(1);
+const ONE_MICROSECOND: Duration = Duration::from_micros(1);
 
-/// What is to become of one planned time.
+/// Whether one planned time fires or is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum FireDecision {
     Fire(Punctual),
     Skip,
 }
 
-/// Planned times whose hour has come, in order.
+/// Planned times that are due, in order, with their decisions.
 #[derive(Debug, PartialEq)]
-pub(super) struct Reckoning {
-    pub(super) times: Vec<(Timestamp, Verdict)>,
-    /// There were more, older ones: the gap was too long to write them all down.
-    pub(super) passed_over: bool,
+pub(super) struct DueTimes {
+    pub(super) times: Vec<(Timestamp, FireDecision)>,
+    /// Older due times were omitted because the gap was too long.
+    pub(super) has_omitted_older: bool,
 }
 
-/// What is to become of the planned times after `settled` that have come up by now.
+/// Decides which of the planned times after `resolved` that are due by now fire.
 ///
-/// Those that came up a short while ago fire. Those that were missed are caught up with by the policy: `one` is
-/// there so that something runs after a gap, so it fires the latest of them only where nothing newer fires
-/// anyway.
-pub(super) fn reckon(schedule: &Schedule, settled: Timestamp, now: Timestamp) -> Reckoning {
-    let (mut planned, passed_over) = newest(&schedule.when, settled, now);
-    // A time is put off by less than what lies between it and the next: only the last can be still to come.
-    planned.pop_if(|last| comes_up(schedule, *last) > now);
-    let ages: Vec<_> = planned.iter().map(|planned| now.since(comes_up(schedule, *planned))).collect();
+/// Times that became due a short while ago fire. Missed times follow the catch-up policy: `one` ensures that something
+/// runs after a gap, so it fires the latest of them only if no newer time fires anyway.
+pub(super) fn decide_due_times(schedule: &ScheduleSpec, resolved: Timestamp, now: Timestamp) -> DueTimes {
+    let (mut planned, has_omitted_older) = newest_planned_times(&schedule.cron, resolved, now);
+    // The jitter is less than the gap to the next time, so only the last time can be not due yet.
+    planned.pop_if(|last| due_time(schedule, *last) > now);
+    let ages: Vec<_> = planned.iter().map(|planned| now.since(due_time(schedule, *planned))).collect();
     let too_old = ages.partition_point(|age| *age > MISSED);
     let overtaken = ages.partition_point(|age| *age > ON_TIME).min(ages.len().saturating_sub(1));
-    let missed = too_old.max(overtaken);
-    let lone = missed == ages.len();
-    let verdict = |(at, age): (usize, &Duration)| match age {
-        age if *age <= ON_TIME => Verdict::Fire(Punctual::OnTime),
-        _ if at >= missed => Verdict::Fire(Punctual::Late),
-        age if *age > schedule.catch_up_within => Verdict::Skip,
+    let missed_count = too_old.max(overtaken);
+    let all_missed = missed_count == ages.len();
+    let decision = |(at, age): (usize, &Duration)| match age {
+        age if *age <= ON_TIME => FireDecision::Fire(Punctual::OnTime),
+        _ if at >= missed_count => FireDecision::Fire(Punctual::Late),
+        age if *age > schedule.catch_up_window => FireDecision::Skip,
         _ => match schedule.catch_up {
-            CatchUp::All => Verdict::Fire(Punctual::CaughtUp),
-            CatchUp::One if lone && at + 1 == missed => Verdict::Fire(Punctual::CaughtUp),
-            CatchUp::One | CatchUp::None => Verdict::Skip,
+            CatchUp::All => FireDecision::Fire(Punctual::CaughtUp),
+            CatchUp::One if all_missed && at + 1 == missed_count => FireDecision::Fire(Punctual::CaughtUp),
+            CatchUp::One | CatchUp::None => FireDecision::Skip,
         },
     };
-    let times = planned.iter().copied().zip(ages.iter().enumerate().map(verdict)).collect();
-    Reckoning { times, passed_over }
+    let times = planned.iter().copied().zip(ages.iter().enumerate().map(decision)).collect();
+    DueTimes { times, has_omitted_older }
 }
 
-/// Which planned times are made up for after a rule was lifted that held the schedule from `unmet` on: all of
-/// these fire as caught up.
-pub(super) fn make_up(
-    schedule: &Schedule,
+/// The planned times to catch up after the lifting of a rule that paused the schedule from `unmet` on. All of these
+/// fire as caught up.
+pub(super) fn times_to_catch_up(
+    schedule: &ScheduleSpec,
     unmet: Timestamp,
-    settled: Timestamp,
+    resolved: Timestamp,
     now: Timestamp,
 ) -> Vec<Timestamp> {
-    let (mut held, _) = newest(&schedule.when, unmet.minus(TICK), settled);
-    held.retain(|planned| now.since(comes_up(schedule, *planned)) <= schedule.catch_up_within);
+    let (mut paused, _) = newest_planned_times(&schedule.cron, unmet.minus(ONE_MICROSECOND), resolved);
+    paused.retain(|planned| now.since(due_time(schedule, *planned)) <= schedule.catch_up_window);
     match schedule.catch_up {
-        CatchUp::All => held,
+        CatchUp::All => paused,
         CatchUp::None => vec![],
-        // A newer one has come up and will run.
-        CatchUp::One if next(schedule, settled).is_some_and(|next| next <= now) => vec![],
-        CatchUp::One => held.pop().into_iter().collect(),
+        // A newer time is due and will fire.
+        CatchUp::One if next_due_time(schedule, resolved).is_some_and(|next| next <= now) => vec![],
+        CatchUp::One => paused.pop().into_iter().collect(),
     }
 }
 
-/// When the first planned time after `settled` comes up.
-pub(super) fn next(schedule: &Schedule, settled: Timestamp) -> Option<Timestamp> {
-    schedule.when.next(settled).map(|planned| comes_up(schedule, planned))
+/// When the first planned time after `resolved` is due.
+pub(super) fn next_due_time(schedule: &ScheduleSpec, resolved: Timestamp) -> Option<Timestamp> {
+    schedule.cron.next(resolved).map(|planned| due_time(schedule, planned))
 }
 
-/// When a planned time comes up: put off by a part of the jitter that follows from the schedule's name and the
-/// time, so that all nodes agree, and never so far that the next planned time overtakes it.
-fn comes_up(schedule: &Schedule, planned: Timestamp) -> Timestamp {
+/// When a planned time is due: delayed by a part of the jitter that is derived from the schedule's name and the time,
+/// so that all nodes agree, and by less than the gap to the next planned time.
+fn due_time(schedule: &ScheduleSpec, planned: Timestamp) -> Timestamp {
     if schedule.jitter.is_zero() {
         return planned;
     }
-    let gap = schedule.when.next(planned).map_or(Duration::MAX, |next| next.since(planned));
+    let gap = schedule.cron.next(planned).map_or(Duration::MAX, |next| next.since(planned));
     let span = schedule.jitter.min(gap).as_micros();
     let digest = Sha256::new()
         .chain_update(schedule.name.as_str())
@@ -110,24 +109,24 @@ fn comes_up(schedule: &Schedule, planned: Timestamp) -> Timestamp {
     planned.plus(Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)))
 }
 
-/// The newest planned times after `after`, up to `until` and including it, in order, and whether older ones were
-/// left out.
-fn newest(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
-    let mut before = until.plus(TICK);
+/// The newest planned times after `after` and up to and including `until`, in order, and whether older ones were
+/// omitted.
+fn newest_planned_times(when: &cron::Schedule, after: Timestamp, until: Timestamp) -> (Vec<Timestamp>, bool) {
+    let mut before = until.plus(ONE_MICROSECOND);
     let back = std::iter::from_fn(|| {
         before = when.prev(before).filter(|planned| *planned > after)?;
         Some(before)
     });
-    let mut found: Vec<_> = back.take(MOST + 1).collect();
-    let more = found.len() > MOST;
-    found.truncate(MOST);
+    let mut found: Vec<_> = back.take(MAX_PLANNED_TIMES + 1).collect();
+    let more = found.len() > MAX_PLANNED_TIMES;
+    found.truncate(MAX_PLANNED_TIMES);
     found.reverse();
     (found, more)
 }
 
-/// What a firing makes: its event says which schedule emitted it, and for which time.
-pub(super) fn makes(schedule: &Schedule, planned: Timestamp) -> Makes {
-    match &schedule.makes {
+/// The action of a firing. An event gets the names of the schedule and the planned time in its context.
+pub(super) fn action_for_time(schedule: &ScheduleSpec, planned: Timestamp) -> Makes {
+    match &schedule.action {
         Makes::Run(run) => Makes::Run(run.clone()),
         Makes::Order(order) => Makes::Order(order.clone()),
         Makes::Event(event) => {

@@ -13,16 +13,16 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use nix::unistd::{Pid, getpid};
 
 use super::descendants::parse_pids;
-use super::process::is_foreign;
+use super::process::is_command_pid;
 
 /// The start of the groups' names; the pid of the process that created them and a number follow.
-const PREFIX: &str = "pointsman-";
+const GROUP_NAME_PREFIX: &str = "pointsman-";
 
 /// The group of this process, if groups can be created below it.
-static PARENT: OnceLock<Option<PathBuf>> = OnceLock::new();
-static NEXT: AtomicU64 = AtomicU64::new(1);
+static PARENT_GROUP: OnceLock<Option<PathBuf>> = OnceLock::new();
+static NEXT_GROUP_NUMBER: AtomicU64 = AtomicU64::new(1);
 /// Groups that could not be removed, because killed processes had not ended yet.
-static LEFT: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+static UNREMOVED_GROUPS: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// A control group. Removed when dropped, or later if processes in it have not ended by then.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Cgroup {
 impl Cgroup {
     /// A new group; none where the system does not let this process create one.
     pub(super) fn create() -> Option<Self> {
-        let parent = PARENT.get_or_init(|| {
+        let parent = PARENT_GROUP.get_or_init(|| {
             let found = find_parent();
             match &found {
                 Ok(path) => tracing::debug!(path = %path.display(), "commands run in control groups"),
@@ -44,34 +44,37 @@ impl Cgroup {
             }
             found.ok()
         });
-        remove_left();
+        remove_pending_groups();
         Self::create_in(parent.as_deref()?).ok()
     }
 
     fn create_in(parent: &Path) -> io::Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = parent.join(format!("{PREFIX}{}-{number}", getpid()));
+        let number = NEXT_GROUP_NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = parent.join(format!("{GROUP_NAME_PREFIX}{}-{number}", getpid()));
         fs::create_dir(&path)?;
         Ok(Self { path })
     }
 
     /// Moves a process into the group. Processes that it starts from then on are born there.
-    pub(super) fn add(&self, pid: Pid) -> io::Result<()> {
-        if !is_foreign(pid) {
+    pub(super) fn add_process(&self, pid: Pid) -> io::Result<()> {
+        if !is_command_pid(pid) {
             return Err(io::Error::other(format!("{pid} is not the pid of a command")));
         }
         fs::write(self.path.join("cgroup.procs"), pid.to_string())
     }
 
     /// The processes in the group that have not ended.
-    pub(super) fn list(&self) -> Vec<Pid> {
+    pub(super) fn list_processes(&self) -> Vec<Pid> {
         parse_pids(&fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default())
     }
 
     /// Kills every process in the group.
-    pub(super) fn kill(&self) {
+    pub(super) fn kill_all(&self) {
         if let Err(error) = fs::write(self.path.join("cgroup.kill"), "1") {
-            tracing::warn!(%error, path = %self.path.display(), "cannot kill a control group at once; killing its processes one by one");
+            tracing::warn!(
+                %error, path = %self.path.display(),
+                "cannot kill a control group at once; killing its processes one by one"
+            );
         }
     }
 }
@@ -79,14 +82,17 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         if fs::remove_dir(&self.path).is_err() {
-            LEFT.lock().unwrap_or_else(PoisonError::into_inner).push(std::mem::take(&mut self.path));
+            UNREMOVED_GROUPS
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(std::mem::take(&mut self.path));
         }
     }
 }
 
 /// Removes the groups whose processes have ended since.
-fn remove_left() {
-    let mut left = LEFT.lock().unwrap_or_else(PoisonError::into_inner);
+fn remove_pending_groups() {
+    let mut left = UNREMOVED_GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
     left.retain(|path| fs::remove_dir(path).is_err() && path.exists());
 }
 
@@ -94,7 +100,8 @@ fn remove_left() {
 fn find_parent() -> io::Result<PathBuf> {
     let mounts = fs::read_to_string("/proc/self/mountinfo")?;
     let groups = fs::read_to_string("/proc/self/cgroup")?;
-    let path = locate(&mounts, &groups).ok_or_else(|| io::Error::other("cgroup v2 is not mounted"))?;
+    let path =
+        find_group_path(&mounts, &groups).ok_or_else(|| io::Error::other("cgroup v2 is not mounted"))?;
     remove_abandoned(&path);
     let probe = Cgroup::create_in(&path)?;
     match fs::metadata(probe.path.join("cgroup.kill")) {
@@ -104,7 +111,7 @@ fn find_parent() -> io::Result<PathBuf> {
 }
 
 /// The folder of a process's group in version 2, from its `mountinfo` and `cgroup` files.
-fn locate(mounts: &str, groups: &str) -> Option<PathBuf> {
+fn find_group_path(mounts: &str, groups: &str) -> Option<PathBuf> {
     let group = Path::new(groups.lines().find_map(|line| line.strip_prefix("0::"))?);
     mounts.lines().find_map(|line| {
         let (mount, kind) = line.split_once(" - ")?;
@@ -120,8 +127,9 @@ fn locate(mounts: &str, groups: &str) -> Option<PathBuf> {
 fn remove_abandoned(parent: &Path) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let owner =
-            name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
+        let owner = name
+            .to_str()
+            .and_then(|name| name.strip_prefix(GROUP_NAME_PREFIX)?.split_once('-')?.0.parse::<u32>().ok());
         if owner.is_some_and(|pid| !Path::new(&format!("/proc/{pid}")).exists()) {
             let _ = fs::remove_dir(entry.path());
         }
@@ -139,11 +147,11 @@ mod tests {
         fs::create_dir(&group.path).unwrap();
         let file = group.path.join("cgroup.procs");
         for pid in [Pid::from_raw(0), Pid::from_raw(1), getpid()] {
-            assert!(group.add(pid).is_err());
+            assert!(group.add_process(pid).is_err());
             assert!(!file.exists());
         }
         fs::write(&file, format!("0\n1\n{}\n4711\n", getpid())).unwrap();
-        assert_eq!(group.list(), [Pid::from_raw(4711)]);
+        assert_eq!(group.list_processes(), [Pid::from_raw(4711)]);
         fs::remove_file(file).unwrap();
     }
 
@@ -153,7 +161,7 @@ mod tests {
         let hybrid = "32 31 0:29 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n\
                       41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw\n";
         let bound = "25 1 0:22 /system.slice /cg rw - cgroup2 cgroup2 rw\n";
-        let found = |mounts, groups| locate(mounts, groups).map(|path| path.display().to_string());
+        let found = |mounts, groups| find_group_path(mounts, groups).map(|path| path.display().to_string());
         assert_eq!(
             found(unified, "0::/system.slice/a.service\n").unwrap(),
             "/sys/fs/cgroup/system.slice/a.service"

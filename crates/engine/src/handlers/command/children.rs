@@ -1,7 +1,7 @@
 //! The children of this process: commands whose attempts wait for them, and orphans.
 //!
-//! A process whose parent ends gets another parent: init, unless a process in between has asked to be the one.
-//! [`adopt_orphans`] asks for it, so that a process which a command leaves behind stays below this process, where its
+//! A process whose parent ends gets another parent: init, unless a process in between is a subreaper.
+//! [`adopt_orphans`] makes this process one, so that a process which a command leaves behind stays below it, where its
 //! attempt finds it, and [`kill_orphans`] after the last attempt. Adopted children must also be reaped, and only they:
 //! the exit status of a command belongs to its attempt.
 
@@ -16,7 +16,7 @@ use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::{Pid, getpid};
 use tokio::process::{Child, Command};
 
-use super::descendants::{list_below_except, list_children_of_main_thread};
+use super::descendants::{list_children_of_main_thread, list_descendants_except};
 use super::process::{Process, kill_process};
 
 /// How long [`kill_orphans`] waits for killed processes to end. One that hangs in the kernel may take longer.
@@ -26,23 +26,23 @@ const KILL_INTERVAL: Duration = Duration::from_millis(2);
 static ADOPTS_ORPHANS: AtomicBool = AtomicBool::new(false);
 
 /// The processes below this one that were there before it adopted orphans: they are no commands.
-static EARLIER: OnceLock<Vec<Process>> = OnceLock::new();
+static PREEXISTING: OnceLock<Vec<Process>> = OnceLock::new();
 
-static CHILDREN: Mutex<Children> =
-    Mutex::new(Children { awaited: BTreeSet::new(), dropped: BTreeSet::new(), starting: 0 });
+static CHILDREN: Mutex<ChildRegistry> =
+    Mutex::new(ChildRegistry { awaited: BTreeSet::new(), dropped: BTreeSet::new(), starting: 0 });
 
 /// The children that are not reaped here.
 #[derive(Debug)]
-struct Children {
-    /// Those that an attempt waits for.
+struct ChildRegistry {
+    /// Children that an attempt waits for.
     awaited: BTreeSet<Pid>,
-    /// Those whose attempt was dropped: the runtime reaps them.
+    /// Children whose attempt was dropped: the runtime reaps them.
     dropped: BTreeSet<Process>,
-    /// How many commands are being started. A child that is not known may be one of them.
+    /// The number of commands that are being started. An unknown child may be one of them.
     starting: usize,
 }
 
-fn children() -> MutexGuard<'static, Children> {
+fn lock_children() -> MutexGuard<'static, ChildRegistry> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -53,10 +53,10 @@ fn children() -> MutexGuard<'static, Children> {
 /// by `exec`, are left alone with everything below them.
 pub fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(true)?;
-    EARLIER.get_or_init(|| {
-        let awaited = children().awaited.clone();
-        let earlier = list_below_except(getpid(), |pid| awaited.contains(&pid));
-        earlier.into_iter().map(Process::of).collect()
+    PREEXISTING.get_or_init(|| {
+        let awaited = lock_children().awaited.clone();
+        let earlier = list_descendants_except(getpid(), |pid| awaited.contains(&pid));
+        earlier.into_iter().map(Process::from_pid).collect()
     });
     ADOPTS_ORPHANS.store(true, Ordering::Relaxed);
     Ok(())
@@ -67,8 +67,10 @@ pub(super) fn adopts_orphans() -> bool {
     ADOPTS_ORPHANS.load(Ordering::Relaxed)
 }
 
-fn is_earlier(pid: Pid) -> bool {
-    EARLIER.get().is_some_and(|earlier| earlier.iter().any(|process| process.pid == pid && process.exists()))
+fn is_preexisting(pid: Pid) -> bool {
+    PREEXISTING
+        .get()
+        .is_some_and(|earlier| earlier.iter().any(|process| process.pid == pid && process.exists()))
 }
 
 /// Kills every process below this one, if it has adopted orphans. Called when no attempt runs any more.
@@ -78,8 +80,8 @@ pub fn kill_orphans() {
     }
     let deadline = Instant::now() + KILL_TIMEOUT;
     loop {
-        let mut left = list_below_except(getpid(), is_earlier);
-        left.retain(|pid| !reap(*pid));
+        let mut left = list_descendants_except(getpid(), is_preexisting);
+        left.retain(|pid| !try_reap(*pid));
         let mut failed = None;
         for pid in &left {
             failed = kill_process(*pid).err().or(failed);
@@ -105,7 +107,7 @@ pub(super) struct AwaitedChild(Process);
 
 impl Drop for AwaitedChild {
     fn drop(&mut self) {
-        let mut children = children();
+        let mut children = lock_children();
         children.awaited.remove(&self.0.pid);
         if self.0.exists() {
             children.dropped.insert(self.0);
@@ -114,29 +116,30 @@ impl Drop for AwaitedChild {
 }
 
 /// While this value lives, unknown children are not reaped.
-struct Starting;
+struct StartingGuard;
 
-impl Starting {
+impl StartingGuard {
     fn begin() -> Self {
-        children().starting += 1;
+        lock_children().starting += 1;
         Self
     }
 }
 
-impl Drop for Starting {
+impl Drop for StartingGuard {
     fn drop(&mut self) {
-        children().starting -= 1;
+        lock_children().starting -= 1;
     }
 }
 
 /// Starts a command as a child that its attempt waits for.
-pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
+pub(super) fn spawn_awaited(command: &mut Command) -> io::Result<(Child, Process, AwaitedChild)> {
     // Nothing is locked meanwhile: it takes until the program is loaded, which on a hanging file system is for ever.
-    let starting = Starting::begin();
+    let starting = StartingGuard::begin();
     let child = command.spawn()?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
-    let process = Process::of(Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?));
-    children().awaited.insert(process.pid);
+    let process =
+        Process::from_pid(Pid::from_raw(id.ok_or_else(|| io::Error::other("the process has no id"))?));
+    lock_children().awaited.insert(process.pid);
     drop(starting);
     Ok((child, process, AwaitedChild(process)))
 }
@@ -148,25 +151,25 @@ pub(super) fn list_orphans() -> Vec<Pid> {
         return Vec::new();
     }
     // Locked until the end, so that no command is started meanwhile.
-    let mut known = children();
-    known.dropped.retain(|process| process.exists());
+    let mut children = lock_children();
+    children.dropped.retain(|process| process.exists());
     // A child that ends while the list is read can hide another one from it.
     let mut found = list_children_of_main_thread(getpid());
     found.extend(list_children_of_main_thread(getpid()));
     found.sort_unstable();
     found.dedup();
     found.retain(|pid| {
-        let dropped = || known.dropped.iter().any(|process| process.pid == *pid);
-        !known.awaited.contains(pid) && !dropped() && !is_earlier(*pid)
+        let dropped = || children.dropped.iter().any(|process| process.pid == *pid);
+        !children.awaited.contains(pid) && !dropped() && !is_preexisting(*pid)
     });
-    if known.starting == 0 {
-        found.retain(|pid| !reap(*pid));
+    if children.starting == 0 {
+        found.retain(|pid| !try_reap(*pid));
     }
     found
 }
 
 /// Takes the exit status of a child that has ended. False for one that runs, and for a process that is no child.
-fn reap(pid: Pid) -> bool {
+fn try_reap(pid: Pid) -> bool {
     matches!(waitpid(pid, Some(WaitPidFlag::WNOHANG)), Ok(WaitStatus::Exited(..) | WaitStatus::Signaled(..)))
 }
 
@@ -177,29 +180,29 @@ mod tests {
     use tokio::io::AsyncReadExt;
     use tokio::time::sleep;
 
-    use super::super::process::Stat;
+    use super::super::process::ProcessStat;
     use super::*;
 
     #[tokio::test]
     async fn while_a_command_is_being_started_others_start_and_end_and_nothing_is_reaped() {
         adopt_orphans().unwrap();
-        let hanging = Starting::begin();
+        let hanging = StartingGuard::begin();
         let mut command = Command::new("sh");
         command.args(["-c", "sleep 0.05 >/dev/null & echo $!"]).stdout(Stdio::piped());
-        let (mut child, _, awaited) = spawn(&mut command).unwrap();
+        let (mut child, _, awaited) = spawn_awaited(&mut command).unwrap();
         let mut printed = String::new();
         child.stdout.take().unwrap().read_to_string(&mut printed).await.unwrap();
         child.wait().await.unwrap();
         drop(awaited);
         let orphan = Pid::from_raw(printed.trim().parse().unwrap());
-        while !Stat::read(orphan).unwrap().zombie {
+        while !ProcessStat::read(orphan).unwrap().is_zombie {
             sleep(KILL_INTERVAL).await;
         }
         assert!(list_orphans().contains(&orphan));
-        assert!(Stat::read(orphan).is_some());
+        assert!(ProcessStat::read(orphan).is_some());
         drop(hanging);
         let deadline = Instant::now() + Duration::from_secs(10);
-        while Stat::read(orphan).is_some() {
+        while ProcessStat::read(orphan).is_some() {
             assert!(Instant::now() < deadline);
             // Other tests start commands meanwhile.
             list_orphans();
@@ -211,11 +214,11 @@ mod tests {
     async fn a_child_whose_attempt_was_dropped_is_left_to_the_runtime() {
         adopt_orphans().unwrap();
         let mut command = Command::new("sleep");
-        let (child, process, awaited) = spawn(command.arg("600").kill_on_drop(true)).unwrap();
+        let (child, process, awaited) = spawn_awaited(command.arg("600").kill_on_drop(true)).unwrap();
         // Dropped before the child, it is certainly not reaped yet.
         drop(awaited);
         assert!(!list_orphans().contains(&process.pid));
-        assert!(children().dropped.contains(&process));
+        assert!(lock_children().dropped.contains(&process));
         drop(child);
         let deadline = Instant::now() + Duration::from_secs(10);
         while process.exists() {
@@ -223,6 +226,6 @@ mod tests {
             sleep(KILL_INTERVAL).await;
         }
         list_orphans();
-        assert!(!children().dropped.contains(&process));
+        assert!(!lock_children().dropped.contains(&process));
     }
 }

@@ -1,18 +1,18 @@
-//! Reads from `/proc` which processes are below another one.
+//! Lists the descendants of a process from `/proc`.
 
 use std::fs;
 
 use nix::unistd::Pid;
 
-use super::process::{Stat, is_foreign};
+use super::process::{ProcessStat, is_command_pid};
 
 /// The processes below `root`, without `root` itself: its children, their children and so on.
-pub(super) fn list_below(root: Pid) -> Vec<Pid> {
-    list_below_except(root, |_| false)
+pub(super) fn list_descendants(root: Pid) -> Vec<Pid> {
+    list_descendants_except(root, |_| false)
 }
 
 /// The processes below `root`, without those that are spared and what is below them.
-pub(super) fn list_below_except(root: Pid, is_spared: impl Fn(Pid) -> bool) -> Vec<Pid> {
+pub(super) fn list_descendants_except(root: Pid, is_spared: impl Fn(Pid) -> bool) -> Vec<Pid> {
     let children = |pid| list_children(pid).into_iter().filter(|child| *child != root && !is_spared(*child));
     let mut found: Vec<Pid> = children(root).collect();
     let mut next = 0;
@@ -20,7 +20,7 @@ pub(super) fn list_below_except(root: Pid, is_spared: impl Fn(Pid) -> bool) -> V
         next += 1;
         // A process that changes its parent meanwhile can be read twice.
         found.extend(children(pid));
-        if found.len() > MAX_LISTED {
+        if found.len() > MAX_LISTED_PROCESSES {
             break;
         }
     }
@@ -30,7 +30,7 @@ pub(super) fn list_below_except(root: Pid, is_spared: impl Fn(Pid) -> bool) -> V
 }
 
 /// Bounds one pass over a tree that grows while it is read. The caller kills what was read and reads again.
-const MAX_LISTED: usize = 10_000;
+const MAX_LISTED_PROCESSES: usize = 10_000;
 
 /// The children that any thread of a process has started.
 fn list_children(pid: Pid) -> Vec<Pid> {
@@ -47,60 +47,60 @@ pub(super) fn list_children_of_main_thread(pid: Pid) -> Vec<Pid> {
 /// The pids in a list of the kernel, without those that no process of a command can have.
 pub(super) fn parse_pids(text: &str) -> Vec<Pid> {
     let pids = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).map(Pid::from_raw);
-    pids.filter(|pid| is_foreign(*pid)).collect()
+    pids.filter(|pid| is_command_pid(*pid)).collect()
 }
 
 /// Whether a process was started with a variable in its environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HasVariable {
+pub(super) enum VariablePresence {
     Yes,
     No,
     /// It has neither arguments nor an environment: it is about to become another program, or is just ending.
     Unknown,
 }
 
-/// Looks for this `NAME=value`. The answer is no where the environment cannot be read: the process has ended, or belongs
-/// to a user whose processes this one may not inspect.
-pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> HasVariable {
+/// Whether the environment of a process has this `NAME=value`. `No` if the environment cannot be read: the process has
+/// ended, or belongs to a user whose processes this one may not inspect.
+pub(super) fn has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
     // A process that becomes another program while its environment is read seems to have none.
-    for _ in 0..READS_OF_NONE {
+    for _ in 0..EMPTY_ENVIRONMENT_READS {
         match fs::read(format!("/proc/{pid}/environ")) {
             Ok(environment) if environment.is_empty() => {}
-            Ok(environment) if holds(&environment, variable) => return HasVariable::Yes,
+            Ok(environment) if contains_variable(&environment, variable) => return VariablePresence::Yes,
             Err(error) if error.raw_os_error() == Some(nix::libc::ESRCH) => {
                 return thread_has_variable(pid, variable);
             }
-            Ok(_) | Err(_) => return HasVariable::No,
+            Ok(_) | Err(_) => return VariablePresence::No,
         }
         if fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|arguments| arguments.is_empty()) {
             return thread_has_variable(pid, variable);
         }
     }
-    HasVariable::No
+    VariablePresence::No
 }
 
-/// Looks for it where the main thread shows no environment. If that thread has ended, others may still run and show it;
-/// if none does, the process has ended.
-fn thread_has_variable(pid: Pid, variable: &[u8]) -> HasVariable {
-    match Stat::read(pid) {
-        None => return HasVariable::No,
-        Some(stat) if !stat.zombie => return HasVariable::Unknown,
+/// Checks the environment of the other threads if the main thread shows none. If that thread has ended, others may
+/// still run and show it; if none does, the process has ended.
+fn thread_has_variable(pid: Pid, variable: &[u8]) -> VariablePresence {
+    match ProcessStat::read(pid) {
+        None => return VariablePresence::No,
+        Some(stat) if !stat.is_zombie => return VariablePresence::Unknown,
         Some(_) => {}
     }
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     let mut environments = threads.filter_map(|thread| fs::read(thread.path().join("environ")).ok());
-    match environments.any(|environment| holds(&environment, variable)) {
-        true => HasVariable::Yes,
-        false => HasVariable::No,
+    match environments.any(|environment| contains_variable(&environment, variable)) {
+        true => VariablePresence::Yes,
+        false => VariablePresence::No,
     }
 }
 
-fn holds(environment: &[u8], variable: &[u8]) -> bool {
+fn contains_variable(environment: &[u8], variable: &[u8]) -> bool {
     environment.split(|byte| *byte == 0).any(|entry| entry == variable)
 }
 
-/// How often an empty environment is read before it is taken for cleared.
-const READS_OF_NONE: usize = 4;
+/// How often an empty environment is read before it counts as cleared.
+const EMPTY_ENVIRONMENT_READS: usize = 4;
 
 #[cfg(test)]
 mod tests {
@@ -119,19 +119,19 @@ mod tests {
     }
 
     /// A process that shows a variable, and ends when its stdin does.
-    fn start(program: &str, arguments: &[&str]) -> Child {
+    fn start_process(program: &str, arguments: &[&str]) -> Child {
         let mut command = Command::new(program);
         command.args(arguments).env("THREAD_TEST", "1").stdin(Stdio::piped()).stdout(Stdio::piped());
         command.spawn().unwrap()
     }
 
-    fn pid(child: &Child) -> Pid {
+    fn child_pid(child: &Child) -> Pid {
         Pid::from_raw(child.id().try_into().unwrap())
     }
 
     fn wait_for_zombie(pid: Pid) {
         let deadline = Instant::now() + Duration::from_secs(10);
-        while !Stat::read(pid).unwrap().zombie {
+        while !ProcessStat::read(pid).unwrap().is_zombie {
             assert!(Instant::now() < deadline);
             std::thread::sleep(Duration::from_millis(1));
         }
@@ -139,15 +139,15 @@ mod tests {
 
     #[test]
     fn a_process_that_has_ended_has_no_variable() {
-        let mut child = start("cat", &[]);
+        let mut child = start_process("cat", &[]);
         let mut echo = BufReader::new(child.stdout.take().unwrap());
         child.stdin.as_mut().unwrap().write_all(b"runs\n").unwrap();
         echo.read_line(&mut String::new()).unwrap();
-        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=1"), HasVariable::Yes);
-        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=2"), HasVariable::No);
+        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::Yes);
+        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=2"), VariablePresence::No);
         drop(child.stdin.take());
-        wait_for_zombie(pid(&child));
-        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=1"), HasVariable::No);
+        wait_for_zombie(child_pid(&child));
+        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::No);
         child.wait().unwrap();
     }
 
@@ -165,10 +165,10 @@ mod tests {
         // The launcher of a version manager would start another process.
         let python =
             Command::new("python3").args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
-        let mut child = start(String::from_utf8(python.stdout).unwrap().trim(), &["-c", script]);
-        wait_for_zombie(pid(&child));
-        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=1"), HasVariable::Yes);
-        assert_eq!(has_variable(pid(&child), b"THREAD_TEST=2"), HasVariable::No);
+        let mut child = start_process(String::from_utf8(python.stdout).unwrap().trim(), &["-c", script]);
+        wait_for_zombie(child_pid(&child));
+        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=1"), VariablePresence::Yes);
+        assert_eq!(has_variable(child_pid(&child), b"THREAD_TEST=2"), VariablePresence::No);
         child.kill().unwrap();
         child.wait().unwrap();
     }

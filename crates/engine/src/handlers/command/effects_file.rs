@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 
-use super::super::effects::MAX_BYTES;
-use super::{RunAs, workroom};
+use super::super::effects::MAX_EFFECTS_BYTES;
+use super::{RunAs, process_folder};
 
 pub(super) struct EffectsFile {
     path: PathBuf,
@@ -19,10 +19,12 @@ pub(super) struct EffectsFile {
 
 impl EffectsFile {
     /// A file that only the command's user can open. Where that is not this process's user, the folder stays this
-    /// process's, so that the command cannot put anything else in the file's place.
+    /// process's, so that the command cannot replace the file.
     pub(super) fn create(owner: Option<&RunAs>) -> io::Result<Self> {
         let private = Permissions::from_mode(0o700);
-        let dir = tempfile::Builder::new().permissions(private).tempdir_in(workroom::path()?)?;
+        let dir = tempfile::Builder::new()
+            .permissions(private)
+            .tempdir_in(process_folder::process_folder_path()?)?;
         let path = dir.path().join("effects.jsonl");
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         if let Some(owner) = owner {
@@ -37,11 +39,11 @@ impl EffectsFile {
         &self.path
     }
 
-    /// What the command wrote. One that removed the file has no effects.
+    /// Reads the text that the command wrote. A command that removed the file has no effects.
     pub(super) async fn read(&self) -> Result<String, String> {
-        match self.bytes().await {
-            Ok(bytes) if bytes.len() > MAX_BYTES => {
-                Err(format!("the effects file has more than {MAX_BYTES} bytes"))
+        match self.read_bytes().await {
+            Ok(bytes) if bytes.len() > MAX_EFFECTS_BYTES => {
+                Err(format!("the effects file has more than {MAX_EFFECTS_BYTES} bytes"))
             }
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| "the effects file is not UTF-8".into()),
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(String::new()),
@@ -49,9 +51,9 @@ impl EffectsFile {
         }
     }
 
-    async fn bytes(&self) -> io::Result<Vec<u8>> {
-        // A link in its place could lead to a file that is not the command's to read; a pipe or a device could keep the
-        // reader for ever.
+    async fn read_bytes(&self) -> io::Result<Vec<u8>> {
+        // A link in its place could lead to a file that the command may not read; a pipe or a device could block the
+        // reader forever.
         let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
         let opened = tokio::fs::OpenOptions::new().read(true).custom_flags(flags).open(&self.path).await;
         let replaced = || io::Error::other("it is no longer a plain file");
@@ -63,7 +65,7 @@ impl EffectsFile {
             return Err(replaced());
         }
         let mut bytes = Vec::new();
-        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
+        file.take(MAX_EFFECTS_BYTES as u64 + 1).read_to_end(&mut bytes).await?;
         Ok(bytes)
     }
 }

@@ -1,5 +1,5 @@
-//! What a command finds in its environment: a few general things, what the configuration names, and what it
-//! needs to know of the attempt. Nothing else of this process's own environment, which may hold secrets.
+//! The environment of a command: a few inherited variables, those of the configuration, and those that describe the
+//! attempt. Nothing else of this process's own environment, which may contain secrets.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -11,14 +11,18 @@ use pointsman_core::task::Subject;
 
 use super::CommandSpec;
 
-const EFFECTS: &str = "POINTSMAN_EFFECTS";
+const EFFECTS_VARIABLE: &str = "POINTSMAN_EFFECTS";
 /// Passed on from this process.
-const INHERITED: [&str; 3] = ["PATH", "HOME", "LANG"];
+const INHERITED_VARIABLES: [&str; 3] = ["PATH", "HOME", "LANG"];
 
 /// The whole environment of one attempt.
-pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap<String, OsString> {
+pub(super) fn build_environment(
+    spec: &CommandSpec,
+    task: &Claimed,
+    effects: &Path,
+) -> BTreeMap<String, OsString> {
     let mut all = BTreeMap::new();
-    for name in INHERITED {
+    for name in INHERITED_VARIABLES {
         if let Some(value) = std::env::var_os(name) {
             all.insert(name.to_owned(), value);
         }
@@ -27,22 +31,22 @@ pub(super) fn of(spec: &CommandSpec, task: &Claimed, effects: &Path) -> BTreeMap
         all.insert("HOME".into(), home.into());
     }
     all.extend(spec.env.iter().map(|(name, value)| (name.clone(), value.into())));
-    // Last, so that no configuration can make a command mistake one attempt for another. What is not there
-    // has no variable: an empty one could be taken for a key.
-    for (name, value) in about(task) {
+    // Last, so that the configuration cannot forge them. An absent value has no variable: an empty one could be
+    // mistaken for a key.
+    for (name, value) in attempt_variables(task) {
         all.insert(format!("POINTSMAN_{name}"), value.into());
     }
-    all.insert(EFFECTS.into(), effects.into());
+    all.insert(EFFECTS_VARIABLE.into(), effects.into());
     all
 }
 
 /// The `NAME=value` in the environment of one attempt that no other attempt has.
-pub(super) fn mark(effects: &Path) -> Vec<u8> {
-    [EFFECTS.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
+pub(super) fn attempt_variable(effects: &Path) -> Vec<u8> {
+    [EFFECTS_VARIABLE.as_bytes(), b"=", effects.as_os_str().as_bytes()].concat()
 }
 
-fn about(task: &Claimed) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+fn attempt_variables(task: &Claimed) -> Vec<(&'static str, String)> {
+    let mut variables = vec![
         ("TENANT", task.subject.tenant().to_string()),
         ("TASK_ID", task.id.to_string()),
         ("ATTEMPT", task.attempt.to_string()),
@@ -50,20 +54,20 @@ fn about(task: &Claimed) -> Vec<(&'static str, String)> {
         ("SOURCE", task.handler.to_string()),
         ("COLLECTION", task.subject.collection().to_owned()),
     ];
-    about.extend(task.subject.key().map(|key| ("KEY", key.to_string())));
+    variables.extend(task.subject.key().map(|key| ("KEY", key.to_string())));
     match &task.subject {
         Subject::Event(event) => {
-            about.push(("EVENT_ID", event.id.to_string()));
-            about.push(("TYPE", event.kind.to_string()));
-            about.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
+            variables.push(("EVENT_ID", event.id.to_string()));
+            variables.push(("TYPE", event.kind.to_string()));
+            variables.extend(event.prev.map(|prev| ("PREV", prev.to_string())));
         }
         Subject::Run(_) => {}
         Subject::Step(step) => {
-            about.push(("ORDER", step.order.to_string()));
-            about.push(("NODE", step.node.to_string()));
+            variables.push(("ORDER", step.order.to_string()));
+            variables.push(("NODE", step.node.to_string()));
         }
     }
-    about.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
-    about.extend(task.late.then(|| ("LATE", "true".to_owned())));
-    about
+    variables.extend(task.prev_sent.map(|prev| ("PREV_SENT", prev.to_string())));
+    variables.extend(task.late.then(|| ("LATE", "true".to_owned())));
+    variables
 }

@@ -9,9 +9,10 @@
 //! A command comes from the configuration as a list of arguments; nothing of an event is ever read by a shell. A
 //! source's command finds on its stdin which collection to synchronise instead of an event, and a step's the order and
 //! its value; what a step returns as its result becomes the order's value.
-//! All its processes end with the attempt ([`scope`]): when the attempt is cancelled the command's process group is
-//! asked to end, and everything is killed soon after; when the attempt is dropped everything is killed at once; when the
-//! command ends by itself, what it has left running is killed, after a short grace if it keeps the output open.
+//! All its processes end with the attempt ([`process_scope`]): when the attempt is cancelled the command's process
+//! group is asked to end, and everything is killed soon after; when the attempt is dropped everything is killed at
+//! once; when the command ends by itself, what it has left running is killed, after a short grace if it keeps the
+//! output open.
 
 mod cgroup;
 mod children;
@@ -20,10 +21,10 @@ mod effects_file;
 mod environment;
 mod output;
 mod process;
+mod process_folder;
+mod process_scope;
 mod run_as;
-mod running;
-mod scope;
-mod workroom;
+mod running_command;
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -40,16 +41,16 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{ChildStdin, Command};
 
 use super::text::excerpt;
-use super::{effects, run, step};
-use crate::{Delivery, Outcome, Runner};
+use super::{effects, run_body, step_body};
+use crate::{AttemptOutcome, Delivery, Runner};
 pub use children::{adopt_orphans, kill_orphans};
 use effects_file::EffectsFile;
 pub use run_as::{BadRunAs, RunAs};
-use running::{End, Running};
+use running_command::{CommandEnd, RunningCommand};
 
-/// The exit code that asks to be run again later (EX_TEMPFAIL).
-const SNOOZE: i32 = 75;
-/// How long that is, if the command does not say.
+/// The exit code of a snooze (EX_TEMPFAIL).
+const SNOOZE_EXIT_CODE: i32 = 75;
+/// The duration of a snooze if the effects give none.
 const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 
 /// How to start a command.
@@ -57,15 +58,15 @@ const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 pub struct CommandSpec {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// What it finds in its environment beside what every command finds there.
+    /// Variables of its environment in addition to those that every command has.
     pub env: BTreeMap<String, String>,
-    /// Where it runs; where this process runs if not given.
+    /// Its working directory; that of this process if not given.
     pub dir: Option<PathBuf>,
     /// The user and group it runs as; those of this process if not given.
     pub run_as: Option<RunAs>,
 }
 
-/// Why a command can never be started.
+/// Why a command is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadCommand {
     #[error("a command names at least a program")]
@@ -76,7 +77,7 @@ pub enum BadCommand {
     Variable(String),
 }
 
-/// A command as it may be shown to anybody: the program's name without its folder, and the number of its arguments.
+/// A summary of a command without secrets: the program's name without its folder, and the number of its arguments.
 pub fn summarize_command(argv: &[String]) -> String {
     let Some((program, arguments)) = argv.split_first() else { return String::new() };
     let name = Path::new(program).file_name().map_or(program.into(), |name| name.to_string_lossy());
@@ -110,12 +111,12 @@ impl CommandHandler {
         Ok(Self { spec })
     }
 
-    fn start(&self, delivery: &Delivery, effects: &EffectsFile) -> std::io::Result<Running> {
+    fn start_command(&self, delivery: &Delivery, effects: &EffectsFile) -> std::io::Result<RunningCommand> {
         let mut command = Command::new(&self.spec.argv[0]);
         command
             .args(&self.spec.argv[1..])
             .env_clear()
-            .envs(environment::of(&self.spec, &delivery.task, effects.path()))
+            .envs(environment::build_environment(&self.spec, &delivery.task, effects.path()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -126,26 +127,27 @@ impl CommandHandler {
             // Setting the user also clears the supplementary groups.
             command.uid(run_as.uid.as_raw()).gid(run_as.gid.as_raw());
         }
-        Running::start(command, environment::mark(effects.path()))
+        RunningCommand::start(command, environment::attempt_variable(effects.path()))
     }
 
-    /// The operating system tells of a missing program and of a missing folder in the same words.
-    fn cannot_start(&self, error: &std::io::Error) -> Outcome {
+    /// The outcome of a command that could not be started. The operating system reports a missing program and a missing
+    /// folder by the same error.
+    fn start_failure_outcome(&self, error: &std::io::Error) -> AttemptOutcome {
         let program = &self.spec.argv[0];
         match &self.spec.dir {
-            Some(dir) if !dir.is_dir() => Outcome::failed(format!(
-                "cannot start {program:?}: its folder {} is not there",
+            Some(dir) if !dir.is_dir() => AttemptOutcome::failed(format!(
+                "cannot start {program:?}: its folder {} does not exist",
                 dir.display()
             )),
             _ if error.kind() == std::io::ErrorKind::PermissionDenied && self.spec.run_as.is_some() => {
-                Outcome::failed(format!(
-                    "cannot start {program:?}: its user may not run the program, or not enter its folder"
+                AttemptOutcome::failed(format!(
+                    "cannot start {program:?}: its user may not execute the program, or may not enter its folder"
                 ))
             }
             _ if error.kind() == std::io::ErrorKind::NotFound => {
-                Outcome::failed(format!("cannot start {program:?}: there is no such program"))
+                AttemptOutcome::failed(format!("cannot start {program:?}: there is no such program"))
             }
-            _ => Outcome::failed(format!("cannot start {program:?}: {error}")),
+            _ => AttemptOutcome::failed(format!("cannot start {program:?}: {error}")),
         }
     }
 }
@@ -157,88 +159,100 @@ impl Runner for CommandHandler {
     }
 
     /// The program's name without its folder, and how many arguments it has: they may hold a secret.
-    fn target(&self) -> Option<String> {
+    fn target_label(&self) -> Option<String> {
         Some(summarize_command(&self.spec.argv))
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         if delivery.cancel.is_cancelled() {
-            return Outcome::failed("cancelled before it was started");
+            return AttemptOutcome::failed("cancelled before it was started");
         }
         let effects = match EffectsFile::create(self.spec.run_as.as_ref()) {
             Ok(effects) => effects,
-            Err(e) => return Outcome::failed(format!("cannot make the effects file: {e}")),
+            Err(e) => {
+                return AttemptOutcome::failed(format!(
+                    "cannot create the effects file in the temporary folder: {e}"
+                ));
+            }
         };
-        let running = match self.start(&delivery, &effects) {
+        let running = match self.start_command(&delivery, &effects) {
             Ok(running) => running,
-            Err(error) => return self.cannot_start(&error),
+            Err(error) => return self.start_failure_outcome(&error),
         };
         match running.finish(&delivery).await {
-            Err(error) => Outcome::failed(format!("lost sight of the command: {error}")),
-            Ok(end) if end.cancelled => {
-                Outcome::failed_with(code(end.status), format!("cancelled; {}", in_words(end.status, &[])))
-            }
+            Err(error) => AttemptOutcome::failed(format!("cannot wait for the command: {error}")),
+            Ok(end) if end.is_cancelled => AttemptOutcome::failed_with_code(
+                exit_code(end.status),
+                format!("cancelled; {}", describe_exit(end.status, &[])),
+            ),
             Ok(end) => {
                 log_killed_processes(&end, &delivery).await;
-                judge(end.status, &end.last_error, effects.read().await, &delivery)
+                outcome_from_exit(end.status, &end.last_stderr_line, effects.read().await, &delivery)
             }
         }
     }
 }
 
-/// Logs that processes were killed with the attempt: their author may have meant them to go on.
-async fn log_killed_processes(end: &End, delivery: &Delivery) {
-    let processes = match end.left {
+/// Logs that processes were killed with the attempt: their author may have expected them to survive.
+async fn log_killed_processes(end: &CommandEnd, delivery: &Delivery) {
+    let processes = match end.killed_processes {
         0 => return,
         1 => "1 process".to_owned(),
         many => format!("{many} processes"),
     };
     let message = format!("killed {processes} that the command had left running");
-    delivery.log.line(delivery.log.now(), Level::Info, message).await;
+    delivery.log.write_line(delivery.log.now(), Level::Info, message).await;
 }
 
-/// What the command is told on its stdin.
-fn told(task: &Claimed) -> String {
+/// The text on the stdin of the command.
+fn stdin_text(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.to_json(),
-        Subject::Run(run) => run::json(task, run),
-        Subject::Step(step) => step::json(task, step),
+        Subject::Run(run) => run_body::to_json(task, run),
+        Subject::Step(step) => step_body::to_json(task, step),
     }
 }
 
-/// Writes to the command what it is about. One that does not care to read it has not failed.
-async fn feed(mut stdin: ChildStdin, text: String) {
+/// Writes the text to the stdin of the command. A command that does not read it has not failed.
+async fn write_stdin(mut stdin: ChildStdin, text: String) {
     let _ = stdin.write_all(text.as_bytes()).await;
     let _ = stdin.shutdown().await;
 }
 
-/// What an exit status and the effects beside it make of the attempt.
-fn judge(
+/// The outcome of an attempt by its exit status and its effects.
+fn outcome_from_exit(
     status: ExitStatus,
     last_error: &[u8],
     file: Result<String, String>,
     delivery: &Delivery,
-) -> Outcome {
+) -> AttemptOutcome {
     let now = delivery.log.now();
     let effects = file
         .map_err(|why| Fault::new("", why))
-        .and_then(|text| effects::of_lines(&text, delivery.task.subject.tenant(), now));
+        .and_then(|text| effects::parse_effects_file(&text, delivery.task.subject.tenant(), now));
     let well = match status.code() {
         Some(0) => effects.map(|effects| effects.into_success(now)),
-        Some(SNOOZE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
-        _ => return effects::failure(code(status), in_words(status, last_error), effects, now),
+        Some(SNOOZE_EXIT_CODE) => effects.and_then(|effects| effects.into_snooze(DEFAULT_SNOOZE, now)),
+        _ => {
+            return effects::failure_outcome(
+                exit_code(status),
+                describe_exit(status, last_error),
+                effects,
+                now,
+            );
+        }
     };
-    well.unwrap_or_else(|fault| effects::refused(&fault))
+    well.unwrap_or_else(|fault| effects::refused_outcome(&fault))
 }
 
-/// An exit status as a number, as shells have it: 128 and the signal for one that was killed.
-fn code(status: ExitStatus) -> i64 {
+/// An exit status as a number, as in shells: 128 plus the signal if the command was killed.
+fn exit_code(status: ExitStatus) -> i64 {
     let killed = || status.signal().map(|number| 128 + number);
     status.code().or_else(killed).unwrap_or(1).into()
 }
 
-/// An exit status in words, with the last thing that the command complained of.
-fn in_words(status: ExitStatus, last_error: &[u8]) -> String {
+/// An exit status as text, with the last line of the command's stderr.
+fn describe_exit(status: ExitStatus, last_error: &[u8]) -> String {
     let end = match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
         (None, Some(number)) => match Signal::try_from(number) {
@@ -248,7 +262,7 @@ fn in_words(status: ExitStatus, last_error: &[u8]) -> String {
         (None, None) => "ended without an exit code".into(),
     };
     match excerpt(last_error) {
-        said if said.is_empty() => end,
-        said => format!("{end}: {said}"),
+        text if text.is_empty() => end,
+        text => format!("{end}: {text}"),
     }
 }

@@ -4,27 +4,27 @@ use pointsman_core::task::Level;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio_util::sync::CancellationToken;
 
-use super::super::text::{clean, whole_characters};
-use crate::logbook::MAX_LINE_BYTES as MAX_LINE;
+use super::super::text::{floor_char_boundary, to_clean_text};
+use crate::log_writer::MAX_LINE_BYTES as MAX_LINE;
 use crate::runner::LogSink;
 
-/// How much is still taken from a stream whose writers ought to be gone: what a pipe can hold, and some more.
-const MAX_REST: usize = 1 << 20;
+/// The maximum that is read from a stream after its writers should have ended: the capacity of a pipe, and some more.
+const MAX_BYTES_AFTER_EXIT: usize = 1 << 20;
 
-/// Passes a stream on until it ends, or until `over` says that nobody who matters writes to it any more and
-/// nothing is left in the pipe. Answers the last line that was not blank.
-pub(super) async fn pump(
+/// Logs the lines of a stream until it ends, or until `over` is cancelled because the command has ended and the pipe is
+/// empty. Returns the last line that was not blank.
+pub(super) async fn forward_output(
     mut stream: impl AsyncRead + Unpin,
     level: Level,
     log: &LogSink,
     over: &CancellationToken,
 ) -> Vec<u8> {
-    let mut lines = Lines::default();
+    let mut lines = LineSplitter::default();
     let mut last = Vec::new();
     let mut chunk = vec![0; 16 * 1024];
-    let mut rest = MAX_REST;
+    let mut rest = MAX_BYTES_AFTER_EXIT;
     while rest > 0 {
-        // Reading comes first, so that what was written before the end is never left behind.
+        // Reading comes first, so that output from before the end is never lost.
         let read = tokio::select! {
             biased;
             read = stream.read(&mut chunk) => read,
@@ -35,58 +35,60 @@ pub(super) async fn pump(
             rest = rest.saturating_sub(size);
         }
         lines.push(&chunk[..size]);
-        while let Some(line) = lines.next() {
-            tell(line, level, log, &mut last).await;
+        while let Some(line) = lines.next_line() {
+            log_output_line(line, level, log, &mut last).await;
         }
     }
     if let Some(line) = lines.finish() {
-        tell(line, level, log, &mut last).await;
+        log_output_line(line, level, log, &mut last).await;
     }
     last
 }
 
-async fn tell(line: Vec<u8>, level: Level, log: &LogSink, last: &mut Vec<u8>) {
-    log.line(log.now(), level, clean(&line)).await;
+async fn log_output_line(line: Vec<u8>, level: Level, log: &LogSink, last: &mut Vec<u8>) {
+    log.write_line(log.now(), level, to_clean_text(&line)).await;
     if !line.trim_ascii().is_empty() {
         *last = line;
     }
 }
 
-/// Cuts bytes into lines.
+/// Splits bytes into lines.
 #[derive(Default)]
-struct Lines {
+struct LineSplitter {
     bytes: Vec<u8>,
     /// Where the next line begins.
-    start: usize,
-    /// Up to where no line end was found.
-    searched: usize,
+    line_start: usize,
+    /// Bytes up to here contain no line end.
+    searched_until: usize,
 }
 
-impl Lines {
+impl LineSplitter {
     fn push(&mut self, chunk: &[u8]) {
-        self.bytes.drain(..self.start);
-        self.searched -= self.start;
-        self.start = 0;
+        self.bytes.drain(..self.line_start);
+        self.searched_until -= self.line_start;
+        self.line_start = 0;
         self.bytes.extend_from_slice(chunk);
     }
 
-    /// The next whole line, or a piece of one that is longer than a log takes: it goes on in the next.
-    fn next(&mut self) -> Option<Vec<u8>> {
-        let found =
-            self.bytes[self.searched..].iter().position(|byte| *byte == b'\n').map(|at| self.searched + at);
+    /// The next whole line, or a part of a line that is longer than the limit; its rest follows as the next line.
+    fn next_line(&mut self) -> Option<Vec<u8>> {
+        let found = self.bytes[self.searched_until..]
+            .iter()
+            .position(|byte| *byte == b'\n')
+            .map(|at| self.searched_until + at);
         let end = found.unwrap_or(self.bytes.len());
-        if end - self.start > MAX_LINE {
-            let end = self.start + whole_characters(&self.bytes[self.start..], MAX_LINE);
-            self.searched = end;
-            return Some(self.take(end, end));
+        if end - self.line_start > MAX_LINE {
+            let end = self.line_start + floor_char_boundary(&self.bytes[self.line_start..], MAX_LINE);
+            self.searched_until = end;
+            return Some(self.take_line(end, end));
         }
         match found {
             Some(end) => {
-                self.searched = end + 1;
-                Some(self.take(end, end + 1))
+                self.searched_until = end + 1;
+                Some(self.take_line(end, end + 1))
             }
             None => {
-                self.searched = end;
+                self.searched_until = end;
                 None
             }
         }
@@ -95,12 +97,12 @@ impl Lines {
     /// A last line without a line end.
     fn finish(&mut self) -> Option<Vec<u8>> {
         let end = self.bytes.len();
-        (self.start < end).then(|| self.take(end, end))
+        (self.line_start < end).then(|| self.take_line(end, end))
     }
 
-    fn take(&mut self, end: usize, next: usize) -> Vec<u8> {
-        let line = self.bytes[self.start..end].to_vec();
-        self.start = next;
+    fn take_line(&mut self, end: usize, next: usize) -> Vec<u8> {
+        let line = self.bytes[self.line_start..end].to_vec();
+        self.line_start = next;
         line
     }
 }
@@ -109,12 +111,12 @@ impl Lines {
 mod tests {
     use super::*;
 
-    fn cut(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
-        let mut lines = Lines::default();
+    fn split_lines(chunks: &[&[u8]]) -> Vec<Vec<u8>> {
+        let mut lines = LineSplitter::default();
         let mut out = Vec::new();
         for chunk in chunks {
             lines.push(chunk);
-            while let Some(line) = lines.next() {
+            while let Some(line) = lines.next_line() {
                 out.push(line);
             }
         }
@@ -123,23 +125,23 @@ mod tests {
     }
 
     #[test]
-    fn lines_come_whole_whatever_the_chunks() {
+    fn lines_are_whole_however_the_stream_is_chunked() {
         let want: Vec<&[u8]> = vec![b"one", b"", b"two", b"three"];
-        assert_eq!(cut(&[b"one\n\ntwo\nthree"]), want);
-        assert_eq!(cut(&[b"on", b"e", b"\n", b"\ntw", b"o\nthree"]), want);
+        assert_eq!(split_lines(&[b"one\n\ntwo\nthree"]), want);
+        assert_eq!(split_lines(&[b"on", b"e", b"\n", b"\ntw", b"o\nthree"]), want);
         let bytes: Vec<&[u8]> = b"one\n\ntwo\nthree".chunks(1).collect();
-        assert_eq!(cut(&bytes), want);
-        assert!(cut(&[b""]).is_empty());
+        assert_eq!(split_lines(&bytes), want);
+        assert!(split_lines(&[b""]).is_empty());
     }
 
     #[test]
     fn long_lines_are_split_between_characters() {
         let text = format!("x{}\ny\n", "é".repeat(MAX_LINE));
-        let pieces = cut(&text.as_bytes().chunks(7000).collect::<Vec<_>>());
+        let pieces = split_lines(&text.as_bytes().chunks(7000).collect::<Vec<_>>());
         let sizes: Vec<_> = pieces.iter().map(Vec::len).collect();
         assert_eq!(sizes, [MAX_LINE - 1, MAX_LINE, 2, 1]);
         assert!(pieces.iter().all(|piece| std::str::from_utf8(piece).is_ok()));
-        let exact = cut(&[&[b'a'; MAX_LINE], b"\nb"]);
+        let exact = split_lines(&[&[b'a'; MAX_LINE], b"\nb"]);
         assert_eq!(exact.iter().map(Vec::len).collect::<Vec<_>>(), [MAX_LINE, 1]);
     }
 }

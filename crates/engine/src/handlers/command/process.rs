@@ -1,4 +1,4 @@
-//! One process: what `/proc` shows of it, which process a pid stands for, and signals that cannot go astray.
+//! One process: its state in `/proc`, its identity beyond the pid, and signals that never reach another process.
 
 use std::fs;
 
@@ -6,17 +6,17 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpid};
 
-/// What `/proc/PID/stat` shows of a process.
+/// The fields of `/proc/PID/stat` that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
+pub(super) struct ProcessStat {
     /// Whether its main thread has ended. Other threads of it may still run.
-    pub(super) zombie: bool,
-    pub(super) group: Pid,
+    pub(super) is_zombie: bool,
+    pub(super) group_id: Pid,
     /// When it was started, in clock ticks since the system's start.
-    started: u64,
+    started_ticks: u64,
 }
 
-impl Stat {
+impl ProcessStat {
     /// None for a process that does not exist, or that this one may not see.
     pub(super) fn read(pid: Pid) -> Option<Self> {
         Self::parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
@@ -27,9 +27,9 @@ impl Stat {
         let end = stat.iter().rposition(|byte| *byte == b')')?;
         let fields: Vec<&str> = str::from_utf8(&stat[end + 1..]).ok()?.split_ascii_whitespace().collect();
         Some(Self {
-            zombie: matches!(*fields.first()?, "Z" | "X"),
-            group: Pid::from_raw(fields.get(2)?.parse().ok()?),
-            started: fields.get(19)?.parse().ok()?,
+            is_zombie: matches!(*fields.first()?, "Z" | "X"),
+            group_id: Pid::from_raw(fields.get(2)?.parse().ok()?),
+            started_ticks: fields.get(19)?.parse().ok()?,
         })
     }
 }
@@ -39,30 +39,30 @@ impl Stat {
 pub(super) struct Process {
     pub(super) pid: Pid,
     /// None if it could not be seen.
-    pub(super) started: Option<u64>,
+    pub(super) started_ticks: Option<u64>,
 }
 
 impl Process {
     /// The process that now has this pid.
-    pub(super) fn of(pid: Pid) -> Self {
-        Self { pid, started: Stat::read(pid).map(|stat| stat.started) }
+    pub(super) fn from_pid(pid: Pid) -> Self {
+        Self { pid, started_ticks: ProcessStat::read(pid).map(|stat| stat.started_ticks) }
     }
 
     /// Whether the pid is still this process's: it runs, or has not been reaped. False if it was never seen.
     pub(super) fn exists(self) -> bool {
-        self.started.is_some() && Self::of(self.pid) == self
+        self.started_ticks.is_some() && Self::from_pid(self.pid) == self
     }
 }
 
 /// Whether a pid may be signalled or moved as the process of a command. To `kill`, 0 is this process's own group; in
-/// `cgroup.procs` it is whoever writes it, and what the kernel shows for a process that is reaped while it is listed.
-pub(super) fn is_foreign(pid: Pid) -> bool {
+/// `cgroup.procs` it is the writing process, and the kernel shows it for a process that is reaped while it is listed.
+pub(super) fn is_command_pid(pid: Pid) -> bool {
     pid.as_raw() > 1 && pid != getpid()
 }
 
 /// Kills a process. One that has ended is no error.
 pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
-    match is_foreign(pid) {
+    match is_command_pid(pid) {
         true => ignore_ended(kill(pid, Signal::SIGKILL)),
         false => Err(Errno::EINVAL),
     }
@@ -70,7 +70,7 @@ pub(super) fn kill_process(pid: Pid) -> Result<(), Errno> {
 
 /// Signals a process group. One without processes is no error.
 pub(super) fn signal_group(group: Pid, signal: Signal) -> Result<(), Errno> {
-    match is_foreign(group) {
+    match is_command_pid(group) {
         true => ignore_ended(killpg(group, signal)),
         false => Err(Errno::EINVAL),
     }
@@ -88,13 +88,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_is_read_behind_the_name_of_the_program() {
+    fn stat_fields_are_parsed_after_the_program_name() {
         let line = b"7 (a) Z 1 ) (\xff) S 1 70 71 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 2 0 4711 9 9\n";
-        assert_eq!(Stat::parse(line), Some(Stat { zombie: false, group: Pid::from_raw(70), started: 4711 }));
-        assert_eq!(Stat::parse(b"7 (a) Z 1"), None);
-        assert!(Process::of(getpid()).exists());
-        assert!(!Process::of(Pid::from_raw(i32::MAX)).exists());
-        assert!(!Process { pid: getpid(), started: Some(0) }.exists());
+        assert_eq!(
+            ProcessStat::parse(line),
+            Some(ProcessStat { is_zombie: false, group_id: Pid::from_raw(70), started_ticks: 4711 })
+        );
+        assert_eq!(ProcessStat::parse(b"7 (a) Z 1"), None);
+        assert!(Process::from_pid(getpid()).exists());
+        assert!(!Process::from_pid(Pid::from_raw(i32::MAX)).exists());
+        assert!(!Process { pid: getpid(), started_ticks: Some(0) }.exists());
     }
 
     #[test]

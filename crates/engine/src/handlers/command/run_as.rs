@@ -22,7 +22,7 @@ pub struct RunAs {
     pub(super) home: Option<PathBuf>,
 }
 
-/// Why no command can run as the wanted user or group.
+/// Why no command can run as the requested user or group.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadRunAs {
     #[error(
@@ -53,7 +53,7 @@ impl RunAs {
             (None, Some(own)) => own,
             (None, None) => return Err(BadRunAs::UnknownUser(user.unwrap_or_default().into())),
         };
-        match may_switch() {
+        match may_switch_user() {
             true => Ok(Self { uid, gid, home }),
             false => Err(BadRunAs::NotPermitted),
         }
@@ -95,15 +95,15 @@ fn parse_id(text: &str) -> Option<u32> {
 }
 
 /// Whether this process may run commands as other users.
-fn may_switch() -> bool {
+fn may_switch_user() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(suffice)
+    effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).is_some_and(has_needed_capabilities)
 }
 
 /// Whether these capabilities suffice to set the user and the groups of a child, to give it the effects file and read
 /// that afterwards, and to kill its processes.
-fn suffice(effective: u64) -> bool {
+fn has_needed_capabilities(effective: u64) -> bool {
     let has = |capability: u32| effective >> capability & 1 == 1;
     [CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL].into_iter().all(has)
         && (has(CAP_DAC_READ_SEARCH) || has(CAP_DAC_OVERRIDE))
@@ -114,15 +114,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_capability_that_a_run_as_another_user_takes_is_needed() {
+    fn switching_users_requires_every_listed_capability() {
         let bits =
             |capabilities: &[u32]| capabilities.iter().fold(0, |bits, capability| bits | 1 << capability);
         let needed = [CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_READ_SEARCH];
-        assert!(suffice(bits(&needed)) && suffice(u64::MAX));
+        assert!(has_needed_capabilities(bits(&needed)) && has_needed_capabilities(u64::MAX));
         for missing in needed {
-            assert!(!suffice(bits(&needed) & !(1 << missing)), "{missing}");
+            assert!(!has_needed_capabilities(bits(&needed) & !(1 << missing)), "{missing}");
         }
-        assert!(suffice(bits(&[CAP_SETUID, CAP_SETGID, CAP_CHOWN, CAP_KILL, CAP_DAC_OVERRIDE])));
+        assert!(has_needed_capabilities(bits(&[
+            CAP_SETUID,
+            CAP_SETGID,
+            CAP_CHOWN,
+            CAP_KILL,
+            CAP_DAC_OVERRIDE
+        ])));
     }
 
     #[test]

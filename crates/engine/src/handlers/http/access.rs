@@ -1,10 +1,9 @@
-//! Where HTTP handlers may go.
+//! The network policy of HTTP handlers.
 //!
-//! A URL in a configuration can lead into networks that its author was never meant to reach: by an address in
-//! one of its many spellings, or by a name that resolves to one. So the question is asked of the address
-//! itself, in the two places where a connection can get one: the literal in the URL (which the URL parser has
-//! already brought into its one form) and the resolver. A name that changes its mind between two lookups gains
-//! nothing, because the connection uses the very addresses that were looked at.
+//! A URL in a configuration can lead into networks that its author must not reach: by an address in one of its many
+//! spellings, or by a name that resolves to one. So the address itself is checked, in the two places where a connection
+//! gets it: the literal in the URL (which the URL parser has already normalised) and the resolver. DNS rebinding does
+//! not help, because the connection uses exactly the addresses that were checked.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,105 +12,109 @@ use std::str::FromStr;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// Which addresses beside the public ones may be reached. The default allows none.
+/// The non-public addresses that may be reached. The default allows none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkAccess {
     /// 127.0.0.0/8 and ::1.
     pub allow_loopback: bool,
-    pub allow: Vec<Allowed>,
+    pub allow: Vec<AllowedAddress>,
 }
 
-/// Something that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
+/// A network or host that may be reached although it is not public: `10.1.0.0/16`, `fd00::7`, `db.internal`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Allowed {
-    Net {
+pub enum AllowedAddress {
+    Network {
         address: IpAddr,
         prefix: u8,
     },
-    /// Whatever address this name has, in lower case.
+    /// A host name in lower case, whatever its address.
     Host(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is neither an address, nor a network like 10.0.0.0/8, nor a host name")]
-pub struct BadAllowed(String);
+pub struct BadAllowedAddress(String);
 
 /// A target that may not be reached.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct AddressRefused {
     host: String,
     address: IpAddr,
-    what: &'static str,
+    address_kind: &'static str,
 }
 
-impl fmt::Display for Refused {
+impl fmt::Display for AddressRefused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, address, what } = self;
-        let setting = if *what == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
+        let Self { host, address, address_kind: kind } = self;
+        let setting = if *kind == LOOPBACK { "network.allow_loopback" } else { "network.allow" };
         match host.trim_matches(['[', ']']) {
-            host if host == address.to_string() => write!(f, "{address} may not be reached: it is {what}")?,
-            host => write!(f, "{host} may not be reached: its address {address} is {what}")?,
+            host if host == address.to_string() => write!(f, "{address} may not be reached: it is {kind}")?,
+            host => write!(f, "{host} may not be reached: its address {address} is {kind}")?,
         }
         write!(f, "; the setting `{setting}` can allow it")
     }
 }
 
-impl std::error::Error for Refused {}
+impl std::error::Error for AddressRefused {}
 
 impl NetworkAccess {
-    /// Looks at a URL whose host is an address. Names are looked at when they are resolved.
-    pub fn check_literal(&self, url: &Url) -> Result<(), Refused> {
+    /// Checks a URL whose host is an address. Names are checked when they are resolved.
+    pub fn check_url_address(&self, url: &Url) -> Result<(), AddressRefused> {
         match url.host() {
-            Some(Host::Ipv4(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
-            Some(Host::Ipv6(address)) => self.check(url.host_str().unwrap_or_default(), address.into()),
+            Some(Host::Ipv4(address)) => {
+                self.check_address(url.host_str().unwrap_or_default(), address.into())
+            }
+            Some(Host::Ipv6(address)) => {
+                self.check_address(url.host_str().unwrap_or_default(), address.into())
+            }
             Some(Host::Domain(_)) | None => Ok(()),
         }
     }
 
-    fn check(&self, host: &str, address: IpAddr) -> Result<(), Refused> {
+    fn check_address(&self, host: &str, address: IpAddr) -> Result<(), AddressRefused> {
         let address = address.to_canonical();
-        match what_is(address) {
+        match special_address_kind(address) {
             None => Ok(()),
             Some(LOOPBACK) if self.allow_loopback => Ok(()),
-            Some(_) if self.allows(host, address) => Ok(()),
-            Some(what) => Err(Refused { host: host.into(), address, what }),
+            Some(_) if self.is_allowed(host, address) => Ok(()),
+            Some(kind) => Err(AddressRefused { host: host.into(), address, address_kind: kind }),
         }
     }
 
-    fn allows(&self, host: &str, canonical: IpAddr) -> bool {
+    fn is_allowed(&self, host: &str, canonical: IpAddr) -> bool {
         self.allow.iter().any(|allowed| match allowed {
-            Allowed::Net { address, prefix } => within(canonical, *address, *prefix),
-            Allowed::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
+            AllowedAddress::Network { address, prefix } => is_in_network(canonical, *address, *prefix),
+            AllowedAddress::Host(name) => name.eq_ignore_ascii_case(host.trim_end_matches('.')),
         })
     }
 }
 
-impl FromStr for Allowed {
-    type Err = BadAllowed;
-    fn from_str(text: &str) -> Result<Self, BadAllowed> {
-        let bad = || BadAllowed(text.into());
+impl FromStr for AllowedAddress {
+    type Err = BadAllowedAddress;
+    fn from_str(text: &str) -> Result<Self, BadAllowedAddress> {
+        let bad = || BadAllowedAddress(text.into());
         if let Some((address, prefix)) = text.split_once('/') {
             let address: IpAddr = address.parse().map_err(|_| bad())?;
             let most = if address.is_ipv4() { 32 } else { 128 };
             let prefix = prefix.parse().ok().filter(|prefix| *prefix <= most).ok_or_else(bad)?;
-            return Ok(Self::Net { address, prefix });
+            return Ok(Self::Network { address, prefix });
         }
         // Bare IPv6 has no brackets here, which a URL's host would need.
         if let Ok(address) = text.parse::<Ipv6Addr>() {
-            return Ok(Self::Net { address: address.into(), prefix: 128 });
+            return Ok(Self::Network { address: address.into(), prefix: 128 });
         }
         match Host::parse(text).map_err(|_| bad())? {
             Host::Domain(name) => Ok(Self::Host(name.trim_end_matches('.').to_owned())),
-            Host::Ipv4(address) => Ok(Self::Net { address: address.into(), prefix: 32 }),
-            Host::Ipv6(address) => Ok(Self::Net { address: address.into(), prefix: 128 }),
+            Host::Ipv4(address) => Ok(Self::Network { address: address.into(), prefix: 32 }),
+            Host::Ipv6(address) => Ok(Self::Network { address: address.into(), prefix: 128 }),
         }
     }
 }
 
-impl fmt::Display for Allowed {
+impl fmt::Display for AllowedAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Net { address, prefix } => write!(f, "{address}/{prefix}"),
+            Self::Network { address, prefix } => write!(f, "{address}/{prefix}"),
             Self::Host(name) => f.write_str(name),
         }
     }
@@ -127,7 +130,7 @@ const TUNNEL: &str = "an address of a tunnel";
 const UNSPECIFIED: &str = "an unspecified address";
 
 /// The special networks of IPv4.
-const V4: &[(Ipv4Addr, u8, &str)] = &[
+const SPECIAL_IPV4_NETWORKS: &[(Ipv4Addr, u8, &str)] = &[
     (Ipv4Addr::new(0, 0, 0, 0), 8, UNSPECIFIED),
     (Ipv4Addr::new(10, 0, 0, 0), 8, PRIVATE),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "an address of a carrier's own network"),
@@ -145,51 +148,57 @@ const V4: &[(Ipv4Addr, u8, &str)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4, RESERVED),
 ];
 
-const fn v6(first: u16, second: u16) -> Ipv6Addr {
+const fn ipv6_network(first: u16, second: u16) -> Ipv6Addr {
     Ipv6Addr::new(first, second, 0, 0, 0, 0, 0, 0)
 }
 
 /// The special networks of IPv6, the narrower before the wider. Only 2000::/3 has public addresses at all.
-const V6: &[(Ipv6Addr, u8, &str)] = &[
+const SPECIAL_IPV6_NETWORKS: &[(Ipv6Addr, u8, &str)] = &[
     (Ipv6Addr::UNSPECIFIED, 128, UNSPECIFIED),
     (Ipv6Addr::LOCALHOST, 128, LOOPBACK),
-    (v6(0x2001, 0xdb8), 32, DOCUMENTATION),
-    (v6(0x2001, 0), 23, RESERVED),
-    (v6(0x2002, 0), 16, TUNNEL),
-    (v6(0x3fff, 0), 20, DOCUMENTATION),
-    (v6(0xfc00, 0), 7, PRIVATE),
-    (v6(0xfe80, 0), 10, LINK_LOCAL),
-    (v6(0xfec0, 0), 10, PRIVATE),
-    (v6(0xff00, 0), 8, MULTICAST),
+    (ipv6_network(0x2001, 0xdb8), 32, DOCUMENTATION),
+    (ipv6_network(0x2001, 0), 23, RESERVED),
+    (ipv6_network(0x2002, 0), 16, TUNNEL),
+    (ipv6_network(0x3fff, 0), 20, DOCUMENTATION),
+    (ipv6_network(0xfc00, 0), 7, PRIVATE),
+    (ipv6_network(0xfe80, 0), 10, LINK_LOCAL),
+    (ipv6_network(0xfec0, 0), 10, PRIVATE),
+    (ipv6_network(0xff00, 0), 8, MULTICAST),
 ];
 
-/// What is special about an address; nothing if it is a public one.
-fn what_is(address: IpAddr) -> Option<&'static str> {
+/// The kind of a special address; `None` if it is a public one.
+fn special_address_kind(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => v4_is(address),
+        IpAddr::V4(address) => special_ipv4_kind(address),
         IpAddr::V6(address) => {
-            let known = V6.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
-            match (known, behind_nat64(address)) {
-                (Some((_, _, what)), _) => Some(*what),
-                (None, Some(behind)) => v4_is(behind),
-                (None, None) => (!within(address.into(), v6(0x2000, 0).into(), 3)).then_some(RESERVED),
+            let network = SPECIAL_IPV6_NETWORKS
+                .iter()
+                .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
+            match (network, nat64_ipv4(address)) {
+                (Some((_, _, kind)), _) => Some(*kind),
+                (None, Some(behind)) => special_ipv4_kind(behind),
+                (None, None) => {
+                    (!is_in_network(address.into(), ipv6_network(0x2000, 0).into(), 3)).then_some(RESERVED)
+                }
             }
         }
     }
 }
 
-fn v4_is(address: Ipv4Addr) -> Option<&'static str> {
-    let known = V4.iter().find(|(net, prefix, _)| within(address.into(), (*net).into(), *prefix));
-    known.map(|(_, _, what)| *what)
+fn special_ipv4_kind(address: Ipv4Addr) -> Option<&'static str> {
+    let network = SPECIAL_IPV4_NETWORKS
+        .iter()
+        .find(|(net, prefix, _)| is_in_network(address.into(), (*net).into(), *prefix));
+    network.map(|(_, _, kind)| *kind)
 }
 
-/// The IPv4 address that a translator makes of one in 64:ff9b::/96.
-fn behind_nat64(address: Ipv6Addr) -> Option<Ipv4Addr> {
+/// The IPv4 address behind a NAT64 address in 64:ff9b::/96.
+fn nat64_ipv4(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let bits = u128::from(address);
     (bits >> 32 == 0x0064_ff9b_u128 << 64).then(|| Ipv4Addr::from_bits(bits as u32))
 }
 
-fn within(address: IpAddr, net: IpAddr, prefix: u8) -> bool {
+fn is_in_network(address: IpAddr, net: IpAddr, prefix: u8) -> bool {
     let same = |a: u128, b: u128, width: u32| {
         let rest = width.saturating_sub(prefix.into());
         rest >= width || a >> rest == b >> rest
@@ -219,16 +228,16 @@ impl Resolve for GuardedResolver {
         Box::pin(async move {
             let host = name.as_str();
             let found: Vec<SocketAddr> = tokio::net::lookup_host((host, 0)).await?.collect();
-            let (mut open, mut refused) = (Vec::new(), None);
+            let (mut allowed, mut refused) = (Vec::new(), None);
             for address in found {
-                match access.check(host, address.ip()) {
-                    Ok(()) => open.push(address),
-                    Err(why) => refused = Some(why),
+                match access.check_address(host, address.ip()) {
+                    Ok(()) => allowed.push(address),
+                    Err(error) => refused = Some(error),
                 }
             }
             match refused {
-                Some(why) if open.is_empty() => Err(why.into()),
-                _ => Ok(Box::new(open.into_iter()) as Addrs),
+                Some(error) if allowed.is_empty() => Err(error.into()),
+                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })
     }
@@ -238,17 +247,17 @@ impl Resolve for GuardedResolver {
 mod tests {
     use super::*;
 
-    fn check(access: &NetworkAccess, url: &str) -> Result<(), Refused> {
-        access.check_literal(&url.parse().unwrap())
+    fn check_url(access: &NetworkAccess, url: &str) -> Result<(), AddressRefused> {
+        access.check_url_address(&url.parse().unwrap())
     }
 
     #[test]
-    fn public_addresses_are_open_and_no_others() {
+    fn only_public_addresses_are_allowed_by_default() {
         let strict = NetworkAccess::default();
         for open in
             ["1.1.1.1", "8.8.8.8", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[64:ff9b::808:808]"]
         {
-            assert_eq!(check(&strict, &format!("http://{open}/")), Ok(()), "{open}");
+            assert_eq!(check_url(&strict, &format!("http://{open}/")), Ok(()), "{open}");
         }
         for closed in [
             "0.0.0.0",
@@ -282,32 +291,32 @@ mod tests {
             "[ff02::1]",
             "[100::1]",
         ] {
-            assert!(check(&strict, &format!("http://{closed}/")).is_err(), "{closed}");
+            assert!(check_url(&strict, &format!("http://{closed}/")).is_err(), "{closed}");
         }
     }
 
     #[test]
-    fn odd_spellings_are_the_same_addresses() {
+    fn unusual_spellings_of_an_address_are_recognised() {
         let strict = NetworkAccess::default();
         for odd in ["2130706433", "0x7f.1", "0177.0.0.1", "127.1", "0x7f000001", "①②⑦.0.0.1", "127.0.0.1."]
         {
-            let refused = check(&strict, &format!("http://{odd}/")).expect_err(odd);
+            let refused = check_url(&strict, &format!("http://{odd}/")).expect_err(odd);
             assert!(refused.to_string().contains("127.0.0.1"), "{refused}");
         }
     }
 
     #[test]
-    fn what_is_allowed_is_open() {
+    fn allowed_networks_can_be_reached() {
         let access = NetworkAccess {
             allow_loopback: true,
             allow: vec!["10.1.0.0/16".parse().unwrap(), "fd00::7".parse().unwrap()],
         };
         for open in ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "10.1.2.3", "[::ffff:10.1.2.3]", "[fd00::7]"]
         {
-            assert_eq!(check(&access, &format!("http://{open}/")), Ok(()), "{open}");
+            assert_eq!(check_url(&access, &format!("http://{open}/")), Ok(()), "{open}");
         }
         for closed in ["10.2.0.1", "[fd00::8]", "192.168.0.1"] {
-            assert!(check(&access, &format!("http://{closed}/")).is_err(), "{closed}");
+            assert!(check_url(&access, &format!("http://{closed}/")).is_err(), "{closed}");
         }
     }
 
@@ -315,16 +324,16 @@ mod tests {
     fn a_host_is_allowed_by_name_whatever_its_address() {
         let access = NetworkAccess { allow_loopback: false, allow: vec!["DB.Internal".parse().unwrap()] };
         let private = "10.0.0.1".parse().unwrap();
-        assert!(access.check("db.internal", private).is_ok());
-        assert!(access.check("db.internal.", private).is_ok());
-        let refused = access.check("other.internal", private).unwrap_err().to_string();
+        assert!(access.check_address("db.internal", private).is_ok());
+        assert!(access.check_address("db.internal.", private).is_ok());
+        let refused = access.check_address("other.internal", private).unwrap_err().to_string();
         assert!(refused.contains("other.internal") && refused.contains("10.0.0.1"), "{refused}");
         assert!(refused.contains("network.allow"), "{refused}");
     }
 
     #[test]
-    fn permissions_are_addresses_networks_or_names() {
-        for (text, shown) in [
+    fn allowed_entries_are_addresses_networks_or_names() {
+        for (text, expected) in [
             ("10.0.0.0/8", "10.0.0.0/8"),
             ("10.0.0.1", "10.0.0.1/32"),
             ("fd00::/8", "fd00::/8"),
@@ -333,10 +342,10 @@ mod tests {
             ("Host.Example", "host.example"),
             ("0.0.0.0/0", "0.0.0.0/0"),
         ] {
-            assert_eq!(text.parse::<Allowed>().unwrap().to_string(), shown);
+            assert_eq!(text.parse::<AllowedAddress>().unwrap().to_string(), expected);
         }
         for bad in ["", "10.0.0.0/33", "fd00::/129", "10.0.0.0/", "a b", "x/8"] {
-            assert!(bad.parse::<Allowed>().is_err(), "{bad:?}");
+            assert!(bad.parse::<AllowedAddress>().is_err(), "{bad:?}");
         }
     }
 }

@@ -10,49 +10,53 @@ use reqwest::{Client, ClientBuilder};
 
 use super::access::{GuardedResolver, NetworkAccess};
 
-/// A target that does not even take the connection within this time is not there.
+/// A target that does not accept the connection within this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A client that lives as long as a handler uses it.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedClient {
     access: NetworkAccess,
     client: Client,
 }
 
-impl Deref for Shared {
+impl Deref for SharedClient {
     type Target = Client;
     fn deref(&self) -> &Client {
         &self.client
     }
 }
 
-static CLIENTS: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
+static SHARED_CLIENTS: Mutex<Vec<Weak<SharedClient>>> = Mutex::new(Vec::new());
 
-/// The client for this policy, made if there is none.
-pub(super) fn shared(access: &NetworkAccess) -> reqwest::Result<Arc<Shared>> {
-    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+/// The client for this policy, created if there is none.
+pub(super) fn shared_client(access: &NetworkAccess) -> reqwest::Result<Arc<SharedClient>> {
+    let mut clients = SHARED_CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
     clients.retain(|client| client.strong_count() > 0);
     if let Some(found) = clients.iter().filter_map(Weak::upgrade).find(|client| client.access == *access) {
         return Ok(found);
     }
-    let made = Arc::new(Shared { access: access.clone(), client: make(access)? });
-    clients.push(Arc::downgrade(&made));
-    Ok(made)
+    let shared = Arc::new(SharedClient { access: access.clone(), client: build_client(access)? });
+    clients.push(Arc::downgrade(&shared));
+    Ok(shared)
 }
 
-fn make(access: &NetworkAccess) -> reqwest::Result<Client> {
+fn build_client(access: &NetworkAccess) -> reqwest::Result<Client> {
     // Fails when the program has chosen a provider already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    builder(access).build().or_else(|error| {
+    client_builder(access).build().or_else(|error| {
         // A machine without any root certificates can still deliver to plain HTTP targets.
-        tracing::warn!(%error, "no root certificates: HTTPS targets cannot be trusted");
-        builder(access).tls_certs_only([]).build()
+        tracing::warn!(
+            %error,
+            "cannot load root certificates; deliveries to HTTPS targets fail until the CA certificates of the system \
+             are installed"
+        );
+        client_builder(access).tls_certs_only([]).build()
     })
 }
 
-fn builder(access: &NetworkAccess) -> ClientBuilder {
+fn client_builder(access: &NetworkAccess) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("pointsman/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())

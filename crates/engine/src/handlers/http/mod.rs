@@ -1,27 +1,27 @@
 //! Handlers that are HTTP endpoints.
 //!
 //! An attempt is one POST: the event as a CloudEvent in binary mode, signed as a Standard Webhook if the
-//! handler has a secret. Its answer is the attempt's end:
+//! handler has a secret. The response decides how the attempt ends:
 //!
-//! | answer | end |
+//! | response | end |
 //! |---|---|
 //! | 2xx | done; a JSON reply may carry effects |
-//! | 410 | failed, for good |
+//! | 410 | failed, without a retry |
 //! | 429, 503 with `Retry-After` | snoozed until then, which costs no retry |
-//! | 3xx | failed: redirects are not followed, for they could lead to places that nobody allowed |
+//! | 3xx | failed: redirects are not followed, because they could lead to addresses that are not allowed |
 //! | anything else, or none | failed |
 //!
-//! What an answer says of the target goes with the end of the attempt, so that the store can leave a target alone
-//! that asked for it or that keeps failing, on all nodes and for all tasks of the handler: 5xx and no answer at
-//! all are a target that is unwell, 429 and 503 with `Retry-After` one that is busy, the rest one that is well.
+//! The health of the target is stored with the end of the attempt, so that the circuit breaker of the handler opens for
+//! a target that asks to wait or keeps failing, on all nodes and for all its tasks: after 5xx or no response the target
+//! counts as failing, after 429 and 503 with `Retry-After` as busy, otherwise as healthy.
 //!
 //! Where a request may go is decided on the address it really goes to (see [`NetworkAccess`]), whatever the
 //! name in the URL looks like.
 
 mod access;
-mod answer;
 mod client;
 mod request;
+mod response;
 mod signature;
 
 use std::fmt;
@@ -34,25 +34,25 @@ use pointsman_core::store::Ended;
 use reqwest::header::{HeaderName, HeaderValue};
 use url::Url;
 
-pub use access::{Allowed, BadAllowed, NetworkAccess, Refused};
+pub use access::{AddressRefused, AllowedAddress, BadAllowedAddress, NetworkAccess};
 pub use signature::{BadSecret, WebhookSecret};
 
-use crate::{Delivery, Outcome, Runner};
-use answer::Answer;
-use client::Shared;
+use crate::{AttemptOutcome, Delivery, Runner};
+use client::SharedClient;
+use response::TargetResponse;
 
 /// Where and how to deliver.
 #[derive(Clone)]
 pub struct HttpTarget {
     pub url: Url,
-    /// Every one of them signs, so that one can be replaced while the receiver still expects the other.
+    /// Each of them signs every request, so that a secret can be rotated while the receiver still expects the old one.
     pub secrets: Vec<WebhookSecret>,
-    /// Sent with every request. They never replace the headers that tell of the event.
+    /// Sent with every request. They never replace the headers that describe the event.
     pub headers: Vec<(HeaderName, HeaderValue)>,
     pub access: NetworkAccess,
 }
 
-/// Headers and URLs may hold secrets: of the URL only the origin is shown.
+/// Headers and URLs may contain secrets, so only the origin of the URL is printed.
 impl fmt::Debug for HttpTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
@@ -65,12 +65,12 @@ impl fmt::Debug for HttpTarget {
     }
 }
 
-/// Why a target can never be delivered to.
+/// Why a target is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum BadTarget {
     #[error("an HTTP handler's URL begins with http:// or https://, not {0}:")]
     Scheme(String),
-    #[error("the HTTP client cannot be made")]
+    #[error("cannot create the HTTP client")]
     Client(#[source] reqwest::Error),
 }
 
@@ -78,7 +78,7 @@ pub enum BadTarget {
 #[derive(Debug)]
 pub struct HttpHandler {
     target: HttpTarget,
-    client: Arc<Shared>,
+    client: Arc<SharedClient>,
 }
 
 impl HttpHandler {
@@ -86,28 +86,36 @@ impl HttpHandler {
         if !matches!(target.url.scheme(), "http" | "https") {
             return Err(BadTarget::Scheme(target.url.scheme().into()));
         }
-        let client = client::shared(&target.access).map_err(BadTarget::Client)?;
+        let client = client::shared_client(&target.access).map_err(BadTarget::Client)?;
         Ok(Self { target, client })
     }
 
-    /// One request and its answer, or the outcome if there is none.
-    async fn exchange(&self, delivery: &Delivery, now: Timestamp) -> Result<Answer, Outcome> {
-        self.target.access.check_literal(&self.target.url).map_err(|refused| forbidden(&refused))?;
-        let body = request::body(&delivery.task);
-        let headers = request::headers(&self.target, &delivery.task, &body, now);
+    /// Sends the request and reads the response; without a response, the error is the outcome.
+    async fn send_request(
+        &self,
+        delivery: &Delivery,
+        now: Timestamp,
+    ) -> Result<TargetResponse, AttemptOutcome> {
+        self.target
+            .access
+            .check_url_address(&self.target.url)
+            .map_err(|refused| refused_address_outcome(&refused))?;
+        let body = request::build_body(&delivery.task);
+        let headers = request::build_headers(&self.target, &delivery.task, &body, now);
         let request = self.client.post(self.target.url.clone()).headers(headers).body(body);
-        // The client's own errors name the whole URL.
-        let response = request.send().await.map_err(|error| self.unreachable(&error.without_url()))?;
-        Answer::read(response).await.map_err(|error| {
+        // The client's errors contain the whole URL, which may have secrets.
+        let response =
+            request.send().await.map_err(|error| self.unreachable_outcome(&error.without_url()))?;
+        TargetResponse::read(response).await.map_err(|error| {
             let cause = root_cause(&error.without_url());
-            unwell(format!("the answer of {} broke off: {cause}", self.origin()))
+            failing_target_outcome(format!("the response of {} broke off: {cause}", self.origin()))
         })
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Outcome {
-        match causes(error).find_map(|cause| cause.downcast_ref::<Refused>()) {
-            Some(refused) => forbidden(refused),
-            None => unwell(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
+    fn unreachable_outcome(&self, error: &reqwest::Error) -> AttemptOutcome {
+        match error_chain(error).find_map(|cause| cause.downcast_ref::<AddressRefused>()) {
+            Some(refused) => refused_address_outcome(refused),
+            None => failing_target_outcome(format!("cannot reach {}: {}", self.origin(), root_cause(error))),
         }
     }
 
@@ -122,42 +130,42 @@ impl Runner for HttpHandler {
         "http"
     }
 
-    /// The origin alone: path and query may hold a secret.
-    fn target(&self) -> Option<String> {
+    /// Only the origin: path and query may contain a secret.
+    fn target_label(&self) -> Option<String> {
         Some(self.origin())
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
         let exchanged =
-            delivery.cancel.run_until_cancelled(self.exchange(&delivery, delivery.log.now())).await;
+            delivery.cancel.run_until_cancelled(self.send_request(&delivery, delivery.log.now())).await;
         let answer = match exchanged {
-            // The worker knows whether it was the target that took too long.
-            None => return unwell("cancelled before the target had answered"),
+            // The worker decides whether it was a timeout of the target.
+            None => return failing_target_outcome("cancelled before the target responded"),
             Some(Err(outcome)) => return outcome,
             Some(Ok(answer)) => answer,
         };
         let now = delivery.log.now();
-        delivery.log.line(now, answer.level(), answer.told()).await;
-        answer.judge(delivery.task.subject.tenant(), now)
+        delivery.log.write_line(now, answer.log_level(), answer.summary()).await;
+        answer.to_outcome(delivery.task.subject.tenant(), now)
     }
 }
 
-/// The target is not there, or broke down.
-fn unwell(error: impl Into<String>) -> Outcome {
-    Outcome { target: Some(Target::Unwell), ..Outcome::failed(error) }
+/// The outcome for a target that is unreachable or failing.
+fn failing_target_outcome(error: impl Into<String>) -> AttemptOutcome {
+    AttemptOutcome { target_health: Some(Target::Unwell), ..AttemptOutcome::failed(error) }
 }
 
-/// What was refused now will be refused the next time.
-fn forbidden(refused: &Refused) -> Outcome {
+/// The outcome for an address that is not allowed, without a retry, which would be refused again.
+fn refused_address_outcome(refused: &AddressRefused) -> AttemptOutcome {
     let ended = Ended::Failed { error: refused.to_string(), code: 1, after: None, last: true };
-    Outcome { ended, ..Outcome::done() }
+    AttemptOutcome { ended, ..AttemptOutcome::done() }
 }
 
-fn causes<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+fn error_chain<'a>(error: &'a reqwest::Error) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
     std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |error| error.source())
 }
 
-/// What really went wrong: the client's own words say only that something did.
+/// The root cause of an error; the client's own message only says that something failed.
 fn root_cause(error: &reqwest::Error) -> String {
-    causes(error).last().map(ToString::to_string).unwrap_or_default()
+    error_chain(error).last().map(ToString::to_string).unwrap_or_default()
 }

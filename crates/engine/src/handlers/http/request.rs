@@ -6,104 +6,109 @@ use pointsman_core::task::{Run, StepRun, Subject};
 use pointsman_core::{Event, Timestamp};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
-use super::super::{run, step};
+use super::super::{run_body, step_body};
 use super::HttpTarget;
-use super::signature::signatures;
+use super::signature::signature_header;
 
-/// What the CloudEvents HTTP binding has percent-encoded in a header, beside all that is not ASCII.
-const ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
+/// The characters that the CloudEvents HTTP binding percent-encodes in a header, in addition to non-ASCII ones.
+const PERCENT_ENCODED: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'%');
 
-/// All headers of one attempt. What the configuration adds comes first, so that it cannot make a delivery
-/// look like another.
-pub(super) fn headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
+/// Builds all headers of one attempt. Those of the configuration come first, so that they cannot forge the headers of
+/// the delivery.
+pub(super) fn build_headers(target: &HttpTarget, task: &Claimed, body: &str, now: Timestamp) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in &target.headers {
         headers.append(name, value.clone());
     }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let about = match &task.subject {
-        Subject::Event(event) => about_event(event),
-        Subject::Run(run) => about_run(task, run),
-        Subject::Step(step) => about_step(task, step),
+    let headers_of_subject = match &task.subject {
+        Subject::Event(event) => event_headers(event),
+        Subject::Run(run) => run_headers(task, run),
+        Subject::Step(step) => step_headers(task, step),
     };
-    for (name, value) in about.into_iter().chain(about_attempt(task)) {
-        put(&mut headers, name, &value);
+    for (name, value) in headers_of_subject.into_iter().chain(attempt_headers(task)) {
+        insert_header(&mut headers, name, &value);
     }
     if let Some(traceparent) = task.subject.event().and_then(|event| event.context.get("traceparent")) {
-        put(&mut headers, "traceparent", traceparent);
+        insert_header(&mut headers, "traceparent", traceparent);
     }
     if !target.secrets.is_empty() {
-        // The task's id stays the same over all attempts, so that a receiver can tell a repeat.
+        // The task's id is the same for all attempts, so that a receiver can detect a repeat.
         let (id, seconds) = (task.id.as_str(), now.millis() / 1000);
-        put(&mut headers, "webhook-id", id);
-        put(&mut headers, "webhook-timestamp", &seconds.to_string());
-        put(&mut headers, "webhook-signature", &signatures(&target.secrets, id, seconds, body.as_bytes()));
+        insert_header(&mut headers, "webhook-id", id);
+        insert_header(&mut headers, "webhook-timestamp", &seconds.to_string());
+        insert_header(
+            &mut headers,
+            "webhook-signature",
+            &signature_header(&target.secrets, id, seconds, body.as_bytes()),
+        );
     }
     headers
 }
 
-/// What is sent: the event's value, which collection to synchronise, or the order and its value.
-pub(super) fn body(task: &Claimed) -> String {
+/// The body: the event's value, the collection to synchronise, or the order and its value.
+pub(super) fn build_body(task: &Claimed) -> String {
     match &task.subject {
         Subject::Event(event) => event.value.as_str().to_owned(),
-        Subject::Run(run) => run::json(task, run),
-        Subject::Step(step) => step::json(task, step),
+        Subject::Run(run) => run_body::to_json(task, run),
+        Subject::Step(step) => step_body::to_json(task, step),
     }
 }
 
-/// A run is no event of the journal; it is told as one all the same, so that a target needs one way in.
-fn about_run(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+/// The headers of a run. It is not an event of the journal, but is delivered like one, so that a target needs only one
+/// endpoint.
+fn run_headers(task: &Claimed, run: &Run) -> Vec<(&'static str, String)> {
+    let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
         ("ce-source", format!("/sources/{}", run.pair.source)),
         ("ce-type", "pointsman.run".to_owned()),
         ("ce-subject", run.pair.collection.to_string()),
     ];
-    about.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
-    about
+    headers_of_subject.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    headers_of_subject
 }
 
-/// Told as an event for the same reason.
-fn about_step(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+/// The headers of a step, which is delivered like an event for the same reason.
+fn step_headers(task: &Claimed, step: &StepRun) -> Vec<(&'static str, String)> {
+    let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", task.id.to_string()),
         ("ce-source", format!("/chains{}", step.order.chain)),
         ("ce-type", "pointsman.step".to_owned()),
         ("ce-subject", step.order.to_string()),
     ];
-    about.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
-    about
+    headers_of_subject.extend(task.planned.map(|planned| ("ce-time", planned.to_string())));
+    headers_of_subject
 }
 
-fn about_event(event: &Event) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+fn event_headers(event: &Event) -> Vec<(&'static str, String)> {
+    let mut headers_of_subject = vec![
         ("ce-specversion", "1.0".to_owned()),
         ("ce-id", event.id.to_string()),
         ("ce-source", format!("/pointsman/{}", event.tenant)),
         ("ce-type", event.kind.to_string()),
         ("ce-time", event.id.timestamp().to_string()),
     ];
-    let subject = |key: &str| utf8_percent_encode(key, ENCODED).to_string();
-    about.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
-    about.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
-    about
+    let subject = |key: &str| utf8_percent_encode(key, PERCENT_ENCODED).to_string();
+    headers_of_subject.extend(event.key.as_ref().map(|key| ("ce-subject", subject(key.as_str()))));
+    headers_of_subject.extend(event.prev.map(|prev| ("pointsman-prev", prev.to_string())));
+    headers_of_subject
 }
 
-fn about_attempt(task: &Claimed) -> Vec<(&'static str, String)> {
-    let mut about = vec![
+fn attempt_headers(task: &Claimed) -> Vec<(&'static str, String)> {
+    let mut headers_of_subject = vec![
         ("pointsman-task", task.id.to_string()),
         ("pointsman-attempt", task.attempt.to_string()),
         ("pointsman-fence", task.fence.to_string()),
     ];
-    about.extend(task.prev_sent.map(|prev| ("pointsman-prev-sent", prev.to_string())));
-    about.extend(task.late.then(|| ("pointsman-late", "true".to_owned())));
-    about
+    headers_of_subject.extend(task.prev_sent.map(|prev| ("pointsman-prev-sent", prev.to_string())));
+    headers_of_subject.extend(task.late.then(|| ("pointsman-late", "true".to_owned())));
+    headers_of_subject
 }
 
-/// Ours are all plain ASCII; only a traceparent comes from outside, and one that is no header is left out.
-fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+/// Inserts a header. All values are ASCII except possibly a traceparent from outside; an invalid one is omitted.
+fn insert_header(headers: &mut HeaderMap, name: &'static str, value: &str) {
     if let Ok(value) = HeaderValue::from_str(value) {
         headers.insert(HeaderName::from_static(name), value);
     }

@@ -1,4 +1,4 @@
-//! Standard Webhooks signatures: proof to the receiver that a request comes from us, for this attempt, now.
+//! Standard Webhooks signatures, which prove to the receiver the sender, the content and the time of a request.
 
 use std::fmt;
 
@@ -7,11 +7,11 @@ use base64::engine::general_purpose::STANDARD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-const PREFIX: &str = "whsec_";
-/// How long a key may be, in bytes, as the standard has it.
-const LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
+const SECRET_PREFIX: &str = "whsec_";
+/// The lengths of a key in bytes that the standard allows.
+const KEY_LENGTHS: std::ops::RangeInclusive<usize> = 24..=64;
 
-/// A key that the receiver shares.
+/// A key that is shared with the receiver.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookSecret(Vec<u8>);
 
@@ -29,10 +29,10 @@ pub enum BadSecret {
 impl WebhookSecret {
     pub fn new(key: impl Into<Vec<u8>>) -> Result<Self, BadSecret> {
         let key = key.into();
-        if LENGTHS.contains(&key.len()) { Ok(Self(key)) } else { Err(BadSecret::Length(key.len())) }
+        if KEY_LENGTHS.contains(&key.len()) { Ok(Self(key)) } else { Err(BadSecret::Length(key.len())) }
     }
 
-    /// One signature: of the id, the time and the body, so that none of them can be exchanged.
+    /// Signs the id, the time and the body, so that none of them can be exchanged.
     fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> Option<String> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).ok()?;
         mac.update(format!("{id}.{seconds}.").as_bytes());
@@ -44,7 +44,7 @@ impl WebhookSecret {
 impl std::str::FromStr for WebhookSecret {
     type Err = BadSecret;
     fn from_str(text: &str) -> Result<Self, BadSecret> {
-        let key = text.strip_prefix(PREFIX).ok_or(BadSecret::Prefix)?;
+        let key = text.strip_prefix(SECRET_PREFIX).ok_or(BadSecret::Prefix)?;
         Self::new(STANDARD.decode(key).map_err(|_| BadSecret::Base64)?)
     }
 }
@@ -56,7 +56,7 @@ impl fmt::Debug for WebhookSecret {
 }
 
 /// The `webhook-signature` header: one signature for each secret.
-pub(super) fn signatures(secrets: &[WebhookSecret], id: &str, seconds: i64, body: &[u8]) -> String {
+pub(super) fn signature_header(secrets: &[WebhookSecret], id: &str, seconds: i64, body: &[u8]) -> String {
     let each: Vec<_> = secrets.iter().filter_map(|secret| secret.sign(id, seconds, body)).collect();
     each.join(" ")
 }
@@ -66,23 +66,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signatures_are_those_of_the_reference() {
-        for length in LENGTHS {
+    fn signatures_match_the_reference_implementation() {
+        for length in KEY_LENGTHS {
             let key: Vec<u8> = (0..length).map(|n| (n * 7 % 256) as u8).collect();
-            let text = format!("{PREFIX}{}", STANDARD.encode(&key));
+            let text = format!("{SECRET_PREFIX}{}", STANDARD.encode(&key));
             let ours: WebhookSecret = text.parse().unwrap();
             let theirs = standardwebhooks::Webhook::new(&text).unwrap();
             for body in ["", "{}", r#"{"title":"é"}"#] {
                 let expected = theirs.sign("index_record_1", 1_700_000_000, body.as_bytes()).unwrap();
-                let signed =
-                    signatures(std::slice::from_ref(&ours), "index_record_1", 1_700_000_000, body.as_bytes());
+                let signed = signature_header(
+                    std::slice::from_ref(&ours),
+                    "index_record_1",
+                    1_700_000_000,
+                    body.as_bytes(),
+                );
                 assert_eq!(signed, expected);
             }
         }
     }
 
     #[test]
-    fn bad_secrets_are_refused_and_none_is_shown() {
+    fn bad_secrets_are_rejected_and_never_printed() {
         assert_eq!("secret".parse::<WebhookSecret>(), Err(BadSecret::Prefix));
         assert_eq!("whsec_!".parse::<WebhookSecret>(), Err(BadSecret::Base64));
         assert_eq!("whsec_AAAA".parse::<WebhookSecret>(), Err(BadSecret::Length(3)));

@@ -131,7 +131,7 @@ pointsman.yml:9:67: the chain /publish/article has no node rendre; did you mean 
 pointsman.yml:13:31: there is no handler "rendr"; did you mean `render`?
    13 |       - {id: render, handler: rendr, next: deplyo}
       |                               ^
-pointsman.yml:13:44: `next` leads to deplyo, and there is no such node; did you mean `deploy`?
+pointsman.yml:13:44: `next` names the node deplyo, which does not exist; did you mean `deploy`?
    13 |       - {id: render, handler: rendr, next: deplyo}
       |                                            ^
 pointsman.yml:15:18: "shop" is a source, and a source takes no steps
@@ -140,13 +140,13 @@ pointsman.yml:15:18: "shop" is a source, and a source takes no steps
 pointsman.yml:17:31: a node with `end: true` has no `next`: its orders have arrived
    17 |       - {id: done, end: true, next: render}
       |                               ^
-pointsman.yml:18:9: the id done is already given to node 3
+pointsman.yml:18:9: the id done is already used by node 3
    18 |       - {id: done, end: true}
       |         ^
-pointsman.yml:21:9: from a no way leads to an end
+pointsman.yml:21:9: no path leads from a to an end node
    21 |       - {id: a, handler: render, next: b}
       |         ^
-pointsman.yml:22:9: from b no way leads to an end
+pointsman.yml:22:9: no path leads from b to an end node
    22 |       - {id: b, handler: render, next: a}
       |         ^
 pointsman.yml:23:27: a step needs `next`: the node that its order goes to

@@ -81,7 +81,7 @@ async fn a_full_redis_takes_nothing_in_and_works_off_what_waits() {
     let refused = wait.await.expect("it is refused");
     assert_eq!((refused.problem(), refused.header("retry-after")), (503, Some("1")));
     let detail = refused.json()["detail"].as_str().expect("a detail").to_owned();
-    assert!(detail.starts_with("the store takes nothing more in: Redis uses 2"), "{detail}");
+    assert!(detail.starts_with("the store is full: Redis uses 2"), "{detail}");
     assert!(detail.contains("raise maxmemory") && detail.ends_with("nothing was changed"), "{detail}");
     let health = house.get("/healthz").await.json();
     assert_eq!((&health["status"], &health["store"]["writable"]), (&json!("ok"), &json!(true)));

@@ -1,0 +1,82 @@
+//! The baseline that the store is compared with: the same rows written by plain SQL or plain commands, with the same
+//! durability, and nothing else.
+
+mod postgres;
+mod redis;
+mod sqlite;
+
+use std::path::Path;
+
+use rusqlite::Connection;
+use tokio_postgres::Client;
+
+use postgres::PostgresBaseline;
+pub(crate) use postgres::create_partitions;
+
+/// A database with the store's own tables, written by hand.
+pub(crate) enum Baseline {
+    Sqlite(Connection),
+    Postgres(PostgresBaseline),
+    Redis(redis::RedisBaseline),
+}
+
+/// The result of a baseline measurement.
+pub(crate) struct BaselineResult {
+    /// Events per second.
+    pub(crate) rate: f64,
+    pub(crate) description: String,
+}
+
+/// The run of the store that a baseline is compared with.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeasuredRun {
+    pub(crate) events: usize,
+    /// Events per second.
+    pub(crate) rate: f64,
+    pub(crate) events_per_commit: usize,
+    pub(crate) rows_per_event: f64,
+}
+
+impl Baseline {
+    pub(crate) fn open_sqlite(path: &Path) -> anyhow::Result<Self> {
+        Ok(Self::Sqlite(sqlite::open_connection(path)?))
+    }
+
+    pub(crate) async fn open_postgres(client: Client) -> anyhow::Result<Self> {
+        Ok(Self::Postgres(PostgresBaseline::new(client).await?))
+    }
+
+    pub(crate) fn open_redis(connection: ::redis::Connection, prefix: String) -> Self {
+        Self::Redis(redis::RedisBaseline::new(connection, prefix))
+    }
+
+    /// Measures writing the rows of events and of their waiting tasks.
+    pub(crate) async fn measure_emits(&mut self, run: MeasuredRun) -> anyhow::Result<BaselineResult> {
+        match self {
+            Self::Sqlite(conn) => sqlite::measure_emits(conn, run),
+            Self::Postgres(baseline) => baseline.measure_emits(run.events).await,
+            Self::Redis(baseline) => baseline.measure_emits(run.events),
+        }
+    }
+
+    /// Measures writing all rows of events with one handler, until its tasks have ended.
+    pub(crate) async fn measure_full_lifecycle(
+        &mut self,
+        run: MeasuredRun,
+    ) -> anyhow::Result<BaselineResult> {
+        match self {
+            Self::Sqlite(conn) => sqlite::measure_full_lifecycle(conn, run),
+            Self::Postgres(baseline) => baseline.measure_full_lifecycle(run.events).await,
+            Self::Redis(baseline) => baseline.measure_full_lifecycle(run.events),
+        }
+    }
+
+    /// Measures one durable commit of one small row, in milliseconds.
+    pub(crate) async fn measure_commit_ms(&mut self, n: i64) -> anyhow::Result<f64> {
+        match self {
+            Self::Sqlite(conn) => sqlite::measure_commit_ms(conn, n),
+            Self::Postgres(baseline) => baseline.measure_commit_ms(n).await,
+            Self::Redis(baseline) => baseline.measure_commit_ms(n),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The baseline on Redis: the same keys written by plain commands over one connection, a thousand tasks in a pipeline.
+//!
+//! ```text
+//!   emitted:  XADD journal, HSET task and object, ZADD ready and lane, MSET last id    ─▶ replies
+//!   claimed:  ZRANGE ready, HMGET task ─▶ replies, ZREM ready, HSET task, ZADD held    ─▶ replies
+//!   ended:    HDEL task, ZREM lane and held, HSET ended                                ─▶ replies
+//! ```
+//!
+//! As in a simple queue on Redis: where a command takes many keys, it is sent once. Nothing is decided, nothing is
+//! checked, and there are no transactions. Redis replies when the data are on disk.
+
+use std::time::Instant;
+
+use redis::{Cmd, Connection, Pipeline};
+
+use super::BaselineResult;
+use crate::fixtures::{self, event_payload};
+
+/// The number of tasks in a pipeline.
+const TASKS_PER_PIPELINE: usize = 1_000;
+/// About the size of the store's own rows.
+const TASK_BYTES: usize = 64;
+const ARCHIVED_TASK_BYTES: usize = 72;
+
+pub(crate) struct RedisBaseline {
+    connection: Connection,
+    prefix: String,
+    /// The number of events written so far.
+    events: usize,
+}
+
+impl RedisBaseline {
+    pub(super) fn new(connection: Connection, prefix: String) -> Self {
+        Self { connection, prefix, events: 0 }
+    }
+
+    pub(super) fn measure_emits(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
+        let start = Instant::now();
+        let target_count = self.events + events;
+        while self.events < target_count {
+            self.insert_events(TASKS_PER_PIPELINE.min(target_count - self.events))?;
+        }
+        let rate = events as f64 / start.elapsed().as_secs_f64();
+        let description = format!("plain commands, {TASKS_PER_PIPELINE} tasks in a pipeline, one connection");
+        Ok(BaselineResult { rate, description })
+    }
+
+    pub(super) fn measure_full_lifecycle(&mut self, events: usize) -> anyhow::Result<BaselineResult> {
+        let start = Instant::now();
+        let target_count = self.events + events;
+        while self.events < target_count {
+            let first = self.events;
+            let batch = TASKS_PER_PIPELINE.min(target_count - first);
+            self.insert_events(batch)?;
+            self.claim_tasks(first, batch)?;
+            self.archive_tasks(first, batch)?;
+        }
+        let rate = events as f64 / start.elapsed().as_secs_f64();
+        let description = format!(
+            "plain commands, emitted, claimed and ended, {TASKS_PER_PIPELINE} tasks in a pipeline, one connection"
+        );
+        Ok(BaselineResult { rate, description })
+    }
+
+    pub(super) fn measure_commit_ms(&mut self, n: i64) -> anyhow::Result<f64> {
+        let command = self.new_command("SET", "small").arg(event_payload(n as usize)).clone();
+        let start = Instant::now();
+        command.exec(&mut self.connection)?;
+        Ok(start.elapsed().as_secs_f64() * 1000.0)
+    }
+
+    fn new_command(&self, verb: &str, key: &str) -> Cmd {
+        let mut command = redis::cmd(verb);
+        command.arg(format!("{}{key}", self.prefix));
+        command
+    }
+
+    fn insert_events(&mut self, count: usize) -> anyhow::Result<()> {
+        let numbers = self.events..self.events + count;
+        let base = pointsman_engine::now().micros();
+        let (mut tasks, mut objects) =
+            (self.new_command("HSET", "tasks"), self.new_command("HSET", "objects"));
+        let (mut ready, mut lanes) = (self.new_command("ZADD", "ready"), self.new_command("ZADD", "lanes"));
+        let mut last = redis::cmd("MSET");
+        let mut pipeline = Pipeline::with_capacity(count + 5);
+        for n in numbers {
+            let id = base + n as i64;
+            let object = format!("object:{}", n % 10_000);
+            let event = format!("{}{object}{}", fixtures::EVENT_TYPE, event_payload(n));
+            pipeline.add_command(
+                self.new_command("XADD", "journal").arg(format!("{id}-0")).arg("e").arg(event).clone(),
+            );
+            tasks.arg(n).arg(&[7_u8; TASK_BYTES]);
+            objects.arg(&object).arg(&[7_u8; 24]);
+            ready.arg(0).arg(ready_member(n));
+            lanes.arg(0).arg(lane_member(n));
+            last.arg(format!("{}{object}:last.event.id", self.prefix)).arg(id);
+        }
+        for command in [tasks, objects, ready, lanes, last] {
+            pipeline.add_command(command);
+        }
+        self.events += count;
+        Ok(pipeline.exec(&mut self.connection)?)
+    }
+
+    fn claim_tasks(&mut self, first: usize, count: usize) -> anyhow::Result<()> {
+        let mut read = Pipeline::new();
+        read.add_command(self.new_command("ZRANGE", "ready").arg(0).arg(count - 1).clone());
+        let mut rows = self.new_command("HMGET", "tasks");
+        (first..first + count).for_each(|n| {
+            rows.arg(n);
+        });
+        read.add_command(rows);
+        let (members, rows): (Vec<Vec<u8>>, Vec<Vec<u8>>) = read.query(&mut self.connection)?;
+        anyhow::ensure!(members.len() == count && rows.len() == count, "not all of {count} tasks were found");
+        let (mut ready, mut tasks) = (self.new_command("ZREM", "ready"), self.new_command("HSET", "tasks"));
+        let mut held = self.new_command("ZADD", "held");
+        for (n, member) in (first..).zip(&members) {
+            ready.arg(member);
+            tasks.arg(n).arg(&[8_u8; TASK_BYTES]);
+            held.arg(0).arg(&encode_number(n)[..]);
+        }
+        Ok(Pipeline::new()
+            .add_command(ready)
+            .add_command(tasks)
+            .add_command(held)
+            .exec(&mut self.connection)?)
+    }
+
+    fn archive_tasks(&mut self, first: usize, count: usize) -> anyhow::Result<()> {
+        let (mut tasks, mut lanes) = (self.new_command("HDEL", "tasks"), self.new_command("ZREM", "lanes"));
+        let (mut held, mut ended) = (self.new_command("ZREM", "held"), self.new_command("HSET", "ended"));
+        for n in first..first + count {
+            tasks.arg(n);
+            lanes.arg(lane_member(n));
+            held.arg(&encode_number(n)[..]);
+            ended.arg(n).arg(&[9_u8; ARCHIVED_TASK_BYTES]);
+        }
+        let mut pipeline = Pipeline::new();
+        for command in [tasks, lanes, held, ended] {
+            pipeline.add_command(command);
+        }
+        Ok(pipeline.exec(&mut self.connection)?)
+    }
+}
+
+fn encode_number(n: usize) -> [u8; 8] {
+    (n as u64).to_be_bytes()
+}
+
+fn ready_member(n: usize) -> Vec<u8> {
+    [&encode_number(100), &encode_number(0), &encode_number(n), &[0, 0][..]].concat()
+}
+
+fn lane_member(n: usize) -> Vec<u8> {
+    [encode_number(n % 10_000), encode_number(n), encode_number(n)].concat()
+}

@@ -1,0 +1,194 @@
+//! The parts of a benchmark run.
+
+use std::str::FromStr;
+
+use crate::report::BenchReport;
+use crate::stores::{RunEnvironment, StoreTarget};
+use crate::{
+    BenchOptions, backlog, emit, end_to_end, flood, full_load, idle_queues, latency, limits, memory, nodes,
+    orders, readers, schedules, waiting_memory,
+};
+
+/// A part of a run: one measurement, or a few that belong together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BenchPart {
+    IdleServerMemory,
+    Latency,
+    Emits,
+    EndToEnd,
+    Nodes,
+    Backlog,
+    Flood,
+    IdleQueues,
+    Limits,
+    Schedules,
+    Readers,
+    Orders,
+    FullLoad,
+    WaitingTaskMemory,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown part {0:?} of the benchmark")]
+pub struct UnknownPartError(String);
+
+const SLOT_COUNTS: [usize; 2] = [end_to_end::DEFAULT_SLOTS, end_to_end::MANY_SLOTS];
+
+impl BenchPart {
+    /// All parts, in the order in which they are measured.
+    pub const ALL: [Self; 14] = [
+        Self::IdleServerMemory,
+        Self::Latency,
+        Self::Emits,
+        Self::EndToEnd,
+        Self::Nodes,
+        Self::Backlog,
+        Self::Flood,
+        Self::IdleQueues,
+        Self::Limits,
+        Self::Schedules,
+        Self::Readers,
+        Self::Orders,
+        Self::FullLoad,
+        Self::WaitingTaskMemory,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::IdleServerMemory => "memory",
+            Self::Latency => "latency",
+            Self::Emits => "emits",
+            Self::EndToEnd => "end-to-end",
+            Self::Nodes => "nodes",
+            Self::Backlog => "backlog",
+            Self::Flood => "flood",
+            Self::IdleQueues => "idle-queues",
+            Self::Limits => "limits",
+            Self::Schedules => "schedules",
+            Self::Readers => "readers",
+            Self::Orders => "orders",
+            Self::FullLoad => "load",
+            Self::WaitingTaskMemory => "waiting",
+        }
+    }
+
+    /// Whether the part is measured on this store.
+    pub fn is_supported_on(self, target: &StoreTarget) -> bool {
+        let is_supported = |stores: [bool; 3]| match target {
+            StoreTarget::Sqlite => stores[0],
+            StoreTarget::Postgres { .. } => stores[1],
+            StoreTarget::Redis { .. } => stores[2],
+        };
+        match self {
+            Self::Latency | Self::Emits | Self::EndToEnd | Self::Backlog | Self::Flood | Self::Orders => true,
+            Self::IdleServerMemory | Self::IdleQueues | Self::Limits | Self::Schedules | Self::Readers => {
+                is_supported([true, false, false])
+            }
+            Self::Nodes => is_supported([false, true, true]),
+            Self::FullLoad => is_supported([false, true, false]),
+            Self::WaitingTaskMemory => is_supported([false, false, true]),
+        }
+    }
+
+    pub(crate) fn count_steps(self, options: &BenchOptions) -> u64 {
+        match self {
+            Self::IdleServerMemory => u64::from(options.program.is_some()),
+            Self::Emits => emit::producer_loads(&options.target).len() as u64,
+            Self::EndToEnd | Self::Orders => SLOT_COUNTS.len() as u64,
+            Self::Readers => readers::STEP_COUNT,
+            Self::Latency
+            | Self::Nodes
+            | Self::Backlog
+            | Self::Flood
+            | Self::IdleQueues
+            | Self::Limits
+            | Self::Schedules
+            | Self::FullLoad
+            | Self::WaitingTaskMemory => 1,
+        }
+    }
+
+    /// Measures the part, and calls `begin` with the name of each step before it starts.
+    pub(crate) async fn measure(
+        self,
+        options: &BenchOptions,
+        environment: &RunEnvironment,
+        begin: &mut dyn FnMut(&str),
+    ) -> anyhow::Result<BenchReport> {
+        let mut figures = Vec::new();
+        match self {
+            Self::IdleServerMemory => {
+                if let Some(program) = &options.program {
+                    begin("idle memory of a server");
+                    figures.extend(memory::measure_idle_server(program, &options.dir)?);
+                }
+            }
+            Self::Latency => {
+                begin("latency from emit to handler start, and of a bare durable commit");
+                figures.extend(latency::measure(options, environment).await?);
+            }
+            Self::Emits => {
+                for load in emit::producer_loads(&options.target) {
+                    begin(&format!("emits acknowledged, {load}"));
+                    figures.extend(emit::measure(options, environment, load).await?);
+                }
+            }
+            Self::EndToEnd => {
+                for slots in SLOT_COUNTS {
+                    begin(&format!(
+                        "end to end: events emitted, handled in {slots} slots and kept in the history"
+                    ));
+                    figures.extend(end_to_end::measure(options, environment, slots).await?);
+                }
+            }
+            Self::Nodes => {
+                begin("end to end with two nodes on one database, and with one");
+                figures.extend(nodes::measure(options, environment).await?);
+            }
+            Self::Backlog => {
+                begin("claims with few and with many tasks waiting");
+                figures.extend(backlog::measure(options, environment).await?);
+            }
+            Self::Flood => {
+                begin("waits of a thousand tenants with the flood of one, and without it");
+                figures.extend(flood::measure(options, environment).await?);
+            }
+            Self::IdleQueues => {
+                begin("claims with many idle queues, and without them");
+                figures.extend(idle_queues::measure(options).await?);
+            }
+            Self::Limits => {
+                begin("claims of a handler with a limit, and without one");
+                figures.extend(limits::measure(options).await?);
+            }
+            Self::Schedules => {
+                begin("due checks of many schedules over a day");
+                figures.extend(schedules::measure(options, environment).await?);
+            }
+            Self::Readers => figures.extend(readers::measure(options, begin).await?),
+            Self::Orders => {
+                for slots in SLOT_COUNTS {
+                    begin(&format!("orders through a chain in {slots} slots, and tasks for comparison"));
+                    figures.extend(orders::measure(options, environment, slots).await?);
+                }
+            }
+            Self::FullLoad => {
+                begin("size of the tables at full load");
+                return full_load::measure(options, environment).await;
+            }
+            Self::WaitingTaskMemory => {
+                begin("memory used by waiting tasks");
+                figures.extend(waiting_memory::measure(options, environment).await?);
+            }
+        }
+        Ok(figures.into())
+    }
+}
+
+impl FromStr for BenchPart {
+    type Err = UnknownPartError;
+    fn from_str(name: &str) -> Result<Self, UnknownPartError> {
+        let unknown = || UnknownPartError(name.into());
+        Self::ALL.into_iter().find(|part| part.name() == name).ok_or_else(unknown)
+    }
+}

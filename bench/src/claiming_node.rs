@@ -1,0 +1,138 @@
+//! A node that claims tasks directly from a store and finishes them at once, and events that create such tasks.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::ensure;
+use pointsman_core::store::{Claim, Claimant, Claims, Emission, Ended, Ending, NodeId, Registration, Store};
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
+
+use crate::fixtures;
+
+/// The number of tasks in a claim: as many as a server has slots by default.
+pub(crate) const CLAIM_SIZE: usize = 16;
+
+/// The number of events in one transaction when a store is filled.
+const EVENTS_PER_APPEND: usize = 5_000;
+
+/// Returns the n-th event, with its own object, for the handler of this name.
+pub(crate) fn new_event(handler: &str, tenant: &Tenant, n: usize) -> anyhow::Result<NewEvent> {
+    let mut event = NewEvent::of(HandlingKey::new(handler)?);
+    event.tenant = tenant.clone();
+    event.key = Some(ObjectKey::new(format!("waiting:{n}"))?);
+    event.value = Json::parse(&fixtures::event_payload(n))?;
+    Ok(event)
+}
+
+pub(crate) async fn append_events(
+    store: &dyn Store,
+    events: impl IntoIterator<Item = anyhow::Result<NewEvent>>,
+) -> anyhow::Result<()> {
+    let mut events = events.into_iter();
+    loop {
+        let events = events.by_ref().take(EVENTS_PER_APPEND).collect::<anyhow::Result<Vec<_>>>()?;
+        if events.is_empty() {
+            return Ok(());
+        }
+        let emission = Emission { events, idempotency: None };
+        for result in store.append(vec![emission], None, pointsman_engine::now()).await?.0 {
+            result?;
+        }
+    }
+}
+
+/// The durations of a claim and of finishing its tasks, in seconds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ClaimTimings {
+    pub(crate) claim_seconds: f64,
+    pub(crate) finish_seconds: f64,
+}
+
+impl ClaimTimings {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.claim_seconds += other.claim_seconds;
+        self.finish_seconds += other.finish_seconds;
+    }
+}
+
+/// A node that claims tasks from a store and finishes them at once.
+pub(crate) struct ClaimingNode {
+    store: Arc<dyn Store>,
+    node: NodeId,
+    handlers: Arc<BTreeSet<HandlerName>>,
+}
+
+impl ClaimingNode {
+    /// Registers the handlers, and joins the store as a node that can run all of them.
+    pub(crate) async fn new(store: Arc<dyn Store>, handlers: Vec<HandlerDef>) -> anyhow::Result<Self> {
+        let names = Arc::new(handlers.iter().map(|def| def.name.clone()).collect());
+        let routes = fixtures::routes_by_handler_name(&handlers)?;
+        let registration = Registration { handlers, routes, ..Registration::default() };
+        store.register(registration, pointsman_engine::now()).await?;
+        let node = store.join("bench", pointsman_engine::now()).await?;
+        Ok(Self { store, node, handlers: names })
+    }
+
+    pub(crate) fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    /// Leaves the store and closes it.
+    pub(crate) async fn close(&self) -> anyhow::Result<()> {
+        self.store.leave(self.node, pointsman_engine::now()).await?;
+        self.store.close();
+        Ok(())
+    }
+
+    async fn claim_tasks(&self, max: usize) -> anyhow::Result<Claims> {
+        let claim = Claim { by: Claimant::Node(self.node), handlers: self.handlers.clone(), max };
+        Ok(self.store.claim(claim, pointsman_engine::now()).await?)
+    }
+
+    async fn finish_tasks(&self, claims: Claims) -> anyhow::Result<()> {
+        let endings = claims.tasks.iter().map(|task| Ending {
+            task: task.seq,
+            fence: task.fence,
+            ended: Ended::Succeeded { result: None },
+            target: None,
+            emits: vec![],
+            logs: vec![],
+        });
+        let (ends, _) = self.store.finish(endings.collect(), None, pointsman_engine::now()).await?;
+        for end in ends {
+            end?;
+        }
+        Ok(())
+    }
+
+    /// Claims and finishes tasks until none is ready.
+    pub(crate) async fn drain(&self) -> anyhow::Result<()> {
+        loop {
+            let claims = self.claim_tasks(1_000).await?;
+            if claims.tasks.is_empty() {
+                return Ok(());
+            }
+            self.finish_tasks(claims).await?;
+        }
+    }
+
+    /// One claim for up to `max` tasks, and the end of what it got. It must get [`CLAIM_SIZE`], or rounds could not
+    /// be compared.
+    pub(crate) async fn claim_and_finish(&self, max: usize) -> anyhow::Result<ClaimTimings> {
+        let start = Instant::now();
+        let claims = self.claim_tasks(max).await?;
+        let claimed = start.elapsed();
+        ensure!(
+            claims.tasks.len() == CLAIM_SIZE,
+            "a claim returned {} tasks instead of {CLAIM_SIZE}",
+            claims.tasks.len()
+        );
+        let start = Instant::now();
+        self.finish_tasks(claims).await?;
+        Ok(ClaimTimings {
+            claim_seconds: claimed.as_secs_f64(),
+            finish_seconds: start.elapsed().as_secs_f64(),
+        })
+    }
+}

@@ -1,0 +1,125 @@
+//! Fixtures of the measurements: events, and engines with in-process handlers.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use pointsman_core::route::Binding;
+use pointsman_core::store::{Emission, Store};
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
+use pointsman_engine::handlers::in_process::InProcess;
+use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings, Setup};
+use tokio::sync::Notify;
+
+/// The type of the events, and the name of their handler.
+pub(crate) const EVENT_TYPE: &str = "bench.event";
+pub(crate) const HANDLER_NAME: &str = EVENT_TYPE;
+
+/// Returns a payload of about a hundred bytes, like a small event's.
+pub(crate) fn event_payload(n: usize) -> String {
+    format!(
+        r#"{{"n":{n},"title":"A record that somebody has just published","by":"bench","rank":{}}}"#,
+        n % 17
+    )
+}
+
+/// Returns the n-th event. Ten thousand objects alternate.
+pub(crate) fn new_event(n: usize) -> anyhow::Result<NewEvent> {
+    let mut event = NewEvent::of(HandlingKey::new(EVENT_TYPE)?);
+    event.key = Some(ObjectKey::new(format!("object:{}", n % 10_000))?);
+    event.value = Json::parse(&event_payload(n))?;
+    Ok(event)
+}
+
+pub(crate) fn new_emission(from: usize, count: usize) -> anyhow::Result<Emission> {
+    let events = (from..from + count).map(new_event).collect::<anyhow::Result<_>>()?;
+    Ok(Emission { events, idempotency: None })
+}
+
+/// Counts handled events, and wakes tasks that wait for a count.
+#[derive(Default)]
+pub(crate) struct EventCounter {
+    count: AtomicU64,
+    changed: Notify,
+}
+
+impl EventCounter {
+    pub(crate) fn increment(&self) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.changed.notify_waiters();
+    }
+
+    pub(crate) fn count(&self) -> u64 {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    pub(crate) async fn wait_until_reached(&self, count: u64) {
+        loop {
+            let changed = self.changed.notified();
+            if self.count() >= count {
+                return;
+            }
+            changed.await;
+        }
+    }
+}
+
+/// Routes the events of each type to the handler of the same name.
+pub(crate) fn routes_by_handler_name<'a>(
+    handlers: impl IntoIterator<Item = &'a HandlerDef>,
+) -> anyhow::Result<Routes> {
+    let mut routes = Routes::new();
+    for def in handlers {
+        routes.bind(HandlingKey::new(def.name.as_str())?, Binding::queued(def.name.clone()));
+    }
+    Ok(routes)
+}
+
+/// Returns an in-process handler that calls this function.
+pub(crate) fn in_process_handler<F, Fut>(name: &str, run: F) -> anyhow::Result<HandlerSpec>
+where
+    F: Fn(Delivery) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + Send + 'static,
+{
+    Ok(HandlerSpec {
+        def: HandlerDef::new(HandlerName::new(name)?),
+        timeout: Duration::from_secs(60),
+        runner: Some(Arc::new(InProcess::new(run))),
+    })
+}
+
+/// Waits until the store has no unfinished task.
+pub(crate) async fn wait_until_no_tasks(store: &dyn Store) -> anyhow::Result<()> {
+    while !store.queues(None).await?.is_empty() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    Ok(())
+}
+
+/// Starts an engine on this store with these handlers.
+pub(crate) async fn start_engine_with_handlers(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    handlers: Vec<HandlerSpec>,
+) -> anyhow::Result<Engine> {
+    let routes = routes_by_handler_name(handlers.iter().map(|spec| &spec.def))?;
+    let setup = Setup { handlers, routes, ..Setup::default() };
+    Ok(Engine::start(store, settings, setup).await?)
+}
+
+/// Starts an engine on this store whose only handler is `run`.
+pub(crate) async fn start_engine<F>(
+    store: Arc<dyn Store>,
+    settings: Settings,
+    run: F,
+) -> anyhow::Result<Engine>
+where
+    F: Fn(&Delivery) + Send + Sync + 'static,
+{
+    let handler = in_process_handler(HANDLER_NAME, move |delivery| {
+        run(&delivery);
+        async { Outcome::done() }
+    })?;
+    start_engine_with_handlers(store, settings, vec![handler]).await
+}

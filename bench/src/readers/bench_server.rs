@@ -1,0 +1,198 @@
+//! A server with its own store, and the producers that emit to it.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use pointsman_core::store::Emission;
+use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey};
+use pointsman_engine::{Engine, Outcome, Rooms, Setup};
+use pointsman_server::Server;
+use pointsman_server::config::{Sources, StoreUrl};
+use tokio::task::JoinSet;
+use tokio::time::interval_at;
+
+use crate::emit::ProducerLoad;
+use crate::fixtures;
+
+/// The type of the events, and the name of the handler whose tasks they create. No task is run.
+pub(super) const EVENT_TYPE: &str = "bench.watched";
+
+/// The number of paced producers, which emit one after another, and the interval of each.
+const PACED_PRODUCERS: usize = 5;
+const EMIT_INTERVAL: Duration = Duration::from_millis(10);
+/// Connections besides those of readers.
+const SPARE_CONNECTIONS: usize = 64;
+
+static CLOCK_START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Returns the microseconds since the first call, the emit time in the payload of events.
+pub(super) fn elapsed_micros() -> u64 {
+    u64::try_from(CLOCK_START.elapsed().as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Returns the key of an object.
+pub(super) fn object_key(object: usize) -> String {
+    format!("watched:{object}")
+}
+
+pub(super) struct BenchServer {
+    server: Server,
+    address: SocketAddr,
+    token: String,
+    /// The number of events of each object.
+    event_counts: Arc<Vec<AtomicU64>>,
+}
+
+impl BenchServer {
+    pub(super) async fn start(
+        dir: &Path,
+        name: &str,
+        objects: usize,
+        readers: usize,
+    ) -> anyhow::Result<Self> {
+        let mut config = Sources { working: dir.into(), ..Sources::default() }.load()?;
+        config.store = StoreUrl::Sqlite { path: dir.join(name) };
+        config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.max_connections = readers + SPARE_CONNECTIONS;
+        // All readers use one token from one address.
+        config.limits.per_address = config.max_connections;
+        config.limits.streams_per_client = config.max_connections;
+        config.limits.reserve = 0;
+        config.drain = Duration::from_secs(1);
+        // Events create tasks as usual; running them would be another measurement.
+        config.rooms = Rooms { scheduler: false, worker: false, pruner: false, ..Rooms::default() };
+        let handler = fixtures::in_process_handler(EVENT_TYPE, |_| async { Outcome::done() })?;
+        let routes = fixtures::routes_by_handler_name([&handler.def])?;
+        let program = Setup { handlers: vec![handler], routes, ..Setup::default() };
+        let server = Server::start(config, None, program).await?;
+        let address = server.address().context("the server does not listen")?;
+        let token = server.first_token().context("the server has no token")?.to_owned();
+        let event_counts = Arc::new((0..objects).map(|_| AtomicU64::new(0)).collect());
+        Ok(Self { server, address, token, event_counts })
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
+    /// Returns the number of events of each object so far.
+    pub(super) fn event_counts(&self) -> Vec<u64> {
+        self.event_counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Returns the id of the newest event.
+    pub(super) async fn last_event_id(&self) -> anyhow::Result<EventId> {
+        Ok(self.server.engine().observer().extent().await?.head)
+    }
+
+    /// Emits one event for each object.
+    pub(super) async fn emit_one_per_object(&self) -> anyhow::Result<()> {
+        self.new_producer(0, 1).emit_events(self.event_counts.len(), None).await
+    }
+
+    /// Emits at a steady rate for a while; returns the events per second.
+    pub(super) async fn emit_paced(&self, rate: usize, time: Duration) -> anyhow::Result<f64> {
+        let ticks = (time.as_millis() / EMIT_INTERVAL.as_millis()) as usize;
+        let batch = (rate * EMIT_INTERVAL.as_millis() as usize / 1000 / PACED_PRODUCERS).max(1);
+        let start = Instant::now();
+        let mut producers = JoinSet::new();
+        for n in 0..PACED_PRODUCERS {
+            let mut producer = self.new_producer(n, PACED_PRODUCERS);
+            let mut ticker = interval_at(
+                (start + EMIT_INTERVAL * n as u32 / PACED_PRODUCERS as u32).into(),
+                EMIT_INTERVAL,
+            );
+            producers.spawn(async move {
+                for _ in 0..ticks {
+                    ticker.tick().await;
+                    producer.emit_events(batch, Some(elapsed_micros())).await?;
+                }
+                // Waits for the end of the last interval.
+                ticker.tick().await;
+                anyhow::Ok(ticks * batch)
+            });
+        }
+        join_producers_and_compute_rate(producers, start).await
+    }
+
+    /// Emits for a while as fast as emits are acknowledged; returns the events per second.
+    pub(super) async fn emit_at_full_speed(&self, load: ProducerLoad, time: Duration) -> anyhow::Result<f64> {
+        let start = Instant::now();
+        let mut producers = JoinSet::new();
+        for n in 0..load.producers {
+            let mut producer = self.new_producer(n, load.producers);
+            producers.spawn(async move {
+                let mut emitted = 0;
+                while start.elapsed() < time {
+                    producer.emit_events(load.batch, None).await?;
+                    emitted += load.batch;
+                }
+                anyhow::Ok(emitted)
+            });
+        }
+        join_producers_and_compute_rate(producers, start).await
+    }
+
+    /// Returns the n-th of `count` producers. Each has its own objects, so that the events of an object are journaled in
+    /// the order of their numbers.
+    fn new_producer(&self, n: usize, count: usize) -> BenchProducer {
+        BenchProducer {
+            engine: self.server.engine().clone(),
+            event_counts: self.event_counts.clone(),
+            objects: (n..self.event_counts.len()).step_by(count).collect(),
+            next_object: 0,
+        }
+    }
+
+    pub(super) async fn stop(self) {
+        self.server.stop().await;
+    }
+}
+
+async fn join_producers_and_compute_rate(
+    mut producers: JoinSet<anyhow::Result<usize>>,
+    start: Instant,
+) -> anyhow::Result<f64> {
+    let mut events = 0;
+    while let Some(emitted) = producers.join_next().await {
+        events += emitted??;
+    }
+    Ok(events as f64 / start.elapsed().as_secs_f64())
+}
+
+struct BenchProducer {
+    engine: Engine,
+    event_counts: Arc<Vec<AtomicU64>>,
+    objects: Vec<usize>,
+    next_object: usize,
+}
+
+impl BenchProducer {
+    /// Emits `count` events, alternating between its objects. `at` is the emit time in their payload.
+    async fn emit_events(&mut self, count: usize, at: Option<u64>) -> anyhow::Result<()> {
+        let events = (0..count).map(|_| self.next_event(at)).collect::<anyhow::Result<_>>()?;
+        self.engine.emit(Emission { events, idempotency: None }).await?;
+        Ok(())
+    }
+
+    fn next_event(&mut self, at: Option<u64>) -> anyhow::Result<NewEvent> {
+        let object =
+            *self.objects.get(self.next_object % self.objects.len().max(1)).context("too few objects")?;
+        self.next_object += 1;
+        let n = self.event_counts[object].fetch_add(1, Ordering::Relaxed);
+        let at = at.map_or("null".into(), |at| at.to_string());
+        let title = "A record that somebody has just published";
+        let mut event = NewEvent::of(HandlingKey::new(EVENT_TYPE)?);
+        event.key = Some(ObjectKey::new(object_key(object))?);
+        event.value = Json::parse(&format!(r#"{{"object":{object},"n":{n},"at":{at},"title":"{title}"}}"#))?;
+        Ok(event)
+    }
+}

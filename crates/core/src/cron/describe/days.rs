@@ -1,0 +1,158 @@
+//! Describes days, months and years in English.
+
+use super::numbers::{ValuePattern, describe_members, find_pattern, format_ordinal, join_with_and};
+use crate::cron::calendar::CalendarFields;
+use crate::cron::days::{DayFieldMatch, MonthDayField, SpecialMonthDay, SpecialWeekday, WeekdayField};
+use crate::cron::field::Years;
+use crate::cron::number_set::NumberSet;
+
+const WEEKDAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
+pub(in crate::cron) fn weekday_name(number: u8) -> String {
+    WEEKDAYS[usize::from(number) % 7].into()
+}
+
+pub(in crate::cron) fn month_name(number: u8) -> String {
+    MONTHS[(usize::from(number) + 11) % 12].into()
+}
+
+/// Describes the days that match; empty when all days of all months and years do.
+pub(super) fn describe_days(calendar: &CalendarFields) -> String {
+    let days = &calendar.days;
+    let all_months = find_pattern(calendar.months, 1, 12) == ValuePattern::All;
+    let (month_restricted, week_restricted) =
+        (!days.month_field.is_unrestricted(), !days.week_field.is_unrestricted());
+    let in_months = if all_months { String::new() } else { format!(" in {}", list_months(calendar.months)) };
+    let parts = match (month_restricted, week_restricted, days.day_match) {
+        (false, false, _) if all_months => String::new(),
+        (false, false, _) | (false, true, DayFieldMatch::Either) | (true, false, DayFieldMatch::Either) => {
+            format!("every day{in_months}")
+        }
+        (true, false, DayFieldMatch::Both) => describe_month_field(&days.month_field, calendar.months),
+        (false, true, DayFieldMatch::Both) => describe_week_field(&days.week_field, calendar.months),
+        (true, true, DayFieldMatch::Either) => format!(
+            "{} or {}",
+            describe_month_field(&days.month_field, calendar.months),
+            describe_week_field(&days.week_field, calendar.months)
+        ),
+        (true, true, DayFieldMatch::Both) => format!(
+            "{}, but only {}",
+            describe_week_field(&days.week_field, calendar.months),
+            describe_month_field(&days.month_field, calendar.months)
+        ),
+    };
+    match &calendar.years {
+        Years::All => parts,
+        Years::Listed(listed_days) if parts.is_empty() => {
+            format!("every day {}", describe_years(listed_days))
+        }
+        Years::Listed(listed_days) => format!("{parts} {}", describe_years(listed_days)),
+    }
+}
+
+fn list_months(set: NumberSet) -> String {
+    describe_members(set, 1, 12, month_name)
+}
+
+fn describe_months(set: NumberSet) -> String {
+    if find_pattern(set, 1, 12) == ValuePattern::All { "every month".into() } else { list_months(set) }
+}
+
+fn describe_month_field(days: &MonthDayField, months: NumberSet) -> String {
+    let mut parts = Vec::new();
+    if !days.listed_days.is_empty() {
+        let noun = if days.listed_days.len() == 1 { "day" } else { "days" };
+        parts.push(format!("{noun} {}", describe_members(days.listed_days, 1, 31, |day| day.to_string())));
+    }
+    parts.extend(days.special_days.iter().map(|special_day| describe_special_month_day(*special_day)));
+    format!("on {} of {}", join_with_and(parts), describe_months(months))
+}
+
+fn describe_special_month_day(special_day: SpecialMonthDay) -> String {
+    match special_day {
+        SpecialMonthDay::Last { days_before: 0 } => "the last day".into(),
+        SpecialMonthDay::Last { days_before: 1 } => "the day before the last day".into(),
+        SpecialMonthDay::Last { days_before } => {
+            format!("the {} day before the last day", format_ordinal(days_before))
+        }
+        SpecialMonthDay::LastWeekday { days_before: 0 } => "the last working day (Monday to Friday)".into(),
+        SpecialMonthDay::LastWeekday { days_before } => {
+            format!(
+                "the working day (Monday to Friday) nearest to {}",
+                describe_special_month_day(SpecialMonthDay::Last { days_before })
+            )
+        }
+        SpecialMonthDay::NearestWeekday { day } => {
+            format!("the working day (Monday to Friday) nearest to day {day}")
+        }
+    }
+}
+
+fn describe_week_field(days: &WeekdayField, months: NumberSet) -> String {
+    let mut parts = Vec::new();
+    let all_months = find_pattern(months, 1, 12) == ValuePattern::All;
+    let in_months = if all_months { String::new() } else { format!(" in {}", list_months(months)) };
+    match weekday_range(days.listed_days) {
+        None => {}
+        Some((first, last)) => {
+            parts.push(format!("from {} to {}{in_months}", weekday_name(first), weekday_name(last)))
+        }
+    }
+    if parts.is_empty() && !days.listed_days.is_empty() {
+        parts.push(format!(
+            "every {}{in_months}",
+            join_with_and(days.listed_days.iter().map(weekday_name).collect())
+        ));
+    }
+    for special_day in &days.special_days {
+        parts.push(match *special_day {
+            SpecialWeekday::Nth { weekday: day, nth } => {
+                format!("on the {} {} of {}", format_ordinal(nth), weekday_name(day), describe_months(months))
+            }
+            SpecialWeekday::Last { weekday: day } => {
+                format!("on the last {} of {}", weekday_name(day), describe_months(months))
+            }
+            SpecialWeekday::Alternate { weekday: day } => {
+                format!("every second {}{in_months}", weekday_name(day))
+            }
+        });
+    }
+    join_with_and(parts)
+}
+
+/// The first and the last of a range of at least three weekdays.
+fn weekday_range(set: NumberSet) -> Option<(u8, u8)> {
+    if set.len() < 3 {
+        return None;
+    }
+    match find_pattern(set, 0, 6) {
+        ValuePattern::Range(first, last) => Some((first, last)),
+        ValuePattern::All => Some((1, 0)),
+        _ => None,
+    }
+}
+
+fn describe_years(listed_days: &[i16]) -> String {
+    match listed_days {
+        [first, .., last]
+            if usize::from(first.abs_diff(*last)) + 1 == listed_days.len() && listed_days.len() > 2 =>
+        {
+            format!("from {first} to {last}")
+        }
+        _ => format!("in {}", join_with_and(listed_days.iter().map(i16::to_string).collect())),
+    }
+}

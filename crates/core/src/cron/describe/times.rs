@@ -1,0 +1,119 @@
+//! Describes the times of a day in English.
+
+use super::numbers::{
+    ValuePattern, describe_members, find_pattern, format_count, format_ordinal, join_with_and,
+};
+use crate::cron::calendar::TimesOfDay;
+use crate::cron::number_set::NumberSet;
+
+/// Up to this many times a day are listed one by one.
+const MAX_LISTED_TIMES: u32 = 6;
+
+/// The description of the times of a day.
+pub(super) struct TimesDescription {
+    pub(super) text: String,
+    /// Whether they recur throughout the day, so that `every day` is superfluous.
+    pub(super) covers_whole_day: bool,
+    /// Whether it lists clock times, after which the days follow without a comma.
+    pub(super) lists_clock_times: bool,
+}
+
+pub(super) fn describe_times(times: &TimesOfDay, with_seconds: bool) -> TimesDescription {
+    if times.count_per_day() <= MAX_LISTED_TIMES {
+        return TimesDescription {
+            text: format!("at {}", list_clock_times(times)),
+            covers_whole_day: false,
+            lists_clock_times: true,
+        };
+    }
+    let covers_whole_day =
+        matches!(find_pattern(times.hours, 0, 23), ValuePattern::All | ValuePattern::EvenSteps { .. });
+    let text = match find_pattern(times.seconds, 0, 59) {
+        ValuePattern::One(second) if with_seconds => {
+            format!("{}, at second {second}", describe_by_minutes(times))
+        }
+        ValuePattern::One(_) => describe_by_minutes(times),
+        seconds => describe_by_seconds(times, seconds),
+    };
+    TimesDescription { text, covers_whole_day, lists_clock_times: false }
+}
+
+/// Lists every time of the day.
+fn list_clock_times(times: &TimesOfDay) -> String {
+    let seconds_matter = times.seconds != NumberSet::from_members([0]);
+    let mut parts = Vec::new();
+    for hour in times.hours.iter() {
+        for minute in times.minutes.iter() {
+            for second in times.seconds.iter() {
+                parts.push(if seconds_matter {
+                    format!("{hour:02}:{minute:02}:{second:02}")
+                } else {
+                    format!("{hour:02}:{minute:02}")
+                });
+            }
+        }
+    }
+    join_with_and(parts)
+}
+
+fn describe_by_seconds(times: &TimesOfDay, seconds: ValuePattern) -> String {
+    let rhythm = match seconds {
+        ValuePattern::All => "every second".to_owned(),
+        ValuePattern::EvenSteps { first: 0, step } => format!("every {step} seconds"),
+        ValuePattern::EvenSteps { first, step } => format!("every {step} seconds from second {first}"),
+        _ => format!("at seconds {}", list_numbers(times.seconds)),
+    };
+    let minutes = match find_pattern(times.minutes, 0, 59) {
+        ValuePattern::All if matches!(seconds, ValuePattern::All | ValuePattern::EvenSteps { .. }) => {
+            String::new()
+        }
+        ValuePattern::All => " of every minute".into(),
+        ValuePattern::One(minute) => format!(" of minute {minute}"),
+        ValuePattern::EvenSteps { first: 0, step } => format!(" of every {} minute", format_ordinal(step)),
+        _ => format!(" of minutes {}", list_numbers(times.minutes)),
+    };
+    format!("{rhythm}{minutes}{}", hours_suffix(times.hours))
+}
+
+fn describe_by_minutes(times: &TimesOfDay) -> String {
+    let hours = hours_suffix(times.hours);
+    match find_pattern(times.minutes, 0, 59) {
+        ValuePattern::All => format!("every minute{hours}"),
+        ValuePattern::EvenSteps { first: 0, step } => format!("every {step} minutes{hours}"),
+        ValuePattern::EvenSteps { first, step } => format!("every {step} minutes from minute {first}{hours}"),
+        ValuePattern::One(minute) => format!("{} at minute {minute}", describe_by_hours(times.hours)),
+        _ => format!("at minutes {}{}", list_numbers(times.minutes), hours_or_every_hour_suffix(times.hours)),
+    }
+}
+
+/// Describes expressions that fire once an hour.
+fn describe_by_hours(hours: NumberSet) -> String {
+    match find_pattern(hours, 0, 23) {
+        ValuePattern::EvenSteps { first: 0, step } => {
+            format!("every {}", format_count(i64::from(step), "hour"))
+        }
+        ValuePattern::EvenSteps { first, step } => format!("every {step} hours from {first:02}:00"),
+        _ => format!("every hour{}", hours_suffix(hours)),
+    }
+}
+
+fn hours_or_every_hour_suffix(hours: NumberSet) -> String {
+    match find_pattern(hours, 0, 23) {
+        ValuePattern::All => " of every hour".into(),
+        _ => hours_suffix(hours),
+    }
+}
+
+fn hours_suffix(hours: NumberSet) -> String {
+    match find_pattern(hours, 0, 23) {
+        ValuePattern::All => String::new(),
+        ValuePattern::One(hour) => format!(" between {hour:02}:00 and {hour:02}:59"),
+        ValuePattern::Range(first, last) => format!(" between {first:02}:00 and {last:02}:59"),
+        ValuePattern::EvenSteps { first: 0, step } => format!(" of every {} hour", format_ordinal(step)),
+        _ => format!(" in the hours {}", describe_members(hours, 0, 23, |hour| format!("{hour:02}"))),
+    }
+}
+
+fn list_numbers(set: NumberSet) -> String {
+    describe_members(set, 0, 59, |number| number.to_string())
+}

@@ -1,0 +1,119 @@
+//! Suggestions for mistyped names.
+
+/// Longer names get no suggestions: names from outside can be long, and comparing them is slow.
+const MAX_COMPARED_BYTES: usize = 256;
+
+/// The most similar of `names`, if it is similar enough to be what was meant.
+pub fn suggest_name<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    suggest_names(wrong, names, 1).first().copied()
+}
+
+/// At most `limit` of `names` that are similar enough to be what was meant, the most similar first.
+pub fn suggest_names<'a>(
+    wrong: &str,
+    names: impl IntoIterator<Item = &'a str>,
+    limit: usize,
+) -> Vec<&'a str> {
+    if wrong.len() > MAX_COMPARED_BYTES {
+        return vec![];
+    }
+    let lower = wrong.to_lowercase();
+    let similar = names.into_iter().map(|name| (edit_distance(&lower, &name.to_lowercase()), name));
+    let mut similar: Vec<_> =
+        similar.filter(|(distance, name)| is_similar(&lower, name, *distance)).collect();
+    similar.sort_by_key(|(distance, _)| *distance);
+    similar.dedup();
+    similar.into_iter().map(|(_, name)| name).take(limit).collect()
+}
+
+/// The length of the folder path that two paths share, in characters.
+fn shared_folder_length(a: &str, b: &str) -> usize {
+    let shared: Vec<char> = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).map(|(a, _)| a).collect();
+    shared.iter().rposition(|c| *c == '/').map_or(0, |slash| slash + 1)
+}
+
+/// Whether two names at this edit distance are similar.
+fn is_similar(wrong: &str, name: &str, distance: usize) -> bool {
+    // A shared folder does not make two names more similar.
+    let shared = shared_folder_length(wrong, &name.to_lowercase());
+    let longest = wrong.chars().count().max(name.chars().count()).saturating_sub(shared);
+    distance <= (longest / 3).max(1) && distance < longest
+}
+
+/// `; did you mean …?`, or nothing.
+pub fn did_you_mean_suffix<'a>(wrong: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    suggest_name(wrong, names).map_or(String::new(), |name| format!("; did you mean `{name}`?"))
+}
+
+/// The rest of an error message about a name that is none of `names`.
+pub fn describe_unknown_name(wrong: &str, names: &[&str]) -> String {
+    match suggest_name(wrong, names.iter().copied()) {
+        Some(name) => format!("is not known; did you mean `{name}`?"),
+        None => format!("is not known, and can only be one of {}", names.join(", ")),
+    }
+}
+
+/// The number of characters to insert, remove, replace or swap with their neighbour to turn one text into the other.
+fn edit_distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut row_before_last = vec![0; b.len() + 1];
+    let mut last_row: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let replaced = last_row[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = replaced.min(last_row[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(row_before_last[j - 2] + 1);
+            }
+        }
+        row_before_last = std::mem::replace(&mut last_row, row);
+    }
+    last_row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mistyped_names_get_a_suggestion_and_other_words_do_not() {
+        let names = ["timeout", "retry", "order", "on_error"];
+        assert_eq!(suggest_name("tiemout", names), Some("timeout"));
+        assert_eq!(suggest_name("Retry", names), Some("retry"));
+        assert_eq!(suggest_name("on-error", names), Some("on_error"));
+        assert_eq!(suggest_name("banana", names), None);
+        assert_eq!(suggest_name("x", ["y"]), None);
+        assert_eq!(suggest_name("", names), None);
+        assert_eq!(did_you_mean_suffix("ordr", names), "; did you mean `order`?");
+        assert_eq!(describe_unknown_name("ordr", &names), "is not known; did you mean `order`?");
+        assert_eq!(
+            describe_unknown_name("x", &["one", "two"]),
+            "is not known, and can only be one of one, two"
+        );
+    }
+
+    #[test]
+    fn a_shared_folder_does_not_make_paths_similar() {
+        let paths = ["/laundry/slow", "/laundry/fast"];
+        assert_eq!(suggest_name("/laundry/slwo", paths), Some("/laundry/slow"));
+        assert_eq!(suggest_name("/landry/slow", paths), Some("/laundry/slow"));
+        assert_eq!(suggest_name("/laundry/nope", paths), None);
+    }
+
+    #[test]
+    fn suggestions_are_sorted_by_similarity() {
+        let names = ["order", "orders", "border", "retry", "order"];
+        assert_eq!(suggest_names("ordr", names, 2), ["order", "orders"]);
+        assert_eq!(suggest_names("ordr", names, 9), ["order", "orders", "border"]);
+        assert!(suggest_names("banana", names, 9).is_empty() && suggest_names("ordr", names, 0).is_empty());
+        assert!(suggest_names(&"x".repeat(MAX_COMPARED_BYTES + 1), names, 9).is_empty());
+    }
+
+    #[test]
+    fn edit_distance_counts_swapped_neighbours_once() {
+        assert_eq!(edit_distance("ab", "ba"), 1);
+        assert_eq!(edit_distance("", "abc"), 3);
+        assert_eq!(edit_distance("kitten", "sitting"), 3);
+    }
+}

@@ -1,0 +1,408 @@
+//! Why a task is not running: the gates it has to pass, in order, each open or closed and with what blocks it.
+//!
+//! A store reads the [`GateInputs`]; the gates and their texts are computed here, so that all stores give the same
+//! explanation.
+
+use serde::{Deserialize, Serialize};
+
+use super::{TaskId, TaskState, TaskStatus};
+use crate::limit::{Admission, LimiterState, Limits};
+use crate::{HandlerName, Rule, Timestamp};
+
+/// A condition that a task has to meet before it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    #[serde(rename = "gate")]
+    pub kind: GateKind,
+    pub open: bool,
+    /// The check and its result, as a text for people.
+    pub detail: String,
+    /// When it opens without anybody's doing, if that is known.
+    pub until: Option<Timestamp>,
+    /// The tasks that keep it closed.
+    pub tasks: Vec<TaskId>,
+    /// The rule that keeps it closed.
+    pub rule: Option<Rule>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum GateKind {
+    /// Its handler is defined.
+    Handler,
+    /// The event's earlier synchronous tasks have had their first attempt.
+    Sync,
+    /// It is the first of its lane.
+    Lane,
+    /// Its order may continue: neither the order is suspended, nor its chain or node stopped.
+    Order,
+    /// Its due time has passed.
+    Due,
+    /// No rule pauses or blocks it.
+    Rule,
+    /// The concurrency limit of its object is not reached.
+    ConcurrencyPerKey,
+    /// The concurrency limit of its handler is not reached.
+    Concurrency,
+    /// The rate limit of its handler is not used up.
+    Rate,
+    /// The circuit breaker of its target is closed.
+    Target,
+    /// A live node or worker can run it.
+    Worker,
+    /// It is selected next in its queue.
+    Turn,
+}
+
+/// The data from which the gates of a waiting task are computed.
+#[derive(Clone, Debug)]
+pub struct GateInputs {
+    pub state: TaskState,
+    pub handler: HandlerName,
+    pub handler_defined: bool,
+    pub pull: bool,
+    /// The synchronous task of the same event for which it waits.
+    pub blocking_sync_task: Option<(TaskId, TaskStatus)>,
+    /// The task before it in its lane for which it waits.
+    pub blocking_lane_task: Option<(TaskId, TaskStatus)>,
+    /// Why the order whose step it is may not continue, for people.
+    pub order_blocked_because: Option<String>,
+    pub rules: Vec<Rule>,
+    pub limits: Limits,
+    pub limiter: LimiterState,
+    /// The number of the handler's running tasks, and some of them.
+    pub running_count: u32,
+    pub running_tasks: Vec<TaskId>,
+    /// The running tasks of the same object, if they use up its concurrency limit.
+    pub concurrency_group: Vec<TaskId>,
+    /// The names of the live nodes that can run it.
+    pub capable_nodes: Vec<String>,
+    /// When a worker last claimed tasks of this handler.
+    pub last_worker_claim_at: Option<Timestamp>,
+    /// The number of tasks before it in its queue, counted up to [`MAX_COUNTED_AHEAD`].
+    pub tasks_ahead: u64,
+}
+
+/// Tasks ahead are counted no further than this.
+pub const MAX_COUNTED_AHEAD: u64 = 1000;
+
+/// A worker that claimed within this many seconds counts as active.
+const WORKER_ACTIVE_SECONDS: u64 = 60;
+
+/// Computes the gates in the order in which a task passes them; none for a task that runs or has ended.
+pub fn evaluate_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
+    match inputs.state {
+        TaskState::Locked(_) | TaskState::Done => return vec![],
+        TaskState::Error { halts_lane: false, .. } => return vec![],
+        TaskState::New { .. }
+        | TaskState::Scheduled
+        | TaskState::Missing { .. }
+        | TaskState::Error { .. } => {}
+    }
+    let mut gates = vec![handler_gate(inputs), sync_gate(inputs), lane_gate(inputs)];
+    gates.extend(inputs.order_blocked_because.iter().map(|why| Gate::new_closed(GateKind::Order, why)));
+    gates.push(due_gate(inputs, now));
+    gates.extend(rule_gates(inputs));
+    gates.extend(limit_gates(inputs, now));
+    gates.push(worker_gate(inputs, now));
+    gates.push(turn_gate(inputs, gates.iter().all(|gate| gate.open)));
+    gates
+}
+
+impl Gate {
+    fn new_open(kind: GateKind, detail: impl Into<String>) -> Self {
+        Self { kind, open: true, detail: detail.into(), until: None, tasks: vec![], rule: None }
+    }
+
+    fn new_closed(kind: GateKind, detail: impl Into<String>) -> Self {
+        Self { open: false, ..Self::new_open(kind, detail) }
+    }
+}
+
+fn handler_gate(inputs: &GateInputs) -> Gate {
+    let name = &inputs.handler;
+    match (inputs.state, inputs.handler_defined) {
+        (TaskState::Error { .. }, _) => Gate::new_closed(
+            GateKind::Handler,
+            "it failed for good and halts its lane; retry it, or cancel it so that the lane continues",
+        ),
+        (TaskState::Missing { .. }, true) => Gate::new_closed(
+            GateKind::Handler,
+            format!("{name} was gone for a while and is defined again; adopt its missing tasks"),
+        ),
+        (_, true) => Gate::new_open(GateKind::Handler, format!("{name} is defined")),
+        (_, false) => Gate::new_closed(GateKind::Handler, format!("{name} is not defined")),
+    }
+}
+
+fn sync_gate(inputs: &GateInputs) -> Gate {
+    match &inputs.blocking_sync_task {
+        None => Gate::new_open(GateKind::Sync, "no synchronous handler comes before it"),
+        Some((task, status)) => Gate {
+            tasks: vec![task.clone()],
+            ..Gate::new_closed(
+                GateKind::Sync,
+                format!(
+                    "waits for the first attempt of the synchronous task {task}, which is `{}`",
+                    status.as_str()
+                ),
+            )
+        },
+    }
+}
+
+fn lane_gate(inputs: &GateInputs) -> Gate {
+    match &inputs.blocking_lane_task {
+        None => Gate::new_open(GateKind::Lane, "no task of the same object comes before it"),
+        Some((task, status)) => Gate {
+            tasks: vec![task.clone()],
+            ..Gate::new_closed(
+                GateKind::Lane,
+                format!("waits for {task} of the same object, which is `{}`", status.as_str()),
+            )
+        },
+    }
+}
+
+fn due_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
+    match inputs.state {
+        TaskState::New { due } | TaskState::Missing { due } if due > now => {
+            Gate { until: Some(due), ..Gate::new_closed(GateKind::Due, format!("due at {due}")) }
+        }
+        _ => Gate::new_open(GateKind::Due, "it is due"),
+    }
+}
+
+fn rule_gates(inputs: &GateInputs) -> Vec<Gate> {
+    if inputs.rules.is_empty() {
+        return vec![Gate::new_open(GateKind::Rule, "no rule pauses or blocks it")];
+    }
+    let gates = inputs.rules.iter().map(|rule| {
+        let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
+        let detail = format!("a {} by {} since {}{why}", rule.kind.as_str(), rule.set_by, rule.since);
+        Gate { rule: Some(rule.clone()), ..Gate::new_closed(GateKind::Rule, detail) }
+    });
+    gates.collect()
+}
+
+fn limit_gates(inputs: &GateInputs, now: Timestamp) -> Vec<Gate> {
+    let GateInputs { limits, limiter, running_count, .. } = inputs;
+    let mut gates = Vec::new();
+    if let Some(most) = limits.concurrency_per_key {
+        gates.push(match inputs.concurrency_group.is_empty() {
+            true => Gate::new_open(
+                GateKind::ConcurrencyPerKey,
+                format!("fewer than {most} tasks of its object run"),
+            ),
+            false => Gate {
+                tasks: inputs.concurrency_group.clone(),
+                ..Gate::new_closed(
+                    GateKind::ConcurrencyPerKey,
+                    format!("{most} tasks of its object run or are selected"),
+                )
+            },
+        });
+    }
+    let admission = limiter.admission(limits, *running_count, now);
+    gates.push(match (admission, limits.concurrency) {
+        (Admission::ConcurrencyFull, _) if limiter.is_breaker_tripped() => Gate {
+            tasks: inputs.running_tasks.clone(),
+            ..Gate::new_closed(
+                GateKind::Concurrency,
+                "the circuit breaker is half-open: the target keeps failing, and one task at a time tries it",
+            )
+        },
+        (Admission::ConcurrencyFull, most) => Gate {
+            tasks: inputs.running_tasks.clone(),
+            ..Gate::new_closed(
+                GateKind::Concurrency,
+                format!("{running_count} of at most {} run", most.unwrap_or(*running_count)),
+            )
+        },
+        (_, Some(most)) => {
+            Gate::new_open(GateKind::Concurrency, format!("{running_count} of at most {most} run"))
+        }
+        (_, None) => Gate::new_open(GateKind::Concurrency, "no limit"),
+    });
+    gates.push(match (admission, limits.rate) {
+        (Admission::RateLimited(until), Some(rate)) => Gate {
+            until: Some(until),
+            ..Gate::new_closed(GateKind::Rate, format!("{rate} is used up; the next may start at {until}"))
+        },
+        (_, Some(rate)) => Gate::new_open(GateKind::Rate, format!("within {rate}")),
+        (_, None) => Gate::new_open(GateKind::Rate, "no limit"),
+    });
+    gates.extend(target_gate(limiter, admission));
+    gates
+}
+
+/// None if no attempt has reported a failing or busy target: most handlers have no target at all.
+fn target_gate(limiter: &LimiterState, admission: Admission) -> Option<Gate> {
+    let no_reports = LimiterState { next_start: limiter.next_start, ..LimiterState::default() };
+    match admission {
+        Admission::BreakerOpen(until) => {
+            let why = match limiter.consecutive_failures {
+                0 => "the target requested a pause".to_owned(),
+                n => format!("the target failed {n} times in a row"),
+            };
+            let detail = format!("the circuit breaker is open until {until}: {why}");
+            Some(Gate { until: Some(until), ..Gate::new_closed(GateKind::Target, detail) })
+        }
+        Admission::Admitted(_) | Admission::ConcurrencyFull | Admission::RateLimited(_) => (*limiter
+            != no_reports)
+            .then(|| Gate::new_open(GateKind::Target, "the circuit breaker is not open")),
+    }
+}
+
+fn worker_gate(inputs: &GateInputs, now: Timestamp) -> Gate {
+    let name = &inputs.handler;
+    if inputs.pull {
+        return match inputs.last_worker_claim_at {
+            Some(at) if now.duration_since(at).as_secs() <= WORKER_ACTIVE_SECONDS => {
+                Gate::new_open(GateKind::Worker, format!("a worker last claimed tasks of {name} at {at}"))
+            }
+            Some(at) => Gate::new_closed(
+                GateKind::Worker,
+                format!("no worker has claimed tasks of {name} since {at}; start one"),
+            ),
+            None => Gate::new_closed(
+                GateKind::Worker,
+                format!("no worker has claimed tasks of {name} yet; start one"),
+            ),
+        };
+    }
+    match inputs.capable_nodes.is_empty() {
+        true => Gate::new_closed(GateKind::Worker, format!("no live node can run {name}")),
+        false => Gate::new_open(GateKind::Worker, format!("{} can run it", inputs.capable_nodes.join(", "))),
+    }
+}
+
+fn turn_gate(inputs: &GateInputs, all_open: bool) -> Gate {
+    let tasks_ahead = match inputs.tasks_ahead {
+        0 => "it is the next of its queue".to_owned(),
+        1 => "one task of its queue comes before it".to_owned(),
+        MAX_COUNTED_AHEAD => format!("{MAX_COUNTED_AHEAD} tasks of its queue or more come before it"),
+        n => format!("{n} tasks of its queue come before it"),
+    };
+    match (inputs.state, all_open) {
+        (TaskState::Scheduled, _) => Gate::new_open(GateKind::Turn, "it is selected for the next free slot"),
+        (_, true) if inputs.pull => {
+            Gate::new_closed(GateKind::Turn, format!("waits for a worker to take it; {tasks_ahead}"))
+        }
+        (_, true) => Gate::new_closed(GateKind::Turn, format!("waits for a free slot; {tasks_ahead}")),
+        // The position in the queue matters only for tasks that could run.
+        (_, false) => Gate::new_open(GateKind::Turn, format!("not evaluated yet; {tasks_ahead}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{RuleKind, RuleScope};
+
+    const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
+
+    fn inputs() -> GateInputs {
+        GateInputs {
+            state: TaskState::New { due: NOW },
+            handler: HandlerName::new("index").unwrap(),
+            handler_defined: true,
+            pull: false,
+            blocking_sync_task: None,
+            blocking_lane_task: None,
+            order_blocked_because: None,
+            rules: vec![],
+            limits: Limits::default(),
+            limiter: LimiterState::default(),
+            running_count: 0,
+            running_tasks: vec![],
+            concurrency_group: vec![],
+            capable_nodes: vec!["a".into()],
+            last_worker_claim_at: None,
+            tasks_ahead: 0,
+        }
+    }
+
+    fn closed_gates(inputs: &GateInputs) -> Vec<GateKind> {
+        evaluate_gates(inputs, NOW).into_iter().filter(|gate| !gate.open).map(|gate| gate.kind).collect()
+    }
+
+    #[test]
+    fn a_task_that_could_run_waits_for_selection() {
+        assert_eq!(closed_gates(&inputs()), [GateKind::Turn]);
+        assert_eq!(closed_gates(&GateInputs { state: TaskState::Scheduled, ..inputs() }), []);
+    }
+
+    #[test]
+    fn every_closed_gate_names_what_blocks_the_task() {
+        let rule = Rule {
+            kind: RuleKind::Pause,
+            scope: RuleScope::Handler(inputs().handler),
+            tenant: None,
+            set_by: "ops".into(),
+            reason: "broken".into(),
+            since: NOW,
+        };
+        let block = Rule { kind: RuleKind::Block, ..rule.clone() };
+        let other = TaskId::from_text("index_record_1");
+        let due = NOW.plus(Duration::from_secs(60));
+        let inputs = GateInputs {
+            state: TaskState::New { due },
+            blocking_lane_task: Some((other.clone(), TaskStatus::Locked)),
+            rules: vec![rule, block],
+            limits: Limits { concurrency: Some(1), rate: "1/m".parse().ok(), ..Limits::default() },
+            running_count: 1,
+            running_tasks: vec![other.clone()],
+            capable_nodes: vec![],
+            ..inputs()
+        };
+        use GateKind::{Concurrency, Due, Lane, Rule as RuleGate, Worker};
+        assert_eq!(closed_gates(&inputs), [Lane, Due, RuleGate, RuleGate, Concurrency, Worker]);
+        let gates = evaluate_gates(&inputs, NOW);
+        let find = |kind| gates.iter().find(|gate| gate.kind == kind).unwrap();
+        assert_eq!(find(Lane).tasks, std::slice::from_ref(&other));
+        assert_eq!(find(Concurrency).tasks, [other]);
+        assert_eq!(find(Due).until, Some(due));
+        assert!(find(RuleGate).detail.contains("ops") && find(RuleGate).detail.contains("broken"));
+    }
+
+    #[test]
+    fn the_target_gate_exists_only_after_a_report_about_the_target() {
+        let find = |limiter| {
+            let gates = evaluate_gates(&GateInputs { limiter, ..inputs() }, NOW);
+            gates.into_iter().find(|gate| gate.kind == GateKind::Target).map(|gate| gate.open)
+        };
+        assert_eq!(
+            find(LimiterState { next_start: NOW, ..LimiterState::default() }),
+            None,
+            "a rate limit is no report about a target"
+        );
+        assert_eq!(find(LimiterState { consecutive_failures: 1, ..LimiterState::default() }), Some(true));
+        let until = NOW.plus(Duration::from_secs(60));
+        assert_eq!(
+            find(LimiterState {
+                breaker_open_until: until,
+                breaker_opened_at: NOW,
+                ..LimiterState::default()
+            }),
+            Some(false)
+        );
+    }
+
+    #[test]
+    fn ended_and_running_tasks_have_no_gates() {
+        let lease = super::super::Lease { node: 1, fence: 1, since: NOW, until: None };
+        for state in [TaskState::Done, TaskState::Locked(lease)] {
+            assert!(evaluate_gates(&GateInputs { state, ..inputs() }, NOW).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_task_of_a_pull_handler_waits_for_a_worker_that_claims() {
+        let pulled = GateInputs { pull: true, ..inputs() };
+        assert_eq!(closed_gates(&pulled), [GateKind::Worker]);
+        assert_eq!(closed_gates(&GateInputs { last_worker_claim_at: Some(NOW), ..pulled }), [GateKind::Turn]);
+    }
+}

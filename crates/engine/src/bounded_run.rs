@@ -1,0 +1,75 @@
+//! Bounded runs: nodes that stop after a number of attempts, in addition to the nodes that run permanently.
+//!
+//! A bounded run uses the handlers and routes that are registered in the store and changes none. If it registered its
+//! own configuration, and that had fewer handlers, the tasks of all other handlers would be parked.
+
+use std::collections::BTreeMap;
+
+use pointsman_core::store::{Registration, Registry, StoreError};
+use pointsman_core::{HandlerDef, HandlerName};
+
+use crate::{BoundedRun, HandlerSpec, Setup};
+
+/// Why a bounded run cannot use a store.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BoundedRunError {
+    #[error("no handlers are registered in the store yet")]
+    NoHandlersRegistered,
+    #[error("handler {0} is not registered in the store")]
+    HandlerNotRegistered(HandlerName),
+    #[error("handler {0} is registered in the store with other settings than in this configuration")]
+    HandlerDiffers(HandlerName),
+}
+
+impl BoundedRun {
+    /// Checks that the handlers to be run are registered in the store with the same definition.
+    pub async fn check_registered_handlers(
+        &self,
+        store: &(impl Registry + ?Sized),
+        setup: &Setup,
+    ) -> Result<Result<(), BoundedRunError>, StoreError> {
+        Ok(self.compare_handlers(&store.registration().await?, setup))
+    }
+
+    fn compare_handlers(&self, registered: &Registration, setup: &Setup) -> Result<(), BoundedRunError> {
+        if registered.handlers.is_empty() {
+            return Err(BoundedRunError::NoHandlersRegistered);
+        }
+        let registered_defs: BTreeMap<&HandlerName, &HandlerDef> =
+            registered.handlers.iter().map(|def| (&def.name, def)).collect();
+        for HandlerSpec { def, .. } in setup.handlers.iter().filter(|spec| self.runs_handler(spec)) {
+            match registered_defs.get(&def.name) {
+                Some(existing) if *existing == def => {}
+                Some(_) => return Err(BoundedRunError::HandlerDiffers(def.name.clone())),
+                None => return Err(BoundedRunError::HandlerNotRegistered(def.name.clone())),
+            }
+        }
+        Ok(())
+    }
+
+    fn runs_handler(&self, spec: &HandlerSpec) -> bool {
+        !spec.def.pull && self.includes_handler(&spec.def.name)
+    }
+
+    pub(crate) fn includes_handler(&self, handler: &HandlerName) -> bool {
+        self.handlers.is_empty() || self.handlers.contains(handler)
+    }
+}
+
+/// Returns the setup of a bounded run: those of its handlers that are registered with the same definition, and the
+/// registered routes and chains.
+pub(crate) fn restrict_to_registered(setup: Setup, registered: Registration) -> Setup {
+    let Registration { by: _, handlers: registered_defs, routes, tenants, chains, chain_routes, files } =
+        registered;
+    let is_registered = |spec: &HandlerSpec| registered_defs.contains(&spec.def);
+    let handlers = setup.handlers.into_iter().filter(is_registered).collect();
+    Setup {
+        handlers,
+        routes,
+        tenant_weights: tenants,
+        chains,
+        chain_routes,
+        file_digests: files,
+        schedules: setup.schedules,
+    }
+}

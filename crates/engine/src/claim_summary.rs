@@ -1,0 +1,74 @@
+//! A claimed task without its payload: enough to end it and to notify watchers. So a task that waits for its end, here
+//! or at a pull worker, takes little memory whatever the size of its event.
+
+use pointsman_core::store::Claimed;
+use pointsman_core::{EventId, HandlerName, ObjectKey, TaskId, TaskSeq, Tenant};
+
+#[derive(Clone, Debug)]
+pub(crate) struct ClaimSummary {
+    pub(crate) seq: TaskSeq,
+    pub(crate) id: TaskId,
+    pub(crate) handler: HandlerName,
+    pub(crate) tenant: Tenant,
+    pub(crate) key: Option<ObjectKey>,
+    /// None for a source's task and for a step.
+    pub(crate) event_id: Option<EventId>,
+    /// The event that causes what the task emits: its own, or the one that created its order.
+    pub(crate) cause_event_id: Option<EventId>,
+    /// The length of the chain of causes up to that event.
+    pub(crate) cause_depth: u16,
+    /// The maximum size of its result.
+    pub(crate) max_result_bytes: usize,
+    pub(crate) attempt: u32,
+    pub(crate) fence: i64,
+}
+
+impl ClaimSummary {
+    pub(crate) fn from_claimed(task: &Claimed) -> Self {
+        Self {
+            seq: task.seq,
+            id: task.id.clone(),
+            handler: task.handler.clone(),
+            tenant: task.subject.tenant().clone(),
+            key: task.subject.key().cloned(),
+            event_id: task.subject.event().map(|event| event.id),
+            cause_event_id: task.subject.cause(),
+            cause_depth: task.subject.depth(),
+            max_result_bytes: task.subject.max_result(),
+            attempt: task.attempt,
+            fence: task.fence,
+        }
+    }
+
+    /// The type of its event, or the collection of its source: the middle part of its id.
+    pub(crate) fn collection(&self) -> &str {
+        let prefix = self.id.as_str().rsplit_once('_').map_or("", |(prefix, _uuid)| prefix);
+        prefix.strip_prefix(self.handler.as_str()).and_then(|rest| rest.strip_prefix('_')).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::task::Realm;
+
+    #[test]
+    fn collection_is_parsed_from_the_task_id() {
+        let id = TaskId::new("in_dex_a", "a_b.c_d", Realm(1).uuid(TaskSeq(9)));
+        let summary = ClaimSummary {
+            seq: TaskSeq(9),
+            id,
+            handler: HandlerName::new("in_dex_a").unwrap(),
+            tenant: Tenant::default(),
+            key: None,
+            event_id: None,
+            cause_event_id: None,
+            cause_depth: 0,
+            max_result_bytes: 0,
+            attempt: 1,
+            fence: 1,
+        };
+        assert_eq!(summary.collection(), "a_b.c_d");
+        assert_eq!(ClaimSummary { id: TaskId::from_text("nonsense"), ..summary }.collection(), "");
+    }
+}

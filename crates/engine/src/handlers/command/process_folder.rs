@@ -1,0 +1,152 @@
+//! A private temporary folder of this process for files of its commands, and the removal of stale ones.
+//!
+//! A process that is killed cannot clean up. So all its files are in one folder with a lock file that is locked as long
+//! as the process lives, and later processes remove the folders whose lock is free.
+
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+
+/// The prefix of the folders' names.
+const FOLDER_PREFIX: &str = "pointsman-work-";
+const LOCK_FILE: &str = "lock";
+/// The mode of the folders: a command that runs as another user can reach its own file, but cannot list others.
+const FOLDER_MODE: u32 = 0o711;
+/// A younger folder may belong to a process that is about to lock it.
+const MIN_STALE_AGE: Duration = Duration::from_secs(60);
+
+/// The folder of this process, created when it is first needed.
+static PROCESS_FOLDER: Mutex<Option<ProcessFolder>> = Mutex::new(None);
+
+struct ProcessFolder {
+    path: PathBuf,
+    _lock: File,
+}
+
+/// The folder of this process, created if there is none or it was removed.
+pub(super) fn process_folder_path() -> io::Result<PathBuf> {
+    let mut current = PROCESS_FOLDER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if let Some(folder) = current.as_ref().filter(|folder| folder.path.is_dir()) {
+        return Ok(folder.path.clone());
+    }
+    let parent = std::env::temp_dir();
+    let folder = create_folder(&parent)?;
+    let path = folder.path.clone();
+    *current = Some(folder);
+    drop(current);
+    remove_stale_in_background(parent, fs::symlink_metadata(&path)?.uid());
+    Ok(path)
+}
+
+fn create_folder(parent: &Path) -> io::Result<ProcessFolder> {
+    // Only its owner can write to it, so that nobody else can replace a file in it.
+    let path = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent)?.keep();
+    // The mode with which a folder is created is narrowed by the umask.
+    fs::set_permissions(&path, Permissions::from_mode(FOLDER_MODE))?;
+    let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path.join(LOCK_FILE))?;
+    lock.lock()?;
+    Ok(ProcessFolder { path, _lock: lock })
+}
+
+/// Removes stale folders on a thread of its own, because the temporary folder may be large and on a slow disk.
+fn remove_stale_in_background(parent: PathBuf, owner: u32) {
+    let sweep = move || remove_stale_folders(&parent, owner);
+    if let Err(error) = std::thread::Builder::new().name("pointsman-sweep".into()).spawn(sweep) {
+        tracing::debug!(
+            %error,
+            "could not start the removal of stale temporary folders; the next process removes them"
+        );
+    }
+}
+
+/// Removes the folders of processes that have ended. A folder that cannot be removed belongs to another user.
+fn remove_stale_folders(parent: &Path, owner: u32) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let has_prefix = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
+        if has_prefix && is_stale(&entry.path(), owner) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Whether a folder was left by an ended process of this user. Owner and mode are checked, because anybody can create a
+/// folder of this name in a shared place.
+fn is_stale(folder: &Path, owner: u32) -> bool {
+    let Ok(metadata) = fs::symlink_metadata(folder) else { return false };
+    let is_own = metadata.is_dir() && metadata.uid() == owner && metadata.mode() & 0o7777 == FOLDER_MODE;
+    let is_old =
+        metadata.modified().ok().and_then(|at| at.elapsed().ok()).is_some_and(|age| age > MIN_STALE_AGE);
+    is_own && is_old && open_lock(&folder.join(LOCK_FILE)).is_ok_and(|lock| lock.try_lock().is_ok())
+}
+
+/// Opens a lock file, without following a link and without waiting for a reader of a pipe.
+fn open_lock(path: &Path) -> io::Result<File> {
+    let flags = nix::libc::O_NOFOLLOW | nix::libc::O_NONBLOCK;
+    let lock = OpenOptions::new().write(true).custom_flags(flags).open(path)?;
+    match lock.metadata()?.is_file() {
+        true => Ok(lock),
+        false => Err(io::Error::other("not a regular file")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::SystemTime;
+
+    use super::*;
+
+    fn make_old(folder: &Path) {
+        File::open(folder).unwrap().set_modified(SystemTime::now() - MIN_STALE_AGE * 2).unwrap();
+    }
+
+    #[test]
+    fn folders_of_dead_processes_are_removed_and_locked_ones_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let (held, young) = (create_folder(parent.path()).unwrap(), create_folder(parent.path()).unwrap());
+        let ProcessFolder { path: left, _lock } = create_folder(parent.path()).unwrap();
+        fs::write(left.join("effects"), "x").unwrap();
+        drop(_lock);
+        let young_path = young.path.clone();
+        drop(young);
+        let foreign = parent.path().join("pointsman-other");
+        fs::create_dir(&foreign).unwrap();
+        for folder in [&held.path, &left, &foreign] {
+            make_old(folder);
+        }
+        remove_stale_folders(parent.path(), folder_owner(parent.path()));
+        assert!(!left.exists());
+        assert!(held.path.exists() && young_path.exists() && foreign.exists());
+    }
+
+    fn folder_owner(folder: &Path) -> u32 {
+        fs::metadata(folder).unwrap().uid()
+    }
+
+    #[test]
+    fn foreign_folders_with_the_same_prefix_are_kept() {
+        let parent = tempfile::tempdir().unwrap();
+        let left = || create_folder(parent.path()).unwrap().path;
+        let (open, linked, piped, foreign) = (left(), left(), left(), left());
+        fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        let elsewhere = parent.path().join("elsewhere");
+        fs::write(&elsewhere, "").unwrap();
+        fs::remove_file(linked.join(LOCK_FILE)).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, linked.join(LOCK_FILE)).unwrap();
+        fs::remove_file(piped.join(LOCK_FILE)).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(piped.join(LOCK_FILE)).status().unwrap().success());
+        for folder in [&open, &linked, &piped, &foreign] {
+            make_old(folder);
+        }
+        let owner = folder_owner(parent.path());
+        assert!(!is_stale(&open, owner) && !is_stale(&linked, owner) && !is_stale(&piped, owner));
+        assert!(!is_stale(&foreign, owner + 1) && is_stale(&foreign, owner));
+    }
+
+    #[test]
+    fn a_process_has_one_folder() {
+        assert_eq!(process_folder_path().unwrap(), process_folder_path().unwrap());
+    }
+}

@@ -1,0 +1,375 @@
+//! Everything that the command of one attempt has started, and its end.
+//!
+//! Processes of the command are found in three ways, each of which sees what the others may miss:
+//!
+//! | by | misses |
+//! |---|---|
+//! | the process group that the command leads | a process that starts a group or session of its own |
+//! | its parents, and for an orphan the environment it inherited | an orphan that has cleared its environment |
+//! | a control group ([`Cgroup`]), where one can be created | what the command started before it was moved there, if it is an orphan with a cleared environment by then |
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::sys::signal::Signal;
+use nix::unistd::Pid;
+use tokio::time::{Instant, sleep};
+
+use super::cgroup::Cgroup;
+use super::children::{adopts_orphans, list_orphans};
+use super::descendants::{VariablePresence, has_variable, list_descendants};
+use super::process::{Process, ProcessStat, kill_process, signal_group};
+
+/// How long killed processes may take to end. One that hangs in the kernel may take longer.
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
+const KILL_INTERVAL: Duration = Duration::from_millis(2);
+/// How long an orphan may show neither arguments nor an environment before the attempt ends without it.
+const UNKNOWN_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// The processes of one attempt. Killed when dropped.
+#[derive(Debug)]
+pub(super) struct ProcessScope(Option<ScopeProcesses>);
+
+#[derive(Debug)]
+struct ScopeProcesses {
+    /// The command itself, and the id of its process group.
+    leader: Process,
+    /// Whether the leader was waited for. Its pid may then become another process's.
+    is_reaped: bool,
+    /// Whether it was logged that a process could not be signalled.
+    is_signal_failure_logged: AtomicBool,
+    cgroup: Option<Cgroup>,
+    /// A `NAME=value` that only processes of this attempt have in their environment.
+    variable: Vec<u8>,
+}
+
+impl ProcessScope {
+    /// The scope of a command that has just been started as the leader of a process group.
+    pub(super) fn new(leader: Process, cgroup: Option<Cgroup>, variable: Vec<u8>) -> Self {
+        let refused = AtomicBool::new(false);
+        let mut processes =
+            ScopeProcesses { leader, is_reaped: false, is_signal_failure_logged: refused, cgroup, variable };
+        processes.enter_cgroup();
+        Self(Some(processes))
+    }
+
+    /// Signals the process group of the command.
+    pub(super) fn signal(&self, signal: Signal) {
+        if let Some(processes) = &self.0 {
+            processes.signal_group(signal, &processes.list());
+        }
+    }
+
+    /// Kills every process, once.
+    pub(super) fn kill(&self) {
+        if let Some(processes) = &self.0 {
+            processes.kill(&processes.list());
+        }
+    }
+
+    /// Says that the leader was waited for.
+    pub(super) fn set_reaped(&mut self) {
+        if let Some(processes) = &mut self.0 {
+            processes.is_reaped = true;
+        }
+    }
+
+    /// Kills every process until none is left. Answers how many there were.
+    pub(super) async fn kill_until_gone(mut self) -> usize {
+        match self.0.take() {
+            Some(processes) => processes.kill_until_gone().await,
+            None => 0,
+        }
+    }
+}
+
+impl Drop for ProcessScope {
+    fn drop(&mut self) {
+        let Some(mut processes) = self.0.take() else { return };
+        processes.kill(&processes.list());
+        // The runtime reaps the leader soon. If its start was not seen, a reuse of its pid could not be detected.
+        processes.is_reaped |= processes.leader.started_ticks.is_none();
+        // A process that was starting another one meanwhile is killed in the background.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(processes.kill_until_gone());
+        }
+    }
+}
+
+impl ScopeProcesses {
+    /// Moves the command into its control group, with what it has started already.
+    fn enter_cgroup(&mut self) {
+        let Some(cgroup) = &self.cgroup else { return };
+        // A command that has ended already cannot be moved, but an orphan of it can.
+        if let Err(error) = cgroup.add_process(self.leader.pid).or_else(ignore_ended) {
+            tracing::warn!(%error, "cannot move a command into a control group; it runs without one");
+            self.cgroup = None;
+            return;
+        }
+        let mut moved = BTreeSet::from([self.leader.pid]);
+        loop {
+            let new: Vec<Pid> =
+                self.list_without_cgroup().into_iter().filter(|pid| moved.insert(*pid)).collect();
+            for pid in &new {
+                // It may have ended meanwhile.
+                let _ = cgroup.add_process(*pid);
+            }
+            if new.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// The processes that can be found and have not been reaped, without the leader.
+    fn list(&self) -> Vec<Pid> {
+        let mut found = self.list_without_cgroup();
+        found.extend(self.cgroup.iter().flat_map(Cgroup::list_processes));
+        found.retain(|pid| *pid != self.leader.pid);
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// The processes that parents, the group and environments lead to.
+    fn list_without_cgroup(&self) -> Vec<Pid> {
+        let mut found = if self.owns_leader_pid() { list_descendants(self.leader.pid) } else { vec![] };
+        for orphan in self.list_own_orphans() {
+            found.push(orphan);
+            found.extend(list_descendants(orphan));
+        }
+        found
+    }
+
+    fn list_own_orphans(&self) -> Vec<Pid> {
+        let may_hold_group = self.owns_leader_pid() || ProcessStat::read(self.leader.pid).is_none();
+        let mut orphans = list_orphans();
+        orphans.retain(|pid| {
+            (may_hold_group && self.is_in_group(*pid))
+                || has_variable(*pid, &self.variable) == VariablePresence::Yes
+        });
+        orphans
+    }
+
+    /// Whether an orphan may be one of these processes: it is about to become another program, or just ending.
+    fn may_have_orphans(&self) -> bool {
+        list_orphans().into_iter().any(|pid| has_variable(pid, &self.variable) != VariablePresence::No)
+    }
+
+    /// Whether the leader's pid is certainly still its own.
+    fn owns_leader_pid(&self) -> bool {
+        !self.is_reaped && (self.leader.started_ticks.is_none() || self.leader.exists())
+    }
+
+    fn is_in_group(&self, pid: Pid) -> bool {
+        ProcessStat::read(pid).is_some_and(|stat| !stat.is_zombie && stat.group_id == self.leader.pid)
+    }
+
+    /// Whether the process group is still the command's. The id of a group is given to no other process as long as one
+    /// is in it; then it may become anybody's.
+    fn owns_process_group(&self, found: &[Pid]) -> bool {
+        if self.owns_leader_pid() {
+            return true;
+        }
+        if ProcessStat::read(self.leader.pid).is_some() {
+            return false;
+        }
+        // Where orphans are not adopted they are not found either, and a group without a leader is most likely theirs.
+        !adopts_orphans() || found.iter().any(|pid| self.is_in_group(*pid))
+    }
+
+    fn signal_group(&self, signal: Signal, found: &[Pid]) {
+        if self.owns_process_group(found) {
+            self.log_signal_failure(self.leader.pid, signal_group(self.leader.pid, signal));
+        }
+    }
+
+    fn kill(&self, found: &[Pid]) {
+        self.signal_group(Signal::SIGKILL, found);
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.kill_all();
+        }
+        for pid in found {
+            self.log_signal_failure(*pid, kill_process(*pid));
+        }
+    }
+
+    /// Logs the first process or group that could not be signalled.
+    fn log_signal_failure(&self, pid: Pid, result: Result<(), Errno>) {
+        if let Err(error) = result
+            && !self.is_signal_failure_logged.swap(true, Ordering::Relaxed)
+        {
+            tracing::warn!(%error, %pid, "cannot signal a process of a command; it may outlive its attempt");
+        }
+    }
+
+    async fn kill_until_gone(self) -> usize {
+        // A process that is just ending by itself, such as the last of a pipeline, was not left behind.
+        if !self.list().is_empty() {
+            sleep(KILL_INTERVAL).await;
+        }
+        let mut killed = BTreeSet::new();
+        let deadline = Instant::now() + KILL_TIMEOUT;
+        let mut unknown_since = None;
+        loop {
+            let left = self.list();
+            self.kill(&left);
+            killed.extend(left.iter().copied());
+            let now = Instant::now();
+            if left.is_empty() {
+                let since = *unknown_since.get_or_insert(now);
+                if now >= since + UNKNOWN_TIMEOUT || !self.may_have_orphans() {
+                    return killed.len();
+                }
+            } else {
+                unknown_since = None;
+            }
+            if now >= deadline {
+                tracing::warn!(
+                    ?left,
+                    "killed processes of a command are still running; the attempt ends without them"
+                );
+                return killed.len();
+            }
+            sleep(KILL_INTERVAL).await;
+        }
+    }
+}
+
+/// A process that has ended is nowhere.
+fn ignore_ended(error: std::io::Error) -> std::io::Result<()> {
+    match error.raw_os_error() {
+        Some(nix::libc::ESRCH) => Ok(()),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use tokio::io::{AsyncBufReadExt, BufReader};
+    use tokio::process::Command;
+
+    use super::super::children::{adopt_orphans, spawn_awaited};
+    use super::*;
+
+    /// Runs a script to its end in the scope of a test, and answers the pid it printed and how many processes were
+    /// killed.
+    async fn run_and_end_scope(test: &str, script: &str, cgroup: Option<Cgroup>) -> (Pid, usize) {
+        adopt_orphans().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).env("SCOPE_TEST", test).process_group(0);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let (mut child, process, _awaited) = spawn_awaited(&mut command).unwrap();
+        let mut scope = ProcessScope::new(process, cgroup, format!("SCOPE_TEST={test}").into());
+        drop(child.stdin.take());
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let detached = lines.next_line().await.unwrap().unwrap().parse().unwrap();
+        child.wait().await.unwrap();
+        scope.set_reaped();
+        (Pid::from_raw(detached), scope.kill_until_gone().await)
+    }
+
+    fn is_running(pid: Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        !stat.is_empty() && !stat.contains(") Z ")
+    }
+
+    /// Waits until it is in its scope, starts a process in a session of its own that prints its pid, and ends.
+    fn detached_script(prefix: &str) -> String {
+        format!("cat; {prefix} setsid sh -c 'echo $$; exec sleep 600 >/dev/null' &")
+    }
+
+    #[tokio::test]
+    async fn orphans_are_found_by_their_environment_without_a_control_group() {
+        let (pid, killed) = run_and_end_scope("found", &detached_script(""), None).await;
+        assert!(!is_running(pid));
+        assert_eq!(killed, 1);
+    }
+
+    #[tokio::test]
+    async fn a_control_group_contains_orphans_that_cleared_their_environment() {
+        // Where this process may create none there is nothing to test.
+        let Some(cgroup) = Cgroup::create() else { return };
+        let path = format!("{cgroup:?}");
+        let (pid, killed) =
+            run_and_end_scope("held", &detached_script("env -i PATH=\"$PATH\""), Some(cgroup)).await;
+        assert!(!is_running(pid), "{path}");
+        assert_eq!(killed, 1);
+    }
+
+    #[tokio::test]
+    async fn orphans_of_other_scopes_are_not_killed() {
+        let (pid, killed) = run_and_end_scope("spared", &detached_script("env SCOPE_TEST=other"), None).await;
+        assert!(is_running(pid));
+        assert_eq!(killed, 0);
+        kill_process(pid).unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_orphan_in_the_group_is_found_without_its_environment() {
+        let script = "cat; env -i PATH=\"$PATH\" sh -c 'echo $$; exec sleep 600 >/dev/null' &";
+        let (pid, killed) = run_and_end_scope("grouped", script, None).await;
+        assert!(!is_running(pid));
+        assert_eq!(killed, 1);
+    }
+
+    #[tokio::test]
+    async fn a_process_that_reuses_the_pid_of_the_command_is_not_killed() {
+        adopt_orphans().unwrap();
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & echo $!; wait"]).process_group(0).kill_on_drop(true);
+        let (mut child, other, _awaited) = spawn_awaited(command.stdout(Stdio::piped())).unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let below = Pid::from_raw(lines.next_line().await.unwrap().unwrap().parse().unwrap());
+        let reaped = Process { started_ticks: other.started_ticks.map(|started| started - 1), ..other };
+        for was_told in [false, true] {
+            let mut scope = ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into());
+            if was_told {
+                scope.set_reaped();
+            }
+            scope.signal(Signal::SIGTERM);
+            scope.kill();
+            assert_eq!(scope.kill_until_gone().await, 0);
+            drop(ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into()));
+        }
+        sleep(Duration::from_millis(50)).await;
+        assert!(is_running(other.pid) && is_running(below));
+        signal_group(other.pid, Signal::SIGKILL).unwrap();
+        child.wait().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn an_orphan_without_a_main_thread_does_not_delay_other_attempts() {
+        let Ok(python) = std::process::Command::new("python3")
+            .args(["-c", "import ctypes, sys; print(sys.executable)"])
+            .output()
+        else {
+            eprintln!("skipped: needs python3");
+            return;
+        };
+        let python = String::from_utf8(python.stdout).unwrap();
+        let script = "import ctypes, os, threading, time\nthreading.Thread(target=time.sleep, args=(600,)).start()\n\
+                      print(os.getpid(), flush=True)\nos.close(1)\nctypes.CDLL(None).pthread_exit(None)";
+        let detach = |test| format!("cat; SCOPE_TEST={test} setsid {} -c '{script}' &", python.trim());
+        let (other, killed) = run_and_end_scope("threads", &detach("thread-of-other"), None).await;
+        assert_eq!(killed, 0);
+        let begun = Instant::now();
+        run_and_end_scope("threadless", "cat; echo 2", None).await;
+        let took = begun.elapsed();
+        let (own, killed) = run_and_end_scope("threads", &detach("threads"), None).await;
+        let other_exists = ProcessStat::read(other).is_some();
+        kill_process(other).unwrap();
+        assert_eq!(killed, 1);
+        assert!(other_exists && took < KILL_TIMEOUT, "{took:?}");
+        // It is reaped when no other test starts a command.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while ProcessStat::read(own).is_some() {
+            assert!(Instant::now() < deadline);
+            list_orphans();
+            sleep(KILL_INTERVAL).await;
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The response of a target, and the outcome of the attempt that follows from it.
+
+use std::time::Duration;
+
+use pointsman_core::limit::Target;
+use pointsman_core::store::Ended;
+use pointsman_core::task::Level;
+use pointsman_core::wire::Fault;
+use pointsman_core::{Tenant, Timestamp};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER};
+use reqwest::{Response, StatusCode};
+
+use super::super::effects::{self, Effects, MAX_EFFECTS_BYTES, ReplyKind};
+use super::super::text::excerpt;
+use crate::AttemptOutcome;
+use crate::attempt_ending::MIN_SNOOZE;
+
+/// The longest wait that a target may request.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
+
+pub(super) struct TargetResponse {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+    /// The body was longer than is read.
+    is_truncated: bool,
+}
+
+impl TargetResponse {
+    pub(super) async fn read(mut response: Response) -> reqwest::Result<Self> {
+        let (mut body, mut is_truncated) = (Vec::new(), false);
+        while let Some(chunk) = response.chunk().await? {
+            let remaining = MAX_EFFECTS_BYTES - body.len();
+            body.extend_from_slice(&chunk[..chunk.len().min(remaining)]);
+            if chunk.len() > remaining {
+                is_truncated = true;
+                break;
+            }
+        }
+        Ok(Self { status: response.status(), headers: response.headers().clone(), body, is_truncated })
+    }
+
+    pub(super) fn log_level(&self) -> Level {
+        if self.status.is_success() { Level::Info } else { Level::Error }
+    }
+
+    /// The response as a line of the log.
+    pub(super) fn summary(&self) -> String {
+        match excerpt(&self.body) {
+            text if text.is_empty() => format!("HTTP {}", self.status),
+            text => format!("HTTP {}: {text}", self.status),
+        }
+    }
+
+    /// The outcome of the delivery for this tenant.
+    pub(super) fn to_outcome(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
+        AttemptOutcome {
+            target_health: Some(self.target_health(now)),
+            ..self.outcome_without_health(tenant, now)
+        }
+    }
+
+    fn outcome_without_health(&self, tenant: &Tenant, now: Timestamp) -> AttemptOutcome {
+        if self.status.is_success() {
+            return match self.parse_effects(tenant, now) {
+                Ok(effects) => effects.into_success(now),
+                Err(fault) => effects::refused_outcome(&fault),
+            };
+        }
+        let mut outcome = effects::failure_outcome(
+            self.status.as_u16().into(),
+            self.error_message(),
+            self.parse_effects(tenant, now),
+            now,
+        );
+        if let Ended::Failed { last, .. } = &mut outcome.ended {
+            *last |= self.status == StatusCode::GONE;
+            if let (false, Some(until)) = (*last, self.requested_retry_time(now)) {
+                outcome.ended = Ended::Snoozed { until };
+            }
+        }
+        outcome
+    }
+
+    /// The health of the target.
+    fn target_health(&self, now: Timestamp) -> Target {
+        match (self.status, self.requested_retry_time(now)) {
+            (_, Some(until)) => Target::Busy { until },
+            (StatusCode::TOO_MANY_REQUESTS, None) => Target::Busy { until: now.plus(MIN_SNOOZE) },
+            (status, None) if status.is_server_error() => Target::Unwell,
+            (_, None) => Target::Well,
+        }
+    }
+
+    fn error_message(&self) -> String {
+        match self.status {
+            StatusCode::GONE => "the target is gone (HTTP 410); not retrying".into(),
+            status if status.is_redirection() => format!("HTTP {status}: redirects are not followed"),
+            _ => self.summary(),
+        }
+    }
+
+    /// The time until which a busy target asks to wait.
+    fn requested_retry_time(&self, now: Timestamp) -> Option<Timestamp> {
+        let busy = matches!(self.status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+        let header = self.headers.get(RETRY_AFTER).filter(|_| busy)?.to_str().ok()?;
+        parse_retry_after(header.trim(), now)
+            .map(|until| until.clamp(now.plus(MIN_SNOOZE), now.plus(MAX_RETRY_AFTER)))
+    }
+
+    fn parse_effects(&self, tenant: &Tenant, now: Timestamp) -> Result<Effects, Fault> {
+        if !self.is_json() || !self.body.trim_ascii_start().starts_with(b"{") {
+            return Ok(Effects::default());
+        }
+        if self.is_truncated {
+            // The rest is unknown: ignoring it could lose events.
+            return Err(Fault::new("", format!("the reply has more than {MAX_EFFECTS_BYTES} bytes")));
+        }
+        let text = std::str::from_utf8(&self.body).map_err(|_| Fault::new("", "the reply is not UTF-8"))?;
+        Ok(match effects::parse_reply(text, tenant, now)? {
+            ReplyKind::Effects(effects) => effects,
+            ReplyKind::Foreign => Effects::default(),
+            ReplyKind::Ambiguous(member) => Effects::with_error_line(
+                format!("the reply was not used as effects, because it has the unknown member {member:?}"),
+                now,
+            ),
+        })
+    }
+
+    fn is_json(&self) -> bool {
+        let kind = self.headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        kind == "application/json" || (kind.starts_with("application/") && kind.ends_with("+json"))
+    }
+}
+
+/// Parses a `Retry-After` header: seconds, or an HTTP date. Anything else is ignored.
+fn parse_retry_after(text: &str, now: Timestamp) -> Option<Timestamp> {
+    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Some(now.plus(Duration::from_secs(text.parse().unwrap_or(u64::MAX))));
+    }
+    let date = jiff::fmt::rfc2822::DateTimeParser::new().parse_timestamp(text).ok()?;
+    Some(Timestamp::from_micros(date.as_microsecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_seconds_or_a_date() {
+        let now: Timestamp = "1994-11-06T08:49:00Z".parse().unwrap();
+        let wait = |text| parse_retry_after(text, now).map(|until| until.since(now).as_secs());
+        assert_eq!(wait("120"), Some(120));
+        assert_eq!(wait("0"), Some(0));
+        assert_eq!(wait("Sun, 06 Nov 1994 08:49:37 GMT"), Some(37));
+        assert!(wait("99999999999999999999999").is_some());
+        for bad in ["", "-1", "1.5", "soon", "+3"] {
+            assert_eq!(wait(bad), None, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn retry_after_counts_only_for_busy_targets_and_at_most_a_day() {
+        let now = Timestamp::from_millis(1_000_000);
+        let wait = |status: u16, text: &'static str| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, text.parse().unwrap())]);
+            let status = StatusCode::from_u16(status).unwrap();
+            TargetResponse { status, headers, body: vec![], is_truncated: false }
+                .requested_retry_time(now)
+                .map(|until| until.since(now).as_secs())
+        };
+        assert_eq!(wait(429, "60"), Some(60));
+        assert_eq!(wait(503, "999999999"), Some(86_400));
+        assert_eq!(wait(503, "Thu, 01 Jan 1970 00:00:00 GMT"), Some(1));
+        assert_eq!(wait(429, "0"), Some(1), "or it would come back at once, and for ever");
+        assert_eq!(wait(500, "60"), None);
+    }
+}

@@ -1,0 +1,32 @@
+//! The JSON body that the handler of a step gets, with its order.
+
+use pointsman_core::Json;
+use pointsman_core::store::Claimed;
+use pointsman_core::task::StepRun;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct StepBody<'a> {
+    task_id: &'a str,
+    order: String,
+    node: &'a str,
+    tenant: &'a str,
+    /// The value as it was stored, without parsing it.
+    value: &'a Json,
+    /// Empty for a step that was not planned for a time.
+    planned_at: String,
+}
+
+/// The same for commands and for HTTP targets.
+pub(super) fn to_json(task: &Claimed, step: &StepRun) -> String {
+    let body = StepBody {
+        task_id: task.id.as_str(),
+        order: step.order.to_string(),
+        node: step.node.as_str(),
+        tenant: step.tenant.as_str(),
+        value: &step.value,
+        planned_at: task.planned.map(|planned| planned.to_string()).unwrap_or_default(),
+    };
+    // Strings and what has been checked to be JSON always serialise.
+    serde_json::to_string(&body).unwrap_or_default()
+}

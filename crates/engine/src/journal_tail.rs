@@ -1,0 +1,185 @@
+//! The newest events of the journal in memory, for its followers.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use pointsman_core::journal::{Extent, Filter, Page};
+use pointsman_core::{Event, EventId};
+
+/// The maximum number of cached events, and of their bytes.
+const MAX_CACHED_EVENTS: usize = 20_000;
+const MAX_CACHED_BYTES: usize = 32 << 20;
+
+/// All events after `begins_after` and up to `extent.head`, without a gap.
+#[derive(Debug)]
+pub(crate) struct JournalTail {
+    begins_after: EventId,
+    extent: Extent,
+    events: VecDeque<Arc<Event>>,
+    bytes: usize,
+}
+
+impl JournalTail {
+    /// An empty tail that begins at the head of the journal.
+    pub(crate) fn starting_at(extent: Extent) -> Self {
+        Self { begins_after: extent.head, extent, events: VecDeque::new(), bytes: 0 }
+    }
+
+    /// The newest id of the tail.
+    pub(crate) fn head(&self) -> EventId {
+        self.extent.head
+    }
+
+    /// Appends a page that was read after its head, and drops events over the limit or expired ones.
+    pub(crate) fn append_page(&mut self, page: Page) {
+        self.extent.head = page.scanned.max(self.extent.head);
+        for event in page.events {
+            self.bytes += event_size(&event);
+            self.events.push_back(event);
+        }
+        while self.events.len() > MAX_CACHED_EVENTS || self.bytes > MAX_CACHED_BYTES {
+            self.drop_oldest();
+        }
+        self.drop_expired(page.extent.forgotten);
+    }
+
+    /// Drops events that have expired in the journal. A page that was read earlier may arrive later; it restores none.
+    pub(crate) fn drop_expired(&mut self, forgotten: EventId) {
+        self.extent.forgotten = self.extent.forgotten.max(forgotten);
+        while self.events.front().is_some_and(|event| event.id <= self.extent.forgotten) {
+            self.drop_oldest();
+        }
+        self.begins_after = self.begins_after.max(self.extent.forgotten);
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.bytes = self.bytes.saturating_sub(event_size(&event));
+            self.begins_after = event.id;
+        }
+    }
+
+    /// Finds matching events after `after` and up to `until`, if the tail has that whole range. Otherwise the store
+    /// must be read.
+    pub(crate) fn find_page(
+        &self,
+        filter: &Filter,
+        after: EventId,
+        until: Option<EventId>,
+        limit: usize,
+    ) -> Option<Page> {
+        if after < self.begins_after || after > self.extent.head {
+            return None;
+        }
+        let last = until.map_or(self.extent.head, |until| until.min(self.extent.head));
+        let first = self.events.partition_point(|event| event.id <= after);
+        let mut page = Page { events: vec![], scanned: last.max(after), extent: self.extent };
+        for event in self.events.range(first..).take_while(|event| event.id <= last) {
+            if page.events.len() == limit {
+                break;
+            }
+            if filter.matches(event) {
+                page.events.push(event.clone());
+                // Events after the last returned one were not examined.
+                if page.events.len() == limit {
+                    page.scanned = event.id;
+                }
+            }
+        }
+        if limit == 0 {
+            page.scanned = after;
+        }
+        Some(page)
+    }
+}
+
+fn event_size(event: &Event) -> usize {
+    let context: usize = event.context.iter().map(|(name, value)| name.len() + value.len()).sum();
+    size_of::<Event>() + event.value.as_str().len() + context
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::{HandlingKey, Json, Tenant};
+
+    fn id(number: u64) -> EventId {
+        EventId::new(number).unwrap()
+    }
+
+    fn event(number: u64, kind: &str) -> Arc<Event> {
+        Arc::new(Event {
+            id: id(number),
+            prev: None,
+            kind: HandlingKey::new(kind).unwrap(),
+            key: None,
+            sub: None,
+            value: Json::null(),
+            context: Default::default(),
+            tenant: Tenant::default(),
+            cause: None,
+        })
+    }
+
+    fn page(events: Vec<Arc<Event>>, forgotten: u64) -> Page {
+        let head = events.last().map_or(EventId::ZERO, |event| event.id);
+        Page { scanned: head, extent: Extent { forgotten: id(forgotten), head }, events }
+    }
+
+    fn ids(page: &Page) -> Vec<u64> {
+        page.events.iter().map(|event| event.id.get()).collect()
+    }
+
+    fn tail() -> JournalTail {
+        let mut tail = JournalTail::starting_at(Extent { forgotten: EventId::ZERO, head: id(10) });
+        tail.append_page(page(vec![event(11, "a"), event(13, "b"), event(15, "a")], 0));
+        tail
+    }
+
+    #[test]
+    fn pages_are_found_only_within_the_cached_range() {
+        let tail = tail();
+        let all = Filter::default();
+        assert!(tail.find_page(&all, id(9), None, 10).is_none());
+        assert!(tail.find_page(&all, id(16), None, 10).is_none());
+        assert_eq!(ids(&tail.find_page(&all, id(10), None, 10).unwrap()), [11, 13, 15]);
+        assert_eq!(ids(&tail.find_page(&all, id(13), None, 10).unwrap()), [15]);
+        let empty = tail.find_page(&all, id(15), None, 10).unwrap();
+        assert!(empty.events.is_empty() && empty.scanned == id(15));
+    }
+
+    #[test]
+    fn scanned_is_the_last_event_examined() {
+        let tail = tail();
+        let only = Filter { kinds: vec![HandlingKey::new("b").unwrap()], ..Filter::default() };
+        let found = tail.find_page(&only, id(10), None, 10).unwrap();
+        assert_eq!((ids(&found), found.scanned), (vec![13], id(15)));
+        let limited = tail.find_page(&Filter::default(), id(10), None, 1).unwrap();
+        assert_eq!((ids(&limited), limited.scanned), (vec![11], id(11)));
+        let bounded = tail.find_page(&Filter::default(), id(10), Some(id(14)), 10).unwrap();
+        assert_eq!((ids(&bounded), bounded.scanned), (vec![11, 13], id(14)));
+        let nothing = tail.find_page(&Filter::default(), id(10), None, 0).unwrap();
+        assert_eq!(nothing.scanned, id(10));
+    }
+
+    #[test]
+    fn expired_events_are_dropped() {
+        let mut tail = tail();
+        tail.append_page(page(vec![event(17, "a")], 13));
+        assert!(tail.find_page(&Filter::default(), id(12), None, 10).is_none());
+        let left = tail.find_page(&Filter::default(), id(13), None, 10).unwrap();
+        assert_eq!(ids(&left), [15, 17]);
+        assert_eq!(left.extent.forgotten, id(13));
+    }
+
+    #[test]
+    fn the_tail_is_bounded() {
+        let mut tail = JournalTail::starting_at(Extent::default());
+        for start in (0..MAX_CACHED_EVENTS as u64 * 2).step_by(1000) {
+            tail.append_page(page((start + 1..=start + 1000).map(|n| event(n, "a")).collect(), 0));
+        }
+        assert_eq!(tail.events.len(), MAX_CACHED_EVENTS);
+        assert_eq!(tail.begins_after.get(), MAX_CACHED_EVENTS as u64);
+        assert!(tail.find_page(&Filter::default(), tail.begins_after, None, 1).is_some());
+    }
+}

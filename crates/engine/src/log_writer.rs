@@ -1,0 +1,284 @@
+//! The log writer: writes log lines of running attempts to the store.
+//!
+//! ```text
+//!   attempt ──lines──▶ forward ─┐
+//!   attempt ──lines──▶ forward ─┼─▶ the node's one writer ──a batch──▶ store
+//!   attempt ──lines──▶ forward ─┘
+//! ```
+//!
+//! Every channel is bounded: if the store is slow, handlers that log wait. The lines of an attempt are flushed before
+//! its end is sent, because the store refuses its fence after the end.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{NewLogLine, Store, StoreError};
+use pointsman_core::task::{Level, LogLine};
+use pointsman_core::{TaskSeq, Timestamp};
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::metrics::Metrics;
+use crate::time::StoreBackoff;
+
+/// The maximum number of stored lines of one attempt.
+pub(crate) const MAX_ATTEMPT_LINES: usize = 10_000;
+/// The maximum total size of the stored lines of one attempt.
+pub(crate) const MAX_ATTEMPT_BYTES: usize = 16 << 20;
+/// The maximum size of one stored line.
+pub(crate) const MAX_LINE_BYTES: usize = 64 * 1024;
+/// The capacity of the channel between one attempt and its forwarder.
+pub(crate) const ATTEMPT_BUFFER_LINES: usize = 64;
+/// The capacity of the channel between all forwarders and the writer.
+const NODE_BUFFER_LINES: usize = 256;
+
+enum LogWriteRequest {
+    Line(NewLogLine),
+    Flush(oneshot::Sender<()>),
+}
+
+/// Hands lines of attempts to the log writer.
+#[derive(Clone)]
+pub(crate) struct LogWriterHandle {
+    requests: mpsc::Sender<LogWriteRequest>,
+    /// Changes whenever lines have been stored, for followers of a log.
+    write_count: watch::Sender<u64>,
+}
+
+impl LogWriterHandle {
+    /// A handle, and the writer service that must run for it.
+    pub(crate) fn new(store: Arc<dyn Store>, metrics: Arc<Metrics>) -> (Self, LogWriter) {
+        let (sender, receiver) = mpsc::channel(NODE_BUFFER_LINES);
+        let write_count = watch::Sender::new(0);
+        (
+            Self { requests: sender, write_count: write_count.clone() },
+            LogWriter { store, metrics, requests: receiver, write_count },
+        )
+    }
+
+    /// A counter that changes after this node has stored lines.
+    pub(crate) fn subscribe_writes(&self) -> watch::Receiver<u64> {
+        self.write_count.subscribe()
+    }
+
+    /// Notifies followers of lines that were stored without the writer: with an attempt's end, or by a pull worker.
+    pub(crate) fn notify_stored(&self) {
+        increment_write_count(&self.write_count);
+    }
+
+    /// Forwards one attempt's lines until the handler has ended, and then those in the channel. Returns the rest of
+    /// the attempt's quota once all lines are in the store.
+    pub(crate) async fn forward_lines(
+        &self,
+        task: TaskSeq,
+        fence: i64,
+        mut lines: mpsc::Receiver<LogLine>,
+        handler_ended: CancellationToken,
+    ) -> LogQuota {
+        let mut quota = LogQuota::default();
+        let mut has_lines = false;
+        loop {
+            let line = tokio::select! {
+                line = lines.recv() => line,
+                // A spawned future that outlives the handler may still have the sink.
+                () = handler_ended.cancelled(), if !lines.is_closed() => {
+                    lines.close();
+                    continue;
+                }
+            };
+            let Some(line) = line else { break };
+            if let Some(line) = quota.admit_line(line) {
+                has_lines = true;
+                // The writer is gone only when the node has stopped.
+                let _ = self.requests.send(LogWriteRequest::Line(NewLogLine { task, fence, line })).await;
+            }
+        }
+        if has_lines {
+            let (flushed, done) = oneshot::channel();
+            let _ = self.requests.send(LogWriteRequest::Flush(flushed)).await;
+            let _ = done.await;
+        }
+        quota
+    }
+}
+
+/// The service that writes the lines of all attempts, in batches of all that wait.
+pub(crate) struct LogWriter {
+    store: Arc<dyn Store>,
+    metrics: Arc<Metrics>,
+    requests: mpsc::Receiver<LogWriteRequest>,
+    write_count: watch::Sender<u64>,
+}
+
+fn increment_write_count(write_count: &watch::Sender<u64>) {
+    write_count.send_modify(|count| *count = count.wrapping_add(1));
+}
+
+impl LogWriter {
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut batch = Vec::new();
+        loop {
+            tokio::select! {
+                taken = self.requests.recv_many(&mut batch, NODE_BUFFER_LINES) => if taken == 0 { return },
+                () = stop.cancelled() => return,
+            }
+            let mut lines = Vec::new();
+            let mut flushed = Vec::new();
+            for entry in batch.drain(..) {
+                match entry {
+                    LogWriteRequest::Line(line) => lines.push(line),
+                    LogWriteRequest::Flush(done) => flushed.push(done),
+                }
+            }
+            tokio::select! {
+                () = self.write_until_stored(lines) => {}
+                () = stop.cancelled() => return,
+            }
+            for done in flushed {
+                let _ = done.send(());
+            }
+        }
+    }
+
+    /// Retries the write until the store has accepted it.
+    async fn write_until_stored(&self, lines: Vec<NewLogLine>) {
+        let mut backoff = StoreBackoff::new();
+        while !lines.is_empty() {
+            match self.store.log(lines.clone()).await {
+                Ok(_) => return increment_write_count(&self.write_count),
+                Err(StoreError::Closed) => return,
+                Err(error) => {
+                    self.metrics.store_errors.inc();
+                    tracing::debug!(
+                        %error, lines = lines.len(),
+                        "could not store log lines; retrying, handlers that log wait"
+                    );
+                    tokio::time::sleep(backoff.next_delay()).await;
+                }
+            }
+        }
+    }
+}
+
+/// The lines and bytes that an attempt has logged, against its limits.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LogQuota {
+    lines: usize,
+    bytes: usize,
+    /// The truncation mark was written; later lines are dropped.
+    is_cut: bool,
+}
+
+impl LogQuota {
+    /// Returns the line as it is stored, the truncation mark in place of the first line over the limit, and nothing
+    /// after that.
+    pub(crate) fn admit_line(&mut self, line: LogLine) -> Option<LogLine> {
+        if self.is_cut {
+            return None;
+        }
+        let line = LogLine { message: truncate_line(line.message), ..line };
+        let limit = if self.lines >= MAX_ATTEMPT_LINES {
+            Some(format!("{MAX_ATTEMPT_LINES} lines"))
+        } else if self.bytes + line.message.len() > MAX_ATTEMPT_BYTES {
+            Some(format!("{} MiB", MAX_ATTEMPT_BYTES >> 20))
+        } else {
+            None
+        };
+        self.is_cut = limit.is_some();
+        let line = limit.map(|limit| truncation_mark(line.time, &limit)).unwrap_or(line);
+        self.count_line(&line);
+        Some(line)
+    }
+
+    /// Counts a line that is already stored and was checked against the same limits.
+    pub(crate) fn count_stored_line(&mut self, line: &LogLine) {
+        self.count_line(line);
+        self.is_cut |= self.lines > MAX_ATTEMPT_LINES || line.message.starts_with(TRUNCATION_MARK_PREFIX);
+    }
+
+    fn count_line(&mut self, line: &LogLine) {
+        self.lines = self.lines.saturating_add(1);
+        self.bytes = self.bytes.saturating_add(line.message.len());
+    }
+
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.is_cut
+    }
+
+    /// Returns the quota of lines that were admitted but never reached the store.
+    pub(crate) fn refund(&mut self, lines: usize, bytes: usize) {
+        self.lines = self.lines.saturating_sub(lines);
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.is_cut &= lines == 0;
+    }
+}
+
+/// The start of the truncation mark.
+const TRUNCATION_MARK_PREFIX: &str = "… output is cut here: the limit of ";
+
+fn truncation_mark(time: Timestamp, limit: &str) -> LogLine {
+    LogLine { time, level: Level::Error, message: format!("{TRUNCATION_MARK_PREFIX}{limit} is reached") }
+}
+
+/// Truncates a text to [`MAX_LINE_BYTES`], with an ellipsis at the end if it was longer.
+pub(crate) fn truncate_line(mut text: String) -> String {
+    const ELLIPSIS: char = '…';
+    if text.len() > MAX_LINE_BYTES {
+        let limit = MAX_LINE_BYTES - ELLIPSIS.len_utf8();
+        // A character has four bytes at most, so one of these is a boundary.
+        let at = (limit - 3..=limit).rev().find(|at| text.is_char_boundary(*at));
+        text.truncate(at.unwrap_or(0));
+        text.push(ELLIPSIS);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(message: &str) -> LogLine {
+        LogLine { time: Timestamp::MIN, level: Level::Info, message: message.into() }
+    }
+
+    #[test]
+    fn lines_beyond_the_line_limit_are_replaced_by_one_mark() {
+        let mut quota = LogQuota::default();
+        let kept: Vec<_> =
+            (0..MAX_ATTEMPT_LINES + 50).filter_map(|_| quota.admit_line(line("same"))).collect();
+        assert_eq!(kept.len(), MAX_ATTEMPT_LINES + 1);
+        assert!(kept[..MAX_ATTEMPT_LINES].iter().all(|l| l.message == "same"));
+        assert!(kept[MAX_ATTEMPT_LINES].message.contains("limit of 10000 lines"));
+    }
+
+    #[test]
+    fn lines_beyond_the_byte_limit_are_replaced_by_one_mark() {
+        let mut quota = LogQuota::default();
+        let long = "x".repeat(MAX_LINE_BYTES);
+        let kept: Vec<_> = (0..1000).filter_map(|_| quota.admit_line(line(&long))).collect();
+        assert_eq!(kept.len(), MAX_ATTEMPT_BYTES / MAX_LINE_BYTES + 1);
+        assert!(kept.last().unwrap().message.contains("limit of 16 MiB"));
+        assert!(quota.admit_line(line("a short one")).is_none(), "no line follows the mark");
+    }
+
+    #[test]
+    fn refunded_lines_do_not_count_against_the_quota() {
+        let mut quota = LogQuota::default();
+        (0..MAX_ATTEMPT_LINES - 1).for_each(|_| drop(quota.admit_line(line("same"))));
+        let lost: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("lost"))).collect();
+        assert_eq!(lost.len(), 2);
+        quota.refund(lost.len(), lost.iter().map(|line| line.message.len()).sum());
+        let kept: Vec<_> = (0..3).filter_map(|_| quota.admit_line(line("kept"))).collect();
+        assert_eq!((kept.len(), kept[0].message.as_str()), (2, "kept"));
+        assert!(kept[1].message.starts_with(TRUNCATION_MARK_PREFIX));
+    }
+
+    #[test]
+    fn long_lines_are_truncated_between_characters() {
+        for long in ["x".repeat(MAX_LINE_BYTES + 1), "é".repeat(MAX_LINE_BYTES)] {
+            let kept = truncate_line(long);
+            assert!(kept.len() <= MAX_LINE_BYTES && kept.len() > MAX_LINE_BYTES - 8);
+            assert!(kept.ends_with('…'));
+        }
+        assert_eq!(truncate_line("short".into()), "short");
+    }
+}

@@ -1,0 +1,133 @@
+//! Operations on orders, chains and chain nodes.
+
+use pointsman_core::Tenant;
+use pointsman_core::chain::{Action, ChainPath, NodeId, OrderKey};
+use pointsman_core::journal::{Extent, PathFilter};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    ChainView, OrderBatch, OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused, OrderView,
+    OrdersRefused, StoreError,
+};
+
+use crate::Engine;
+use crate::start_gate::Pause;
+
+/// Watchers are notified of at most this many orders of one batch, the newest.
+const MAX_NOTIFIED_ORDERS: usize = 1000;
+
+impl Engine {
+    /// Adds all of these orders or none of them. A repeat under the same idempotency key adds none and returns the
+    /// first result.
+    pub async fn add_orders(
+        &self,
+        batch: impl Into<OrderBatch>,
+    ) -> Result<Result<OrderReceipt, OrdersRefused>, StoreError> {
+        let receipt = match self.store().add_orders(batch.into(), self.now()).await? {
+            Ok(receipt) if !receipt.repeated => receipt,
+            answer => return Ok(answer),
+        };
+        if let Some(newest) = receipt.orders.iter().map(|added| added.event).max() {
+            self.node().signals.advance_journal_head(newest);
+        }
+        for added in receipt.orders.iter().rev().take(MAX_NOTIFIED_ORDERS) {
+            self.notify_order_step(&added.tenant, &added.order).await;
+        }
+        self.node().signals.notify_work();
+        Ok(Ok(receipt))
+    }
+
+    /// Finds an order of a tenant.
+    pub async fn find_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+    ) -> Result<Option<(OrderView, Extent)>, StoreError> {
+        self.store().order(tenant, key).await
+    }
+
+    /// Lists orders whose keys match, ascending, after `after` if given; only this tenant's if given.
+    pub async fn list_orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderCursor>,
+        limit: usize,
+    ) -> Result<OrderPage, StoreError> {
+        self.store().orders(path, tenant, after, limit).await
+    }
+
+    /// Counts the orders whose keys match, by state; only this tenant's if given.
+    pub async fn read_order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+    ) -> Result<(OrderStatistics, Extent), StoreError> {
+        self.store().order_statistics(path, tenant, self.now()).await
+    }
+
+    /// Suspends, resumes, changes or removes an order. A running step continues to its end; a command that is not
+    /// possible meanwhile is refused.
+    pub async fn apply_order_command(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+        command: OrderCommand,
+    ) -> Result<Result<(), OrderRefused>, StoreError> {
+        let result = self.store().steer_order(tenant, key, command, self.now()).await?;
+        if result.is_ok() {
+            self.notify_order_step(tenant, key).await;
+            self.wake_services();
+        }
+        Ok(result)
+    }
+
+    /// Lists all chains that are defined, by path.
+    pub async fn list_chains(&self) -> Result<(Vec<ChainView>, Extent), StoreError> {
+        self.store().chains().await
+    }
+
+    /// Stops or starts a chain. When this returns, no step of a stopped chain starts: steps that were claimed before
+    /// and have not started are released.
+    pub async fn set_chain_stopped(
+        &self,
+        chain: &ChainPath,
+        stopped: bool,
+    ) -> Result<Result<(), OrderRefused>, StoreError> {
+        let result = self.store().stop_chain(chain, stopped, self.now()).await?;
+        if result.is_ok() {
+            if stopped {
+                self.node().start_gate.pause(Pause::Chain(chain.clone())).await;
+            }
+            self.wake_services();
+        }
+        Ok(result)
+    }
+
+    /// Sets the action of a chain node. When this returns, no step of a stopped chain node starts.
+    pub async fn set_chain_node_action(
+        &self,
+        chain: &ChainPath,
+        node: &NodeId,
+        action: Action,
+    ) -> Result<Result<(), OrderRefused>, StoreError> {
+        let result = self.store().set_node(chain, node, action, self.now()).await?;
+        if result.is_ok() {
+            if action == Action::Stop {
+                self.node().start_gate.pause(Pause::ChainNode(chain.clone(), node.clone())).await;
+            }
+            self.wake_services();
+        }
+        Ok(result)
+    }
+
+    /// Notifies watchers of the next step of an order.
+    async fn notify_order_step(&self, tenant: &Tenant, key: &OrderKey) {
+        if let Err(error) = self.node().notify_order_step(tenant, key).await {
+            self.node().count_store_error();
+            tracing::warn!(
+                %error, order = %key,
+                "watchers were not notified of the next step of an order; the order runs all the same"
+            );
+        }
+    }
+}

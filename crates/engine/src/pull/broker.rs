@@ -1,0 +1,397 @@
+//! The long-poll broker: pull workers wait here for tasks.
+//!
+//! Workers with the same filter wait in one queue, first come first served. When the store signals work, each queue
+//! costs one claim, however many workers wait in it; the claimed tasks are distributed from the front, one to each
+//! worker before any gets a second.
+//!
+//! A worker may have disconnected meanwhile. Its tasks go to the next in the queue, or are released without a retry: no
+//! task waits for the lease of a worker that never received it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Claim, Claimant, Claimed, StoreError};
+use pointsman_core::{HandlerName, Tenant, Timestamp};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use crate::attempt_ending::{EndedAttempt, build_ending, released_outcome};
+use crate::claim_summary::ClaimSummary;
+use crate::log_writer::LogQuota;
+use crate::node::Node;
+use crate::start_gate::PauseVersion;
+
+/// The maximum number of tasks in one claim.
+const MAX_TASKS_PER_CLAIM: usize = 256;
+/// The maximum number of requests that are handled at a time.
+const REQUEST_BATCH: usize = 1024;
+/// A queue that got no task does not claim again at once, or every commit of a busy store would cost a claim.
+const EMPTY_CLAIM_PAUSE: Duration = Duration::from_millis(10);
+
+/// The tasks that a worker requests. Workers with the same filter share a queue.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct PullFilter {
+    pub(crate) handlers: Arc<BTreeSet<HandlerName>>,
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) lease: Duration,
+}
+
+/// Sends requests of pull workers to the long-poll service.
+#[derive(Clone, Debug)]
+pub(crate) struct LongPollBroker {
+    requests: mpsc::UnboundedSender<BrokerRequest>,
+}
+
+#[derive(Debug)]
+enum BrokerRequest {
+    WaitForTasks(PullFilter, Waiter),
+    /// Tasks that were not delivered.
+    ReturnTasks(Vec<Claimed>),
+}
+
+#[derive(Debug)]
+struct Waiter {
+    max: usize,
+    /// Notified once the store has been queried for this waiter; its deadline does not end before that.
+    store_queried: Option<oneshot::Sender<()>>,
+    reply: oneshot::Sender<Result<GrantedTasks, StoreError>>,
+}
+
+impl LongPollBroker {
+    pub(crate) fn new() -> (Self, BrokerRequests) {
+        let (requests, received) = mpsc::unbounded_channel();
+        (Self { requests: requests }, BrokerRequests(received))
+    }
+
+    /// Waits for tasks up to the deadline, and at least until the store has been queried. `None`: there were none, or
+    /// the node stops.
+    pub(crate) async fn wait_for_tasks(
+        &self,
+        filter: PullFilter,
+        max: usize,
+        deadline: Instant,
+    ) -> Result<Option<GrantedTasks>, StoreError> {
+        let (reply, mut response) = oneshot::channel();
+        let (store_queried, was_queried) = oneshot::channel();
+        let request = BrokerRequest::WaitForTasks(
+            filter,
+            Waiter { max: max.min(MAX_TASKS_PER_CLAIM), store_queried: Some(store_queried), reply },
+        );
+        self.requests.send(request).map_err(|_| StoreError::Closed)?;
+        // This also returns when the waiter gets its reply or is dropped.
+        let _ = was_queried.await;
+        match timeout_at(deadline, &mut response).await {
+            Ok(Ok(granted)) => granted.map(Some),
+            Ok(Err(_)) => Ok(None),
+            Err(_) => {
+                // The reply may have been sent just now.
+                response.close();
+                response.try_recv().ok().transpose()
+            }
+        }
+    }
+
+    /// Returns tasks that were not started.
+    pub(crate) fn return_tasks(&self, tasks: Vec<Claimed>) {
+        if !tasks.is_empty() {
+            // After the service has stopped, their leases have to expire.
+            let _ = self.requests.send(BrokerRequest::ReturnTasks(tasks));
+        }
+    }
+}
+
+/// Claimed tasks for a worker. Those that are not taken are returned when this is dropped.
+#[derive(Debug)]
+pub(crate) struct GrantedTasks {
+    tasks: Vec<Claimed>,
+    pause_version: PauseVersion,
+    broker: LongPollBroker,
+}
+
+impl GrantedTasks {
+    /// Takes the tasks, each with the pause version of its claim.
+    pub(crate) fn into_tasks(mut self) -> impl Iterator<Item = (PauseVersion, Claimed)> {
+        let version = self.pause_version;
+        std::mem::take(&mut self.tasks).into_iter().map(move |task| (version, task))
+    }
+}
+
+impl Drop for GrantedTasks {
+    fn drop(&mut self) {
+        self.broker.return_tasks(std::mem::take(&mut self.tasks));
+    }
+}
+
+/// The receiver of requests to the long-poll service.
+pub(crate) struct BrokerRequests(mpsc::UnboundedReceiver<BrokerRequest>);
+
+/// Workers that wait with the same filter.
+struct WaiterQueue {
+    waiters: VecDeque<Waiter>,
+    /// There may be tasks for them.
+    needs_claim: bool,
+    /// The earliest time of the next claim.
+    claim_not_before: Instant,
+    /// When the next waiting task falls due.
+    next_due: Option<Timestamp>,
+}
+
+impl WaiterQueue {
+    /// Updates the queue after a worker has joined. If others still wait, the last claim found nothing, and a new one
+    /// would find nothing either. If all others have disconnected, the last signal may not have led to a claim.
+    fn update_after_join(&mut self) {
+        let earlier = self.waiters.len().saturating_sub(1);
+        let is_waited_for = self.waiters.iter().take(earlier).any(|waiter| !waiter.reply.is_closed());
+        match !self.needs_claim && is_waited_for {
+            true => self.notify_store_queried(),
+            false => self.needs_claim = true,
+        }
+    }
+
+    /// Notifies all waiters of this queue that the store has been queried for them.
+    fn notify_store_queried(&mut self) {
+        for sender in self.waiters.iter_mut().filter_map(|waiter| waiter.store_queried.take()) {
+            // A worker that has disconnected needs no notification.
+            let _ = sender.send(());
+        }
+    }
+}
+
+/// The service that claims tasks for waiting pull workers.
+pub(crate) struct LongPollService {
+    node: Arc<Node>,
+    requests: mpsc::UnboundedReceiver<BrokerRequest>,
+    queues: HashMap<PullFilter, WaiterQueue>,
+    last_sweep: Instant,
+}
+
+impl LongPollService {
+    pub(crate) fn new(node: Arc<Node>, requests: BrokerRequests) -> Self {
+        Self { node, requests: requests.0, queues: HashMap::new(), last_sweep: Instant::now() }
+    }
+
+    /// Serves until stopped; then all waiters get an empty reply, and undelivered tasks are released.
+    pub(crate) async fn run(mut self, stop: CancellationToken) {
+        let mut requests = Vec::new();
+        while self.wait_for_requests(&mut requests, &stop).await {
+            self.handle_requests(&mut requests).await;
+            self.serve_ready_queues().await;
+        }
+        self.queues.clear();
+        self.requests.close();
+        while let Some(request) = self.requests.recv().await {
+            if let BrokerRequest::ReturnTasks(tasks) = request {
+                self.release_tasks(tasks).await;
+            }
+        }
+    }
+
+    /// Waits until there is something to do. `false`: it is time to stop.
+    async fn wait_for_requests(
+        &mut self,
+        requests: &mut Vec<BrokerRequest>,
+        stop: &CancellationToken,
+    ) -> bool {
+        let duration = self.sleep_duration();
+        tokio::select! {
+            () = stop.cancelled() => return false,
+            _ = self.requests.recv_many(requests, REQUEST_BATCH) => {}
+            () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
+            () = sleep(duration) => {}
+        }
+        // A signal that arrived together with a request also applies to that request.
+        tokio::select! {
+            biased;
+            () = self.node.signals.pull_broker.notified() => self.mark_all_for_claim(),
+            () = std::future::ready(()) => {}
+        }
+        let (now, at) = (self.node.time_source.now(), Instant::now());
+        for queue in self.queues.values_mut().filter(|queue| queue.next_due.is_some_and(|due| due <= now)) {
+            queue.needs_claim = true;
+        }
+        // A signal may be lost, and workers may vanish.
+        if at.duration_since(self.last_sweep) >= self.node.settings.sweep_interval {
+            self.last_sweep = at;
+            self.node.lease_cache.drop_expired(now);
+            self.mark_all_for_claim();
+        }
+        true
+    }
+
+    fn mark_all_for_claim(&mut self) {
+        for queue in self.queues.values_mut() {
+            queue.needs_claim = true;
+        }
+    }
+
+    fn sleep_duration(&self) -> Duration {
+        let (at, now) = (Instant::now(), self.node.time_source.now());
+        let sweep = (self.last_sweep + self.node.settings.sweep_interval).saturating_duration_since(at);
+        let lines = self.queues.values().filter_map(|queue| match queue.needs_claim {
+            true => Some(queue.claim_not_before.saturating_duration_since(at)),
+            false => queue.next_due.map(|due| due.since(now).max(EMPTY_CLAIM_PAUSE)),
+        });
+        lines.chain([sweep]).min().unwrap_or(sweep)
+    }
+
+    /// Releases returned tasks and adds new waiters to their queues.
+    async fn handle_requests(&mut self, requests: &mut Vec<BrokerRequest>) {
+        let (mut returned, mut joining) = (Vec::new(), Vec::new());
+        for request in requests.drain(..) {
+            match request {
+                BrokerRequest::ReturnTasks(tasks) => returned.extend(tasks),
+                BrokerRequest::WaitForTasks(filter, waiter) => joining.push((filter, waiter)),
+            }
+        }
+        if !returned.is_empty() {
+            self.release_tasks(returned).await;
+            self.mark_all_for_claim();
+        }
+        let new_queue = || WaiterQueue {
+            waiters: VecDeque::new(),
+            needs_claim: true,
+            claim_not_before: Instant::now(),
+            next_due: None,
+        };
+        for (filter, waiter) in joining {
+            let queue = self.queues.entry(filter).or_insert_with(new_queue);
+            queue.waiters.push_back(waiter);
+            queue.update_after_join();
+        }
+    }
+
+    /// Claims once for each queue that may get tasks.
+    async fn serve_ready_queues(&mut self) {
+        let at = Instant::now();
+        let ready = self.queues.iter().filter(|(_, queue)| queue.needs_claim && queue.claim_not_before <= at);
+        let ready: Vec<PullFilter> = ready.map(|(filter, _)| filter.clone()).collect();
+        for filter in ready {
+            if let Some(mut queue) = self.queues.remove(&filter) {
+                self.serve_queue(&filter, &mut queue).await;
+                if !queue.waiters.is_empty() {
+                    self.queues.insert(filter, queue);
+                }
+            }
+        }
+    }
+
+    async fn serve_queue(&self, filter: &PullFilter, queue: &mut WaiterQueue) {
+        queue.waiters.retain(|waiter| !waiter.reply.is_closed());
+        let max = queue.waiters.iter().map(|waiter| waiter.max).sum::<usize>().min(MAX_TASKS_PER_CLAIM);
+        if max == 0 {
+            return;
+        }
+        if !self.node.time_source.is_in_service() {
+            queue.needs_claim = false;
+            return;
+        }
+        let at = self.node.time_source.now();
+        let by = Claimant::Worker { until: at.plus(filter.lease), tenant: filter.tenant.clone() };
+        let pause_version = self.node.start_gate.pause_version();
+        let claim = Claim { by, handlers: filter.handlers.clone(), max };
+        match self.node.store.claim(claim, at).await {
+            Ok(claims) => {
+                let has_tasks = !claims.tasks.is_empty();
+                queue.needs_claim = claims.more && has_tasks;
+                queue.claim_not_before =
+                    Instant::now() + if has_tasks { Duration::ZERO } else { EMPTY_CLAIM_PAUSE };
+                queue.next_due = claims.next_due;
+                self.distribute_tasks(queue, claims.tasks.into(), pause_version).await;
+                queue.notify_store_queried();
+            }
+            Err(error) => {
+                self.node.count_store_error();
+                tracing::debug!(
+                    %error, workers = queue.waiters.len(),
+                    "could not claim tasks for waiting pull workers; they get the error and may retry"
+                );
+                for waiter in queue.waiters.drain(..) {
+                    let _ = waiter.reply.send(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    async fn distribute_tasks(
+        &self,
+        queue: &mut WaiterQueue,
+        mut tasks: VecDeque<Claimed>,
+        pause_version: PauseVersion,
+    ) {
+        while !tasks.is_empty() && !queue.waiters.is_empty() {
+            for share in split_evenly(queue.waiters.iter().map(|waiter| waiter.max), tasks.len()) {
+                let Some(waiter) = queue.waiters.pop_front() else { break };
+                let granted = tasks.drain(..share).collect();
+                let granted =
+                    GrantedTasks { tasks: granted, pause_version, broker: self.node.pull_broker.clone() };
+                if let Err(Ok(granted)) = waiter.reply.send(Ok(granted)) {
+                    tasks.extend(granted.into_tasks().map(|(_, task)| task));
+                }
+            }
+        }
+        self.release_tasks(tasks.into()).await;
+    }
+
+    /// Releases tasks in the store as if they had never been claimed.
+    async fn release_tasks(&self, tasks: Vec<Claimed>) {
+        if tasks.is_empty() {
+            return;
+        }
+        let end = |task: Claimed| {
+            let task = ClaimSummary::from_claimed(&task);
+            EndedAttempt { ending: build_ending(&task, released_outcome(), LogQuota::default()), task }
+        };
+        let ended: Vec<_> = tasks.into_iter().map(end).collect();
+        let endings = ended.iter().map(|ended| ended.ending.clone()).collect();
+        let at = self.node.time_source.now();
+        match self.node.store.finish(endings, None, at).await {
+            Ok((results, _)) => {
+                for (ended, result) in ended.iter().zip(results) {
+                    if let Ok(finished) = result {
+                        self.node.report_finished_attempt(ended, &finished, at);
+                    }
+                }
+                self.node.signals.notify_work();
+            }
+            Err(error) => {
+                self.node.count_store_error();
+                tracing::debug!(
+                    %error, tasks = ended.len(),
+                    "could not release undelivered tasks; they run again after their leases have expired"
+                );
+            }
+        }
+    }
+}
+
+/// The number of tasks for each waiter, from the front: one each, then one more each, up to the waiter's limit.
+fn split_evenly(limits: impl Iterator<Item = usize>, tasks: usize) -> Vec<usize> {
+    let mut shares: Vec<(usize, usize)> = limits.take(tasks).map(|limit| (0, limit)).collect();
+    let mut left = tasks;
+    let mut has_progress = true;
+    while left > 0 && has_progress {
+        has_progress = false;
+        for (share, limit) in &mut shares {
+            if left > 0 && share < limit {
+                (*share, left, has_progress) = (*share + 1, left - 1, true);
+            }
+        }
+    }
+    shares.into_iter().map(|(share, _)| share).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::split_evenly;
+
+    #[test]
+    fn each_waiter_gets_one_task_before_any_gets_a_second() {
+        let split = |limits: &[usize], tasks| split_evenly(limits.iter().copied(), tasks);
+        assert_eq!(split(&[10, 10, 10], 2), [1, 1]);
+        assert_eq!(split(&[10, 1, 10], 7), [3, 1, 3]);
+        assert_eq!(split(&[1, 2], 9), [1, 2]);
+        assert!(split(&[3], 0).is_empty() && split(&[], 3).is_empty());
+    }
+}

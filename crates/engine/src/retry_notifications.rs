@@ -1,0 +1,79 @@
+//! Notifies watchers of many tasks that were retried or adopted at once.
+//!
+//! Bulk retries know only the sequence numbers of their tasks, so the tasks are read for the notification, and only
+//! while somebody watches. Only the newest of very many are reported; a watcher that needs them all lists them.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::store::{StoreError, TaskFilter};
+use pointsman_core::{HandlerName, Status, TaskSeq};
+
+use crate::Engine;
+
+/// Tasks read at a time, and the maximum number of such reads.
+const PAGE_SIZE: usize = 500;
+const MAX_PAGES: usize = 4;
+
+impl Engine {
+    /// Notifies watchers of those of these tasks that are waiting now; a task that runs already was reported by the
+    /// node that runs it. All of the tasks match the filter, whatever their status.
+    pub(crate) async fn notify_retried_tasks(&self, filter: &TaskFilter, tasks: &BTreeSet<TaskSeq>) {
+        if self.node().task_changes.has_subscribers()
+            && let Err(error) = self.read_and_notify_tasks(filter, tasks).await
+        {
+            self.node().count_store_error();
+            tracing::warn!(
+                %error, tasks = tasks.len(),
+                "watchers were not notified of retried tasks; the tasks run all the same"
+            );
+        }
+    }
+
+    async fn read_and_notify_tasks(
+        &self,
+        filter: &TaskFilter,
+        tasks: &BTreeSet<TaskSeq>,
+    ) -> Result<(), StoreError> {
+        let (Some(oldest), Some(newest)) = (tasks.first(), tasks.last()) else { return Ok(()) };
+        let waiting =
+            TaskFilter { statuses: vec![Status::New, Status::Scheduled], reasons: vec![], ..filter.clone() };
+        let mut found = Vec::new();
+        let mut before = Some(TaskSeq(newest.0.saturating_add(1)));
+        for _ in 0..MAX_PAGES {
+            let page = self.store().tasks(waiting.clone(), before, PAGE_SIZE).await?;
+            found.extend(page.tasks.into_iter().filter(|task| tasks.contains(&task.seq)));
+            before = page.next.filter(|next| next > oldest);
+            if before.is_none() {
+                break;
+            }
+        }
+        let at = self.now();
+        found.into_iter().rev().for_each(|task| self.node().task_changes.notify_task_state(task, at));
+        Ok(())
+    }
+
+    /// Lists the newest of a handler's missing tasks; none while nobody watches.
+    pub(crate) async fn list_missing_tasks(
+        &self,
+        handler: &HandlerName,
+    ) -> Result<BTreeSet<TaskSeq>, StoreError> {
+        let (mut found, mut before) = (BTreeSet::new(), None);
+        let filter = TaskFilter {
+            handler: Some(handler.clone()),
+            statuses: vec![Status::Missing],
+            ..TaskFilter::default()
+        };
+        for _ in 0..MAX_PAGES {
+            if !self.node().task_changes.has_subscribers() {
+                break;
+            }
+            let page = self.store().tasks(filter.clone(), before, PAGE_SIZE).await?;
+            found.extend(page.tasks.into_iter().map(|task| task.seq));
+            before = page.next;
+            if before.is_none() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+}

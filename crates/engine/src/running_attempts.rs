@@ -1,0 +1,117 @@
+//! The attempts that run on this node now, and how each of them is stopped.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use pointsman_core::TaskSeq;
+use pointsman_core::store::{Claimed, Store, StoreError};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+/// Why an attempt is stopped before its handler ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StopReason {
+    /// It exceeded the timeout of its handler.
+    TimedOut,
+    /// The node stops; the task is released.
+    Draining,
+    /// The task no longer belongs to this attempt: it was cancelled, or given to another node.
+    TaskLost,
+}
+
+/// Stops a running attempt.
+#[derive(Debug)]
+pub(crate) struct AttemptControl {
+    task_seq: TaskSeq,
+    fence: i64,
+    cancel: CancellationToken,
+    stop_reason: OnceLock<StopReason>,
+}
+
+impl AttemptControl {
+    /// Requests that the attempt ends. The first reason counts.
+    pub(crate) fn request_stop(&self, reason: StopReason) {
+        let _ = self.stop_reason.set(reason);
+        self.cancel.cancel();
+    }
+
+    pub(crate) fn stop_reason(&self) -> Option<StopReason> {
+        self.stop_reason.get().copied()
+    }
+
+    /// Cancelled when the attempt is to end.
+    pub(crate) fn cancel_token(&self) -> &CancellationToken {
+        &self.cancel
+    }
+}
+
+/// All running attempts, by their fence, which is unique.
+#[derive(Debug, Default)]
+pub(crate) struct RunningAttempts {
+    attempts: Mutex<HashMap<i64, Arc<AttemptControl>>>,
+    all_ended: Notify,
+    is_draining: AtomicBool,
+}
+
+impl RunningAttempts {
+    pub(crate) fn add(&self, task: &Claimed) -> Arc<AttemptControl> {
+        let control = Arc::new(AttemptControl {
+            task_seq: task.seq,
+            fence: task.fence,
+            cancel: CancellationToken::new(),
+            stop_reason: OnceLock::new(),
+        });
+        let mut attempts = self.lock_attempts();
+        if self.is_draining.load(Ordering::Acquire) {
+            control.request_stop(StopReason::Draining);
+        }
+        attempts.insert(task.fence, control.clone());
+        control
+    }
+
+    /// Removes an attempt whose end was handed to the worker.
+    pub(crate) fn remove(&self, control: &AttemptControl) {
+        let mut attempts = self.lock_attempts();
+        attempts.remove(&control.fence);
+        if attempts.is_empty() {
+            self.all_ended.notify_waiters();
+        }
+    }
+
+    /// Stops all attempts and those of claims that are still under way, so that their tasks are released.
+    pub(crate) fn drain(&self) {
+        let attempts = self.lock_attempts();
+        self.is_draining.store(true, Ordering::Release);
+        for control in attempts.values() {
+            control.request_stop(StopReason::Draining);
+        }
+    }
+
+    /// Waits until no attempt runs.
+    pub(crate) async fn wait_until_empty(&self) {
+        loop {
+            let emptied = self.all_ended.notified();
+            if self.lock_attempts().is_empty() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    /// Stops the attempts whose task the store no longer has locked under their fence.
+    pub(crate) async fn stop_lost_attempts(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let owned_tasks =
+            self.lock_attempts().values().map(|control| (control.task_seq, control.fence)).collect();
+        for fence in store.lost(owned_tasks).await? {
+            if let Some(control) = self.lock_attempts().get(&fence) {
+                control.request_stop(StopReason::TaskLost);
+            }
+        }
+        Ok(())
+    }
+
+    fn lock_attempts(&self) -> MutexGuard<'_, HashMap<i64, Arc<AttemptControl>>> {
+        self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

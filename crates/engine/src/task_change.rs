@@ -1,0 +1,176 @@
+//! Task changes for watchers. They are neither journaled nor durable; the state of a task is in the store.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Claimed, Finished, Sequenced};
+use pointsman_core::task::{EndReason, State, Task};
+use pointsman_core::{
+    EventId, HandlerName, HandlingKey, NewEvent, ObjectKey, Status, TaskId, Tenant, Timestamp,
+};
+use tokio::sync::broadcast;
+
+use crate::claim_summary::ClaimSummary;
+
+/// A task changed its status.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TaskChange {
+    pub id: TaskId,
+    pub handler: HandlerName,
+    pub tenant: Tenant,
+    /// The type of its event, or the collection of its source.
+    pub collection: Arc<str>,
+    pub key: Option<ObjectKey>,
+    /// None for a source's task.
+    pub event_id: Option<EventId>,
+    pub status: Status,
+    /// Why it ended in `error`, if not just by a failure.
+    pub reason: Option<EndReason>,
+    pub attempt: u32,
+    pub error: Option<String>,
+    /// When it will be retried.
+    pub due_at: Option<Timestamp>,
+    pub changed_at: Timestamp,
+}
+
+/// The number of changes that a receiver may be behind before it misses some.
+const CHANNEL_CAPACITY: usize = 4096;
+
+/// Sends task changes to watchers. Without watchers it does nothing.
+#[derive(Debug)]
+pub(crate) struct TaskChangeNotifier {
+    sender: broadcast::Sender<TaskChange>,
+}
+
+impl TaskChangeNotifier {
+    pub(crate) fn new() -> Self {
+        Self { sender: broadcast::Sender::new(CHANNEL_CAPACITY) }
+    }
+
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<TaskChange> {
+        self.sender.subscribe()
+    }
+
+    pub(crate) fn has_subscribers(&self) -> bool {
+        self.sender.receiver_count() > 0
+    }
+
+    /// Reports the tasks that were created for these events.
+    pub(crate) fn notify_created(&self, events: &[NewEvent], sequenced: &[Sequenced], at: Timestamp) {
+        if !self.has_subscribers() {
+            return;
+        }
+        for (event, sequenced) in events.iter().zip(sequenced) {
+            for id in &sequenced.tasks {
+                let Some(handler) = parse_handler_name(id, &event.kind) else { continue };
+                self.send(TaskChange {
+                    id: id.clone(),
+                    handler,
+                    tenant: event.tenant.clone(),
+                    collection: event.kind.as_str().into(),
+                    key: event.key.clone(),
+                    event_id: Some(sequenced.id),
+                    status: Status::New,
+                    reason: None,
+                    attempt: 0,
+                    error: None,
+                    due_at: event.due,
+                    changed_at: at,
+                });
+            }
+        }
+    }
+
+    /// Reports that an attempt starts.
+    pub(crate) fn notify_attempt_started(&self, task: &Claimed, at: Timestamp) {
+        if self.has_subscribers() {
+            self.send(change_from_claim(&ClaimSummary::from_claimed(task), Status::Locked, at));
+        }
+    }
+
+    /// Reports that an attempt has ended.
+    pub(crate) fn notify_attempt_finished(
+        &self,
+        task: &ClaimSummary,
+        finished: &Finished,
+        error: Option<&str>,
+        at: Timestamp,
+    ) {
+        if self.has_subscribers() {
+            let error = error.map(Into::into);
+            self.send(TaskChange {
+                error,
+                due_at: finished.due,
+                ..change_from_claim(task, finished.status, at)
+            });
+        }
+    }
+
+    /// Reports a task that was created for a source, freed from a dead node, or changed by an operator.
+    pub(crate) fn notify_task_state(&self, task: Task, at: Timestamp) {
+        let due = match task.life.state {
+            State::New { due } => Some(due),
+            State::Scheduled
+            | State::Locked(_)
+            | State::Done
+            | State::Error { .. }
+            | State::Missing { .. } => None,
+        };
+        self.send(TaskChange {
+            status: task.life.state.status(),
+            reason: task.life.state.reason(),
+            attempt: task.life.attempt,
+            event_id: task.event,
+            id: task.id,
+            handler: task.handler,
+            tenant: task.tenant,
+            collection: task.collection,
+            key: task.key,
+            error: task.error,
+            due_at: due,
+            changed_at: at,
+        });
+    }
+
+    fn send(&self, change: TaskChange) {
+        // The last receiver may have been dropped meanwhile.
+        let _ = self.sender.send(change);
+    }
+}
+
+fn change_from_claim(task: &ClaimSummary, status: Status, at: Timestamp) -> TaskChange {
+    TaskChange {
+        id: task.id.clone(),
+        handler: task.handler.clone(),
+        tenant: task.tenant.clone(),
+        collection: task.collection().into(),
+        key: task.key.clone(),
+        event_id: task.event_id,
+        status,
+        reason: None,
+        attempt: task.attempt,
+        error: None,
+        due_at: None,
+        changed_at: at,
+    }
+}
+
+/// Parses the handler from a task's id, which has the form `handler_type_uuid`.
+fn parse_handler_name(id: &TaskId, kind: &HandlingKey) -> Option<HandlerName> {
+    let (prefix, _uuid) = id.as_str().rsplit_once('_')?;
+    HandlerName::new(prefix.strip_suffix(kind.as_str())?.strip_suffix('_')?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pointsman_core::TaskSeq;
+    use pointsman_core::task::Realm;
+
+    #[test]
+    fn handler_name_is_parsed_from_the_task_id() {
+        let kind = HandlingKey::new("a_b.c_d").unwrap();
+        let id = TaskId::new("in_dex_a", kind.as_str(), Realm(1).uuid(TaskSeq(9)));
+        assert_eq!(parse_handler_name(&id, &kind).unwrap().as_str(), "in_dex_a");
+        assert_eq!(parse_handler_name(&TaskId::from_text("nonsense"), &kind), None);
+    }
+}

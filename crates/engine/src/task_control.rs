@@ -1,0 +1,97 @@
+//! Operations on tasks and rules: set and lift rules, run a collection, retry, cancel and adopt tasks.
+
+use pointsman_core::store::{Idempotency, NewRun, RunRefused, RunTask, StoreError, TaskFilter};
+use pointsman_core::task::{Rejected, State, Task};
+use pointsman_core::{HandlerName, Place, Rule, RuleKind, TaskId, Tenant};
+
+use crate::Engine;
+use crate::start_gate::Pause;
+
+impl Engine {
+    /// Sets a rule. When this returns, no new attempt starts under it: tasks that were claimed before and have not
+    /// started are released.
+    pub async fn set_rule(&self, rule: Rule) -> Result<(), StoreError> {
+        self.store().hold(rule.clone()).await?;
+        self.node().start_gate.pause(Pause::Rule(rule)).await;
+        Ok(())
+    }
+
+    /// Lifts a rule; `false` if there was none.
+    pub async fn lift_rule(
+        &self,
+        kind: RuleKind,
+        place: &Place,
+        tenant: Option<&Tenant>,
+    ) -> Result<bool, StoreError> {
+        let lifted = self.store().release(kind, place, tenant).await?;
+        self.node().rule_lifted.notify_one();
+        self.wake_services();
+        Ok(lifted)
+    }
+
+    /// Synchronises a collection, by the task that is queued or running or else by a new one. A repeat under the same
+    /// idempotency key creates no task and returns the first result.
+    pub async fn run_collection(
+        &self,
+        run: NewRun,
+        idempotency: Option<Idempotency>,
+    ) -> Result<Result<RunTask, RunRefused>, StoreError> {
+        let result = self.store().run(run, idempotency, self.now()).await?;
+        if let Ok(RunTask { task, created: true, repeated: false }) = &result {
+            self.notify_waiting_task(task).await?;
+        }
+        Ok(result)
+    }
+
+    /// Retries a task in `error`.
+    pub async fn retry_task(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
+        let Some((task, _)) = self.store().task(id).await? else { return Ok(Err(Rejected::NoSuchTask)) };
+        let retried = self.store().retry(vec![task.seq], self.now()).await?;
+        let retried = retried.into_iter().next().unwrap_or(Err(Rejected::NoSuchTask));
+        if retried.is_ok() {
+            self.notify_waiting_task(id).await?;
+        }
+        Ok(retried)
+    }
+
+    /// Cancels a task. A running attempt is stopped; a pull worker learns of it with its next request.
+    pub async fn cancel_task(&self, id: &TaskId) -> Result<Result<(), Rejected>, StoreError> {
+        let cancelled = self.store().cancel(id, self.now()).await?;
+        if cancelled.is_ok() {
+            if let Some((task, _)) = self.store().task(id).await? {
+                self.node().metrics.count_ended_task(&task.handler, task.life.state.status());
+                self.node().task_changes.notify_task_state(task, self.now());
+            }
+            self.wake_services();
+        }
+        Ok(cancelled)
+    }
+
+    /// Makes a handler's `missing` tasks ready again; returns their number.
+    pub async fn adopt_missing_tasks(&self, handler: &HandlerName) -> Result<u64, StoreError> {
+        let missing = self.list_missing_tasks(handler).await?;
+        let adopted = self.store().adopt(handler, self.now()).await?;
+        self.wake_services();
+        let of_handler = TaskFilter { handler: Some(handler.clone()), ..TaskFilter::default() };
+        self.notify_retried_tasks(&of_handler, &missing).await;
+        Ok(adopted)
+    }
+
+    /// Wakes the services after a change in the store that they did not make, so that attempts that lost their task are
+    /// stopped and new work is claimed.
+    pub fn wake_services(&self) {
+        self.node().attempt_check_requested.notify_one();
+        self.node().signals.notify_work();
+    }
+
+    /// Notifies watchers that a task waits to be run. A task that runs already, or has ended since, was reported by the
+    /// node that ran it.
+    async fn notify_waiting_task(&self, id: &TaskId) -> Result<(), StoreError> {
+        let waits = |task: &Task| matches!(task.life.state, State::New { .. } | State::Scheduled);
+        if let Some((task, _)) = self.store().task(id).await?.filter(|(task, _)| waits(task)) {
+            self.node().task_changes.notify_task_state(task, self.now());
+        }
+        self.wake_services();
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! Runs that end by themselves.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::NewEvent;
+use pointsman_core::store::Registry;
+use pointsman_engine::{AttemptOutcome, BoundedRun, BoundedRunError};
+use pointsman_store_sqlite::SqliteStore;
+
+fn two_handler_engine(calls: &CallLog) -> TestEngineBuilder {
+    TestEngineBuilder::default()
+        .slots(4)
+        .handler("one", recording_handler(calls))
+        .handler("other", recording_handler(calls))
+        .route("a", "one")
+        .route("b", "other")
+}
+
+fn bounded_engine(calls: &CallLog, handlers: &[&str], max_events: u64) -> TestEngineBuilder {
+    let mut builder = two_handler_engine(calls);
+    builder.settings.bounded_run = Some(bounded_run(handlers, max_events));
+    builder
+}
+
+fn bounded_run(handlers: &[&str], max_events: u64) -> BoundedRun {
+    BoundedRun { handlers: handlers.iter().map(|h| handler_name(h)).collect(), max_attempts: max_events }
+}
+
+/// Registers the handlers with a node that runs nothing, and emits these events.
+async fn register_and_emit(store: &SqliteStore, mut builder: TestEngineBuilder, events: Vec<NewEvent>) {
+    builder.settings.services.worker = false;
+    builder.settings.services.rescuer = false;
+    let engine = builder.start(store).await;
+    if !events.is_empty() {
+        emit(&engine, events).await;
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_bounded_run_starts_no_more_attempts_than_its_limit() {
+    let (store, calls) = (in_memory_store(), CallLog::default());
+    register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
+    let engine = bounded_engine(&calls, &[], 25).start(&store).await;
+    // Some tasks wait already, and some are claimed as they are created.
+    for round in 0..20 {
+        let events = (0..5).map(|number| keyed_event("a", &format!("k{round}-{number}"))).collect();
+        emit(&engine, events).await;
+    }
+    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    assert_eq!(calls.entries().len(), 25);
+    engine.stop(TEST_TIMEOUT).await;
+    assert_eq!(calls.entries().len(), 25);
+    let queues = store.queues(None).await.unwrap();
+    let left: u64 = queues.iter().map(|queue| queue.ready + queue.scheduled + queue.running).sum();
+    assert_eq!(left, 75);
+}
+
+#[tokio::test]
+async fn only_the_named_handlers_are_run() {
+    let (store, calls) = (in_memory_store(), CallLog::default());
+    register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
+    let engine = bounded_engine(&calls, &["other"], 3).start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, (0..4).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
+    emit(&engine, (0..3).map(|number| keyed_event("b", &format!("k{number}"))).collect()).await;
+    watcher.wait_for_ended(3).await;
+    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    assert_eq!(calls.entries(), ["other"; 3]);
+    let nodes = store.nodes().await.unwrap();
+    assert_eq!(nodes[0].abilities.handlers, [handler_name("other")].into());
+    engine.stop(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn a_retried_failure_counts_as_two_attempts() {
+    let (store, calls) = (in_memory_store(), CallLog::default());
+    let recorded_calls = calls.clone();
+    let failing_engine = || {
+        let recorded_calls = recorded_calls.clone();
+        let failing = move |_| {
+            recorded_calls.record("ran");
+            async { AttemptOutcome::failed("again") }
+        };
+        TestEngineBuilder::default().handler("h", failing).route("a", "h")
+    };
+    register_and_emit(&store, failing_engine(), vec![keyed_event("a", "x")]).await;
+    let mut builder = failing_engine();
+    builder.settings.bounded_run = Some(bounded_run(&[], 2));
+    let engine = builder.start(&store).await;
+    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    assert_eq!(calls.entries().len(), 2);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_bounded_run_does_not_change_the_registration() {
+    let (store, calls) = (in_memory_store(), CallLog::default());
+    // The task for `old` stays until a server parks it.
+    let old = TestEngineBuilder::default().handler("old", recording_handler(&calls)).route("c", "old");
+    register_and_emit(&store, old, vec![keyed_event("c", "w")]).await;
+    register_and_emit(&store, two_handler_engine(&calls), vec![keyed_event("a", "x"), keyed_event("b", "y")])
+        .await;
+    let before = store.registration().await.unwrap();
+    // It knows one of the handlers, and no routes at all.
+    let mut guest = TestEngineBuilder::default().handler("other", recording_handler(&calls));
+    guest.settings.bounded_run = Some(bounded_run(&[], 1));
+    guest.settings.sweep_interval = Duration::from_millis(10);
+    let engine = guest.start(&store).await;
+    within_timeout("the bound", engine.wait_for_attempt_limit()).await;
+    emit(&engine, vec![keyed_event("a", "z")]).await;
+    engine.stop(TEST_TIMEOUT).await;
+    assert_eq!(calls.entries(), ["other"]);
+    let after = store.registration().await.unwrap();
+    assert_eq!((after.handlers, after.routes), (before.handlers, before.routes));
+    let queues = store.queues(None).await.unwrap();
+    assert_eq!(queues.iter().map(|queue| queue.missing).sum::<u64>(), 0);
+    let one = queues.iter().find(|queue| queue.handler == handler_name("one")).unwrap();
+    assert_eq!(one.ready, 2, "tasks that the bounded run cannot run wait for other nodes");
+}
+
+#[tokio::test]
+async fn a_bounded_run_with_different_handlers_is_refused() {
+    let (store, calls) = (in_memory_store(), CallLog::default());
+    let everything = bounded_run(&[], 1);
+    let mine = two_handler_engine(&calls).setup;
+    assert_eq!(
+        everything.check_registered_handlers(&store, &mine).await.unwrap(),
+        Err(BoundedRunError::NoHandlersRegistered)
+    );
+    let registered = TestEngineBuilder::default()
+        .handler_with("one", |spec| spec.def.retry.max = 9, recording_handler(&calls))
+        .route("a", "one");
+    register_and_emit(&store, registered, vec![keyed_event("a", "x")]).await;
+    assert_eq!(
+        everything.check_registered_handlers(&store, &mine).await.unwrap(),
+        Err(BoundedRunError::HandlerDiffers(handler_name("one")))
+    );
+    let other = bounded_run(&["other"], 1);
+    assert_eq!(
+        other.check_registered_handlers(&store, &mine).await.unwrap(),
+        Err(BoundedRunError::HandlerNotRegistered(handler_name("other")))
+    );
+    let engine = bounded_engine(&calls, &[], 1).start(&store).await;
+    assert!(store.nodes().await.unwrap()[0].abilities.handlers.is_empty());
+    engine.stop(TEST_TIMEOUT).await;
+    assert!(calls.entries().is_empty());
+    register_and_emit(&store, two_handler_engine(&calls), vec![]).await;
+    assert_eq!(everything.check_registered_handlers(&store, &mine).await.unwrap(), Ok(()));
+}

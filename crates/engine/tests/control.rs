@@ -1,0 +1,121 @@
+//! Rules, reconfigurations and adoptions while the node runs.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::store::Registry;
+use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status};
+use pointsman_engine::{AttemptOutcome, Delivery, Setup};
+
+/// A pause against a flood, over and over: nothing begins between its answer and its end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_attempt_starts_after_a_pause_was_acknowledged() {
+    let store = in_memory_store();
+    let (paused, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let handler = {
+        let (paused, begun) = (paused.clone(), begun.clone());
+        move |_: Delivery| {
+            begun.fetch_add(usize::from(paused.load(Ordering::SeqCst)), Ordering::SeqCst);
+            async { AttemptOutcome::done() }
+        }
+    };
+    let engine =
+        TestEngineBuilder::default().handler("index", handler).route("record", "index").start(&store).await;
+    let pause = || Rule {
+        kind: RuleKind::Pause,
+        place: Place::Handler(handler_name("index")),
+        tenant: None,
+        by: "ops".into(),
+        reason: String::new(),
+        since: now(),
+    };
+    for _ in 0..100 {
+        let flood: Vec<_> = (0..8)
+            .map(|_| {
+                let engine = engine.clone();
+                tokio::spawn(async move {
+                    for _ in 0..5 {
+                        emit(&engine, vec![NewEvent::of(handling_key("record")); 5]).await;
+                    }
+                })
+            })
+            .collect();
+        engine.set_rule(pause()).await.unwrap();
+        paused.store(true, Ordering::SeqCst);
+        for producer in flood {
+            producer.await.unwrap();
+        }
+        paused.store(false, Ordering::SeqCst);
+        assert!(
+            engine.lift_rule(RuleKind::Pause, &Place::Handler(handler_name("index")), None).await.unwrap()
+        );
+    }
+    assert_eq!(begun.load(Ordering::SeqCst), 0);
+    let all_ran = async {
+        while store.queues(None).await.unwrap().iter().any(|queue| queue.ready + queue.running > 0) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    within_timeout("the backlog to run", all_ran).await;
+    engine.stop(Duration::from_secs(20)).await;
+}
+
+/// After two concurrent reconfigurations the store and the node have the same one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn concurrent_reconfigurations_leave_node_and_store_consistent() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    for _ in 0..500 {
+        let racers = ["a", "b"].map(|handler| {
+            let setup =
+                TestEngineBuilder::default().handler(handler, |_| async { AttemptOutcome::done() }).setup;
+            let engine = engine.clone();
+            tokio::spawn(async move { engine.reconfigure(setup).await.unwrap() })
+        });
+        for racer in racers {
+            racer.await.unwrap();
+        }
+        let stored = store.registration().await.unwrap().handlers.remove(0);
+        assert_eq!(engine.setup().handlers[0].def, stored);
+    }
+    engine.stop(Duration::ZERO).await;
+}
+
+#[tokio::test]
+async fn watchers_are_notified_of_adopted_tasks() {
+    let store = in_memory_store();
+    let setup = || {
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup
+    };
+    let mut builder = TestEngineBuilder { setup: setup(), ..TestEngineBuilder::default() };
+    builder.settings.sweep_interval = Duration::from_millis(10);
+    let engine = builder.start(&store).await;
+    let place = Place::Handler(handler_name("h"));
+    let (by, reason) = ("ops".to_owned(), String::new());
+    engine
+        .set_rule(Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() })
+        .await
+        .unwrap();
+    let receipt = emit(&engine, vec![keyed_event("a", "x"), keyed_event("a", "y")]).await;
+    engine.reconfigure(Setup::default()).await.unwrap();
+    let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
+    for id in &tasks {
+        wait_until("a missing task", || async {
+            read_task(&store, id).await.life.state.status() == Status::Missing
+        })
+        .await;
+    }
+    engine.reconfigure(setup()).await.unwrap();
+    let mut watcher = TaskWatcher::new(&engine);
+    assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 2);
+    for id in &tasks {
+        let change = watcher.next().await;
+        assert_eq!((&change.id, change.status), (id, Status::New));
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}

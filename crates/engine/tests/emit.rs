@@ -1,0 +1,146 @@
+//! Many concurrent producers: no event is lost or doubled, and dropped emits do not affect others.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::EventId;
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Emission, Idempotency, Refused};
+use pointsman_engine::{AttemptOutcome, EmitError, Engine};
+
+async fn list_journal_ids(engine: &Engine) -> Vec<EventId> {
+    let (mut ids, mut after) = (Vec::new(), EventId::ZERO);
+    loop {
+        let page = engine.observer().read_page(&Filter::default(), after, None, 1000).await.unwrap();
+        let emitted = page.events.iter().filter(|event| !event.is_engine());
+        ids.extend(emitted.map(|event| event.id));
+        if page.scanned >= page.extent.head {
+            return ids;
+        }
+        after = page.scanned;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_producers_each_get_their_own_receipt() {
+    const PRODUCERS: usize = 64;
+    const EACH: usize = 20;
+    let folder = tempfile::tempdir().unwrap();
+    let store = pointsman_store_sqlite::Sqlite::open(folder.path().join("p.db"), now()).unwrap();
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let producers = (0..PRODUCERS).map(|p| {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let mut last = None;
+            let mut ids = Vec::new();
+            for _ in 0..EACH {
+                let receipt = emit(&engine, vec![keyed_event("a", &format!("k{p}"))]).await;
+                assert_eq!(receipt.events[0].prev, last);
+                last = Some(receipt.events[0].id);
+                ids.extend(last);
+            }
+            ids
+        })
+    });
+    let mut acknowledged = HashSet::new();
+    for ids in futures::future::join_all(producers).await {
+        acknowledged.extend(ids.unwrap());
+    }
+    assert_eq!(acknowledged.len(), PRODUCERS * EACH);
+    let journal = list_journal_ids(&engine).await;
+    assert!(journal.is_sorted());
+    assert_eq!(journal.into_iter().collect::<HashSet<_>>(), acknowledged);
+    let handled = "pointsman_tasks_ended_total{handler=\"h\",status=\"done\"}";
+    within_timeout("all tasks to end", async {
+        while read_metric(&engine, handled) < (PRODUCERS * EACH) as u64 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_dropped_emit_does_not_affect_other_producers() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    for n in 0..50 {
+        let emission = Emission { events: vec![keyed_event("a", "x")], idempotency: None };
+        if n % 2 == 0 {
+            // Polled once, so that it was handed over, and then dropped.
+            let abandoned = engine.emit(emission);
+            futures::pin_mut!(abandoned);
+            let _ = futures::poll!(abandoned);
+        } else {
+            engine.emit(emission).await.unwrap();
+        }
+    }
+    assert_eq!(list_journal_ids(&engine).await.len(), 50);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn concurrent_repeats_of_an_idempotency_key_create_one_event() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler("h", |_| async { AttemptOutcome::done() })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let emission = |digest: u8| {
+        let idempotency =
+            Some(Idempotency { tenant: Default::default(), key: "once".into(), digest: [digest; 32] });
+        Emission { events: vec![keyed_event("a", "x")], idempotency }
+    };
+    let racing = (0..100).map(|_| engine.emit(emission(1)));
+    let receipts: Vec<_> = futures::future::join_all(racing).await.into_iter().map(Result::unwrap).collect();
+    assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
+    assert!(receipts.iter().all(|receipt| receipt.events == receipts[0].events));
+    let conflict = engine.emit(emission(2)).await;
+    assert!(matches!(conflict, Err(EmitError::Refused(Refused::IdempotencyConflict(_)))));
+    assert_eq!(list_journal_ids(&engine).await.len(), 1);
+    assert_eq!(read_metric(&engine, "pointsman_events_emitted_total"), 1);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn each_task_of_a_large_batch_has_a_slot_from_the_start() {
+    const EVENTS: usize = 300;
+    const ROUNDS: usize = 10;
+    let store = in_memory_store();
+    let (begun, mut begins) = tokio::sync::watch::channel(0);
+    let begun = Arc::new(begun);
+    let handler = move |_| {
+        begun.send_modify(|count| *count += 1);
+        std::future::pending()
+    };
+    let engine = TestEngineBuilder::default()
+        .slots(EVENTS * ROUNDS * 4)
+        .handler("h", handler)
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut least_written = u64::MAX;
+    for round in 0..ROUNDS {
+        let before = store.writer().work().rows();
+        let keys = (0..EVENTS).map(|n| format!("{round}.{n}"));
+        emit(&engine, keys.map(|key| keyed_event("a", &key)).collect()).await;
+        within_timeout("all to begin", begins.wait_for(|count| *count == EVENTS * (round + 1)))
+            .await
+            .unwrap();
+        least_written = least_written.min(store.writer().work().rows() - before);
+    }
+    // The worker may have reserved all slots in some rounds, but not in all.
+    let least = 3 * EVENTS as u64; // events, objects, tasks
+    assert!((least..least + 20).contains(&least_written), "{least_written} rows: none is written twice");
+    engine.stop(Duration::ZERO).await;
+}

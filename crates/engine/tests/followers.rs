@@ -1,0 +1,184 @@
+//! Many who follow the journal, and what they cost.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::chain::{ChainPath, OrderId};
+use pointsman_core::journal::{Filter, Retention};
+use pointsman_core::store::{Journal, NewOrder};
+use pointsman_core::{Event, EventId, ObjectKey};
+use pointsman_engine::{AttemptOutcome, Engine};
+use tokio::task::JoinHandle;
+
+fn key_filter(key: &str) -> Filter {
+    Filter { key: Some(ObjectKey::new(key).unwrap()), ..Filter::default() }
+}
+
+/// Follows the journal until `enough` returns true; `woken` counts how often it was woken.
+fn follow(
+    engine: &Engine,
+    filter: Filter,
+    mut after: EventId,
+    enough: impl Fn(&[Arc<Event>]) -> bool + Send + 'static,
+    woken: Arc<AtomicUsize>,
+) -> JoinHandle<Vec<Arc<Event>>> {
+    let engine = engine.clone();
+    tokio::spawn(async move {
+        let mut received = Vec::new();
+        while !enough(&received) {
+            engine.observer().wait_for_match(&filter, &mut after).await;
+            woken.fetch_add(1, Ordering::Relaxed);
+            let page = engine.observer().read_page(&filter, after, None, 100).await.unwrap();
+            assert!(!page.extent.is_torn(after));
+            received.extend(page.events);
+            after = page.scanned;
+        }
+        received
+    })
+}
+
+fn event_ids(events: &[Arc<Event>]) -> Vec<EventId> {
+    events.iter().map(|event| event.id).collect()
+}
+
+/// Where the journal ends, as the tail has it from now on.
+async fn wait_for_tail(engine: &Engine) -> EventId {
+    let head = engine.observer().read_extent().await.unwrap().head;
+    engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
+    wait_until("the tail", || async {
+        let before = read_metric(engine, "pointsman_journal_reads_total");
+        engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap();
+        read_metric(engine, "pointsman_journal_reads_total") == before
+    })
+    .await;
+    head
+}
+
+/// Orders travel a chain, and the store itself journals what becomes of them, in claims and ends that no sequencer
+/// sees. Followers of one order each, and some of everything, get all of it once and in order, and share their reads.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_followers_of_orders_share_their_reads() {
+    const FOLLOWERS: usize = 1000;
+    const EVERYTHING: usize = 20;
+    const ORDERS: usize = 100;
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler("a", |_| async { AttemptOutcome::done() })
+        .handler("b", |_| async { AttemptOutcome::done() })
+        .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
+        .start(&store)
+        .await;
+    let begin = wait_for_tail(&engine).await;
+    let finished =
+        |received: &[Arc<Event>]| received.last().is_some_and(|last| last.kind.as_str() == "OrderFinished");
+    let woken = Arc::new(AtomicUsize::new(0));
+    let followers: Vec<_> = (0..FOLLOWERS)
+        .map(|n| {
+            let key = format!("/x,{}", n % ORDERS);
+            (key.clone(), follow(&engine, key_filter(&key), begin, finished, woken.clone()))
+        })
+        .collect();
+    let all = move |received: &[Arc<Event>]| {
+        received.iter().filter(|event| event.kind.as_str() == "FileBasedRemoved").count() == ORDERS
+    };
+    let everything: Vec<_> =
+        (0..EVERYTHING).map(|_| follow(&engine, Filter::default(), begin, all, Arc::default())).collect();
+
+    let before = read_metric(&engine, "pointsman_journal_reads_total");
+    for n in 0..ORDERS {
+        let id = Some(OrderId::new(n.to_string()).unwrap());
+        let new = NewOrder { id, ..NewOrder::of(ChainPath::new("/x").unwrap()) };
+        engine.add_orders(vec![new]).await.unwrap().unwrap();
+    }
+    let mut whole = Vec::new();
+    for follower in everything {
+        let received = within_timeout("a follower of everything", follower).await.unwrap();
+        assert!(received.is_sorted_by(|one, next| one.id < next.id));
+        whole.push(received);
+    }
+    assert!(whole.iter().all(|received| event_ids(received) == event_ids(&whole[0])));
+    for (key, follower) in followers {
+        let received = within_timeout("a follower", follower).await.unwrap();
+        let its_own = whole[0].iter().filter(|event| event.key.as_ref().is_some_and(|k| k.as_str() == key));
+        assert_eq!(event_ids(&received), its_own.map(|event| event.id).collect::<Vec<_>>());
+        assert_eq!(received.len(), 8, "the events of two steps, a start and an end");
+    }
+    // At most one read for each commit: an order is added, claimed, ended and claimed again, and ended.
+    let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
+    assert!(reads <= 6 * ORDERS as u64, "{reads} reads of the journal for {ORDERS} orders");
+    // Nobody is woken by what is not its own.
+    let woken = woken.load(Ordering::Relaxed);
+    assert!(woken <= FOLLOWERS * 8, "{FOLLOWERS} followers were woken {woken} times");
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+/// Events that do not match advance a waiting cursor, even if the wait is dropped, so that the cursor neither tears nor
+/// has anything to be read from the store.
+#[tokio::test]
+async fn a_waiting_cursor_advances_past_unmatched_events_and_is_not_torn() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let begin = wait_for_tail(&engine).await;
+    let (filter, mut after) = (key_filter("mine"), begin);
+    let flood = async {
+        for _ in 0..25 {
+            emit(&engine, (0..1000).map(|_| keyed_event("a", "other")).collect()).await;
+        }
+        let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
+        while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
+        let head = engine.observer().read_extent().await.unwrap().head;
+        engine.observer().read_page(&Filter::default(), head, None, 1).await.unwrap()
+    };
+    let last = tokio::select! {
+        () = engine.observer().wait_for_match(&filter, &mut after) => panic!("no matching event was emitted"),
+        page = flood => page.extent.head,
+    };
+    assert_eq!(after, last);
+    assert!(engine.observer().read_extent().await.unwrap().is_torn(begin));
+    let before = read_metric(&engine, "pointsman_journal_reads_total");
+    let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
+    assert!(page.events.is_empty() && !page.extent.is_torn(after));
+    assert_eq!(read_metric(&engine, "pointsman_journal_reads_total"), before);
+
+    let mine = emit(&engine, vec![keyed_event("a", "mine")]).await.events[0].id;
+    within_timeout("its own", engine.observer().wait_for_match(&filter, &mut after)).await;
+    let page = engine.observer().read_page(&filter, after, None, 10).await.unwrap();
+    assert_eq!(event_ids(&page.events), [mine]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+/// A follower that starts to wait while events arrive misses none and gets none twice, wherever its cursor is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_follower_that_joins_while_events_arrive_misses_none() {
+    const EVENTS: usize = 400;
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let begin = engine.observer().read_extent().await.unwrap().head;
+    let emitting = {
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let mut mine = Vec::new();
+            for n in 0..EVENTS {
+                let receipt = emit(&engine, vec![keyed_event("a", &format!("k{}", n % 2))]).await;
+                mine.extend((n % 2 == 0).then_some(receipt.events[0].id));
+            }
+            mine
+        })
+    };
+    let all = |received: &[Arc<Event>]| received.len() == EVENTS / 2;
+    let mut followers = Vec::new();
+    while followers.len() < 50 {
+        followers.push(follow(&engine, key_filter("k0"), begin, all, Arc::default()));
+        tokio::task::yield_now().await;
+    }
+    let mine = within_timeout("the events", emitting).await.unwrap();
+    for follower in followers {
+        assert_eq!(event_ids(&within_timeout("a follower", follower).await.unwrap()), mine);
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}

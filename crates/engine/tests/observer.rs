@@ -1,0 +1,148 @@
+//! Reading the journal, and waiting for it to grow.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::EventId;
+use pointsman_core::journal::{Extent, Filter, Page, Retention};
+use pointsman_core::store::Journal;
+use pointsman_engine::Engine;
+
+async fn read_page(engine: &Engine, after: EventId, limit: usize) -> Page {
+    engine.observer().read_page(&Filter::default(), after, None, limit).await.unwrap()
+}
+
+#[tokio::test]
+async fn emitted_events_are_read_at_once_and_in_order() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let mut ids = Vec::new();
+    for n in 0..200 {
+        let receipt = emit(&engine, vec![keyed_event("a", &format!("k{}", n % 3))]).await;
+        ids.push(receipt.events[0].id);
+        let read = read_page(&engine, ids[ids.len().saturating_sub(2)], 10).await;
+        // Before the first there is nothing to read after; then always exactly the new one.
+        let expected = if n == 0 { 0 } else { 1 };
+        assert_eq!(read.events.len(), expected);
+        assert_eq!(read.scanned, ids[n]);
+    }
+    let mut read = Vec::new();
+    let mut after = EventId::ZERO;
+    while read.len() < ids.len() {
+        let part = read_page(&engine, after, 17).await;
+        assert!(part.events.len() <= 17 && !part.extent.is_torn(after));
+        read.extend(part.events.iter().filter(|event| !event.is_engine()).map(|event| event.id));
+        after = part.scanned;
+    }
+    assert_eq!(read, ids);
+    let newest = engine.observer().read_newest(&Filter::default(), EventId::ZERO, 3).await.unwrap();
+    let newest: Vec<_> = newest.events.iter().map(|event| event.id).collect();
+    assert_eq!(newest, [ids[199], ids[198], ids[197]]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn filters_apply_to_cached_and_stored_events() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let first = emit(&engine, vec![keyed_event("a.b", "x"), keyed_event("c", "x")]).await.events[1].id;
+    let _ = read_page(&engine, first, 1).await;
+    emit(&engine, vec![keyed_event("c", "x"), keyed_event("a.d", "x"), keyed_event("c", "x")]).await;
+    let only = Filter { kinds: vec![handling_key("a")], ..Filter::default() };
+    for (after, expected) in [(EventId::ZERO, 2), (first, 1)] {
+        let page = engine.observer().read_page(&only, after, None, 10).await.unwrap();
+        assert_eq!(page.events.len(), expected);
+        assert_eq!(page.scanned, page.extent.head);
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn an_unknown_cursor_is_torn_and_a_valid_one_is_not() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let last = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;
+    for _ in 0..2 {
+        assert!(!read_page(&engine, last, 10).await.extent.is_torn(last));
+        let foreign = EventId::new(last.get() + 1).unwrap();
+        assert!(read_page(&engine, foreign, 10).await.extent.is_torn(foreign));
+    }
+    assert_eq!(
+        engine.observer().read_extent().await.unwrap(),
+        Extent { forgotten: EventId::ZERO, head: last }
+    );
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_followers_share_their_reads() {
+    const FOLLOWERS: usize = 1000;
+    const EVENTS: usize = 20;
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let begin = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;
+    // One read starts the filler; from then on the head is in memory.
+    let _ = read_page(&engine, begin, 1).await;
+    let ready = Arc::new(tokio::sync::Barrier::new(FOLLOWERS + 1));
+    let mut followers = Vec::new();
+    for _ in 0..FOLLOWERS {
+        let (engine, ready) = (engine.clone(), ready.clone());
+        followers.push(tokio::spawn(async move {
+            ready.wait().await;
+            let (mut after, mut received) = (begin, Vec::new());
+            while received.len() < EVENTS {
+                engine.observer().wait_for_match(&Filter::default(), &mut after).await;
+                let page = read_page(&engine, after, 100).await;
+                received.extend(page.events.iter().map(|event| event.id));
+                after = page.scanned;
+            }
+            received
+        }));
+    }
+    ready.wait().await;
+    let before = read_metric(&engine, "pointsman_journal_reads_total");
+    let mut emitted = Vec::new();
+    for _ in 0..EVENTS {
+        emitted.push(emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id);
+    }
+    for follower in followers {
+        assert_eq!(within_timeout("a follower", follower).await.unwrap(), emitted);
+    }
+    let reads = read_metric(&engine, "pointsman_journal_reads_total") - before;
+    // Each commit may cost the filler one read, and a few look-agains; not one for each follower.
+    assert!(reads < FOLLOWERS as u64 / 5, "{reads} reads for {FOLLOWERS} followers");
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_cached_cursor_is_torn_when_events_after_it_expire() {
+    const EVENTS: usize = 11_000;
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let first = emit(&engine, vec![keyed_event("a", "x")]).await.events[0].id;
+    let _ = read_page(&engine, first, 1).await;
+    for _ in 0..EVENTS / 1000 {
+        emit(&engine, (0..1000).map(|_| keyed_event("a", "x")).collect()).await;
+    }
+    let followed = read_page(&engine, first, EVENTS).await;
+    assert_eq!(followed.extent.forgotten, EventId::ZERO);
+
+    let keep = Retention { count: Retention::LEAST_EVENTS, age: Duration::from_secs(86_400) };
+    while store.prune(keep, Retention::default(), Duration::MAX, now()).await.unwrap().more {}
+    let extent = engine.observer().read_extent().await.unwrap();
+    assert!(extent.is_torn(first));
+    within_timeout("the tail to know", async {
+        while !read_page(&engine, first, 1).await.extent.is_torn(first) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    let rest = read_page(&engine, extent.forgotten, EVENTS).await;
+    assert!(!rest.extent.is_torn(extent.forgotten));
+    assert!(rest.events.len() as u64 >= Retention::LEAST_EVENTS);
+    engine.stop(TEST_TIMEOUT).await;
+}

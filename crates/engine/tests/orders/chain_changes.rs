@@ -1,0 +1,44 @@
+//! Chains that change under their orders.
+
+use super::*;
+
+#[tokio::test]
+async fn an_order_waits_at_a_removed_chain_node_until_it_is_restored() {
+    let store = in_memory_store();
+    let (gate, calls) = (StepGate::new(), CallLog::default());
+    let with = |nodes| {
+        TestEngineBuilder::default()
+            .handler("a", gate.gated_step())
+            .handler("b", recording_handler(&calls))
+            .handler("c", recording_handler(&calls))
+            .chain(chain("/x", nodes))
+    };
+    let whole = || vec![step_node("a", "b"), step_node("b", "end"), end_node("end")];
+    let engine = with(whole()).start(&store).await;
+    let order = add_order(&engine, "/x,1", "1").await;
+    gate.wait_for_arrival().await;
+
+    // The step that runs belongs to a node that leads to another one now.
+    engine
+        .reconfigure(with(vec![step_node("a", "c"), step_node("c", "end"), end_node("end")]).setup)
+        .await
+        .unwrap();
+    gate.release_one();
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["c"], "it continues by the current chain");
+
+    let order = add_order(&engine, "/x,2", "1").await;
+    gate.wait_for_arrival().await;
+    engine.reconfigure(with(vec![step_node("b", "end"), end_node("end")]).setup).await.unwrap();
+    gate.release_one();
+    published_until(&engine, &order, "OrderStepEnded").await;
+    wait_until("the order to be stranded", || async {
+        let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
+        view.stranded && view.task.is_none() && view.order.node == chain_node_id("a")
+    })
+    .await;
+    engine.reconfigure(with(whole()).setup).await.unwrap();
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["c", "b"], "what was done is not done again");
+    engine.stop(TEST_TIMEOUT).await;
+}

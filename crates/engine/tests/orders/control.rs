@@ -1,0 +1,141 @@
+//! Commands to orders, chain nodes and chains while steps run.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use pointsman_core::chain::Action;
+use pointsman_core::store::{OrderCommand, OrderRefused};
+use pointsman_core::{Place, Rule, RuleKind};
+
+use super::*;
+
+#[tokio::test]
+async fn suspending_an_order_lets_its_running_step_finish() {
+    let store = in_memory_store();
+    let (gate, calls) = (StepGate::new(), CallLog::default());
+    let engine = TestEngineBuilder::default()
+        .handler("a", gate.gated_step())
+        .handler("b", recording_handler(&calls))
+        .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
+        .start(&store)
+        .await;
+    let order = add_order(&engine, "/x,1", "1").await;
+    gate.wait_for_arrival().await;
+    engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap().unwrap();
+    let refused = engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Remove).await.unwrap();
+    assert_eq!(refused, Err(OrderRefused::Running(order.clone())));
+    gate.release_one();
+    let published = published_until(&engine, &order, "OrderNodeChanged").await;
+    assert_eq!(
+        published[2..],
+        ["OrderSuspended", "OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
+    );
+    let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
+    assert!(view.order.suspended && view.task.is_none() && calls.entries().is_empty());
+    engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["b"]);
+    assert_eq!(
+        engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Suspend).await.unwrap(),
+        Err(OrderRefused::NoSuchOrder(order))
+    );
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn chain_nodes_can_be_stopped_skipped_and_resumed() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
+    let engine = TestEngineBuilder::default()
+        .handler("a", recording_handler(&calls))
+        .handler("b", recording_handler(&calls))
+        .chain(chain("/x", vec![step_node("a", "b"), step_node("b", "end"), end_node("end")]))
+        .start(&store)
+        .await;
+    let path = parse_order_key("/x,1").chain;
+    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::Stop).await.unwrap().unwrap();
+    let order = add_order(&engine, "/x,1", "1").await;
+    published_until(&engine, &order, "OrderNodeChanged").await;
+    let (statistics, _) = engine.read_order_statistics(&Default::default(), None).await.unwrap();
+    assert_eq!((statistics.total, statistics.started, statistics.in_process), (1, 1, 0));
+    let (chains, _) = engine.list_chains().await.unwrap();
+    assert_eq!(chains[0].orders, [(chain_node_id("b"), 1)]);
+    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::NextState).await.unwrap().unwrap();
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["a"]);
+    engine.set_chain_node_action(&path, &chain_node_id("b"), Action::Process).await.unwrap().unwrap();
+    let order = add_order(&engine, "/x,2", "1").await;
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), ["a", "a", "b"]);
+    let refused = engine.set_chain_node_action(&path, &chain_node_id("c"), Action::Stop).await.unwrap();
+    assert_eq!(refused, Err(OrderRefused::NoSuchNode(path, chain_node_id("c"))));
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+/// A chain is stopped against a flood of orders, in each of the three ways, over and over: nothing begins between the
+/// answer and the start.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_step_starts_after_a_chain_was_stopped() {
+    let store = in_memory_store();
+    let (stopped, begun) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+    let handler = {
+        let (stopped, begun) = (stopped.clone(), begun.clone());
+        move |_: Delivery| {
+            begun.fetch_add(usize::from(stopped.load(Ordering::SeqCst)), Ordering::SeqCst);
+            async { AttemptOutcome::done() }
+        }
+    };
+    let engine = TestEngineBuilder::default()
+        .handler("a", handler)
+        .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
+        .start(&store)
+        .await;
+    let path = parse_order_key("/x,1").chain;
+    let pause = || Rule {
+        kind: RuleKind::Pause,
+        place: Place::Chain(path.clone()),
+        tenant: None,
+        by: "ops".into(),
+        reason: String::new(),
+        since: now(),
+    };
+    for round in 0..60 {
+        let flood: Vec<_> = (0..8)
+            .map(|_| {
+                let (engine, path) = (engine.clone(), path.clone());
+                tokio::spawn(async move {
+                    for _ in 0..3 {
+                        engine.add_orders(vec![NewOrder::of(path.clone()); 3]).await.unwrap().unwrap();
+                    }
+                })
+            })
+            .collect();
+        match round % 3 {
+            0 => engine.set_chain_stopped(&path, true).await.unwrap().unwrap(),
+            1 => {
+                engine.set_chain_node_action(&path, &chain_node_id("a"), Action::Stop).await.unwrap().unwrap()
+            }
+            _ => engine.set_rule(pause()).await.unwrap(),
+        }
+        stopped.store(true, Ordering::SeqCst);
+        for producer in flood {
+            producer.await.unwrap();
+        }
+        stopped.store(false, Ordering::SeqCst);
+        match round % 3 {
+            0 => engine.set_chain_stopped(&path, false).await.unwrap().unwrap(),
+            1 => engine
+                .set_chain_node_action(&path, &chain_node_id("a"), Action::Process)
+                .await
+                .unwrap()
+                .unwrap(),
+            _ => assert!(engine.lift_rule(RuleKind::Pause, &Place::Chain(path.clone()), None).await.unwrap()),
+        }
+    }
+    assert_eq!(begun.load(Ordering::SeqCst), 0);
+    wait_until("all orders to arrive", || async {
+        engine.read_order_statistics(&Default::default(), None).await.unwrap().0.total == 0
+    })
+    .await;
+    engine.stop(Duration::from_secs(20)).await;
+}

@@ -1,0 +1,133 @@
+//! Orders that are created by events and schedules, and the engine events about nodes.
+
+use pointsman_core::engine_event::SchedulerState;
+use pointsman_core::event::MAX_DEPTH;
+use pointsman_core::fire::Makes;
+use pointsman_core::store::{OrderRefused, Schedules};
+use pointsman_core::{NewEvent, ScheduleName, Status, cron};
+use pointsman_engine::{BoundedRun, ScheduleRunResult, ScheduleSpec};
+
+use super::*;
+
+/// A chain of one step that notes the order and its value.
+fn recording_chain(calls: &CallLog) -> TestEngineBuilder {
+    let calls = calls.clone();
+    TestEngineBuilder::default()
+        .handler("a", move |delivery| {
+            let step = step_of(&delivery);
+            calls.record(format!("{} {}", step.order, step.value.as_str()));
+            async { AttemptOutcome::done() }
+        })
+        .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
+}
+
+#[tokio::test]
+async fn an_event_creates_an_order_with_its_id_and_value() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
+    let mut builder = recording_chain(&calls);
+    builder.setup.chain_routes.bind(handling_key("article"), parse_order_key("/x,1").chain);
+    let engine = builder.start(&store).await;
+    let article = NewEvent { value: parse_json(r#"{"n":1.0}"#), ..keyed_event("article.written", "k") };
+    let receipt = emit(&engine, vec![article, keyed_event("other", "k")]).await;
+    let order = parse_order_key(&format!("/x,{}", receipt.events[0].id));
+    published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(calls.entries(), [format!(r#"{order} {{"n":1.0}}"#)]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+/// An event creates an order, whose step emits such an event again.
+#[tokio::test]
+async fn an_event_storm_through_orders_is_stopped() {
+    let store = in_memory_store();
+    let mut builder = TestEngineBuilder::default()
+        .handler("a", |_| async {
+            AttemptOutcome { emits: vec![keyed_event("round", "k")], ..AttemptOutcome::done() }
+        })
+        .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]));
+    builder.setup.chain_routes.bind(handling_key("round"), parse_order_key("/x,1").chain);
+    let engine = builder.start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("round", "k")]).await;
+    let ended = watcher.wait_for(|change| change.status == Status::Error).await;
+    assert!(ended.error.unwrap().contains("event storm"));
+    assert_eq!(ended.attempt, 1);
+    let events = list_emitted(&engine).await;
+    assert_eq!(events.len(), usize::from(MAX_DEPTH) + 1);
+    for (before, after) in events.iter().zip(&events[1..]) {
+        let cause = after.cause.unwrap();
+        assert_eq!((cause.event, cause.depth), (Some(before.id), before.depth() + 1));
+    }
+    let last = parse_order_key(&format!("/x,{}", events.last().unwrap().id));
+    published_until(&engine, &last, "OrderSuspended").await;
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+fn order_schedule(name: &str, when: &str, order: NewOrder) -> ScheduleSpec {
+    let name = ScheduleName::new(name).unwrap();
+    ScheduleSpec::new(name, cron::Schedule::utc(when).unwrap(), Makes::Order(Box::new(order)))
+}
+
+#[tokio::test]
+async fn a_schedule_creates_orders() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
+    let order = NewOrder { value: parse_json("[1]"), ..NewOrder::of(parse_order_key("/x,1").chain) };
+    let ticking = order_schedule("tick", "every 1s", order.clone());
+    let engine = recording_chain(&calls).schedule(ticking.clone()).start(&store).await;
+    wait_until("two orders", || async { calls.entries().len() >= 2 }).await;
+    assert!(calls.entries().iter().all(|note| note.starts_with("/x,") && note.ends_with(" [1]")));
+    let fires = store.fires(&ticking.name, None, 1).await.unwrap().fires;
+    assert!(fires[0].event.is_some() && fires[0].task.is_none());
+    assert!(list_emitted(&engine).await.is_empty());
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn an_order_schedule_can_be_run_manually() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
+    let gone = order_schedule("gone", "@yearly", NewOrder::of(parse_order_key("/gone,1").chain));
+    let engine = recording_chain(&calls)
+        .schedule(order_schedule("yearly", "@yearly", NewOrder::of(parse_order_key("/x,1").chain)))
+        .schedule(gone.clone())
+        .start(&store)
+        .await;
+    let ran = engine.run_schedule(&ScheduleName::new("yearly").unwrap()).await.unwrap();
+    let Some(ScheduleRunResult::Order(Ok(added))) = ran else { panic!("{ran:?}") };
+    published_until(&engine, &added.order, "OrderFinished").await;
+    let ran = engine.run_schedule(&gone.name).await.unwrap();
+    assert_eq!(
+        ran,
+        Some(ScheduleRunResult::Order(Err(OrderRefused::NoSuchChain(parse_order_key("/gone,1").chain))))
+    );
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+/// The types and states of scheduler events so far.
+async fn list_scheduler_events(engine: &Engine) -> Vec<String> {
+    let filter = Filter { kinds: vec![handling_key("SchedulerEvent")], ..Filter::default() };
+    let page = engine.observer().read_page(&filter, EventId::ZERO, None, 100).await.unwrap();
+    page.events.iter().map(|event| format!("{} {}", event.kind, event.value.as_str())).collect()
+}
+
+#[tokio::test]
+async fn a_node_publishes_its_state_and_a_bounded_run_does_not() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let changed =
+        |state: SchedulerState| format!(r#"SchedulerStateChanged {{"state":"{}"}}"#, state.as_str());
+    let mut expected = vec![changed(SchedulerState::Starting), changed(SchedulerState::Running)];
+    assert_eq!(list_scheduler_events(&engine).await, expected);
+    let mut guest = TestEngineBuilder::default();
+    guest.settings.bounded_run = Some(BoundedRun { handlers: Default::default(), max_attempts: 1 });
+    let guest = guest.start(&store).await;
+    guest.stop(TEST_TIMEOUT).await;
+    assert_eq!(list_scheduler_events(&engine).await, expected);
+    engine.stop(TEST_TIMEOUT).await;
+    expected.extend([changed(SchedulerState::Stopping), "SchedulerClosed {}".into()]);
+    expected.extend([changed(SchedulerState::Starting), changed(SchedulerState::Running)]);
+    let engine = TestEngineBuilder::default().start(&store).await;
+    assert_eq!(list_scheduler_events(&engine).await, expected);
+    engine.stop(TEST_TIMEOUT).await;
+}

@@ -1,0 +1,132 @@
+//! Steps that fail.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pointsman_core::store::OrderCommand;
+use pointsman_core::task::retry::{Backoff, RetryPolicy};
+
+use super::server::{build_response, http_handler, start_server};
+use super::*;
+
+/// A step that fails so often, with code 3, and then succeeds.
+fn failing_step(
+    times: usize,
+) -> impl Fn(Delivery) -> std::future::Ready<AttemptOutcome> + Send + Sync + 'static {
+    let tries = AtomicUsize::new(0);
+    move |_| {
+        let failed = tries.fetch_add(1, Ordering::SeqCst) < times;
+        std::future::ready(if failed {
+            AttemptOutcome::failed_with_code(3, "no")
+        } else {
+            AttemptOutcome::done()
+        })
+    }
+}
+
+/// A handler that is never tried again.
+fn without_retries(spec: &mut pointsman_engine::HandlerSpec) {
+    spec.def.retry.max = 0;
+}
+
+#[tokio::test]
+async fn a_chain_node_retry_policy_overrides_the_handlers() {
+    let store = in_memory_store();
+    let at_once = RetryPolicy {
+        max: 2,
+        delay: std::time::Duration::ZERO,
+        backoff: Backoff::Fixed,
+        ..Default::default()
+    };
+    let engine = TestEngineBuilder::default()
+        .handler_with("a", without_retries, failing_step(2))
+        .chain(chain(
+            "/x",
+            vec![step_node_with("a", "end", |step| step.setback = Some(at_once)), end_node("end")],
+        ))
+        .start(&store)
+        .await;
+    let order = add_order(&engine, "/x,1", "1").await;
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    let expected = [
+        "OrderStarted nodeId:a",
+        "OrderStepStarted nodeId:a",
+        "OrderStepEnded Keep",
+        "OrderSetBack nodeId:a",
+        "OrderStepStarted nodeId:a",
+        "OrderStepEnded Keep",
+        "OrderSetBack nodeId:a",
+        "OrderStepStarted nodeId:a",
+        "OrderStepEnded Success",
+    ];
+    assert_eq!(published[..expected.len()], expected);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_finally_failed_step_follows_on_error() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
+    let engine = TestEngineBuilder::default()
+        .handler_with("a", without_retries, failing_step(1))
+        .handler("mend", recording_handler(&calls))
+        .chain(chain(
+            "/x",
+            vec![
+                step_node_with("a", "end", |step| step.on_error = Some(chain_node_id("mend"))),
+                step_node("mend", "end"),
+                end_node("end"),
+            ],
+        ))
+        .start(&store)
+        .await;
+    let order = add_order(&engine, "/x,1", "1").await;
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(
+        published[2..4],
+        ["OrderStepEnded Error,returnCode:3", "OrderNodeChanged fromNodeId:a,nodeId:mend"]
+    );
+    assert_eq!(calls.entries(), ["mend"]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn without_on_error_a_failed_order_is_suspended_and_can_be_resumed() {
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .handler_with("a", without_retries, failing_step(1))
+        .chain(chain("/x", vec![step_node("a", "end"), end_node("end")]))
+        .start(&store)
+        .await;
+    let order = add_order(&engine, "/x,1", "1").await;
+    published_until(&engine, &order, "OrderSuspended").await;
+    let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
+    assert!(view.order.suspended && view.order.node == chain_node_id("a"));
+    engine.apply_order_command(&Tenant::default(), &order, OrderCommand::Resume).await.unwrap().unwrap();
+    let published = published_until(&engine, &order, "OrderFinished").await;
+    assert_eq!(published[3..6], ["OrderSuspended", "OrderResumed", "OrderStepStarted nodeId:a"]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn return_codes_of_commands_and_targets_are_published() {
+    let store = in_memory_store();
+    let (url, _) = start_server(|| build_response(404, &[], "")).await;
+    let never = |def: &mut pointsman_core::HandlerDef| def.retry.max = 0;
+    let engine = TestEngineBuilder::default()
+        .runner("exits", Some(shell_handler("exit 3")), never)
+        .runner("dies", Some(shell_handler("kill -9 $$")), never)
+        .runner("absent", Some(Arc::new(http_handler(url))), never)
+        .handler_with("breaks", without_retries, |_| async { panic!("no") })
+        .chain(chain("/exits", vec![step_node("exits", "end"), end_node("end")]))
+        .chain(chain("/dies", vec![step_node("dies", "end"), end_node("end")]))
+        .chain(chain("/absent", vec![step_node("absent", "end"), end_node("end")]))
+        .chain(chain("/breaks", vec![step_node("breaks", "end"), end_node("end")]))
+        .start(&store)
+        .await;
+    for (chain, code) in [("/exits", 3), ("/dies", 137), ("/absent", 404), ("/breaks", 1)] {
+        let order = add_order(&engine, &format!("{chain},1"), "1").await;
+        let published = published_until(&engine, &order, "OrderStepEnded").await;
+        assert_eq!(published[2], format!("OrderStepEnded Error,returnCode:{code}"), "{chain}");
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}

@@ -1,0 +1,161 @@
+//! Results of steps, which become the order's value and may be as large as one.
+
+use std::time::Duration;
+
+use pointsman_core::Status;
+use pointsman_core::chain::Action;
+use pointsman_core::store::Claimed;
+use pointsman_core::wire::{MAX_RESULT, MAX_VALUE};
+use pointsman_engine::{PullRequest, Runner};
+
+use super::server::{build_response, http_handler, start_server};
+use super::*;
+
+/// A JSON string of this size.
+fn json_text_of_size(bytes: usize) -> String {
+    format!("\"{}\"", "x".repeat(bytes - 2))
+}
+
+/// A command that returns such a text.
+fn command_returning(bytes: usize) -> Arc<CommandHandler> {
+    let letters = bytes - 2;
+    shell_handler(&format!(
+        r#"{{ printf '{{"result":"'; head -c {letters} /dev/zero | tr '\0' x; printf '"}}\n'; }} >>"$POINTSMAN_EFFECTS""#
+    ))
+}
+
+/// A target that does.
+async fn target_returning(bytes: usize) -> Arc<dyn Runner> {
+    let body = format!(r#"{{"result":{}}}"#, json_text_of_size(bytes));
+    let (url, _) =
+        start_server(move || build_response(200, &[("content-type", "application/json")], &body)).await;
+    Arc::new(http_handler(url))
+}
+
+/// Gives a worker its step.
+async fn pull_step(engine: &Engine) -> Claimed {
+    let request = PullRequest {
+        handlers: [handler_name("far")].into(),
+        max: 1,
+        wait: TEST_TIMEOUT,
+        lease: Duration::from_secs(60),
+        tenant: None,
+    };
+    engine.pull_tasks(request).await.unwrap().remove(0)
+}
+
+/// A worker elsewhere that does, once.
+async fn end_pulled_step(engine: &Engine, bytes: usize) {
+    let task = pull_step(engine).await;
+    engine
+        .end_leased_task(&task.id, task.fence, outcome_returning(&json_text_of_size(bytes)))
+        .await
+        .unwrap()
+        .unwrap();
+}
+
+/// Handlers of every kind that return a result of this size, each in its own chain.
+async fn engine_returning(bytes: usize) -> TestEngineBuilder {
+    let alone = |name: &str| {
+        chain(&format!("/{name}"), vec![step_node(name, "last"), step_node("last", "end"), end_node("end")])
+    };
+    TestEngineBuilder::default()
+        .runner("command", Some(command_returning(bytes)), |_| {})
+        .runner("http", Some(target_returning(bytes).await), |_| {})
+        .handler("function", move |_| async move { outcome_returning(&json_text_of_size(bytes)) })
+        .pulled_handler("far")
+        .handler("last", |_| async { AttemptOutcome::done() })
+        .chain(alone("command"))
+        .chain(alone("http"))
+        .chain(alone("function"))
+        .chain(alone("far"))
+}
+
+const HANDLER_KINDS: [&str; 4] = ["command", "http", "function", "far"];
+
+#[tokio::test]
+async fn a_step_result_may_be_as_large_as_a_value() {
+    for bytes in [200_000, MAX_VALUE] {
+        let store = in_memory_store();
+        let engine = engine_returning(bytes).await.start(&store).await;
+        // Seen before the last step.
+        for kind in HANDLER_KINDS {
+            let path = parse_order_key(&format!("/{kind},1")).chain;
+            engine.set_chain_node_action(&path, &chain_node_id("last"), Action::Stop).await.unwrap().unwrap();
+            let order = add_order(&engine, &format!("/{kind},1"), "1").await;
+            if kind == "far" {
+                end_pulled_step(&engine, bytes).await;
+            }
+            published_until(&engine, &order, "OrderNodeChanged").await;
+            let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
+            assert_eq!(view.order.value.as_str().len(), bytes, "{kind}");
+        }
+        engine.stop(TEST_TIMEOUT).await;
+    }
+}
+
+#[tokio::test]
+async fn a_step_result_over_the_limit_fails_for_good() {
+    let bytes = MAX_VALUE + 1;
+    let store = in_memory_store();
+    let engine = engine_returning(bytes).await.start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    for kind in HANDLER_KINDS {
+        let order = add_order(&engine, &format!("/{kind},1"), "1").await;
+        if kind == "far" {
+            end_pulled_step(&engine, bytes).await;
+        }
+        let ended = watcher.wait_for_ended(1).await.remove(0);
+        let error = format!("a result has at most {MAX_VALUE} bytes, this one has {bytes}");
+        assert_eq!((ended.error, ended.attempt), (Some(error), 1), "{kind}");
+        published_until(&engine, &order, "OrderSuspended").await;
+        let (view, _) = engine.find_order(&Tenant::default(), &order).await.unwrap().unwrap();
+        assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("1", kind));
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn results_of_event_tasks_have_a_lower_limit() {
+    for (bytes, status) in [(MAX_RESULT, Status::Done), (MAX_RESULT + 1, Status::Error)] {
+        let store = in_memory_store();
+        let engine = engine_returning(bytes)
+            .await
+            .route("a", "command")
+            .route("a", "http")
+            .route("a", "function")
+            .start(&store)
+            .await;
+        let mut watcher = TaskWatcher::new(&engine);
+        emit(&engine, vec![keyed_event("a", "x")]).await;
+        assert!(watcher.wait_for_ended(3).await.iter().all(|change| change.status == status), "{bytes}");
+        engine.stop(TEST_TIMEOUT).await;
+    }
+}
+
+/// A node that knows of a lease from the store alone takes the same from its worker.
+#[tokio::test]
+async fn a_leased_step_can_be_ended_at_another_node() {
+    let store = in_memory_store();
+    let mut builder = TestEngineBuilder::default()
+        .pulled_handler("far")
+        .chain(chain("/far", vec![step_node("far", "end"), end_node("end")]));
+    builder.setup.chain_routes.bind(handling_key("made"), parse_order_key("/far,1").chain);
+    let setup = builder.setup.clone();
+    let engine = builder.start(&store).await;
+    let event_id = emit(&engine, vec![keyed_event("made", "x")]).await.events[0].id;
+    let task = pull_step(&engine).await;
+    let other = TestEngineBuilder { setup, ..TestEngineBuilder::default() }.start(&store).await;
+    let lease = other.find_leased_task(&task.id, task.fence).await.unwrap().unwrap();
+    assert_eq!(lease.max_result_bytes, MAX_VALUE);
+    let outcome = AttemptOutcome {
+        emits: vec![keyed_event("b", "x")],
+        ..outcome_returning(&json_text_of_size(200_000))
+    };
+    other.end_leased_task(&task.id, task.fence, outcome).await.unwrap().unwrap();
+    published_until(&engine, &parse_order_key(&format!("/far,{event_id}")), "OrderFinished").await;
+    let cause = list_emitted(&engine).await.last().unwrap().cause.unwrap();
+    assert_eq!((cause.event, cause.depth), (Some(event_id), 1), "the event that created the order");
+    other.stop(TEST_TIMEOUT).await;
+    engine.stop(TEST_TIMEOUT).await;
+}

@@ -1,0 +1,380 @@
+//! Pull workers: they lease tasks, renew, log and end them.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::store::{Claimed, Ended};
+use pointsman_core::task::{AttemptEnd, Level, LogLine, Rejected};
+use pointsman_core::{NewEvent, Place, Rule, RuleKind, Status, Tenant};
+use pointsman_engine::{AttemptOutcome, Engine, PullRequest};
+
+const HOUR: Duration = Duration::from_secs(3600);
+
+fn pull_engine() -> TestEngineBuilder {
+    TestEngineBuilder::default().pulled_handler("audit").route("a", "audit")
+}
+
+fn pull_request(max: usize, wait: Duration) -> PullRequest {
+    PullRequest { handlers: [handler_name("audit")].into(), max, wait, lease: HOUR, tenant: None }
+}
+
+async fn pull_tasks(engine: &Engine, max: usize) -> Vec<Claimed> {
+    within_timeout("tasks", engine.pull_tasks(pull_request(max, TEST_TIMEOUT))).await.unwrap()
+}
+
+async fn assert_nothing_to_pull(engine: &Engine) {
+    assert!(engine.pull_tasks(pull_request(1, Duration::from_millis(20))).await.unwrap().is_empty());
+}
+
+fn log_line(message: &str) -> LogLine {
+    LogLine { time: now(), level: Level::Info, message: message.into() }
+}
+
+#[tokio::test]
+async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    assert_nothing_to_pull(&engine).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let worker = tokio::spawn({
+        let engine = engine.clone();
+        async move { pull_tasks(&engine, 5).await }
+    });
+    let receipt = emit(&engine, vec![keyed_event("a", "x")]).await;
+    let leased = worker.await.unwrap().remove(0);
+    assert_eq!((&leased.id, leased.attempt), (&receipt.events[0].tasks[0], 1));
+    assert_eq!(leased.subject.event().unwrap().id, receipt.events[0].id);
+    watcher.wait_for(|change| change.status == Status::Locked).await;
+    assert_nothing_to_pull(&engine).await;
+
+    let mut lines = engine.subscribe_log_writes();
+    let (id, fence) = (&leased.id, leased.fence);
+    assert_eq!(
+        engine.append_task_log(id, fence, vec![log_line("one"), log_line("two")]).await.unwrap(),
+        Ok(2)
+    );
+    within_timeout("the log to be told of", lines.changed()).await.unwrap();
+    let until = engine.renew_lease(id, fence, Some(HOUR * 2)).await.unwrap().unwrap();
+    assert!(until > now().plus(HOUR));
+    for wrong in [fence - 1, fence + 1] {
+        assert!(engine.renew_lease(id, wrong, Some(HOUR)).await.unwrap().is_err());
+        assert!(engine.append_task_log(id, wrong, vec![log_line("forged")]).await.unwrap().is_err());
+        assert!(engine.end_leased_task(id, wrong, AttemptOutcome::done()).await.unwrap().is_err());
+    }
+    let outcome = AttemptOutcome {
+        emits: vec![keyed_event("b", "y")],
+        logs: vec![log_line("three")],
+        ..AttemptOutcome::done()
+    };
+    let finished = engine.end_leased_task(id, fence, outcome.clone()).await.unwrap().unwrap();
+    assert_eq!((finished.status, finished.emitted.len()), (Status::Done, 1));
+    assert_eq!(watcher.wait_for_ended(1).await[0].id, *id);
+    assert!(engine.end_leased_task(id, fence, outcome).await.unwrap().is_err(), "it has ended");
+    assert_eq!(read_log(&store, id).await, ["one", "two", "three"]);
+    let events = list_emitted(&engine).await;
+    let cause = events[1].cause.unwrap();
+    assert_eq!((events.len(), cause.event, cause.depth), (2, Some(receipt.events[0].id), 1));
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn failures_and_snoozes_of_pull_workers_count_as_usual() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let first = pull_tasks(&engine, 1).await.remove(0);
+    let finished =
+        engine.end_leased_task(&first.id, first.fence, snoozed_outcome(now())).await.unwrap().unwrap();
+    assert_eq!(finished.status, Status::New);
+    for attempt in 2..=4 {
+        let leased = pull_tasks(&engine, 1).await.remove(0);
+        assert_eq!(leased.attempt, attempt);
+        let failed = AttemptOutcome::failed(format!("fault {attempt}"));
+        engine.end_leased_task(&leased.id, leased.fence, failed).await.unwrap().unwrap();
+    }
+    let ended = read_task(&store, &first.id).await;
+    assert_eq!((ended.life.state.status(), ended.error.as_deref()), (Status::Error, Some("fault 4")));
+    let ends: Vec<_> = ended.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Snoozed, AttemptEnd::Failed, AttemptEnd::Failed, AttemptEnd::Failed]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_vanishes_loses_its_lease_and_the_task_runs_again() {
+    let store = in_memory_store();
+    let mut builder = pull_engine();
+    builder.settings.sweep_interval = Duration::from_millis(20);
+    let engine = builder.start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let short = PullRequest { lease: Duration::from_millis(50), ..pull_request(1, TEST_TIMEOUT) };
+    let lost = within_timeout("a task", engine.pull_tasks(short)).await.unwrap().remove(0);
+    let next = pull_tasks(&engine, 1).await.remove(0);
+    assert_eq!((&next.id, next.attempt), (&lost.id, 2));
+    assert_eq!(engine.renew_lease(&lost.id, lost.fence, None).await.unwrap(), Err(Rejected::StaleFence));
+    assert!(engine.append_task_log(&lost.id, lost.fence, vec![log_line("late")]).await.unwrap().is_err());
+    assert!(engine.end_leased_task(&lost.id, lost.fence, AttemptOutcome::done()).await.unwrap().is_err());
+    engine.end_leased_task(&next.id, next.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+    let done = read_task(&store, &next.id).await;
+    assert_eq!((done.life.crashes, done.life.retries), (1, 0));
+    let ends: Vec<_> = done.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_worker_that_renews_keeps_its_task() {
+    let store = in_memory_store();
+    let mut builder = pull_engine();
+    builder.settings.sweep_interval = Duration::from_millis(10);
+    let engine = builder.start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let lease = Duration::from_secs(2);
+    let short = PullRequest { lease, ..pull_request(1, TEST_TIMEOUT) };
+    let kept = within_timeout("a task", engine.pull_tasks(short)).await.unwrap().remove(0);
+    let taken = now();
+    while now().since(taken) < lease * 2 {
+        engine.renew_lease(&kept.id, kept.fence, None).await.unwrap().unwrap();
+        tokio::time::sleep(lease / 20).await;
+    }
+    engine.end_leased_task(&kept.id, kept.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+    assert_eq!(read_task(&store, &kept.id).await.life.crashes, 0);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn after_a_cancel_the_worker_is_refused() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let leased = pull_tasks(&engine, 1).await.remove(0);
+    engine.cancel_task(&leased.id).await.unwrap().unwrap();
+    let (id, fence) = (&leased.id, leased.fence);
+    assert!(engine.append_task_log(id, fence, vec![log_line("late")]).await.unwrap().is_err());
+    assert!(engine.renew_lease(id, fence, None).await.unwrap().is_err());
+    assert!(engine.end_leased_task(id, fence, AttemptOutcome::done()).await.unwrap().is_err());
+    assert!(read_log(&store, id).await.is_empty());
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn disconnected_workers_lose_no_tasks() {
+    const TASKS: usize = 200;
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    let flaky: Vec<_> = (0..400)
+        .map(|number: u64| {
+            let engine = engine.clone();
+            tokio::spawn(async move {
+                // Some are gone before, some while tasks arrive.
+                let patience = Duration::from_micros(number * 50);
+                let asked = engine.pull_tasks(pull_request(3, TEST_TIMEOUT));
+                tokio::time::timeout(patience, asked).await.ok().map(Result::unwrap).unwrap_or_default()
+            })
+        })
+        .collect();
+    let events = (0..TASKS).map(|number| keyed_event("a", &format!("k{number}"))).collect();
+    let receipt = emit(&engine, events).await;
+    let mut leased = Vec::new();
+    for worker in flaky {
+        leased.extend(worker.await.unwrap());
+    }
+    while leased.len() < TASKS {
+        leased.extend(pull_tasks(&engine, 50).await);
+    }
+    for task in &leased {
+        engine.end_leased_task(&task.id, task.fence, AttemptOutcome::done()).await.unwrap().unwrap();
+    }
+    for sequenced in &receipt.events {
+        let done = read_task(&store, &sequenced.tasks[0]).await;
+        assert_eq!((done.life.state.status(), done.life.crashes), (Status::Done, 0));
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn each_task_goes_to_exactly_one_of_many_waiting_workers() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    let waiting: Vec<_> = (0..1000)
+        .map(|_| {
+            let engine = engine.clone();
+            tokio::spawn(async move { pull_tasks(&engine, 10).await })
+        })
+        .collect();
+    for round in 0..100 {
+        let events = (0..10).map(|number| keyed_event("a", &format!("k{round}-{number}"))).collect();
+        emit(&engine, events).await;
+    }
+    let mut ids = Vec::new();
+    for worker in waiting {
+        ids.extend(worker.await.unwrap().into_iter().map(|task| task.id));
+    }
+    ids.sort();
+    ids.dedup();
+    assert_eq!(ids.len(), 1000, "everybody got one, and no two the same");
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn pulls_respect_tenants_and_rules() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    let north = Tenant::new("north").unwrap();
+    emit(&engine, vec![keyed_event("a", "x"), NewEvent { tenant: north.clone(), ..keyed_event("a", "y") }])
+        .await;
+    let only = PullRequest { tenant: Some(north.clone()), ..pull_request(5, TEST_TIMEOUT) };
+    let leased = within_timeout("a task", engine.pull_tasks(only)).await.unwrap();
+    assert_eq!(leased.len(), 1);
+    assert_eq!(leased[0].subject.tenant(), &north);
+    let lease = engine.find_leased_task(&leased[0].id, leased[0].fence).await.unwrap().unwrap();
+    assert_eq!(lease.tenant, north);
+
+    let place = Place::Handler(handler_name("audit"));
+    let (by, reason) = ("ops".to_owned(), String::new());
+    let rule = Rule { kind: RuleKind::Block, place: place.clone(), tenant: None, by, reason, since: now() };
+    engine.set_rule(rule).await.unwrap();
+    assert_nothing_to_pull(&engine).await;
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { pull_tasks(&engine, 1).await }
+    });
+    engine.lift_rule(RuleKind::Block, &place, None).await.unwrap();
+    assert_eq!(waiting.await.unwrap().len(), 1);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_worker_may_end_its_task_at_another_node() {
+    let store = in_memory_store();
+    let (one, other) = (pull_engine().start(&store).await, pull_engine().start(&store).await);
+    let receipt = emit(&one, vec![keyed_event("a", "x")]).await;
+    let leased = pull_tasks(&one, 1).await.remove(0);
+    let (id, fence) = (&leased.id, leased.fence);
+    assert_eq!(other.append_task_log(id, fence, vec![log_line("elsewhere")]).await.unwrap(), Ok(1));
+    other.renew_lease(id, fence, None).await.unwrap().unwrap();
+    let outcome = AttemptOutcome { emits: vec![keyed_event("b", "y")], ..AttemptOutcome::done() };
+    other.end_leased_task(id, fence, outcome).await.unwrap().unwrap();
+    let events = list_emitted(&other).await;
+    assert_eq!(events[1].cause.unwrap().event, Some(receipt.events[0].id));
+    assert!(one.renew_lease(id, fence, None).await.unwrap().is_err());
+    one.stop(TEST_TIMEOUT).await;
+    other.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn the_log_of_a_pull_worker_is_truncated_at_the_limit() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let leased = pull_tasks(&engine, 1).await.remove(0);
+    for _ in 0..11 {
+        let lines = (0..1000).map(|_| log_line("same")).collect();
+        engine.append_task_log(&leased.id, leased.fence, lines).await.unwrap().unwrap();
+    }
+    assert_eq!(
+        engine.append_task_log(&leased.id, leased.fence, vec![log_line("more")]).await.unwrap(),
+        Ok(0)
+    );
+    let ended = Ended::Succeeded { result: None };
+    let outcome = AttemptOutcome { ended, logs: vec![log_line("last")], ..AttemptOutcome::done() };
+    engine.end_leased_task(&leased.id, leased.fence, outcome).await.unwrap().unwrap();
+    let lines = read_log(&store, &leased.id).await;
+    assert_eq!(lines.len(), 10_001);
+    assert!(lines[10_000].contains("output is cut here"));
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn the_log_limit_holds_across_nodes() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    // What an earlier attempt has logged is not counted against the next.
+    let first = pull_tasks(&engine, 1).await.remove(0);
+    let lines = |count: usize| (0..count).map(|_| log_line("same")).collect::<Vec<_>>();
+    assert_eq!(engine.append_task_log(&first.id, first.fence, lines(3000)).await.unwrap(), Ok(3000));
+    engine.end_leased_task(&first.id, first.fence, AttemptOutcome::failed("again")).await.unwrap().unwrap();
+    let leased = pull_tasks(&engine, 1).await.remove(0);
+    let (id, fence) = (&leased.id, leased.fence);
+    assert_eq!(engine.append_task_log(id, fence, lines(9999)).await.unwrap(), Ok(9999));
+    let other = pull_engine().start(&store).await;
+    assert_eq!(other.append_task_log(id, fence, lines(5)).await.unwrap(), Ok(2), "one line, and the mark");
+    let third = pull_engine().start(&store).await;
+    assert_eq!(third.append_task_log(id, fence, lines(5)).await.unwrap(), Ok(0), "no line follows the mark");
+    let lines = read_log(&store, id).await;
+    assert_eq!(lines.len(), 3000 + 10_001);
+    assert!(lines[13_000].contains("output is cut here"));
+    for engine in [engine, other, third] {
+        engine.stop(TEST_TIMEOUT).await;
+    }
+}
+
+#[tokio::test]
+async fn renewing_without_a_duration_uses_the_claimed_lease() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let leased = pull_tasks(&engine, 1).await.remove(0);
+    let until = engine.renew_lease(&leased.id, leased.fence, None).await.unwrap().unwrap();
+    assert!(until > now().plus(HOUR / 2));
+    let other = pull_engine().start(&store).await;
+    let until = other.renew_lease(&leased.id, leased.fence, None).await.unwrap().unwrap();
+    assert!(until > now().plus(HOUR / 2), "also by a node that did not give it out");
+    engine.stop(TEST_TIMEOUT).await;
+    other.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_snooze_of_a_pull_worker_has_a_minimum() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    let leased = pull_tasks(&engine, 1).await.remove(0);
+    let at = now();
+    let finished =
+        engine.end_leased_task(&leased.id, leased.fence, snoozed_outcome(at)).await.unwrap().unwrap();
+    assert!(finished.due.unwrap() >= at.plus(Duration::from_secs(1)));
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_pull_without_waiting_finds_existing_tasks() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    for round in 0..50 {
+        // Some workers wait and disconnect; tasks that are emitted meanwhile go to the next worker.
+        let gone: Vec<_> =
+            (0..3).map(|_| Box::pin(engine.pull_tasks(pull_request(1, TEST_TIMEOUT)))).collect();
+        for mut waiting in gone {
+            let waited = tokio::time::timeout(Duration::from_micros(300), &mut waiting).await;
+            assert!(waited.is_err(), "there was nothing yet");
+        }
+        emit(&engine, vec![keyed_event("a", &format!("k{round}"))]).await;
+        let leased = engine.pull_tasks(pull_request(1, Duration::ZERO)).await.unwrap();
+        assert_eq!(leased.len(), 1, "in round {round}");
+        engine
+            .end_leased_task(&leased[0].id, leased[0].fence, AttemptOutcome::done())
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_stopping_node_answers_its_waiting_workers() {
+    let store = in_memory_store();
+    let engine = pull_engine().start(&store).await;
+    let waiting = tokio::spawn({
+        let engine = engine.clone();
+        async move { engine.pull_tasks(pull_request(1, TEST_TIMEOUT * 10)).await }
+    });
+    // It is in line once it has found nothing; a stop before that is as good.
+    tokio::task::yield_now().await;
+    engine.stop(Duration::ZERO).await;
+    assert!(within_timeout("an answer", waiting).await.unwrap().unwrap_or_default().is_empty());
+    assert!(engine.pull_tasks(pull_request(1, TEST_TIMEOUT)).await.is_err());
+}

@@ -1,0 +1,235 @@
+//! Many failed tasks, run again.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::store::{TaskFilter, Tasks};
+use pointsman_core::task::EndReason;
+use pointsman_core::{Json, NewEvent, Place, Rule, RuleKind, Status, TaskId};
+use pointsman_engine::{
+    AttemptOutcome, Delivery, Engine, Redrive, RedriveRefused, RedriveRequest, RedriveState,
+};
+use pointsman_store_sqlite::SqliteStore;
+
+const TASKS: usize = 1200;
+/// An event with this value fails even after the repair.
+const ALWAYS_FAILING_VALUE: &str = "-1";
+
+fn event_with_value(value: &str) -> NewEvent {
+    NewEvent { value: Json::parse(value).unwrap(), ..keyed_event("a", "object") }
+}
+
+fn pause_rule() -> Rule {
+    let place = Place::Handler(handler_name("h"));
+    let (by, reason) = ("ops".into(), String::new());
+    Rule { kind: RuleKind::Pause, place, tenant: None, by, reason, since: now() }
+}
+
+/// A handler that fails until it is repaired, and then records the values it handled.
+struct FailingHandler {
+    store: SqliteStore,
+    engine: Engine,
+    is_repaired: Arc<AtomicBool>,
+    handled_values: CallLog,
+    /// The failed tasks, the oldest first.
+    failed_tasks: Vec<TaskId>,
+}
+
+impl FailingHandler {
+    async fn with_failures(count: usize) -> Self {
+        let (store, mended, handled) =
+            (in_memory_store(), Arc::new(AtomicBool::new(false)), CallLog::default());
+        let handler = {
+            let (mended, handled) = (mended.clone(), handled.clone());
+            move |d: Delivery| {
+                let called = d.task.subject.event().unwrap().value.as_str().to_owned();
+                let outcome = match mended.load(Ordering::SeqCst) && called != ALWAYS_FAILING_VALUE {
+                    true => AttemptOutcome::done(),
+                    false => AttemptOutcome::failed("broken"),
+                };
+                if mended.load(Ordering::SeqCst) {
+                    handled.record(called);
+                }
+                std::future::ready(outcome)
+            }
+        };
+        let engine = TestEngineBuilder::default()
+            .slots(1)
+            .handler_with("h", |spec| spec.def.retry.max = 0, handler)
+            .route("a", "h")
+            .start(&store)
+            .await;
+        let mut failing =
+            Self { store, engine, is_repaired: mended, handled_values: handled, failed_tasks: vec![] };
+        failing.add_failures((0..count).map(|number| number.to_string())).await;
+        failing
+    }
+
+    /// Emits events with these values, all of one object, so that they are handled one after the other.
+    async fn add_failures(&mut self, values: impl Iterator<Item = String>) {
+        let receipt = emit(&self.engine, values.map(|value| event_with_value(&value)).collect()).await;
+        let tasks: Vec<_> = receipt.events.into_iter().flat_map(|event| event.tasks).collect();
+        let last = tasks.last().unwrap().clone();
+        wait_until("the failures", || async {
+            read_task(&self.store, &last).await.life.state.status() == Status::Error
+        })
+        .await;
+        self.failed_tasks.extend(tasks);
+    }
+
+    fn repair(&self) {
+        self.is_repaired.store(true, Ordering::SeqCst);
+    }
+
+    fn start_redrive(&self, change: impl FnOnce(&mut RedriveRequest)) -> String {
+        let filter = TaskFilter { handler: Some(handler_name("h")), ..TaskFilter::default() };
+        let mut request = RedriveRequest { filter, rate: None, canary: None, requested_by: "ops".into() };
+        change(&mut request);
+        self.engine.start_redrive(request).unwrap()
+    }
+
+    async fn wait_until_ended(&self, id: &str) -> Redrive {
+        wait_until("the job to end", || async { self.engine.find_redrive(id).unwrap().state.has_ended() })
+            .await;
+        self.engine.find_redrive(id).unwrap()
+    }
+
+    async fn count_with_status(&self, status: Status) -> usize {
+        let filter = TaskFilter { statuses: vec![status], ..TaskFilter::default() };
+        let (mut count, mut before) = (0, None);
+        loop {
+            let page = self.store.tasks(filter.clone(), before, 500).await.unwrap();
+            count += page.tasks.len();
+            before = page.next;
+            if before.is_none() {
+                return count;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn failed_tasks_are_retried_oldest_first_without_cancelled_ones() {
+    let failing = FailingHandler::with_failures(TASKS).await;
+    // One that a person has ended is not for others to begin again.
+    let pause = pause_rule();
+    failing.engine.set_rule(pause.clone()).await.unwrap();
+    let cancelled = emit(&failing.engine, vec![keyed_event("a", "other")]).await.events[0].tasks[0].clone();
+    failing.engine.cancel_task(&cancelled).await.unwrap().unwrap();
+    failing.engine.lift_rule(pause.kind, &pause.place, None).await.unwrap();
+
+    let (count, sample) = failing.engine.count_failed_tasks(TaskFilter::default(), u64::MAX).await.unwrap();
+    assert_eq!((count, &sample[0].id), (TASKS as u64, &failing.failed_tasks[TASKS - 1]));
+    let (some, _) = failing.engine.count_failed_tasks(TaskFilter::default(), 7).await.unwrap();
+    assert_eq!(some, 7);
+
+    failing.repair();
+    let job = failing.wait_until_ended(&failing.start_redrive(|_| {})).await;
+    assert_eq!(job.state, RedriveState::Done);
+    assert_eq!((job.matched, job.retried, job.refused), (TASKS as u64, TASKS as u64, 0));
+    wait_until("all to be done", || async { failing.count_with_status(Status::Done).await == TASKS }).await;
+    assert_eq!(failing.count_with_status(Status::Error).await, 1);
+    let handled = failing.handled_values.entries();
+    let expected: Vec<_> = (0..TASKS).map(|number| number.to_string()).collect();
+    assert_eq!(handled, expected);
+    let filter = TaskFilter { reasons: vec![EndReason::Canceled], ..TaskFilter::default() };
+    let job = failing.wait_until_ended(&failing.start_redrive(|request| request.filter = filter)).await;
+    assert_eq!((job.state, job.matched, job.retried), (RedriveState::Done, 1, 1), "unless it is requested");
+    failing.engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_canary_that_fails_again_stops_the_rest() {
+    let mut failing = FailingHandler::with_failures(1).await;
+    failing
+        .add_failures(
+            [ALWAYS_FAILING_VALUE.to_owned()].into_iter().chain((1..50).map(|number| number.to_string())),
+        )
+        .await;
+    failing.repair();
+    let job = failing.wait_until_ended(&failing.start_redrive(|request| request.canary = Some(2))).await;
+    let RedriveState::Stopped(why) = job.state else { panic!("{job:?}") };
+    assert!(why.contains(failing.failed_tasks[1].as_str()) && why.contains("broken"), "{why}");
+    assert_eq!((job.matched, job.retried), (51, 2));
+    assert_eq!(failing.count_with_status(Status::Error).await, 50, "only the canary that succeeded is done");
+    failing.engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn successful_canaries_let_the_rest_follow() {
+    let failing = FailingHandler::with_failures(20).await;
+    failing.repair();
+    let job = failing.wait_until_ended(&failing.start_redrive(|request| request.canary = Some(3))).await;
+    assert_eq!((job.state, job.retried), (RedriveState::Done, 20));
+    assert_eq!(failing.engine.list_redrives().len(), 1);
+    wait_until("all to be done", || async { failing.count_with_status(Status::Done).await == 20 }).await;
+    failing.engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_rate_limited_redrive_can_be_stopped() {
+    let failing = FailingHandler::with_failures(50).await;
+    failing.repair();
+    let id = failing.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
+    wait_until("the first", || async { failing.engine.find_redrive(&id).unwrap().retried == 1 }).await;
+    assert!(failing.engine.stop_redrive(&id));
+    let job = failing.wait_until_ended(&id).await;
+    assert!(matches!(job.state, RedriveState::Stopped(_)));
+    assert_eq!((job.matched, job.retried), (50, 1));
+    assert!(!failing.engine.stop_redrive(&id) && !failing.engine.stop_redrive("none"));
+
+    // A node that stops ends what it redrives.
+    let id = failing.start_redrive(|request| request.rate = Some("1/h".parse().unwrap()));
+    failing.engine.stop(Duration::ZERO).await;
+    assert!(failing.engine.find_redrive(&id).unwrap().state.has_ended());
+}
+
+#[tokio::test]
+async fn watchers_are_notified_of_retried_tasks() {
+    let failing = FailingHandler::with_failures(20).await;
+    failing.engine.set_rule(pause_rule()).await.unwrap();
+    let mut watcher = TaskWatcher::new(&failing.engine);
+    failing.wait_until_ended(&failing.start_redrive(|_| {})).await;
+    for id in &failing.failed_tasks {
+        let change = watcher.next().await;
+        assert_eq!((&change.id, change.status), (id, Status::New), "the oldest first");
+    }
+    failing.engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn concurrent_redrives_are_limited_and_duplicates_refused() {
+    let failing = FailingHandler::with_failures(3).await;
+    let request = |handler: Option<&str>, key: &str| {
+        let key = Some(pointsman_core::ObjectKey::new(key).unwrap());
+        let filter = TaskFilter { handler: handler.map(handler_name), key, ..TaskFilter::default() };
+        let (rate, canary) = (Some("1/h".parse().unwrap()), Some(2));
+        RedriveRequest { filter, rate, canary, requested_by: "ops".into() }
+    };
+    let first = failing.engine.start_redrive(request(Some("h"), "object")).unwrap();
+    let same = failing.engine.start_redrive(request(Some("h"), "object"));
+    assert_eq!(same, Err(RedriveRefused::AlreadyRunning(first.clone())));
+    let job = failing.engine.find_redrive(&first).unwrap();
+    assert_eq!((job.filter.handler, job.canary), (Some(handler_name("h")), Some(2)));
+    assert!(job.rate.is_some());
+    // Each finds tasks, and waits for its next batch.
+    failing.engine.start_redrive(request(None, "object")).unwrap();
+    let wide = |reasons| {
+        let mut wide = request(None, "object");
+        wide.filter = TaskFilter { reasons, ..TaskFilter::default() };
+        wide
+    };
+    failing.engine.start_redrive(wide(vec![])).unwrap();
+    failing.engine.start_redrive(wide(vec![EndReason::Failed])).unwrap();
+    let reasons = vec![EndReason::Failed, EndReason::Canceled];
+    assert_eq!(failing.engine.start_redrive(wide(reasons.clone())), Err(RedriveRefused::TooMany));
+    assert!(failing.engine.stop_redrive(&first));
+    failing.wait_until_ended(&first).await;
+    failing.engine.start_redrive(wide(reasons)).unwrap();
+    failing.engine.stop(Duration::ZERO).await;
+}

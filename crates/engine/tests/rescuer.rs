@@ -1,0 +1,126 @@
+//! Nodes that die, nodes that were wrongly declared dead, and removed handlers.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use common::*;
+use pointsman_core::Status;
+use pointsman_core::store::{Claim, Claimant, Queue, Registry, Sweep, Tasks};
+use pointsman_core::task::{AttemptEnd, State};
+use pointsman_engine::{AttemptOutcome, Delivery, Setup};
+
+/// A node that runs no tasks, so that emitted tasks stay unclaimed.
+fn producer_only_engine() -> TestEngineBuilder {
+    let mut builder =
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h");
+    builder.settings.services.worker = false;
+    builder.settings.services.rescuer = false;
+    builder
+}
+
+fn with_short_lease(mut builder: TestEngineBuilder) -> TestEngineBuilder {
+    builder.settings.sweep_interval = Duration::from_millis(20);
+    builder.settings.lease = Duration::from_millis(200);
+    builder
+}
+
+#[tokio::test]
+async fn tasks_of_a_dead_node_are_retried() {
+    let store = in_memory_store();
+    let producer = producer_only_engine().start(&store).await;
+    let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
+    // A node that claims and is never heard of again.
+    let dead = store.join("dead", now()).await.unwrap();
+    let handlers = Arc::new([handler_name("h")].into());
+    let claims = store.claim(Claim { by: Claimant::Node(dead), handlers, max: 1 }, now()).await.unwrap();
+    assert_eq!(claims.tasks.len(), 1);
+
+    let engine = with_short_lease(
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h"),
+    )
+    .start(&store)
+    .await;
+    let id = &receipt.events[0].tasks[0];
+    within_timeout("the task to be done", async {
+        while store.task(id).await.unwrap().unwrap().0.life.state != State::Done {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let (task, _) = store.task(id).await.unwrap().unwrap();
+    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+    assert_eq!((task.life.retries, task.life.crashes), (0, 1));
+    engine.stop(TEST_TIMEOUT).await;
+    producer.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
+    let store = in_memory_store();
+    let calls = CallLog::default();
+    let handler = {
+        let calls = calls.clone();
+        move |d: Delivery| {
+            let calls = calls.clone();
+            async move {
+                if d.task.attempt == 1 {
+                    d.cancel.cancelled().await;
+                    calls.record("told to stop");
+                }
+                AttemptOutcome::done()
+            }
+        }
+    };
+    let mut builder = TestEngineBuilder::default().handler("h", handler).route("a", "h");
+    builder.settings.sweep_interval = Duration::from_millis(20);
+    builder.settings.services.rescuer = false;
+    let engine = builder.start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for(|c| c.status == Status::Locked).await;
+    // Another node whose clock is far ahead takes it for dead.
+    store.rescue(Sweep::whole(Duration::from_secs(1)), now().plus(Duration::from_secs(3600))).await.unwrap();
+    let ended = watcher.wait_for_ended(1).await.remove(0);
+    assert_eq!((ended.status, ended.attempt), (Status::Done, 2));
+    within_timeout("the first attempt to be told", async {
+        while calls.entries().is_empty() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
+    let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn tasks_of_a_removed_handler_are_parked_and_can_be_adopted() {
+    let store = in_memory_store();
+    let producer = producer_only_engine().start(&store).await;
+    let receipt = emit(&producer, vec![keyed_event("a", "x")]).await;
+    let id = receipt.events[0].tasks[0].clone();
+    producer.stop(TEST_TIMEOUT).await;
+
+    let engine = with_short_lease(TestEngineBuilder::default()).start(&store).await;
+    let status = || async { store.task(&id).await.unwrap().unwrap().0.life.state.status() };
+    within_timeout("the task to be parked", async {
+        while status().await != Status::Missing {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+
+    let back =
+        TestEngineBuilder::default().handler("h", |_| async { AttemptOutcome::done() }).route("a", "h").setup;
+    engine.reconfigure(back).await.unwrap();
+    let mut watcher = TaskWatcher::new(&engine);
+    assert_eq!(engine.adopt_missing_tasks(&handler_name("h")).await.unwrap(), 1);
+    assert_eq!(watcher.wait_for_ended(1).await[0].id, id);
+    engine.reconfigure(Setup::default()).await.unwrap();
+    engine.stop(TEST_TIMEOUT).await;
+}

@@ -1,0 +1,85 @@
+//! Planned times that passed while no node ran.
+
+use pointsman_core::fire::{CatchUp, ON_TIME};
+use pointsman_store_sqlite::Sqlite;
+
+use super::*;
+
+#[tokio::test]
+async fn a_restart_catches_up_by_the_policy() {
+    let since = now().minus(DAY * 3);
+    for (catch_up, within, expected) in [
+        (CatchUp::One, DAY, [MISSED, MISSED, FireOutcome::CaughtUp]),
+        (CatchUp::One, HOUR, [MISSED, MISSED, MISSED]),
+        (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUp::All, DAY * 2, [MISSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUp::None, DAY * 7, [MISSED, MISSED, MISSED]),
+    ] {
+        let store = in_memory_store();
+        let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
+        plan_since(&store, &[&daily], since).await;
+        let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
+        let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
+        assert_eq!(fire_outcomes(&fires), expected, "{catch_up:?} within {within:?}");
+        let ids: Vec<_> = list_events(&engine).await.iter().map(|event| event.id).collect();
+        assert_eq!(created_event_ids(&fires), ids);
+        engine.stop(TEST_TIMEOUT).await;
+
+        // The next start finds nothing to do.
+        let tick = every_second();
+        let engine =
+            TestEngineBuilder::default().schedule(daily.clone()).schedule(tick.clone()).start(&store).await;
+        wait_for_ledger(&store, &tick, "a tick", |fires| !fires.is_empty()).await;
+        assert_eq!(read_ledger(&store, &daily).await, fires);
+        engine.stop(TEST_TIMEOUT).await;
+    }
+}
+
+#[tokio::test]
+async fn only_the_end_of_a_long_gap_is_recorded() {
+    let store = in_memory_store();
+    let tick = ScheduleSpec { catch_up: CatchUp::None, ..every_second() };
+    let since = now().minus(DAY * 30);
+    plan_since(&store, &[&tick], since).await;
+    let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
+    let fires = wait_for_ledger(&store, &tick, "a firing on time", |fires| {
+        count_outcome(fires, FireOutcome::Fired) > 0
+    })
+    .await;
+    let missed = count_outcome(&fires, MISSED);
+    assert!((800..1000).contains(&missed), "{missed}");
+    assert!(fires[0].planned > now().minus(HOUR));
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_outage_loses_no_planned_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pointsman.db");
+    let store = Sqlite::open(&file, now()).unwrap();
+    let tick = every_second();
+    let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
+    wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
+
+    let intruder = rusqlite::Connection::open(&file).unwrap();
+    intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let before = read_metric(&engine, "pointsman_store_errors_total");
+    within_timeout("the store to give up", async {
+        while read_metric(&engine, "pointsman_store_errors_total") == before {
+            tokio::time::sleep(SECOND / 20).await;
+        }
+    })
+    .await;
+    intruder.execute_batch("ROLLBACK").unwrap();
+
+    let back = now();
+    let caught_up = |fires: &[Fire]| fires.last().is_some_and(|fire| fire.planned > back);
+    let fires = wait_for_ledger(&store, &tick, "firings after the trouble", caught_up).await;
+    let (first, last) = (fires[0].planned, fires[fires.len() - 1].planned);
+    let every: Vec<_> = tick.cron.between(first.minus(SECOND), last).collect();
+    assert_eq!(fires.iter().map(|fire| fire.planned).collect::<Vec<_>>(), every);
+    // Times that were overtaken meanwhile are recorded as missed; times that are on time still fire.
+    let on_time = fires.iter().filter(|fire| fire.at.since(fire.planned) <= ON_TIME);
+    assert!(on_time.clone().count() > 1 && on_time.clone().all(|fire| fire.event.is_some()), "{fires:?}");
+    engine.stop(TEST_TIMEOUT).await;
+}

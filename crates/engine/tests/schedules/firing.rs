@@ -1,0 +1,82 @@
+//! What schedules create, and manual runs.
+
+use pointsman_core::store::{NewRun, RunTask, Tasks};
+use pointsman_core::{CollectionName, HandlerDef, SourceDef, Status};
+use pointsman_engine::{AttemptOutcome, HandlerSpec, ScheduleRunResult};
+
+use super::*;
+
+/// Makes a handler a source of orders.
+pub(crate) fn make_orders_source(def: &mut HandlerDef) {
+    let orders = CollectionName::new("orders").unwrap();
+    def.source = Some(SourceDef { collections: [(orders, Default::default())].into(), ..Default::default() });
+}
+
+/// A schedule of a pair.
+pub(crate) fn collection_schedule(pair: &str, when: &str) -> ScheduleSpec {
+    let pair = pair.parse().unwrap();
+    schedule_with_action(Makes::Run(NewRun { pair, priority: None }), "shop/orders", when)
+}
+
+#[tokio::test]
+async fn a_removed_source_is_recorded_in_the_ledger() {
+    let store = in_memory_store();
+    let sync = collection_schedule("shop/orders", "every 1s");
+    let engine = TestEngineBuilder::default().schedule(sync.clone()).start(&store).await;
+    let fires = wait_for_ledger(&store, &sync, "a time", |fires| !fires.is_empty()).await;
+    assert_eq!(fires[0].outcome, FireOutcome::Skipped(Skipped::Gone));
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+/// A source whose task waits for a worker, and there is none.
+fn pulled_source() -> TestEngineBuilder {
+    let pulled = |spec: &mut HandlerSpec| {
+        make_orders_source(&mut spec.def);
+        (spec.def.pull, spec.runner) = (true, None);
+    };
+    TestEngineBuilder::default().handler_with("shop", pulled, |_| async { AttemptOutcome::done() })
+}
+
+#[tokio::test]
+async fn watchers_are_notified_of_scheduled_tasks() {
+    let store = in_memory_store();
+    let builder = pulled_source().handler("h", |_| async { AttemptOutcome::done() }).route("tick", "h");
+    let setup =
+        builder.schedule(collection_schedule("shop/orders", "every 1s")).schedule(every_second()).setup;
+    let engine = TestEngineBuilder::default().start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    engine.reconfigure(setup).await.unwrap();
+    let change = watcher.wait_for(|change| change.handler.as_str() == "shop").await;
+    assert_eq!((change.status, &*change.collection, change.event_id), (Status::New, "orders", None));
+    let change = watcher.wait_for(|change| change.handler.as_str() == "h").await;
+    assert!(change.event_id.is_some());
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_manual_run_creates_the_same_without_a_ledger_row() {
+    let store = in_memory_store();
+    let (daily, sync) = (daily_twelve_hours_ago(), collection_schedule("shop/orders", "@yearly"));
+    let engine = pulled_source().schedule(daily.clone()).schedule(sync.clone()).start(&store).await;
+    let ran = engine.run_schedule(&daily.name).await.unwrap();
+    let events = list_events(&engine).await;
+    assert_eq!(ran, Some(ScheduleRunResult::Event(events[0].id)));
+    assert_eq!(events[0].context.get("schedule").map(String::as_str), Some("daily"));
+    assert_eq!(events[0].context.get("planned_at"), None);
+
+    let ran = engine.run_schedule(&sync.name).await.unwrap();
+    let Some(ScheduleRunResult::Task(RunTask { task, created: true, .. })) = ran else { panic!("{ran:?}") };
+    let again = engine.run_schedule(&sync.name).await.unwrap();
+    assert_eq!(
+        again,
+        Some(ScheduleRunResult::Task(RunTask { task: task.clone(), created: false, repeated: false }))
+    );
+    let (task, _) = store.task(&task).await.unwrap().unwrap();
+    assert_eq!((task.handler.as_str(), task.planned_at), ("shop", None));
+
+    assert_eq!(engine.run_schedule(&schedule_name("other")).await.unwrap(), None);
+    for schedule in [daily, sync] {
+        assert!(read_ledger(&store, &schedule).await.is_empty());
+    }
+    engine.stop(TEST_TIMEOUT).await;
+}

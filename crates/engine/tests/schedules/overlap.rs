@@ -1,0 +1,136 @@
+//! A planned time is due while the task of the last one has not ended.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pointsman_core::fire::Overlap;
+use pointsman_core::store::{TaskFilter, Tasks};
+use pointsman_core::task::{EndReason, Task};
+use pointsman_core::{HandlerDef, Status};
+use pointsman_engine::{AttemptOutcome, Delivery, HandlerSpec, Runner};
+use tokio::sync::Semaphore;
+
+use super::*;
+
+const OVERLAP: FireOutcome = FireOutcome::Skipped(Skipped::Overlap);
+
+/// Runs attempts that end when the gate opens, or when they are cancelled.
+#[derive(Clone)]
+struct GatedRunner {
+    gate: Arc<Semaphore>,
+    call_log: CallLog,
+}
+
+impl GatedRunner {
+    fn new() -> Self {
+        Self { gate: Arc::new(Semaphore::new(0)), call_log: CallLog::default() }
+    }
+
+    /// A node that runs this as the handler `h`, at every tick.
+    fn engine_with_tick_handler(&self) -> TestEngineBuilder {
+        self.engine_with_handler("h", |_| {}).route("tick", "h")
+    }
+
+    fn engine_with_handler(&self, handler: &str, change: impl FnOnce(&mut HandlerDef)) -> TestEngineBuilder {
+        let runner = Arc::new(self.clone());
+        let change = |spec: &mut HandlerSpec| {
+            spec.runner = Some(runner);
+            change(&mut spec.def);
+        };
+        TestEngineBuilder::default().handler_with(handler, change, |_| async { AttemptOutcome::done() })
+    }
+}
+
+#[async_trait]
+impl Runner for GatedRunner {
+    fn kind(&self) -> &'static str {
+        "gated"
+    }
+
+    async fn run(&self, delivery: Delivery) -> AttemptOutcome {
+        tokio::select! {
+            _ = self.gate.acquire() => self.call_log.record("ended"),
+            () = delivery.cancel.cancelled() => self.call_log.record("was cancelled"),
+        }
+        AttemptOutcome::done()
+    }
+}
+
+async fn list_tasks(store: &SqliteStore) -> Vec<Task> {
+    let mut tasks = store.tasks(TaskFilter::default(), None, 1000).await.unwrap().tasks;
+    tasks.reverse();
+    tasks
+}
+
+#[tokio::test]
+async fn overlap_skip_skips_the_planned_time() {
+    let (store, runner) = (in_memory_store(), GatedRunner::new());
+    let tick = ScheduleSpec { overlap: Overlap::Skip, ..every_second() };
+    let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
+    let fires = wait_for_ledger(&store, &tick, "overlaps", |fires| count_outcome(fires, OVERLAP) >= 2).await;
+    assert_eq!(created_event_ids(&fires).len(), 1, "{fires:?}");
+    let running = &list_tasks(&store).await[0];
+    let in_the_way = fires
+        .iter()
+        .filter(|fire| fire.outcome == OVERLAP)
+        .all(|fire| fire.task.as_ref() == Some(&running.id));
+    assert!(in_the_way, "{fires:?}");
+    runner.gate.close();
+    wait_for_ledger(&store, &tick, "the next firing", |fires| created_event_ids(fires).len() >= 2).await;
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn overlap_queue_fires_anyway() {
+    let (store, runner) = (in_memory_store(), GatedRunner::new());
+    let tick = ScheduleSpec { overlap: Overlap::Queue, ..every_second() };
+    let engine = runner.engine_with_tick_handler().slots(1).schedule(tick.clone()).start(&store).await;
+    let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
+    assert_eq!(created_event_ids(&fires).len(), fires.len());
+    let tasks = list_tasks(&store).await;
+    assert_eq!(tasks.iter().filter(|task| task.life.state.status() == Status::Locked).count(), 1);
+    let planned: Vec<_> = tasks.iter().filter_map(|task| task.planned_at).collect();
+    assert!(fires.iter().all(|fire| planned.contains(&fire.planned)), "{planned:?}");
+    runner.gate.close();
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn overlap_cancel_cancels_the_running_task() {
+    let (store, runner) = (in_memory_store(), GatedRunner::new());
+    let tick = ScheduleSpec { overlap: Overlap::Cancel, ..every_second() };
+    let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
+    let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
+    assert_eq!(created_event_ids(&fires).len(), fires.len());
+    within_timeout("the attempts to be told", async {
+        while runner.call_log.entries().iter().filter(|line| *line == "was cancelled").count() < 2 {
+            tokio::time::sleep(SECOND / 50).await;
+        }
+    })
+    .await;
+    let first = &list_tasks(&store).await[0];
+    assert_eq!(first.life.state.reason(), Some(EndReason::Canceled));
+    runner.gate.close();
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+#[tokio::test]
+async fn a_source_is_run_one_task_at_a_time() {
+    let (store, runner) = (in_memory_store(), GatedRunner::new());
+    let sync = firing::collection_schedule("shop/orders", "every 1s");
+    let engine = runner
+        .engine_with_handler("shop", firing::make_orders_source)
+        .schedule(sync.clone())
+        .start(&store)
+        .await;
+    let fires = wait_for_ledger(&store, &sync, "some times", |fires| fires.len() >= 3).await;
+    assert!(list_events(&engine).await.is_empty());
+    let tasks = list_tasks(&store).await;
+    assert_eq!(tasks.len(), 1);
+    assert_eq!((tasks[0].handler.as_str(), &*tasks[0].collection), ("shop", "orders"));
+    assert_eq!((tasks[0].event, tasks[0].planned_at), (None, Some(fires[0].planned)));
+    assert!(fires.iter().all(|fire| fire.task.as_ref() == Some(&tasks[0].id)), "{fires:?}");
+    assert_eq!(fire_outcomes(&fires[1..]), vec![OVERLAP; fires.len() - 1]);
+    runner.gate.close();
+    engine.stop(TEST_TIMEOUT).await;
+}

@@ -1,0 +1,82 @@
+//! Rules on schedules.
+
+use pointsman_core::fire::CatchUp;
+use pointsman_core::store::Registry;
+use pointsman_core::{Place, Rule, RuleKind};
+
+use super::*;
+
+fn pause_rule(schedule: &ScheduleSpec) -> Rule {
+    Rule {
+        kind: RuleKind::Pause,
+        place: Place::Schedule(schedule.name.clone()),
+        tenant: None,
+        by: "ops".into(),
+        reason: "the press is broken".into(),
+        since: now(),
+    }
+}
+
+async fn lift_pause(engine: &Engine, schedule: &ScheduleSpec) {
+    let place = Place::Schedule(schedule.name.clone());
+    assert!(engine.lift_rule(RuleKind::Pause, &place, None).await.unwrap());
+}
+
+#[tokio::test]
+async fn after_a_pause_the_catch_up_policy_applies() {
+    for (catch_up, within, expected) in [
+        (CatchUp::One, DAY, [PAUSED, PAUSED, FireOutcome::CaughtUp]),
+        (CatchUp::One, HOUR, [PAUSED, PAUSED, PAUSED]),
+        (CatchUp::All, DAY * 7, [FireOutcome::CaughtUp, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUp::All, DAY * 2, [PAUSED, FireOutcome::CaughtUp, FireOutcome::CaughtUp]),
+        (CatchUp::None, DAY * 7, [PAUSED, PAUSED, PAUSED]),
+    ] {
+        let store = in_memory_store();
+        let daily = ScheduleSpec { catch_up, catch_up_window: within, ..daily_twelve_hours_ago() };
+        plan_since(&store, &[&daily], now().minus(DAY * 3)).await;
+        store.hold(pause_rule(&daily)).await.unwrap();
+        let engine = TestEngineBuilder::default().schedule(daily.clone()).start(&store).await;
+        let fires = wait_for_ledger(&store, &daily, "the ledger", |fires| fires.len() >= 3).await;
+        assert_eq!(fire_outcomes(&fires), [PAUSED; 3]);
+        assert!(list_events(&engine).await.is_empty());
+
+        lift_pause(&engine, &daily).await;
+        within_timeout("all to be made up for", async {
+            while plan_since(&store, &[&daily], now()).await[0].unmet.is_some() {
+                tokio::time::sleep(SECOND / 50).await;
+            }
+        })
+        .await;
+        let fires = read_ledger(&store, &daily).await;
+        assert_eq!(fire_outcomes(&fires), expected, "{catch_up:?} within {within:?}");
+        let ids: Vec<_> = list_events(&engine).await.iter().map(|event| event.id).collect();
+        assert_eq!(created_event_ids(&fires), ids, "made in the order of the planned times");
+        engine.stop(TEST_TIMEOUT).await;
+    }
+}
+
+#[tokio::test]
+async fn a_paused_schedule_creates_nothing_and_then_continues() {
+    let store = in_memory_store();
+    let tick = ScheduleSpec { catch_up: CatchUp::All, ..every_second() };
+    let engine = TestEngineBuilder::default().schedule(tick.clone()).start(&store).await;
+    wait_for_ledger(&store, &tick, "a firing", |fires| !fires.is_empty()).await;
+    engine.set_rule(pause_rule(&tick)).await.unwrap();
+    let before = list_events(&engine).await.len();
+    let paused =
+        wait_for_ledger(&store, &tick, "held times", |fires| count_outcome(fires, PAUSED) >= 2).await;
+    assert_eq!((list_events(&engine).await.len(), created_event_ids(&paused).len()), (before, before));
+
+    lift_pause(&engine, &tick).await;
+    let later = paused[paused.len() - 1].planned.plus(SECOND * 2);
+    let gone_on = |fires: &[Fire]| {
+        fires.last().is_some_and(|fire| fire.planned > later) && fires.iter().all(|f| f.event.is_some())
+    };
+    let fires = wait_for_ledger(&store, &tick, "all to be made up for", gone_on).await;
+    assert!(count_outcome(&fires, FireOutcome::CaughtUp) >= 2, "{fires:?}");
+    engine.stop(TEST_TIMEOUT).await;
+    let fires = read_ledger(&store, &tick).await;
+    let mut ids = created_event_ids(&fires);
+    ids.sort();
+    assert_eq!(ids, list_events(&engine).await.iter().map(|event| event.id).collect::<Vec<_>>());
+}

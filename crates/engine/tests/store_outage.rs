@@ -1,0 +1,74 @@
+//! A store that does not answer for a while: another connection holds the file's write lock.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::sync::Arc;
+
+use common::*;
+use futures::FutureExt;
+use pointsman_core::store::{Emission, StoreError, Tasks};
+use pointsman_core::{EventId, Json, NewEvent, Status};
+use pointsman_engine::{AttemptOutcome, Delivery, EmitError};
+use pointsman_store_sqlite::Sqlite;
+use tokio::sync::Notify;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn attempt_ends_are_kept_until_stored_and_producers_get_errors() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("pointsman.db");
+    let store = Sqlite::open(&file, now()).unwrap();
+    let go = Arc::new(Notify::new());
+    let handler = {
+        let go = go.clone();
+        move |_: Delivery| {
+            let go = go.clone();
+            async move {
+                go.notified().await;
+                AttemptOutcome { emits: vec![keyed_event("b", "y")], ..AttemptOutcome::done() }
+            }
+        }
+    };
+    let engine = TestEngineBuilder::default().handler("h", handler).route("a", "h").start(&store).await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, vec![keyed_event("a", "x")]).await;
+    watcher.wait_for(|c| c.status == Status::Locked).await;
+
+    let intruder = rusqlite::Connection::open(&file).unwrap();
+    intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    go.notify_one();
+
+    let small = Emission { events: vec![keyed_event("c", "w")], idempotency: None };
+    let result = within_timeout("the store to give up", engine.emit(small)).await;
+    assert!(matches!(result, Err(EmitError::Store(StoreError::Unavailable(_)))), "{result:?}");
+    assert!(read_metric(&engine, "pointsman_store_errors_total") > 0);
+
+    // The queue is bounded: beyond that producers are refused at once.
+    let large = Json::of(&"x".repeat(1 << 20)).unwrap();
+    let emission = || {
+        let events = vec![NewEvent { value: large.clone(), ..keyed_event("c", "z") }];
+        Emission { events, idempotency: None }
+    };
+    let mut waiting: Vec<_> = (0..100).map(|_| Box::pin(engine.emit(emission()))).collect();
+    let refused: Vec<_> = waiting.iter_mut().filter_map(|emit| emit.as_mut().now_or_never()).collect();
+    assert!(refused.len() > 20 && refused.len() < 80, "{}", refused.len());
+    assert!(refused.iter().all(|answer| matches!(answer, Err(EmitError::Overloaded))));
+    drop(waiting);
+
+    intruder.execute_batch("ROLLBACK").unwrap();
+    let ended = watcher.wait_for_ended(1).await.remove(0);
+    assert_eq!((ended.status, ended.attempt), (Status::Done, 1));
+    let (task, _) = store.task(&ended.id).await.unwrap().unwrap();
+    assert_eq!(task.attempts.len(), 1);
+    // The large ones that waited fill more than one page.
+    let (mut after, mut handled) = (EventId::ZERO, 0);
+    let head = engine.observer().read_extent().await.unwrap().head;
+    while after < head {
+        let page = engine.observer().read_page(&Default::default(), after, Some(head), 1000).await.unwrap();
+        handled +=
+            page.events.iter().filter(|event| event.kind.as_str() != "c" && !event.is_engine()).count();
+        after = page.scanned;
+    }
+    assert_eq!(handled, 2, "the event and what its handler emitted, once");
+    engine.stop(TEST_TIMEOUT).await;
+}

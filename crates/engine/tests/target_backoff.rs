@@ -1,0 +1,116 @@
+//! The circuit breaker: busy or failing targets get no further requests from any task.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+#[path = "handler_support/server.rs"]
+mod web;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::http::StatusCode;
+use common::*;
+use pointsman_core::Status;
+use pointsman_core::limit::AILING;
+use pointsman_core::task::AttemptEnd;
+use web::{build_response, http_handler, start_server};
+
+#[tokio::test]
+async fn a_busy_target_costs_one_request_and_no_retry() {
+    let opens: Arc<Mutex<Option<Instant>>> = Arc::default();
+    let refused = Arc::new(AtomicUsize::new(0));
+    let (url, inbox) = {
+        let (opens, refused) = (opens.clone(), refused.clone());
+        start_server(move || {
+            let opens = *opens.lock().unwrap().get_or_insert_with(|| Instant::now() + Duration::from_secs(1));
+            match Instant::now() < opens {
+                true => {
+                    refused.fetch_add(1, Ordering::SeqCst);
+                    build_response(429, &[("retry-after", "1")], "")
+                }
+                false => build_response(200, &[], ""),
+            }
+        })
+        .await
+    };
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .slots(1)
+        .runner("h", Some(Arc::new(http_handler(url))), |def| def.retry.max = 0)
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = TaskWatcher::new(&engine);
+    let events = (0..10).map(|number| keyed_event("a", &format!("k{number}"))).collect();
+    let receipt = emit(&engine, events).await;
+    let ended = watcher.wait_for_ended(10).await;
+    assert!(ended.iter().all(|change| change.status == Status::Done));
+    assert_eq!(refused.load(Ordering::SeqCst), 1, "no other request was sent while the target was busy");
+    assert_eq!(inbox.take().len(), 11);
+    let mut snoozes = 0;
+    for sequenced in &receipt.events {
+        let done = read_task(&store, &sequenced.tasks[0]).await;
+        assert_eq!(done.life.retries, 0);
+        snoozes += done.attempts.iter().filter(|attempt| attempt.end == AttemptEnd::Snoozed).count();
+    }
+    assert_eq!(snoozes, 1);
+    engine.stop(TEST_TIMEOUT).await;
+}
+
+/// Records the number of concurrent requests, request by request.
+#[derive(Clone, Default)]
+struct ConcurrentRequests {
+    current: Arc<AtomicUsize>,
+    observed: Arc<Mutex<Vec<usize>>>,
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_target_that_keeps_failing_is_tried_singly_until_it_recovers() {
+    const SLOTS: usize = 8;
+    const FAILURES: usize = 40;
+    let requests = ConcurrentRequests::default();
+    let observed = requests.observed.clone();
+    let app = Router::new().fallback(move || {
+        let requests = requests.clone();
+        async move {
+            let concurrent = requests.current.fetch_add(1, Ordering::SeqCst) + 1;
+            let number = {
+                let mut observed = requests.observed.lock().unwrap();
+                observed.push(concurrent);
+                observed.len()
+            };
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            requests.current.fetch_sub(1, Ordering::SeqCst);
+            if number <= FAILURES { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::OK }
+        }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+
+    let store = in_memory_store();
+    let engine = TestEngineBuilder::default()
+        .slots(SLOTS)
+        .runner("h", Some(Arc::new(http_handler(url))), |def| {
+            def.retry.max = 100;
+            def.retry.delay = Duration::from_millis(1);
+        })
+        .route("a", "h")
+        .start(&store)
+        .await;
+    let mut watcher = TaskWatcher::new(&engine);
+    emit(&engine, (0..50).map(|number| keyed_event("a", &format!("k{number}"))).collect()).await;
+    let ended = watcher.wait_for_ended(50).await;
+    assert!(ended.iter().all(|change| change.status == Status::Done));
+    // When the store heard of the last failure that it takes, as many as there are slots were under way.
+    let observed = observed.lock().unwrap().clone();
+    let while_failing = &observed[AILING as usize + SLOTS..FAILURES];
+    assert!(while_failing.iter().all(|concurrent| *concurrent == 1), "{observed:?}");
+    assert!(
+        observed[..AILING as usize].iter().max() > Some(&1),
+        "before that they came together: {observed:?}"
+    );
+    engine.stop(TEST_TIMEOUT).await;
+}

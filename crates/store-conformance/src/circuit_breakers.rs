@@ -1,0 +1,216 @@
+//! Circuit breakers: no task of a handler is started while its target is busy or its circuit is open.
+
+use pointsman_core::Status;
+use pointsman_core::limit::{AILING, Pace, Target};
+use pointsman_core::store::{Ended, Ending};
+use pointsman_core::task::Rejected;
+
+use crate::Harness;
+use crate::fixture::*;
+
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default()
+        .route("record", &["hook"])
+        .route("note", &["notify"])
+        .default_retry_policy("hook")
+}
+
+/// A fixture with `count` tasks for the handler `hook`, spread over three tenants.
+async fn fixture_with_hook_tasks(harness: &dyn Harness, count: usize) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    for n in 0..count {
+        fixture.emit(new_event("record").for_tenant(["default", "shop", "depot"][n % 3])).await;
+    }
+    fixture
+}
+
+/// Finishes one attempt whose target reported to be busy for this many seconds.
+async fn report_busy_target(fixture: &StoreFixture<'_>, seconds: u64) {
+    let task = fixture.claim_one_for_handler("hook").await;
+    let until = fixture.seconds_from_now(seconds);
+    let finished =
+        fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    assert_eq!((finished.status, finished.due), (Status::New, Some(until)));
+    assert_eq!(fixture.read_task(&task.id).await.life.retries, 0, "it costs no retry");
+}
+
+/// Finishes several attempts one by one with a report that the target fails; their tasks are snoozed for an hour.
+async fn report_failing_target(fixture: &StoreFixture<'_>, times: u32) {
+    for _ in 0..times {
+        let task = fixture.claim_one_for_handler("hook").await;
+        fixture
+            .finish_with_target_report(
+                &task,
+                Ended::Snoozed { until: fixture.seconds_from_now(3600) },
+                Target::Unwell,
+            )
+            .await;
+    }
+}
+
+pub async fn a_busy_target_gets_no_attempts_until_its_retry_time(harness: &dyn Harness) {
+    let mut fixture = fixture_with_hook_tasks(harness, 6).await;
+    report_busy_target(&fixture, 60).await;
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!(
+        (claims.tasks.len(), claims.more, claims.next_due),
+        (0, false, Some(fixture.seconds_from_now(60)))
+    );
+    let emissions = vec![emission([new_event("record")])];
+    let (_, claims) =
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(9)), fixture.now).await);
+    assert!(claims.tasks.is_empty(), "nor by what is new");
+    fixture.advance_clock(59);
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(1);
+    assert_eq!(fixture.claim(10).await.len(), 7);
+}
+
+pub async fn a_shorter_busy_time_does_not_shorten_a_longer_one(harness: &dyn Harness) {
+    let mut fixture = fixture_with_hook_tasks(harness, 6).await;
+    let first = fixture.claim_one().await;
+    report_busy_target(&fixture, 60).await;
+    let until = fixture.seconds_from_now(10);
+    fixture.finish_with_target_report(&first, Ended::Snoozed { until }, Target::Busy { until }).await;
+    fixture.advance_clock(10);
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.claim_outcome(10).await.next_due, Some(fixture.seconds_from_now(50)));
+    fixture.advance_clock(50);
+    assert_eq!(fixture.claim(10).await.len(), 6);
+}
+
+pub async fn scheduled_tasks_wait_for_a_busy_target(harness: &dyn Harness) {
+    let mut fixture = fixture_with_hook_tasks(harness, 6).await;
+    let task = fixture.claim_one().await;
+    fixture.schedule_ahead(4).await;
+    let until = fixture.seconds_from_now(60);
+    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.advance_clock(60);
+    assert_eq!(fixture.claim(10).await.len(), 6);
+}
+
+/// Running attempts may finish, and a success reports that the target has recovered.
+pub async fn a_success_ends_the_busy_time(harness: &dyn Harness) {
+    let fixture = fixture_with_hook_tasks(harness, 6).await;
+    let running = fixture.claim_one().await;
+    report_busy_target(&fixture, 60).await;
+    fixture.finish_with_target_report(&running, success(), Target::Well).await;
+    assert_eq!(fixture.claim(10).await.len(), 4);
+}
+
+pub async fn a_busy_target_does_not_delay_other_handlers(harness: &dyn Harness) {
+    let fixture = fixture_with_hook_tasks(harness, 100).await;
+    fixture.emit_many(5, new_event("note").with_priority(1)).await;
+    report_busy_target(&fixture, 60).await;
+    fixture.schedule_ahead(8).await;
+    let claimed = fixture.claim(5).await;
+    assert_eq!(claimed.len(), 5);
+    assert!(claimed.iter().all(|task| task.handler == handler_name("notify")));
+}
+
+pub async fn a_failing_target_opens_the_circuit_and_is_probed_by_one_task(harness: &dyn Harness) {
+    let mut fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    let trial = fixture.claim(3).await;
+    assert_eq!(trial.len(), 3, "not yet");
+    for task in &trial {
+        fixture.release_task(task).await;
+    }
+    let mut pace = Pace { failures: AILING - 1, ..Pace::default() };
+    let mut waits = Vec::new();
+    for _ in 0..3 {
+        report_failing_target(&fixture, 1).await;
+        pace.told(Target::Unwell, &fixture.registration.handler_def("hook").retry, fixture.now);
+        let claims = fixture.claim_outcome(10).await;
+        assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(pace.quiet_until)));
+        waits.push(pace.quiet_until.since(fixture.now));
+        fixture.now = pace.quiet_until;
+    }
+    assert_ascending(&waits);
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((claims.tasks.len(), claims.more), (1, false), "one at a time");
+    assert!(fixture.claim(10).await.is_empty());
+    fixture.finish_with_target_report(&claims.tasks[0], success(), Target::Well).await;
+    assert_eq!(fixture.claim(10).await.len(), 10, "until it has recovered");
+}
+
+pub async fn one_success_resets_the_failure_count(harness: &dyn Harness) {
+    let fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    let task = fixture.claim_one().await;
+    fixture.finish_with_target_report(&task, success(), Target::Well).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    assert_eq!(fixture.claim(10).await.len(), 10);
+}
+
+/// An attempt without a target report does not affect the circuit.
+pub async fn attempts_without_a_target_report_do_not_change_the_circuit(harness: &dyn Harness) {
+    let fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING - 1).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.fail(&fixture.claim_one().await).await;
+    assert_eq!(fixture.claim(1).await.len(), 1, "a failure alone is no word on the target");
+    report_failing_target(&fixture, 1).await;
+    assert!(fixture.claim(10).await.is_empty());
+}
+
+pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
+    let fixture = fixture_with_hook_tasks(harness, 6).await;
+    let zombie = fixture.claim_one().await;
+    fixture.release_task(&zombie).await;
+    let until = fixture.seconds_from_now(3600);
+    for target in [Target::Busy { until }, Target::Unwell] {
+        for _ in 0..AILING {
+            let ending = Ending { target: Some(target), ..attempt_ending(&zombie, Ended::Snoozed { until }) };
+            assert_eq!(
+                fixture.finish_attempt(ending).await.map(drop),
+                Err(Rejected::WrongState(Status::New))
+            );
+        }
+    }
+    assert_eq!(fixture.claim(10).await.len(), 6);
+}
+
+pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
+    let fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING).await;
+    let told = fixture.claim_outcome(10).await.next_due;
+    let mut fixture = fixture.reopen().await;
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, told));
+    fixture.now = told.expect("the wait has an end");
+    assert_eq!(fixture.claim(10).await.len(), 1, "and it is still tried singly");
+}
+
+/// A changed configuration does not close the circuit.
+pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
+    let mut fixture = fixture_with_hook_tasks(harness, 40).await;
+    report_failing_target(&fixture, AILING).await;
+    let told = fixture.claim_outcome(10).await.next_due;
+    fixture.register(registration().route("record.other", &["hook"])).await;
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, told));
+}
+
+pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration().pulled_by_workers("hook")).await;
+    fixture.emit_many(3, new_event("record")).await;
+    let task = fixture.fetch_one_as_worker("hook").await;
+    let until = fixture.seconds_from_now(60);
+    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    let claims =
+        expect_ok(fixture.store.claim(fixture.worker_claim_request(&["hook"], 10), fixture.now).await);
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, Some(until)));
+    fixture.advance_clock(60);
+    assert_eq!(fixture.fetch_as_worker(&["hook"], 10).await.len(), 3);
+}
+
+pub async fn a_clock_that_ran_ahead_does_not_block_the_handler(harness: &dyn Harness) {
+    let mut fixture = fixture_with_hook_tasks(harness, 4).await;
+    let right = fixture.now;
+    fixture.advance_clock(86_400);
+    report_busy_target(&fixture, 60).await;
+    fixture.now = right;
+    assert_eq!(fixture.claim(1).await.len(), 1);
+}

@@ -1,0 +1,287 @@
+//! Concurrent calls from several nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::future::join_all;
+use pointsman_core::store::{Claimed, NewRun, OrderBatch, OrderRefused};
+use pointsman_core::task::Rejected;
+use pointsman_core::{EventId, RuleKind, TaskSeq};
+
+use super::{TestCluster, join_nodes};
+use crate::fixture::*;
+
+/// Runs `work` concurrently on every node, `times` times each.
+async fn run_on_all_nodes<'w, F: Future>(
+    nodes: &'w [StoreFixture<'w>],
+    times: usize,
+    work: impl Fn(&'w StoreFixture<'w>, usize) -> F,
+) -> Vec<F::Output> {
+    let work = &work;
+    join_all(nodes.iter().flat_map(|node| (0..times).map(move |n| work(node, n)))).await
+}
+
+pub async fn racing_emits_are_journaled_once_and_in_order(cluster: &dyn TestCluster) {
+    const EVENTS_PER_EMITTER: usize = 60;
+    let nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let ids = run_on_all_nodes(&nodes, 4, async |node, emitter| {
+        let mut ids = Vec::new();
+        for n in 0..EVENTS_PER_EMITTER {
+            let new = new_event("record")
+                .with_key(&format!("object:{}", (emitter + n) % 7))
+                .with_value(&n.to_string());
+            ids.push(node.emit(new).await.id);
+        }
+        // Events emitted one after the other by one emitter get ascending ids.
+        assert_ascending(&ids);
+        ids
+    });
+    let ids: Vec<EventId> = ids.await.into_iter().flatten().collect();
+    let all: BTreeSet<_> = ids.iter().copied().collect();
+    assert_eq!(all.len(), ids.len());
+    for node in &nodes {
+        let read: Vec<_> = node.read_all_events().await.iter().map(|event| event.id).collect();
+        assert!(read.iter().eq(&all));
+    }
+    cluster.assert_consistent().await;
+}
+
+/// Tracks the running tasks and the last event of each object.
+#[derive(Default)]
+struct LaneTracker {
+    running_keys: BTreeSet<String>,
+    last_event_by_key: BTreeMap<String, EventId>,
+    claimed_tasks: BTreeSet<TaskSeq>,
+}
+
+impl LaneTracker {
+    fn record_start(&mut self, task: &Claimed) {
+        let event = task.event();
+        let key = event.key.as_ref().expect("it has a key").to_string();
+        assert!(self.claimed_tasks.insert(task.seq), "{} was given to two", task.id);
+        assert!(self.running_keys.insert(key.clone()), "two of {key} run");
+        let last = self.last_event_by_key.insert(key.clone(), event.id);
+        assert!(last < Some(event.id), "{key} is out of order");
+    }
+
+    fn record_end(&mut self, task: &Claimed) {
+        self.running_keys.remove(task.event().key.as_ref().expect("it has a key").as_str());
+    }
+}
+
+pub async fn racing_claims_are_disjoint_and_keep_lane_order(cluster: &dyn TestCluster) {
+    const TASK_COUNT: usize = 500;
+    let nodes: [_; 3] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    for n in 0..TASK_COUNT / 50 {
+        let some = (0..50).map(|i| new_event("record").with_key(&format!("object:{}", (n + i * i) % 40)));
+        nodes[n % 3].emit_together(some.collect()).await;
+    }
+    let lanes = Mutex::new(LaneTracker::default());
+    run_on_all_nodes(&nodes, 2, async |node, _| {
+        while lanes.lock().expect("no lock holder has panicked").claimed_tasks.len() < TASK_COUNT {
+            let claimed = node.claim(5).await;
+            claimed
+                .iter()
+                .for_each(|task| lanes.lock().expect("no lock holder has panicked").record_start(task));
+            for task in claimed {
+                // Recorded before the task is finished: another node may claim its successor right afterwards.
+                lanes.lock().expect("no lock holder has panicked").record_end(&task);
+                node.succeed(&task).await;
+            }
+        }
+    })
+    .await;
+    assert!(nodes[0].claim(10).await.is_empty());
+    cluster.assert_consistent().await;
+}
+
+pub async fn concurrency_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
+    const TASK_COUNT: usize = 120;
+    let nodes: [_; 3] = join_nodes(
+        cluster,
+        RegistrationBuilder::single_handler().unordered("index").concurrency_limit("index", 3),
+    )
+    .await;
+    nodes[0].emit_many(TASK_COUNT, new_event("record")).await;
+    let (running, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let most = run_on_all_nodes(&nodes, 2, async |node, _| {
+        let mut most = 0;
+        while ran.load(Ordering::SeqCst) < TASK_COUNT {
+            let claimed = node.claim(4).await;
+            most = most.max(running.fetch_add(claimed.len(), Ordering::SeqCst) + claimed.len());
+            for task in claimed {
+                tokio::task::yield_now().await;
+                running.fetch_sub(1, Ordering::SeqCst);
+                ran.fetch_add(1, Ordering::SeqCst);
+                node.succeed(&task).await;
+            }
+        }
+        most
+    });
+    let most = most.await.into_iter().max().expect("there are some");
+    assert_eq!((ran.into_inner(), most), (TASK_COUNT, 3));
+    cluster.assert_consistent().await;
+}
+
+pub async fn rate_limit_applies_to_all_nodes_together(cluster: &dyn TestCluster) {
+    let mut nodes: [_; 2] = join_nodes(
+        cluster,
+        RegistrationBuilder::single_handler().unordered("index").rate_limit("index", "10/m"),
+    )
+    .await;
+    nodes[0].emit_many(100, new_event("record")).await;
+    let mut began = 0;
+    for turn in 0..40 {
+        for node in &nodes {
+            for task in node.claim(100).await {
+                node.succeed(&task).await;
+                began += 1;
+            }
+        }
+        // The initial burst may start immediately.
+        assert!(began <= turn + 10, "{began} starts after {turn} rounds");
+        nodes.iter_mut().for_each(|node| node.advance_clock(6));
+    }
+    assert!(began >= 36, "{began}");
+    cluster.assert_consistent().await;
+}
+
+pub async fn a_rule_set_on_one_node_applies_to_all_immediately(cluster: &dyn TestCluster) {
+    let [one, other, third] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    for _ in 0..10 {
+        third.emit(new_event("record")).await;
+        one.pause("index").await;
+        assert!(other.claim(1).await.is_empty() && third.claim(1).await.is_empty());
+        assert!(other.resume("index").await && !one.resume("index").await);
+        third.succeed(&third.claim_one().await).await;
+        let block = one.new_rule(RuleKind::Block, "index", Some("shop"));
+        expect_ok(one.store.hold(block.clone()).await);
+        other.emit(new_event("record").for_tenant("shop")).await;
+        other.emit(new_event("record")).await;
+        assert_eq!(third.run_all_ready().await.len(), 1, "the other tenant's is not held");
+        assert!(expect_ok(third.store.release(block.kind, &block.place, block.tenant.as_ref()).await));
+        assert_eq!(one.run_all_ready().await.len(), 1);
+    }
+    assert!(expect_ok(one.store.rules().await).is_empty());
+    cluster.assert_consistent().await;
+}
+
+pub async fn a_registration_on_one_node_is_visible_to_all(cluster: &dyn TestCluster) {
+    let [mut one, mut other] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let more = RegistrationBuilder::single_handler().route("note", &["notify"]).collection("crm/people", 1);
+    one.register(more.clone()).await;
+    other.registration = more;
+    assert_eq!(expect_ok(other.store.registration().await), expect_ok(one.store.registration().await));
+    assert_eq!(other.emit(new_event("note")).await.tasks.len(), 1);
+    assert_eq!(other.claim_one_for_handler("notify").await.handler, handler_name("notify"));
+    other.request_new_run("crm/people").await;
+    let again = NewRun { pair: pair("crm/people"), priority: None };
+    assert!(
+        !expect_ok(one.store.run(again, None, one.now).await).expect("the pair is registered").created,
+        "it is queued on both"
+    );
+    one.register(RegistrationBuilder::single_handler()).await;
+    assert!(other.emit(new_event("note")).await.tasks.is_empty(), "the route is gone on both");
+    cluster.assert_consistent().await;
+}
+
+pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster) {
+    let [busy, idle] =
+        join_nodes(cluster, RegistrationBuilder::single_handler().route("note", &["notify"])).await;
+    idle.emit(new_event("record").with_key("a")).await;
+    let mut waiting = 1;
+    // A few commits, more than invalidation records are kept for, and thousands; over few and over many queues.
+    for (commits, tenants) in [(5, 1), (60, 20), (400, 100), (2000, 3)] {
+        for n in 0..commits {
+            let of = format!("t{}", n % tenants);
+            busy.emit(new_event("note").with_key(&format!("{}", n % 50)).for_tenant(&of)).await;
+            waiting += 1;
+            if n % 10 == 0 {
+                busy.succeed(&busy.claim_one().await).await;
+                waiting -= 1;
+            }
+        }
+        let told: u64 =
+            expect_ok(idle.store.queues(None).await).iter().map(|queue| queue.ready + queue.waiting).sum();
+        assert_eq!(told, waiting);
+        idle.emit(new_event("record").with_key("a")).await;
+        waiting += 1;
+        let task = idle.claim_one().await;
+        assert_eq!(idle.finish_attempt(attempt_ending(&task, success())).await.map(|_| ()), Ok(()));
+        waiting -= 1;
+        cluster.assert_consistent().await;
+    }
+    assert_eq!(idle.run_all_ready().await.len() as u64, waiting);
+    assert!(busy.claim(1).await.is_empty());
+    cluster.assert_consistent().await;
+}
+
+pub async fn an_expired_node_claims_nothing_and_is_refused(cluster: &dyn TestCluster) {
+    let [mut living, mut silent] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    living.emit(new_event("record").with_key("a")).await;
+    living.emit(new_event("record").with_key("a")).await;
+    let held = silent.claim_one().await;
+    living.advance_clock(LEASE_SECS + 1);
+    assert!(living.heartbeat().await);
+    assert_eq!(living.rescue_tasks().await.tasks.len(), 1);
+    silent.now = living.now;
+    assert!(silent.claim(10).await.is_empty());
+    let late = silent.finish_attempt(attempt_ending(&held, success())).await;
+    assert!(matches!(late, Err(Rejected::StaleFence | Rejected::WrongState(_))), "{late:?}");
+    assert!(!silent.heartbeat().await);
+    silent.advance_clock(1);
+    living.now = silent.now;
+    let again = living.claim_one().await;
+    assert!((again.seq, again.attempt) == (held.seq, 2) && again.fence > held.fence);
+    assert!(silent.finish_attempt(attempt_ending(&held, success())).await.is_err());
+    assert_eq!(expect_ok(silent.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
+    assert!(expect_ok(silent.store.lost(vec![(again.seq, again.fence)]).await).is_empty());
+    living.succeed(&again).await;
+    living.succeed(&living.claim_one().await).await;
+    cluster.assert_consistent().await;
+}
+
+pub async fn a_task_running_on_one_node_can_be_cancelled_on_another(cluster: &dyn TestCluster) {
+    let [one, other] = join_nodes(cluster, RegistrationBuilder::single_handler()).await;
+    let first = one.emit(new_event("record").with_key("a")).await;
+    one.emit(new_event("record").with_key("a")).await;
+    let held = one.claim_one().await;
+    assert_eq!(held.id, first.tasks[0]);
+    other.cancel_task(&held.id).await.expect("the command is accepted");
+    assert!(one.finish_attempt(attempt_ending(&held, success())).await.is_err());
+    assert_eq!(expect_ok(one.store.lost(vec![(held.seq, held.fence)]).await), [held.fence]);
+    other.retry_task(&held.id).await.expect("the command is accepted");
+    let next = one.claim_one().await;
+    assert_ne!(next.seq, held.seq, "a retried task is at the end of its lane");
+    one.succeed(&next).await;
+    assert_eq!(other.run_all_ready().await.len(), 1);
+    cluster.assert_consistent().await;
+}
+
+/// All nodes add the same orders. With an order id, one node wins and the others are refused; with an idempotency
+/// key, all get the same receipt.
+pub async fn racing_orders_are_added_once(cluster: &dyn TestCluster) {
+    let nodes: [_; 3] =
+        join_nodes(cluster, RegistrationBuilder::single_handler().chain("/pay", "a=first>done done")).await;
+    let added =
+        run_on_all_nodes(&nodes, 4, async |node, _| node.try_add_order(new_order("/pay,7")).await.is_ok())
+            .await;
+    assert_eq!(added.iter().filter(|added| **added).count(), 1);
+    let batch = || OrderBatch {
+        idempotency: Some(idempotency_key("default", "k", 1)),
+        ..vec![new_order("/pay"), new_order("/pay,8")].into()
+    };
+    let receipts = run_on_all_nodes(&nodes, 4, async |node, _| {
+        node.add_order_batch(batch()).await.expect("no conflict")
+    })
+    .await;
+    assert_eq!(receipts.iter().filter(|receipt| !receipt.repeated).count(), 1);
+    assert!(receipts.iter().all(|receipt| receipt.orders == receipts[0].orders));
+    let ran = run_on_all_nodes(&nodes, 1, async |node, _| node.run_all_ready().await.len()).await;
+    assert_eq!(ran.iter().sum::<usize>(), 3);
+    let again =
+        run_on_all_nodes(&nodes, 2, async |node, _| node.try_add_order(new_order("/pay,7")).await).await;
+    assert!(again.iter().all(|answer| matches!(answer, Err(OrderRefused::Ended(_)))), "{again:?}");
+    cluster.assert_consistent().await;
+}

@@ -1,0 +1,277 @@
+//! Three nodes run random operations concurrently. Afterwards the tables are consistent, and all remaining work can
+//! be finished.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use futures::future::join_all;
+use pointsman_core::store::{Claimed, Ended, Ending, OrderCommand, Sweep, TaskFilter};
+use pointsman_core::{Limits, RuleKind, Status, Tenant, Timestamp};
+
+use super::{TestCluster, join_nodes};
+use crate::fixture::*;
+use crate::random_walk::rng::Rng;
+
+/// Number of different order ids: high enough that new orders are added during the whole walk.
+const ORDER_ID_COUNT: usize = 240;
+/// Number of random operations of each walker.
+const OPERATIONS_PER_WALKER: usize = 500;
+const WALKERS_PER_NODE: usize = 2;
+
+const HANDLERS: [&str; 5] = ["audit", "batch", "check", "index", "notify"];
+const EVENT_TYPES: [&str; 4] = ["record", "record.published", "note", "silence"];
+const TENANTS: [&str; 3] = ["default", "shop", "club"];
+
+fn registration() -> RegistrationBuilder {
+    let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
+    RegistrationBuilder::default()
+        .route("record", &["audit"])
+        .route("record.published", &["check!", "index!", "notify"])
+        .route("note", &["notify", "index", "batch"])
+        .halt_on_error("audit")
+        .unordered("notify")
+        .limits("notify", two_of_an_object)
+        .concurrency_limit("batch", 2)
+        .chain("/c", "a=first>b!x b=second>done x=first>done done")
+}
+
+/// State shared by all walkers.
+struct SharedState {
+    now: AtomicI64,
+    /// Running tasks of all nodes; any walker may finish any of them.
+    running_tasks: Mutex<Vec<Claimed>>,
+}
+
+impl SharedState {
+    fn next_timestamp(&self) -> Timestamp {
+        Timestamp::from_micros(self.now.fetch_add(1000, Ordering::Relaxed))
+    }
+}
+
+struct RandomWalker<'w> {
+    fixture: &'w StoreFixture<'w>,
+    shared: &'w SharedState,
+    rng: Rng,
+}
+
+impl RandomWalker<'_> {
+    async fn run(mut self) {
+        for _ in 0..OPERATIONS_PER_WALKER {
+            match self.rng.below(100) {
+                0..=27 => self.emit_random_events().await,
+                28..=51 => self.claim_tasks().await,
+                52..=77 => self.finish_random_attempt().await,
+                78..=80 => self.retry_failed_task().await,
+                81..=82 => self.cancel_random_task().await,
+                83..=86 => self.set_or_lift_rule().await,
+                87..=90 => self.add_random_order().await,
+                91..=93 => self.command_random_order().await,
+                94..=95 => {
+                    expect_ok(
+                        self.fixture.store.schedule(self.rng.below(6), self.shared.next_timestamp()).await,
+                    );
+                }
+                96..=97 => drop(self.shared.now.fetch_add(3_000_000, Ordering::Relaxed)),
+                98 => self.check_nothing_to_rescue().await,
+                _ => drop(expect_ok(self.fixture.store.registration().await)),
+            }
+        }
+    }
+
+    async fn emit_random_events(&mut self) {
+        let count = 1 + self.rng.below(3);
+        let mut events = Vec::new();
+        for _ in 0..count {
+            let (kind, of) = (*self.rng.choose(&EVENT_TYPES), *self.rng.choose(&TENANTS));
+            let mut new = new_event(kind).for_tenant(of);
+            if self.rng.below(4) > 0 {
+                new = new.with_key(&format!("object:{}", self.rng.below(12)));
+            }
+            if self.rng.below(8) == 0 {
+                new = new.due_at(self.shared.next_timestamp().plus(secs(2)));
+            }
+            events.push(new.with_priority(1 + 100 * self.rng.below(3) as i64));
+        }
+        let claim = (self.rng.below(3) == 0).then(|| self.fixture.claim_request(2));
+        let (receipts, claims) = expect_ok(
+            self.fixture.store.append(vec![emission(events)], claim, self.shared.next_timestamp()).await,
+        );
+        assert!(receipts.iter().all(Result::is_ok));
+        self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
+    }
+
+    async fn claim_tasks(&mut self) {
+        let asking = self.fixture.claim_request(1 + self.rng.below(3));
+        let claims = expect_ok(self.fixture.store.claim(asking, self.shared.next_timestamp()).await);
+        let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
+        for task in claims.tasks {
+            let before = running.iter().find(|other| other.seq == task.seq);
+            assert!(
+                before.is_none_or(|before| before.fence < task.fence),
+                "{} runs under two fences",
+                task.id
+            );
+            running.push(task);
+        }
+    }
+
+    /// Takes one of the shared running tasks.
+    fn take_running_task(&mut self) -> Option<Claimed> {
+        let mut running = self.shared.running_tasks.lock().expect("no lock holder has panicked");
+        (!running.is_empty()).then(|| {
+            let index = self.rng.below(running.len());
+            running.swap_remove(index)
+        })
+    }
+
+    /// Finishes an attempt that this or another node claimed. It may have been cancelled or rescued in the meantime.
+    async fn finish_random_attempt(&mut self) {
+        let Some(task) = self.take_running_task() else { return };
+        let ended = match self.rng.below(10) {
+            0..=5 => success(),
+            6 => retryable_failure(),
+            7 => permanent_failure(),
+            8 => Ended::Snoozed { until: self.shared.next_timestamp().plus(secs(1)) },
+            _ => Ended::Released,
+        };
+        let emits = match self.rng.below(6) {
+            0 => vec![new_event("silence").with_key("object:1").caused_by(&task)],
+            _ => vec![],
+        };
+        let logs = vec![info_line(self.shared.next_timestamp(), "said"); self.rng.below(3)];
+        let ending = Ending { emits, logs, ..attempt_ending(&task, ended) };
+        let claim = (self.rng.below(2) == 0).then(|| self.fixture.claim_request(1));
+        let (_, claims) =
+            expect_ok(self.fixture.store.finish(vec![ending], claim, self.shared.next_timestamp()).await);
+        self.shared.running_tasks.lock().expect("no lock holder has panicked").extend(claims.tasks);
+    }
+
+    async fn retry_failed_task(&mut self) {
+        let failed = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+        let failed = expect_ok(self.fixture.store.tasks(failed, None, 20).await).tasks;
+        if !failed.is_empty() {
+            let task = self.rng.choose(&failed).seq;
+            // Another walker may have retried it already, and a step is retried through its order.
+            let _ = expect_ok(self.fixture.store.retry(vec![task], self.shared.next_timestamp()).await);
+        }
+    }
+
+    async fn cancel_random_task(&mut self) {
+        let live = TaskFilter { statuses: vec![Status::New, Status::Locked], ..TaskFilter::default() };
+        let live = expect_ok(self.fixture.store.tasks(live, None, 40).await).tasks;
+        if !live.is_empty() {
+            let _ = expect_ok(
+                self.fixture.store.cancel(&self.rng.choose(&live).id, self.shared.next_timestamp()).await,
+            );
+        }
+    }
+
+    /// Sets a rule or lifts one.
+    async fn set_or_lift_rule(&mut self) {
+        let (name, of) = (*self.rng.choose(&HANDLERS), *self.rng.choose(&TENANTS));
+        let rule = self.fixture.new_rule(RuleKind::Pause, name, (self.rng.below(2) == 0).then_some(of));
+        match self.rng.below(3) {
+            0 => expect_ok(self.fixture.store.hold(rule).await),
+            _ => {
+                let tenant: Option<&Tenant> = rule.tenant.as_ref();
+                expect_ok(self.fixture.store.release(rule.kind, &rule.place, tenant).await);
+            }
+        }
+    }
+
+    async fn add_random_order(&mut self) {
+        let new = new_order(&format!("/c,{}", self.rng.below(ORDER_ID_COUNT))).with_value("0");
+        // The id may be in use or used up: an order id runs once.
+        let _ =
+            expect_ok(self.fixture.store.add_orders(vec![new].into(), self.shared.next_timestamp()).await);
+    }
+
+    async fn command_random_order(&mut self) {
+        let key = order_key(&format!("/c,{}", self.rng.below(ORDER_ID_COUNT)));
+        let command = match self.rng.below(5) {
+            0 => OrderCommand::Suspend,
+            1 | 2 => OrderCommand::Resume,
+            3 => move_to_node("b"),
+            _ => OrderCommand::Remove,
+        };
+        let tenant = Tenant::default();
+        let _ = expect_ok(
+            self.fixture.store.steer_order(&tenant, &key, command, self.shared.next_timestamp()).await,
+        );
+    }
+
+    /// All nodes are within the lease, so there is nothing to rescue.
+    async fn check_nothing_to_rescue(&mut self) {
+        expect_ok(self.fixture.store.heartbeat(self.fixture.node, self.shared.next_timestamp()).await);
+        let rescued = expect_ok(
+            self.fixture.store.rescue(Sweep::whole(secs(100_000)), self.shared.next_timestamp()).await,
+        );
+        assert!(rescued.tasks.is_empty() && rescued.missing == 0);
+    }
+}
+
+/// Lifts all rules and finishes all remaining tasks and orders.
+async fn finish_remaining_work(nodes: &mut [StoreFixture<'_>], shared: SharedState) {
+    let now = shared.next_timestamp().plus(secs(3600));
+    nodes.iter_mut().for_each(|node| node.now = now);
+    for rule in expect_ok(nodes[0].store.rules().await) {
+        expect_ok(nodes[0].store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await);
+    }
+    for (task, n) in
+        shared.running_tasks.into_inner().expect("no lock holder has panicked").into_iter().zip(0..)
+    {
+        // Some were cancelled while they were running.
+        let _ = nodes[n % nodes.len()].finish_attempt(attempt_ending(&task, success())).await;
+    }
+    for view in nodes[1].list_orders("/").await {
+        nodes[2]
+            .command_order(&view.order.key.to_string(), OrderCommand::Resume)
+            .await
+            .expect("the command is accepted");
+    }
+    loop {
+        // A permanently failed task blocks its lane.
+        let halted = TaskFilter { statuses: vec![Status::Error], ..TaskFilter::default() };
+        let halted = nodes[0].list_tasks(&halted).await.into_iter().map(|task| task.seq).collect::<Vec<_>>();
+        for (chunk, n) in halted.chunks(50).zip(0..) {
+            nodes[n % nodes.len()].retry_tasks(chunk).await;
+        }
+        let mut ran = 0;
+        for node in nodes.iter() {
+            for task in node.claim(50).await {
+                node.succeed(&task).await;
+                ran += 1;
+            }
+        }
+        if ran == 0 {
+            return;
+        }
+    }
+}
+
+async fn run_cluster_walk(cluster: &dyn TestCluster, seed: u64) {
+    let mut nodes: [_; 3] = join_nodes(cluster, registration()).await;
+    let shared = SharedState { now: AtomicI64::new(START_TIME.micros()), running_tasks: Mutex::default() };
+    let walkers =
+        nodes.iter().flat_map(|fixture| [fixture; WALKERS_PER_NODE]).zip(0..).map(|(fixture, n)| {
+            RandomWalker { fixture, shared: &shared, rng: Rng::new(seed * 100 + n) }.run()
+        });
+    join_all(walkers).await;
+    cluster.assert_consistent().await;
+    finish_remaining_work(&mut nodes, shared).await;
+    cluster.assert_consistent().await;
+    let live = vec![Status::New, Status::Scheduled, Status::Locked, Status::Missing];
+    let left = nodes[0].list_tasks(&TaskFilter { statuses: live, ..TaskFilter::default() }).await;
+    assert!(left.is_empty(), "{} are stuck: {:?}", left.len(), left.first());
+    assert!(nodes[0].list_orders("/").await.is_empty());
+    let queues = expect_ok(nodes[2].store.queues(None).await);
+    assert!(queues.is_empty(), "{queues:?}");
+}
+
+pub async fn a_random_walk_of_three_nodes_leaves_the_store_consistent(cluster: &dyn TestCluster) {
+    run_cluster_walk(cluster, 1).await;
+}
+
+pub async fn a_second_random_walk_of_three_nodes_leaves_the_store_consistent(cluster: &dyn TestCluster) {
+    run_cluster_walk(cluster, 20_261_115).await;
+}

@@ -1,0 +1,83 @@
+//! Servers and other copies that use the source or the target during a copy.
+
+use std::time::SystemTime;
+
+use pointsman_core::Timestamp;
+use pointsman_store::transfer::{MoveError, Section};
+use tokio::runtime::Handle;
+
+use super::interrupted::is_unfinished_copy;
+use super::{StoreLocation, run_blocking};
+use crate::fixture::*;
+
+pub async fn a_server_joining_the_target_aborts_the_copy<L: StoreLocation>() {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for (page, joins) in [(1, true), (5, false)] {
+        let target = L::create_empty(L::TESTED_KIND).await;
+        let store = target.open(START_TIME).await;
+        let (runtime, server) = (Handle::current(), store.clone());
+        let moved = source.copy_to_with_hook(&target, page, move || {
+            // Once the copy has begun, a server that had the target open finds an incomplete store.
+            let joined = runtime.block_on(server.join("meanwhile", START_TIME));
+            assert_eq!(joined.is_ok(), joins, "{joined:?}");
+        });
+        match moved.await {
+            Ok(report) => assert!(!joins && report.differences().is_empty(), "{report:?}"),
+            Err(error) => assert!(joins && matches!(error, MoveError::Disturbed), "{error:?}"),
+        }
+        store.close();
+    }
+}
+
+pub async fn two_copies_into_one_target_do_not_mix<L: StoreLocation>() {
+    let target = copy_disturbed_at_first_page::<L>().await;
+    let handlers = run_blocking(move || expect_ok(target.open_target().count(Section::Handlers))).await;
+    assert_eq!(handlers, Some(0), "the second copy leaves nothing");
+}
+
+/// Two copies find the target empty, and the other one writes first. Returns the target.
+pub async fn copy_disturbed_at_first_page<L: StoreLocation>() -> L {
+    let (source, target) = (L::create_filled(L::OTHER_KIND).await, L::create_empty(L::TESTED_KIND).await);
+    let to = target.clone();
+    let mut other = run_blocking(move || to.open_target()).await;
+    let moved = source.copy_to_with_hook(&target, 1, move || {
+        assert!(expect_ok(other.write(Section::Texts, vec![], "another note")));
+    });
+    let moved = moved.await;
+    assert!(matches!(moved, Err(MoveError::Disturbed)), "{moved:?}");
+    target
+}
+
+pub async fn a_source_written_to_during_the_copy_is_refused<L: StoreLocation>() {
+    let (source, target) = (L::create_filled(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
+    let store = source.open(START_TIME).await;
+    let (runtime, writer) = (Handle::current(), store.clone());
+    let moved = source.copy_to_with_hook(&target, 1, move || {
+        expect_ok(runtime.block_on(writer.join("meanwhile", START_TIME)));
+    });
+    let moved = moved.await;
+    assert!(matches!(moved, Err(MoveError::Written)), "{moved:?}");
+    store.close();
+    assert!(is_unfinished_copy(&target).await, "the target stays closed");
+}
+
+pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
+    let location = L::create_empty(L::TESTED_KIND).await;
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let now = Timestamp::MIN.plus(since.expect("it is later than 1970"));
+    let store = location.open(now).await;
+    let node = expect_ok(store.join("server-1", now).await);
+    for open in [L::try_open_source, L::try_open_target] {
+        let at = location.clone();
+        let refused = run_blocking(move || open(&at).map(drop)).await;
+        let told = refused.expect_err("a server has it").to_string();
+        assert!(told.contains(" is in use by server-1; stop the servers first"), "{told}");
+        assert!(told.contains("gone a minute after"), "{told}");
+    }
+    expect_ok(store.leave(node, now).await);
+    store.close();
+    for open in [L::open_source, L::open_target] {
+        let at = location.clone();
+        run_blocking(move || drop(open(&at))).await;
+    }
+}

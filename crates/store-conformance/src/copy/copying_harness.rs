@@ -1,0 +1,101 @@
+//! A harness that copies the store to a new location at every restart.
+
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::store::Store;
+
+use super::StoreLocation;
+use crate::Harness;
+
+/// Opens the store at a location of the first kind and copies it to one of the next kind at every restart.
+pub struct CopyingHarness<L: StoreLocation> {
+    kinds: Vec<L::Kind>,
+    state: Mutex<HarnessState<L>>,
+}
+
+struct HarnessState<L> {
+    /// Number of copies so far.
+    copy_count: usize,
+    /// Target of the next copy, if it was set explicitly.
+    chosen_location: Option<L>,
+    /// Location and store that were opened last.
+    current: Option<(L, Arc<dyn Store>)>,
+}
+
+impl<L: StoreLocation> CopyingHarness<L> {
+    pub fn with_kinds(kinds: &[L::Kind]) -> Self {
+        Self {
+            kinds: kinds.to_vec(),
+            state: Mutex::new(HarnessState { copy_count: 0, chosen_location: None, current: None }),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, HarnessState<L>> {
+        self.state.lock().expect("no lock holder has panicked")
+    }
+
+    /// Sets the target of the next copy.
+    pub fn set_next_location(&self, location: &L) {
+        self.state().chosen_location.replace(location.clone());
+    }
+
+    /// Closes the store that was opened last and returns its location.
+    pub fn close_current(&self) -> L {
+        let (location, store) = self.state().current.take().expect("one was opened");
+        store.close();
+        location
+    }
+
+    pub async fn open_at(&self, location: L, now: Timestamp) -> Arc<dyn Store> {
+        let store = location.open(now).await;
+        self.state().current.replace((location, store.clone()));
+        store
+    }
+
+    /// Returns the target of the next copy.
+    async fn next_location(&self) -> L {
+        let (chosen, kind) = {
+            let mut state = self.state();
+            state.copy_count += 1;
+            (state.chosen_location.take(), self.kinds[state.copy_count % self.kinds.len()])
+        };
+        match chosen {
+            Some(location) => location,
+            None => L::create_empty(kind).await,
+        }
+    }
+}
+
+#[async_trait]
+impl<L: StoreLocation> Harness for CopyingHarness<L> {
+    async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
+        self.state().copy_count = 0;
+        self.open_at(L::create_empty(self.kinds[0]).await, now).await
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>, now: Timestamp) -> Arc<dyn Store> {
+        store.close();
+        drop(store);
+        let (from, to) = (self.close_current(), self.next_location().await);
+        let report = from.copy_to(&to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
+        assert_eq!((report.differences(), report.left_behind()), (vec![], vec![]), "{from:?} to {to:?}");
+        self.open_at(to, now).await
+    }
+}
+
+/// Closes the store, so that nothing writes to a location that is released.
+impl<L: StoreLocation> Drop for CopyingHarness<L> {
+    fn drop(&mut self) {
+        if let Some((_, store)) = self.state().current.take() {
+            store.close();
+        }
+    }
+}
+
+impl<L: StoreLocation> std::fmt::Debug for CopyingHarness<L> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CopyingHarness").field("kinds", &self.kinds).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,71 @@
+//! Copies that are interrupted and continued.
+
+use pointsman_core::store::StoreError;
+use pointsman_store::transfer::{Movable, MoveError, Step, transfer};
+
+use super::page_hook::copy_with_hook;
+use super::{StoreLocation, run_blocking};
+use crate::fixture::START_TIME;
+
+pub async fn a_copy_can_be_interrupted_after_every_page<L: StoreLocation>() {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    let (here, back) = (L::create_empty(L::TESTED_KIND).await, L::create_empty(L::OTHER_KIND).await);
+    assert!(copy_page_by_page(&source, &here).await > 15);
+    assert!(copy_page_by_page(&here, &back).await > 15);
+    for location in [&here, &back] {
+        assert!(!is_unfinished_copy(location).await, "{location:?} is whole");
+    }
+}
+
+/// Copies over a connection that breaks before the seventh page, and then to the same location without it.
+pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
+    to: L,
+    over_the_wire: impl FnOnce() -> Box<dyn Movable> + Send + 'static,
+    cut: impl FnOnce() + Send + 'static,
+) {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    let from = source.clone();
+    let broken =
+        run_blocking(move || copy_with_hook(&mut *from.open_source(), over_the_wire(), 7, cut)).await;
+    assert!(matches!(broken, Err(MoveError::Target(StoreError::Unavailable(_)))), "{broken:?}");
+    let (moved, first) = run_blocking(move || {
+        let mut first = None;
+        let mut told = |step: Step| {
+            first.get_or_insert(step);
+        };
+        (transfer(&mut *source.open_source(), &mut *to.open_target(), &mut told), first)
+    })
+    .await;
+    let report = moved.unwrap_or_else(|error| panic!("{error:?}"));
+    assert!(report.differences().is_empty(), "{report:?}");
+    assert!(matches!(first, Some(Step::Copying { all, before }) if before > 6 && before < all), "{first:?}");
+}
+
+/// Copies one page per call until the copy is complete. Returns the number of interruptions.
+async fn copy_page_by_page<L: StoreLocation>(from: &L, to: &L) -> usize {
+    let mut cuts = 0;
+    loop {
+        match from.copy_pages_to(to, 1).await {
+            Ok(report) => {
+                assert!(report.differences().is_empty(), "{report:?}");
+                return cuts;
+            }
+            Err(MoveError::Target(StoreError::Unavailable(what))) => assert_eq!(what, "cut off"),
+            Err(error) => panic!("{error:?}"),
+        }
+        cuts += 1;
+        assert!(cuts < 100, "the copy does not end");
+        assert!(is_unfinished_copy(to).await, "an incomplete store is not opened");
+    }
+}
+
+/// Returns whether a store cannot be opened because a copy to it is unfinished.
+pub(super) async fn is_unfinished_copy<L: StoreLocation>(location: &L) -> bool {
+    match location.try_open(START_TIME).await {
+        Ok(store) => {
+            store.close();
+            false
+        }
+        Err(error) => error.to_string().contains("a move to it has not ended"),
+    }
+}

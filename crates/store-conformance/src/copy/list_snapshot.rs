@@ -1,0 +1,91 @@
+//! A snapshot of all lists of a store, for comparison.
+
+use std::fmt::Debug;
+
+use pointsman_core::Timestamp;
+use pointsman_core::store::{NodeId, TaskFilter};
+
+use crate::fixture::*;
+
+const OBJECT_KEYS: [&str; 7] = ["r0", "r1", "r2", "n0", "n1", "b", "a1"];
+const SCHEDULE_NAMES: [&str; 3] = ["nightly", "shop/orders", "held"];
+
+/// Returns all lists by name, as text. The node list contains nodes up to `node` only.
+pub(super) async fn snapshot_lists(fixture: &StoreFixture<'_>, node: NodeId) -> Vec<(String, String)> {
+    let mut snapshot = ListSnapshot::default();
+    add_registry(fixture, node, &mut snapshot).await;
+    add_journal(fixture, &mut snapshot).await;
+    add_tasks(fixture, &mut snapshot).await;
+    add_orders(fixture, &mut snapshot).await;
+    for name in SCHEDULE_NAMES {
+        snapshot.add(&format!("fires of {name}"), &fixture.list_fires(name).await);
+    }
+    snapshot.lists
+}
+
+/// Panics with the name of the first list that differs.
+pub(super) fn assert_same_lists(after: &[(String, String)], before: &[(String, String)]) {
+    assert_eq!(after.len(), before.len());
+    for ((name, after), (_, before)) in after.iter().zip(before) {
+        assert_eq!(after, before, "{name}");
+    }
+}
+
+#[derive(Default)]
+struct ListSnapshot {
+    lists: Vec<(String, String)>,
+}
+
+impl ListSnapshot {
+    /// NUL characters are replaced because not every store can keep them.
+    fn add(&mut self, name: &str, list: &impl Debug) {
+        self.lists.push((name.into(), format!("{list:#?}").replace("\\0", "\u{FFFD}")));
+    }
+}
+
+async fn add_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut ListSnapshot) {
+    snapshot.add("registration", &expect_ok(fixture.store.registration().await));
+    snapshot.add("registrants", &expect_ok(fixture.store.registrants().await));
+    let mut nodes = expect_ok(fixture.store.nodes().await);
+    nodes.retain(|other| other.id <= node);
+    nodes.iter_mut().filter(|node| !node.gone).for_each(|node| node.heard = Timestamp::MIN);
+    snapshot.add("nodes", &nodes);
+    snapshot.add("rules", &expect_ok(fixture.store.rules().await));
+    let mut queues = expect_ok(fixture.store.queues(None).await);
+    queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.of.text()));
+    snapshot.add("queues", &queues);
+    snapshot.add("deeds", &expect_ok(fixture.store.deeds(None, 100).await));
+}
+
+async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+    snapshot.add("extent", &fixture.journal_extent().await);
+    let events = fixture.read_all_events().await;
+    snapshot.add("journal", &events);
+    for event in &events {
+        snapshot.add(&format!("event {}", event.id), &expect_ok(fixture.store.event(event.id).await));
+    }
+    for name in OBJECT_KEYS {
+        for of in ["default", "acme"] {
+            let object = expect_ok(fixture.store.object(&tenant(of), &object_key(name), 100).await);
+            snapshot.add(&format!("object {name} of {of}"), &object);
+        }
+    }
+}
+
+async fn add_tasks(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+    let tasks = fixture.list_tasks(&TaskFilter::default()).await;
+    snapshot.add("tasks", &tasks);
+    for task in tasks {
+        snapshot.add(&format!("task {}", task.id), &fixture.read_task(&task.id).await);
+        snapshot.add(&format!("logs of {}", task.id), &fixture.read_logs(&task.id).await);
+    }
+}
+
+async fn add_orders(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {
+    snapshot.add("chains", &expect_ok(fixture.store.chains().await));
+    snapshot.add("orders", &fixture.list_orders("/").await);
+    snapshot.add(
+        "statistics",
+        &expect_ok(fixture.store.order_statistics(&path_filter("/"), None, fixture.now).await),
+    );
+}

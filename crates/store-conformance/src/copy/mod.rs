@@ -1,0 +1,29 @@
+//! Behaviours of copies from one store to another.
+//!
+//! - `full_store.rs` fills a store with data of every kind, `list_snapshot.rs` reads all of it, `continued_work.rs`
+//!   checks that the copy continues its work.
+//! - `location.rs` is the location of a store, `copying_harness.rs` a harness that copies the store at every restart,
+//!   `page_hook.rs` runs code between two pages.
+//! - The other files are behaviours of copies to and from a location of any kind: see
+//!   [`copy_suite!`](crate::copy_suite).
+//!
+//! Data that survives a restart must also survive a copy: see [`copy_restart_suite!`](crate::copy_restart_suite).
+
+mod continued_work;
+mod copy_suite;
+mod copying_harness;
+mod full_store;
+mod list_snapshot;
+mod location;
+mod page_hook;
+mod restart_suite;
+
+pub mod concurrent_access;
+pub mod interrupted;
+pub mod large_store;
+pub mod refusals;
+pub mod round_trips;
+
+pub use copying_harness::CopyingHarness;
+pub use full_store::{fill_store, full_registration};
+pub use location::{LocationOpenError, StoreLocation, run_blocking};

@@ -1,0 +1,130 @@
+//! Sources and targets that a copy refuses.
+
+use pointsman_store::transfer::{MoveError, NOTE, Section};
+
+use super::{StoreLocation, run_blocking};
+use crate::fixture::*;
+
+pub async fn a_non_empty_target_is_refused_with_its_contents<L: StoreLocation>() {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = create_with_handler::<L>(kind).await;
+        let moved = source.copy_to(&target).await;
+        assert!(
+            matches!(&moved, Err(MoveError::NotEmpty(what)) if what.contains("handlers (1)")),
+            "{moved:?}"
+        );
+        assert_copy_succeeds(&source, &L::create_empty(kind).await).await;
+    }
+}
+
+pub async fn a_finished_copy_is_not_repeated<L: StoreLocation>() {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
+        assert_copy_succeeds(&source, &target).await;
+        let again = source.copy_to(&target).await;
+        assert!(matches!(again, Err(MoveError::Done)), "{again:?}");
+    }
+}
+
+pub async fn an_interrupted_copy_continues_only_from_the_same_source<L: StoreLocation>() {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    let other = create_with_handler::<L>(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
+        interrupt_copy(&source, &target).await;
+        let moved = other.copy_to(&target).await;
+        assert!(matches!(moved, Err(MoveError::Another)), "{moved:?}");
+        assert_copy_succeeds(&source, &target).await;
+    }
+}
+
+pub async fn an_incomplete_target_cannot_be_a_source<L: StoreLocation>() {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let part = L::create_empty(kind).await;
+        interrupt_copy(&source, &part).await;
+        let moved = part.copy_to(&L::create_empty(L::OTHER_KIND).await).await;
+        assert!(matches!(moved, Err(MoveError::Part)), "{moved:?}");
+    }
+}
+
+pub async fn a_source_changed_after_an_interruption_must_be_copied_again<L: StoreLocation>() {
+    for (from, to) in [(L::OTHER_KIND, L::TESTED_KIND), (L::TESTED_KIND, L::OTHER_KIND)] {
+        let (source, target) = (L::create_filled(from).await, L::create_empty(to).await);
+        interrupt_copy(&source, &target).await;
+        let store = source.open(START_TIME).await;
+        expect_ok(store.join("again", START_TIME).await);
+        store.close();
+        let moved = source.copy_to(&target).await;
+        assert!(matches!(moved, Err(MoveError::Changed)), "{moved:?}");
+        assert_copy_succeeds(&source, &L::create_empty(to).await).await;
+    }
+}
+
+pub async fn only_complete_copies_can_be_verified<L: StoreLocation>() {
+    let source = L::create_filled(L::OTHER_KIND).await;
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
+        interrupt_copy(&source, &target).await;
+        assert_verify_refused(&source, &target).await;
+        assert_copy_succeeds(&source, &target).await;
+        let same = source.verify_copy(&target).await.unwrap_or_else(|error| panic!("{error:?}"));
+        assert!(same.differences().is_empty() && same.rows() > 100, "{same:?}");
+        // All data is there, but the copy is not marked as finished.
+        write_progress_note(&target).await;
+        assert_verify_refused(&source, &target).await;
+    }
+}
+
+pub async fn the_progress_note_is_not_part_of_the_copied_data<L: StoreLocation>() {
+    assert_eq!(NOTE, "move", "stores exclude the row of this name from the copied data");
+    for kind in [L::TESTED_KIND, L::OTHER_KIND] {
+        let target = L::create_empty(kind).await;
+        write_progress_note(&target).await;
+        let (note, texts) = run_blocking(move || {
+            let mut target = target.open_target();
+            (expect_ok(target.note()), expect_ok(target.count(Section::Texts)))
+        })
+        .await;
+        assert_eq!((note.as_deref(), texts), (Some("a note"), Some(0)));
+    }
+}
+
+/// Creates a store that contains one handler and nothing else.
+async fn create_with_handler<L: StoreLocation>(kind: L::Kind) -> L {
+    let location = L::create_empty(kind).await;
+    let store = location.open(START_TIME).await;
+    expect_ok(store.register(RegistrationBuilder::single_handler().build(), START_TIME).await);
+    store.close();
+    location
+}
+
+async fn assert_copy_succeeds<L: StoreLocation>(from: &L, to: &L) {
+    let report = from.copy_to(to).await.unwrap_or_else(|error| panic!("{from:?} to {to:?}: {error:?}"));
+    assert!(report.differences().is_empty(), "{report:?}");
+}
+
+async fn interrupt_copy<L: StoreLocation>(from: &L, to: &L) {
+    from.copy_pages_to(to, 3).await.expect_err("it has more than three pages");
+}
+
+/// Writes a progress note, as an unfinished copy does.
+async fn write_progress_note<L: StoreLocation>(location: &L) {
+    let location = location.clone();
+    let left = run_blocking(move || {
+        let mut target = location.open_target();
+        expect_ok(target.note());
+        expect_ok(target.write(Section::Texts, vec![], "a note"))
+    });
+    assert!(left.await, "no other copy writes to the target");
+}
+
+/// Asserts that an unfinished target is refused on either side of a verification.
+async fn assert_verify_refused<L: StoreLocation>(source: &L, target: &L) {
+    let there = source.verify_copy(target).await;
+    assert!(matches!(there, Err(MoveError::Unended)), "{there:?}");
+    let back = target.verify_copy(source).await;
+    assert!(matches!(back, Err(MoveError::Part)), "{back:?}");
+}

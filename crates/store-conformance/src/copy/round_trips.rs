@@ -1,0 +1,36 @@
+//! A copied store is equal to the original and continues its work.
+
+use super::continued_work::assert_work_continues;
+use super::list_snapshot::{assert_same_lists, snapshot_lists};
+use super::{CopyingHarness, StoreLocation, fill_store, full_registration};
+use crate::fixture::StoreFixture;
+
+pub async fn a_store_copied_to_the_tested_kind_is_equal_and_continues<L: StoreLocation>() {
+    assert_equal_after_copies::<L>(&[L::OTHER_KIND, L::TESTED_KIND], 1).await;
+}
+
+pub async fn a_store_copied_there_and_back_is_equal_and_continues<L: StoreLocation>() {
+    assert_equal_after_copies::<L>(&[L::OTHER_KIND, L::TESTED_KIND], 2).await;
+}
+
+pub async fn a_store_copied_to_the_other_kind_is_equal_and_continues<L: StoreLocation>() {
+    assert_equal_after_copies::<L>(&[L::TESTED_KIND, L::OTHER_KIND], 1).await;
+}
+
+pub async fn a_store_copied_within_its_kind_is_equal_and_continues<L: StoreLocation>() {
+    assert_equal_after_copies::<L>(&[L::TESTED_KIND, L::TESTED_KIND], 2).await;
+}
+
+/// Asserts that the store is equal after each of several copies through the given kinds, and then continues its work.
+pub async fn assert_equal_after_copies<L: StoreLocation>(way: &[L::Kind], moves: usize) {
+    let harness = CopyingHarness::<L>::with_kinds(way);
+    let mut fixture = StoreFixture::new(&harness, full_registration()).await;
+    fill_store(&mut fixture).await;
+    let node = fixture.node;
+    let before = snapshot_lists(&fixture, node).await;
+    for _ in 0..moves {
+        fixture = fixture.reopen().await;
+        assert_same_lists(&snapshot_lists(&fixture, node).await, &before);
+    }
+    assert_work_continues(fixture).await;
+}

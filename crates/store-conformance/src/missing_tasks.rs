@@ -1,0 +1,186 @@
+//! Tasks of a handler that is no longer registered: they become missing, are never lost, and run again after
+//! adoption.
+
+use pointsman_core::Status;
+use pointsman_core::journal::Retention;
+use pointsman_core::store::TaskFilter;
+
+use crate::Harness;
+use crate::fixture::*;
+
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().route("record", &["index", "notify"])
+}
+
+pub async fn waiting_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.emit(new_event("record").due_at(fixture.seconds_from_now(3600))).await;
+    fixture.emit_many(2, new_event("record").with_key("b").for_tenant("shop")).await;
+    fixture.schedule_ahead(3).await;
+    assert_eq!(
+        fixture.undefine_handler("index").await,
+        6,
+        "heads, lanes behind them, delayed and scheduled ones"
+    );
+    let filter = TaskFilter { handler: Some(handler_name("index")), ..TaskFilter::default() };
+    for task in fixture.list_tasks(&filter).await {
+        assert_eq!(task.life.state.status(), Status::Missing);
+    }
+    let filter = TaskFilter { statuses: vec![Status::Missing], ..TaskFilter::default() };
+    assert_eq!(fixture.list_tasks(&filter).await.len(), 6, "and tasks of no other handler");
+    let queue = fixture.read_queue("index").await;
+    assert_eq!((queue.missing, queue.ready, queue.waiting, queue.scheduled), (4, 0, 0, 0));
+    assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty());
+    assert_eq!(fixture.rescue_tasks().await.missing, 0, "once");
+}
+
+pub async fn paused_and_gated_tasks_of_an_undefined_handler_become_missing(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::default().route("record", &["check!", "index"]))
+            .await;
+    fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.pause("index").await;
+    assert_eq!(fixture.undefine_handler("index").await, 2);
+    assert_eq!(fixture.run_all_ready().await.len(), 2, "the other handler continues");
+}
+
+/// Tasks of a registered handler that no node can run stay `new`.
+pub async fn tasks_of_a_handler_without_a_live_node_stay_new(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let sequenced = fixture.emit(new_event("record")).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert_eq!(fixture.rescue_tasks().await.missing, 0);
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::New);
+}
+
+pub async fn a_running_task_finishes_after_its_handler_is_undefined(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    let running = fixture.claim_one_for_handler("index").await;
+    assert_eq!(fixture.undefine_handler("index").await, 0);
+    assert_eq!(fixture.task_status(&running.id).await, Status::Locked);
+    assert_eq!(fixture.succeed(&running).await.status, Status::Done);
+}
+
+pub async fn a_task_released_after_its_handler_is_undefined_becomes_missing(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let running = fixture.claim_one_for_handler("index").await;
+    assert_eq!(fixture.undefine_handler("index").await, 1, "the one behind it");
+    fixture.release_task(&running).await;
+    assert_eq!(fixture.rescue_tasks().await.missing, 1);
+    assert_eq!(fixture.task_status(&running.id).await, Status::Missing);
+}
+
+pub async fn missing_tasks_run_again_only_after_adoption(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let old = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.undefine_handler("index").await;
+    fixture.run_all_ready().await;
+    fixture.register(registration()).await;
+    assert_eq!(fixture.rescue_tasks().await.missing, 0);
+    assert!(fixture.claim(10).await.is_empty(), "registering the handler again is not enough");
+    assert_eq!(fixture.read_queue("index").await.missing, 3);
+    assert!(fixture.read_task(&old[0].tasks[0]).await.error.is_some(), "its error says why it does not run");
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 3);
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
+    assert_eq!(fixture.read_task(&old[0].tasks[0]).await.error, None);
+    let ran = fixture.run_all_ready().await;
+    assert_eq!(event_ids_of(&ran), sequenced_ids(&old), "in order");
+    assert!(ran.iter().all(|task| task.late), "and late");
+    assert_eq!(fixture.read_queue("index").await.missing, 0);
+}
+
+/// Newer events of the object may have run in the meantime, which is why adopted tasks are late.
+pub async fn missing_tasks_do_not_block_their_lane(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let old = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.undefine_handler("index").await;
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    let new = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let head = fixture.claim(10).await;
+    assert_eq!(event_ids_of(&head), [new[0].id]);
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 2);
+    fixture.succeed(&head[0]).await;
+    let ran = fixture.run_all_ready().await;
+    assert_eq!(event_ids_of(&ran), [&new[1], &old[0], &old[1]].map(|event| event.id), "behind what waits");
+    assert_eq!(ran.iter().map(|task| task.late).collect::<Vec<_>>(), [false, true, true]);
+}
+
+pub async fn adopted_tasks_of_one_object_run_one_at_a_time(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let old = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.undefine_handler("index").await;
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 3);
+    let newest = fixture.emit(new_event("record").with_key("a")).await;
+    let mut fixture = fixture.reopen().await;
+    for event in old.iter().chain([&newest]) {
+        let claimed = fixture.claim(10).await;
+        assert_eq!(event_ids_of(&claimed), [event.id]);
+        assert!(fixture.claim(10).await.is_empty(), "the lane is taken");
+        fixture.succeed(&claimed[0]).await;
+        fixture.advance_clock(1);
+    }
+}
+
+pub async fn adoption_affects_one_handler(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("record")).await;
+    fixture.undefine_handler("index").await;
+    fixture.undefine_handler("notify").await;
+    fixture.register(registration()).await;
+    assert_eq!(fixture.adopt_missing_tasks("notify").await, 1);
+    assert_eq!(fixture.adopt_missing_tasks("unheard-of").await, 0);
+    assert_eq!(fixture.read_queue("index").await.missing, 1);
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
+}
+
+pub async fn missing_tasks_are_never_pruned(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record").with_key("a").with_value("\"kept\"")).await;
+    fixture.undefine_handler("index").await;
+    fixture.advance_clock(1_000_000);
+    let nothing = Retention { count: 0, age: secs(1) };
+    fixture.prune(nothing, nothing).await;
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::Missing);
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
+    assert_eq!(fixture.claim_one().await.event().value.as_str(), "\"kept\"");
+}
+
+pub async fn a_missing_task_can_be_cancelled(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.undefine_handler("index").await;
+    assert_eq!(fixture.cancel_task(&sequenced.tasks[0]).await, Ok(()));
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 0);
+    assert_eq!(fixture.task_status(&sequenced.tasks[0]).await, Status::Error);
+    assert_eq!(fixture.read_queue("index").await.missing, 0);
+}
+
+pub async fn many_missing_tasks_are_all_adopted(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit_many(1500, new_event("record")).await;
+    fixture.emit_many(1500, new_event("record").for_tenant("shop")).await;
+    assert_eq!(fixture.undefine_handler("index").await, 3000);
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 3000);
+    assert_eq!(fixture.claim(4000).await.len(), 3000);
+}
+
+pub async fn an_adopted_task_keeps_its_due_time(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let mut delayed = new_event("record");
+    delayed.due = Some(fixture.now.plus(secs(3600)));
+    fixture.emit(delayed).await;
+    assert_eq!(fixture.undefine_handler("index").await, 1);
+    fixture.register(registration()).await;
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
+    assert!(fixture.claim_for_handlers(&["index"], 10).await.is_empty(), "its planned time has not come");
+    fixture.advance_clock(3601);
+    assert_eq!(fixture.claim_for_handlers(&["index"], 10).await.len(), 1);
+}

@@ -1,0 +1,149 @@
+//! Listeners are notified of commits, and a closed store refuses calls.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::store::{Listener, Signal, StoreError};
+use tokio::sync::mpsc;
+
+use crate::Harness;
+use crate::fixture::*;
+
+/// Much longer than a signal takes; reached only by a store that does not notify.
+const SIGNAL_TIMEOUT: Duration = Duration::from_secs(30);
+
+struct ForwardingListener(mpsc::UnboundedSender<Signal>);
+
+impl Listener for ForwardingListener {
+    fn heard(&self, signal: Signal) {
+        // A receiver that was dropped needs no signal.
+        let _ = self.0.send(signal);
+    }
+}
+
+pub(crate) fn subscribe_to_signals(fixture: &StoreFixture<'_>) -> mpsc::UnboundedReceiver<Signal> {
+    let (said, heard) = mpsc::unbounded_channel();
+    fixture.store.listen(Arc::new(ForwardingListener(said)));
+    heard
+}
+
+pub(crate) async fn wait_for_signal(
+    heard: &mut mpsc::UnboundedReceiver<Signal>,
+    wanted: impl Fn(Signal) -> bool,
+) {
+    let wait = async { while !heard.recv().await.is_some_and(&wanted) {} };
+    tokio::time::timeout(SIGNAL_TIMEOUT, wait).await.expect("the signal arrives");
+}
+
+/// Signals may be lost when a store loses the connection to its listeners; here no connection is lost.
+pub async fn listeners_are_notified_of_new_events_and_ready_tasks(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    let sequenced = fixture.emit(new_event("record").with_key("a")).await;
+    wait_for_signal(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id >= sequenced.id)).await;
+    fixture.emit(new_event("record").with_key("b")).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// A node that sleeps until the next due time must be notified of an earlier one.
+pub async fn listeners_are_notified_of_earlier_due_times(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    for seconds in [1000, 100] {
+        let mut heard = subscribe_to_signals(&fixture);
+        fixture.emit(new_event("record").due_at(fixture.seconds_from_now(seconds))).await;
+        wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    }
+}
+
+/// Tasks become ready when a lane advances, a rule is lifted or a task is retried.
+pub async fn listeners_are_notified_when_waiting_tasks_become_ready(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let head = fixture.claim_one().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.succeed(&head).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    fixture.pause("index").await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.resume("index").await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.retry_task(&events[1].tasks[0]).await.expect("the task has failed permanently");
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// Tasks also become ready by a run request, a firing, an adoption, a replay, or a freed concurrency slot.
+pub async fn listeners_are_notified_of_runs_firings_adoptions_and_replays(harness: &dyn Harness) {
+    let registration =
+        RegistrationBuilder::single_handler().collection("shop/orders", 100).concurrency_limit("index", 1);
+    let mut fixture = StoreFixture::new(harness, registration.clone()).await;
+    fixture.emit_many(2, new_event("record")).await;
+    fixture.plan_daily_schedule("nightly").await;
+    let head = fixture.claim_one().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.succeed(&head).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.request_new_run("shop/orders").await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.resolve_firing(FiringBuilder::emitting(new_event("record")).build("nightly", fixture.now)).await;
+    wait_for_signal(&mut heard, |signal| matches!(signal, Signal::Journal(_))).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture
+        .resolve_firing(
+            FiringBuilder::emitting(new_event("record")).build("nightly", fixture.seconds_from_now(1)),
+        )
+        .await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    assert_eq!(fixture.undefine_handler("index").await, 3);
+    fixture.register(registration.clone().route("record", &["newcomer"])).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.adopt_missing_tasks("index").await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    assert_eq!(fixture.replay_events("newcomer", pointsman_core::EventId::ZERO).await, 4);
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// A higher limit makes waiting tasks ready.
+pub async fn listeners_are_notified_when_a_limit_is_removed(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().concurrency_limit("index", 1)).await;
+    fixture.emit_many(3, new_event("record")).await;
+    fixture.claim_one().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    wait_for_signal(&mut heard, |signal| signal == Signal::Work).await;
+}
+
+/// Listeners are notified after the commit, so the event can be read.
+pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    for _ in 0..20 {
+        fixture.emit(new_event("record")).await;
+    }
+    let last = fixture.journal_extent().await.head;
+    let mut told = None;
+    while told != Some(last) {
+        let signal = tokio::time::timeout(SIGNAL_TIMEOUT, heard.recv()).await.expect("the signal arrives");
+        if let Some(Signal::Journal(id)) = signal {
+            assert!(fixture.journal_extent().await.head >= id);
+            told = Some(id);
+        }
+    }
+}
+
+pub async fn a_closed_store_refuses_calls_and_keeps_its_data(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let sequenced = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.store.close();
+    let answer = fixture.store.append(vec![emission([new_event("record")])], None, fixture.now).await;
+    assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
+    let answer = fixture.store.claim(fixture.claim_request(1), fixture.now).await;
+    assert_eq!(answer.map(|_| ()), Err(StoreError::Closed));
+    let fixture = fixture.reopen().await;
+    assert_eq!(event_ids_of(&fixture.run_all_ready().await), [sequenced.id]);
+}

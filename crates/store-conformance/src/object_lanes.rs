@@ -1,0 +1,228 @@
+//! An object view includes its lanes: the head of each and the number of tasks behind it.
+
+use pointsman_core::store::{LaneView, MOST_BEHIND, MOST_LANES, ObjectView, Sequenced};
+use pointsman_core::task::{State, Task};
+use pointsman_core::{Limits, Status, TaskId};
+
+use crate::Harness;
+use crate::fixture::*;
+
+async fn read_object(fixture: &StoreFixture<'_>, of: &str, name: &str) -> ObjectView {
+    expect_ok(fixture.store.object(&tenant(of), &object_key(name), 1).await).expect("it exists")
+}
+
+/// The lanes of the object `a`.
+async fn read_lanes(fixture: &StoreFixture<'_>) -> Vec<LaneView> {
+    read_object(fixture, "default", "a").await.lanes
+}
+
+/// The only lane of the object `a`.
+async fn read_single_lane(fixture: &StoreFixture<'_>) -> LaneView {
+    let mut lanes = read_lanes(fixture).await;
+    assert_eq!(lanes.len(), 1, "{lanes:?}");
+    lanes.remove(0)
+}
+
+/// Handler, head and number of tasks behind it.
+fn summarize_lanes(lanes: &[LaneView]) -> Vec<(&str, &TaskId, u64)> {
+    lanes.iter().map(|lane| (lane.head.handler.as_str(), &lane.head.id, lane.behind)).collect()
+}
+
+/// The first task of the n-th event.
+fn first_task_id(events: &[Sequenced], n: usize) -> &TaskId {
+    &events[n].tasks[0]
+}
+
+pub async fn lanes_show_their_head_and_the_number_waiting(harness: &dyn Harness) {
+    let registration =
+        RegistrationBuilder::default().route("record", &["index", "audit"]).route("note", &["audit"]);
+    let fixture = StoreFixture::new(harness, registration).await;
+    fixture.emit_many(2, new_event("record").with_key("before")).await;
+    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.emit(new_event("note").with_key("a")).await;
+    fixture.emit_many(5, new_event("record").with_key("behind")).await;
+    let view = read_object(&fixture, "default", "a").await;
+    let audit = &events[0].tasks[1];
+    assert_eq!(
+        summarize_lanes(&view.lanes),
+        [("audit", audit, 3), ("index", first_task_id(&events, 0), 2)],
+        "by handler"
+    );
+    assert_eq!((view.extent, view.more_lanes), (fixture.journal_extent().await, false));
+    assert!(view.lanes.iter().all(|lane| !lane.more && !lane.is_halted()));
+
+    let fixture = fixture.reopen().await;
+    assert_eq!(read_lanes(&fixture).await, view.lanes, "after a restart, too");
+    for claimed in fixture.claim_for_handlers(&["index"], 10).await {
+        fixture.succeed(&claimed).await;
+    }
+    assert_eq!(
+        summarize_lanes(&read_lanes(&fixture).await),
+        [("audit", audit, 3), ("index", first_task_id(&events, 1), 1)]
+    );
+    assert_eq!(summarize_lanes(&read_object(&fixture, "default", "behind").await.lanes).len(), 2);
+}
+
+/// In every state of the head.
+pub async fn a_lane_head_equals_the_listed_task(harness: &dyn Harness) {
+    let mut fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let check = async |fixture: &StoreFixture<'_>, status: Status| {
+        let lane = read_single_lane(fixture).await;
+        let listed = Task { attempts: vec![], ..fixture.read_task(first_task_id(&events, 0)).await };
+        assert_eq!((&lane.head, lane.head.life.state.status()), (&listed, status));
+        assert_eq!((lane.behind, lane.is_halted()), (1, status == Status::Error));
+    };
+    check(&fixture, Status::New).await;
+    assert_eq!(fixture.schedule_ahead(10).await, 1);
+    check(&fixture, Status::Scheduled).await;
+    let running = fixture.claim_one().await;
+    check(&fixture, Status::Locked).await;
+    fixture.fail(&running).await;
+    check(&fixture, Status::New).await;
+    let lane = read_single_lane(&fixture).await;
+    assert_eq!(
+        lane.head.life.state,
+        State::New { due: fixture.seconds_from_now(RETRY_DELAY_SECS) },
+        "it is tried again then"
+    );
+    assert_eq!(lane.head.error.as_deref(), Some("it broke"));
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    check(&fixture, Status::Error).await;
+}
+
+pub async fn a_halted_head_is_shown_until_retried_or_cancelled(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().halt_on_error("index")).await;
+    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let halted = read_single_lane(&fixture).await;
+    assert_eq!((&halted.head.id, halted.behind, halted.is_halted()), (first_task_id(&events, 0), 2, true));
+    assert_eq!(halted.head.error.as_deref(), Some("it broke for good"));
+    assert_eq!(halted.head.finished_at, Some(fixture.now));
+    fixture.retry_task(first_task_id(&events, 0)).await.expect("it is halted");
+    let again = read_single_lane(&fixture).await;
+    assert_eq!((&again.head.id, again.behind, again.is_halted()), (first_task_id(&events, 0), 2, false));
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.cancel_task(first_task_id(&events, 0)).await.expect("it is halted");
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 1), 1)]);
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let last = read_single_lane(&fixture).await;
+    assert_eq!(
+        (&last.head.id, last.behind, last.is_halted()),
+        (first_task_id(&events, 2), 0, true),
+        "no task waits"
+    );
+}
+
+/// Done, cancelled, permanently failed and missing tasks are in no lane.
+pub async fn empty_lanes_are_not_listed(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    fixture.emit(new_event("note").with_key("a")).await;
+    assert_eq!(read_lanes(&fixture).await, [], "no handler is routed");
+    let events = fixture.emit_many(4, new_event("record").with_key("a")).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.cancel_task(first_task_id(&events, 2)).await.expect("it waits");
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 3), 0)]);
+    assert_eq!(fixture.undefine_handler("index").await, 1);
+    assert_eq!(read_lanes(&fixture).await, [], "it is missing");
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    assert_eq!(fixture.adopt_missing_tasks("index").await, 1);
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 3), 0)]);
+    fixture.run_all_ready().await;
+    assert_eq!(read_lanes(&fixture).await, []);
+}
+
+/// A late task is behind tasks that were created after it.
+pub async fn lane_heads_follow_lane_position_not_task_age(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.retry_task(first_task_id(&events, 0)).await.expect("the task has failed permanently");
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 1), 2)]);
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 0), 0)]);
+}
+
+pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let ours = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let theirs = fixture.emit_many(3, new_event("record").with_key("a").for_tenant("shop")).await;
+    let shop = async |fixture: &StoreFixture<'_>| read_object(fixture, "shop", "a").await.lanes;
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&ours, 0), 1)]);
+    assert_eq!(summarize_lanes(&shop(&fixture).await), [("index", first_task_id(&theirs, 0), 2)]);
+    for id in [first_task_id(&ours, 0), first_task_id(&ours, 1)] {
+        fixture.cancel_task(id).await.expect("it waits");
+    }
+    assert_eq!(read_lanes(&fixture).await, []);
+    let lane = shop(&fixture).await.remove(0);
+    assert_eq!((lane.behind, lane.head.tenant), (2, tenant("shop")));
+}
+
+pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
+    let two_at_a_time = Limits { concurrency_per_key: Some(2), ..Limits::default() };
+    let registration = RegistrationBuilder::default()
+        .route("record", &["free", "crowd", "index"])
+        .route("note", &["free", "crowd"])
+        .unordered("free")
+        .unordered("crowd")
+        .limits("crowd", two_at_a_time)
+        .collection("shop/orders", 100);
+    let fixture = StoreFixture::new(harness, registration).await;
+    fixture.emit_many(5, new_event("note").with_key("a")).await;
+    fixture.emit_many(5, new_event("record")).await;
+    fixture.request_run("shop/orders").await;
+    assert_eq!(read_lanes(&fixture).await, []);
+    let ordered = fixture.emit(new_event("record").with_key("a")).await;
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", &ordered.tasks[2], 0)]);
+    fixture.run_all_ready().await;
+    assert_eq!(read_lanes(&fixture).await, []);
+}
+
+/// Tasks already in a lane keep it when their handler becomes unordered, until they have run.
+pub async fn existing_lanes_are_listed_after_a_handler_becomes_unordered(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.register(RegistrationBuilder::single_handler().unordered("index")).await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    assert_eq!(summarize_lanes(&read_lanes(&fixture).await), [("index", first_task_id(&events, 0), 1)]);
+}
+
+pub async fn waiting_tasks_of_a_long_lane_are_counted_up_to_a_limit(harness: &dyn Harness) {
+    let fixture =
+        StoreFixture::new(harness, RegistrationBuilder::single_handler().route("note", &["later"])).await;
+    let mut events = Vec::new();
+    while events.len() < MOST_BEHIND as usize + 2 {
+        let missing = MOST_BEHIND as usize + 2 - events.len();
+        events.extend(fixture.emit_many(missing.min(2_500), new_event("record").with_key("a")).await);
+    }
+    let note = fixture.emit(new_event("note").with_key("a")).await;
+    let want = [("index", first_task_id(&events, 0), MOST_BEHIND), ("later", &note.tasks[0], 0)];
+    let long = read_lanes(&fixture).await;
+    assert_eq!((summarize_lanes(&long), long[0].more, long[1].more), (want.to_vec(), true, false));
+    fixture.cancel_task(first_task_id(&events, 7)).await.expect("it waits");
+    let exact = read_lanes(&fixture).await;
+    assert_eq!((summarize_lanes(&exact), exact[0].more), (want.to_vec(), false));
+}
+
+pub async fn at_most_a_fixed_number_of_lanes_is_listed(harness: &dyn Harness) {
+    let names: Vec<String> = (0..=MOST_LANES).map(|n| format!("h{n:03}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let fixture = StoreFixture::new(harness, RegistrationBuilder::default().route("record", &names)).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let view = read_object(&fixture, "default", "a").await;
+    assert_eq!((view.lanes.len(), view.more_lanes), (MOST_LANES, true));
+    assert!(view.lanes.iter().all(|lane| lane.behind == 1 && events[0].tasks.contains(&lane.head.id)));
+    let handlers: Vec<_> = view.lanes.iter().map(|lane| lane.head.handler.as_str()).collect();
+    assert_ascending(&handlers);
+    for id in [first_task_id(&events, 0), first_task_id(&events, 1)] {
+        fixture.cancel_task(id).await.expect("it waits");
+    }
+    let view = read_object(&fixture, "default", "a").await;
+    assert_eq!((view.lanes.len(), view.more_lanes), (MOST_LANES, false));
+}

@@ -1,0 +1,245 @@
+//! Orders created by events through their routes, and by schedules at their planned times.
+
+use pointsman_core::Timestamp;
+use pointsman_core::fire::{Outcome, Overlap, Skipped};
+use pointsman_core::journal::Retention;
+use pointsman_core::store::Ending;
+
+use crate::Harness;
+use crate::fixture::*;
+
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default()
+        .chain("/x/y", "a=first>b b=second>done done")
+        .chain("/x/z", "a=first>done done")
+        .chain_route("record", "/x/y")
+}
+
+fn order_keys(fixture: &[pointsman_core::store::OrderView]) -> Vec<String> {
+    fixture.iter().map(|view| view.order.key.to_string()).collect()
+}
+
+pub async fn an_event_creates_an_order(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let made = fixture
+        .emit(new_event("record").with_key("k").with_value("[1]").for_tenant("shop").with_priority(7))
+        .await;
+    let key = format!("/x/y,{}", made.id);
+    let view = fixture.find_tenant_order("shop", &key).await.expect("the order is unfinished");
+    assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("[1]", "a"));
+    assert_eq!((view.order.tenant.as_str(), view.order.priority.get()), ("shop", 7));
+    let told: Vec<_> = fixture.read_events_after(made.id, &Default::default()).await;
+    assert_eq!((told.len(), summarize_event(&told[0]).as_str()), (1, "FileBasedAdded nodeId:a"));
+    let task = fixture.claim_one().await;
+    assert_eq!((task.step().order.to_string(), task.step().value.as_str()), (key.clone(), "[1]"));
+    fixture.succeed(&task).await;
+    fixture.run_all_ready().await;
+    assert!(fixture.find_tenant_order("shop", &key).await.is_none());
+    assert_eq!(fixture.emit(new_event("note")).await.tasks.len(), 0);
+    assert!(fixture.list_orders("/").await.is_empty(), "other events create none");
+}
+
+/// In addition to the tasks of its handlers.
+pub async fn an_event_can_create_tasks_and_an_order(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration().route("record", &["index"])).await;
+    let made = fixture.emit(new_event("record").with_key("k")).await;
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
+    let mut handlers: Vec<_> = fixture.claim(10).await.iter().map(|task| task.handler.to_string()).collect();
+    handlers.sort();
+    assert_eq!(handlers, ["first", "index"]);
+    let own: Vec<_> = made.tasks.iter().filter(|id| id.as_str().starts_with("index_record_")).collect();
+    assert_eq!(own.len(), 1);
+}
+
+pub async fn parent_routes_create_orders(harness: &dyn Harness) {
+    let registration =
+        registration().chain_route("record.published", "/x/y").chain_route("record.published", "/x/z");
+    let fixture = StoreFixture::new(harness, registration).await;
+    let made = fixture.emit(new_event("record.published.twice")).await;
+    let want = [format!("/x/y,{}", made.id), format!("/x/z,{}", made.id)];
+    assert_eq!(order_keys(&fixture.list_orders("/").await), want, "one for each chain");
+    fixture.emit(new_event("records")).await;
+    assert_eq!(fixture.list_orders("/").await.len(), 2);
+}
+
+pub async fn a_repeated_emission_creates_no_second_order(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    for _ in 0..2 {
+        fixture
+            .append(vec![keyed_emission("default", "once", 1, [new_event("record"), new_event("record")])])
+            .await;
+    }
+    assert_eq!(fixture.list_orders("/").await.len(), 2);
+    fixture.run_all_ready().await;
+    fixture
+        .append(vec![keyed_emission("default", "once", 1, [new_event("record"), new_event("record")])])
+        .await;
+    assert!(fixture.list_orders("/").await.is_empty(), "nor when the first is gone");
+}
+
+pub async fn events_emitted_by_tasks_create_orders(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration().route("note", &["index"])).await;
+    fixture.emit(new_event("note")).await;
+    let task = fixture.claim_one().await;
+    let emits =
+        vec![new_event("record").caused_by(&task).with_value("1"), new_event("record").with_value("2")];
+    let finished = fixture
+        .finish_attempt(Ending { emits, ..attempt_ending(&task, success()) })
+        .await
+        .expect("the fence is current");
+    for (emitted, value) in finished.emitted.iter().zip(["1", "2"]) {
+        assert_eq!(fixture.read_order(&format!("/x/y,{}", emitted.id)).await.order.value.as_str(), value);
+    }
+}
+
+pub async fn an_append_can_claim_the_first_step(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let emission = emission([new_event("record").with_value("5")]);
+    let (_, claims) =
+        expect_ok(fixture.store.append(vec![emission], Some(fixture.claim_request(5)), fixture.now).await);
+    assert_eq!(claims.tasks.len(), 1);
+    assert_eq!(claims.tasks[0].step().value.as_str(), "5");
+    let key = claims.tasks[0].step().order.to_string();
+    assert_eq!(
+        fixture.engine_event_summaries_after(fixture.journal_extent().await.forgotten).await,
+        [
+            "FileBasedAdded nodeId:a",
+            "OrderStarted nodeId:a,taskId:first_a",
+            "OrderStepStarted nodeId:a,taskId:first_a"
+        ]
+    );
+    assert!(fixture.read_order(&key).await.order.running);
+}
+
+/// The order keeps the event's value, so the event may expire.
+pub async fn an_order_outlives_its_event(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let made = fixture.emit(new_event("record").with_value("[1]")).await;
+    fixture.advance_clock(1000);
+    fixture.prune(Retention { count: 0, age: secs(1) }, Retention { count: 0, age: secs(1) }).await;
+    assert!(expect_ok(fixture.store.event(made.id).await).is_none());
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.claim_one().await.step().value.as_str(), "[1]");
+}
+
+pub async fn routes_to_chains_follow_their_registration(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("record")).await;
+    let fixture = {
+        fixture.register(registration().without_chain("/x/y")).await;
+        fixture.emit(new_event("record")).await;
+        assert_eq!(fixture.list_orders("/").await.len(), 1, "there is no such chain now");
+        fixture.register(registration()).await;
+        fixture.reopen().await
+    };
+    fixture.emit(new_event("record")).await;
+    assert_eq!(fixture.list_orders("/").await.len(), 2);
+}
+
+/// A fixture with the schedule `nightly`, and a planned time that is now due.
+async fn fixture_with_due_schedule(harness: &dyn Harness) -> (StoreFixture<'_>, Timestamp) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.plan_daily_schedule("nightly").await;
+    fixture.advance_clock(100);
+    let planned = fixture.now;
+    (fixture, planned)
+}
+
+pub async fn a_firing_creates_its_order(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let order = new_order("/x/y,night").with_value("[1]").starting_at("b").with_priority(9);
+    let (fire, written) =
+        fixture.resolve_firing(FiringBuilder::adding_order(order).build("nightly", planned)).await;
+    assert_eq!((fire.outcome, fire.planned, written), (Outcome::Fired, planned, true));
+    let told = fixture.engine_events_after(fixture.journal_extent().await.forgotten).await;
+    assert_eq!(told.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
+    assert_eq!(summarize_event(&told[0]), "FileBasedAdded nodeId:b");
+    let view = fixture.read_order("/x/y,night").await;
+    assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 9));
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,night b"]);
+    assert_eq!(fixture.plan_daily_schedule("nightly").await.settled, planned);
+    assert_eq!(fixture.list_fires("nightly").await, [fire]);
+}
+
+pub async fn a_firing_without_an_order_id_gets_a_generated_one(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    for seconds in 0..3 {
+        let firing =
+            FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)));
+        assert_eq!(fixture.resolve_firing(firing).await.0.outcome, Outcome::Fired);
+    }
+    assert_eq!(fixture.list_orders("/x/y").await.len(), 3);
+}
+
+pub async fn a_resolved_time_creates_no_second_order(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let firing = || FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned);
+    let answers = fixture.resolve_firings(vec![firing(), firing()]).await;
+    assert_eq!((answers[0].1, answers[1].1), (true, false));
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.resolve_firing(firing()).await, (answers[0].0.clone(), false));
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
+}
+
+pub async fn a_firing_for_an_unknown_chain_is_skipped(harness: &dyn Harness) {
+    let (mut fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.register(registration().without_chain("/x/z")).await;
+    let since = fixture.journal_head().await;
+    let (fire, written) = fixture
+        .resolve_firing(FiringBuilder::adding_order(new_order("/x/z,1")).build("nightly", planned))
+        .await;
+    assert_eq!((fire.outcome, fire.event, written), (Outcome::Skipped(Skipped::Gone), None, true));
+    assert_eq!(fixture.journal_head().await, since);
+    assert!(fixture.list_orders("/").await.is_empty());
+}
+
+pub async fn an_unfinished_order_causes_a_skip(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    let firing = |seconds, overlap| {
+        let fires =
+            FiringBuilder::adding_order(new_order("/x/y,night").with_value("[1]")).with_overlap(overlap);
+        fires.build("nightly", planned.plus(secs(seconds)))
+    };
+    assert_eq!(fixture.resolve_firing(firing(0, Overlap::Skip)).await.0.outcome, Outcome::Fired);
+    for (seconds, overlap) in [(1, Overlap::Skip), (2, Overlap::Queue)] {
+        let (fire, written) = fixture.resolve_firing(firing(seconds, overlap)).await;
+        assert_eq!((fire.outcome, written), (Outcome::Skipped(Skipped::Overlap), true), "{overlap:?}");
+        assert_eq!(fire.event, None);
+    }
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
+    fixture.run_all_ready().await;
+    assert_eq!(
+        fixture.resolve_firing(firing(3, Overlap::Skip)).await.0.outcome,
+        Outcome::Fired,
+        "the order has finished"
+    );
+}
+
+pub async fn a_paused_schedule_creates_no_order(harness: &dyn Harness) {
+    let (fixture, planned) = fixture_with_due_schedule(harness).await;
+    fixture.pause("@nightly").await;
+    let firing = |seconds| {
+        FiringBuilder::adding_order(new_order("/x/y")).build("nightly", planned.plus(secs(seconds)))
+    };
+    assert_eq!(fixture.resolve_firing(firing(0)).await.0.outcome, Outcome::Skipped(Skipped::Held));
+    fixture.resume("@nightly").await;
+    fixture.pause("/x/y").await;
+    assert_eq!(
+        fixture.resolve_firing(firing(1)).await.0.outcome,
+        Outcome::Fired,
+        "a chain's rule blocks only its steps"
+    );
+    fixture.assert_nothing_claimable("the chain is paused").await;
+    assert_eq!(fixture.list_orders("/").await.len(), 1);
+}
+
+/// The event's due time becomes the order's planned time.
+pub async fn a_delayed_event_creates_a_planned_order(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    let due = fixture.seconds_from_now(60);
+    let made = fixture.emit(new_event("record").due_at(due)).await;
+    assert_eq!(fixture.read_order(&format!("/x/y,{}", made.id)).await.order.planned, Some(due));
+    fixture.assert_nothing_claimable("its planned time has not come").await;
+    fixture.advance_clock(60);
+    assert_eq!(fixture.claim(10).await.len(), 1);
+}

@@ -1,0 +1,225 @@
+//! A step is a task like any other: logs, limits, rules, workers, queue counters, history.
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{Ended, Ending, Signal, TaskFilter};
+use pointsman_core::task::{AttemptEnd, Rejected};
+use pointsman_core::{Limits, RuleKind, Status};
+
+use crate::Harness;
+use crate::fixture::*;
+use crate::notifications::{subscribe_to_signals, wait_for_signal};
+
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().chain("/x/y", "a=first>b b=second>done!failed done failed")
+}
+
+async fn fixture_with_orders(
+    harness: &dyn Harness,
+    registration: RegistrationBuilder,
+    count: usize,
+) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(harness, registration).await;
+    for number in 1..=count {
+        fixture.add_order(new_order(&format!("/x/y,{number}"))).await;
+    }
+    fixture
+}
+
+pub async fn a_step_logs_and_emits_like_any_other_task(harness: &dyn Harness) {
+    let fixture = fixture_with_orders(harness, registration().route("record", &["index"]), 1).await;
+    let task = fixture.claim_one().await;
+    let (emits, logs) =
+        (vec![new_event("record").caused_by(&task)], vec![info_line(fixture.now, "one line")]);
+    let finished = fixture
+        .finish_attempt(Ending { emits, logs, ..attempt_ending(&task, success()) })
+        .await
+        .expect("the fence is current");
+    assert_eq!(fixture.log_messages(&task.id).await, ["one line"]);
+    let emitted = expect_ok(fixture.store.event(finished.emitted[0].id).await)
+        .expect("the event has not expired")
+        .event;
+    assert_eq!(emitted.cause.map(|cause| (cause.event, cause.task, cause.depth)), Some((None, task.seq, 1)));
+    assert_eq!(fixture.claim_for_handlers(&["index"], 10).await.len(), 1);
+}
+
+pub async fn steps_are_listed_among_tasks(harness: &dyn Harness) {
+    let fixture = fixture_with_orders(harness, registration(), 2).await;
+    fixture.run_all_ready().await;
+    let find = async |filter: TaskFilter| fixture.list_tasks(&filter).await.len();
+    assert_eq!(find(TaskFilter::default()).await, 4);
+    assert_eq!(find(TaskFilter { handler: Some(handler_name("first")), ..TaskFilter::default() }).await, 2);
+    assert_eq!(find(TaskFilter { collection: Some("b".into()), ..TaskFilter::default() }).await, 2);
+    assert_eq!(find(TaskFilter { key: Some(object_key("/x/y,2")), ..TaskFilter::default() }).await, 2);
+    assert_eq!(find(TaskFilter { statuses: vec![Status::Done], ..TaskFilter::default() }).await, 4);
+}
+
+pub async fn the_attempts_of_a_step_are_recorded(harness: &dyn Harness) {
+    let mut fixture = fixture_with_orders(harness, registration(), 1).await;
+    let task = fixture.claim_one().await;
+    fixture.fail(&task).await;
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    fixture.release_task(&fixture.claim_one().await).await;
+    fixture.finish_as(&fixture.claim_one().await, Ended::Succeeded { result: Some(parse_json("7")) }).await;
+    let seen = fixture.read_task(&task.id).await;
+    let ends: Vec<_> = seen.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Failed, AttemptEnd::Released, AttemptEnd::Succeeded]);
+    assert_eq!((seen.life.state.status(), seen.result), (Status::Done, Some(parse_json("7"))));
+}
+
+pub async fn a_failed_step_cannot_be_retried_without_its_order(harness: &dyn Harness) {
+    let fixture = fixture_with_orders(harness, registration(), 1).await;
+    let task = fixture.claim_one().await;
+    fixture.fail_permanently(&task).await;
+    let (before, since) = (fixture.read_task(&task.id).await, fixture.journal_head().await);
+    assert_eq!(fixture.retry_task(&task.id).await, Err(Rejected::ResumeItsOrder));
+    assert_eq!((fixture.read_task(&task.id).await, fixture.journal_head().await), (before, since));
+    fixture.resume_order("/x/y,1").await;
+    assert_eq!(
+        fixture.retry_task(&task.id).await,
+        Err(Rejected::ResumeItsOrder),
+        "nor while the next step waits"
+    );
+    assert_eq!(fixture.claim(10).await.len(), 1);
+}
+
+pub async fn concurrency_limit_applies_to_steps(harness: &dyn Harness) {
+    let registration = registration()
+        .chain("/z", "a=first>done done")
+        .route("record", &["first"])
+        .concurrency_limit("first", 2);
+    let fixture = fixture_with_orders(harness, registration, 3).await;
+    fixture.add_order(new_order("/z,1")).await;
+    fixture.emit(new_event("record")).await;
+    let mut ran = 0;
+    for _ in 0..10 {
+        let running = fixture.claim_for_handlers(&["first"], 10).await;
+        assert!(running.len() <= 2, "over all that it does");
+        ran += running.len();
+        for task in running {
+            fixture.succeed(&task).await;
+        }
+    }
+    assert_eq!(ran, 5);
+}
+
+pub async fn rate_limit_applies_to_steps(harness: &dyn Harness) {
+    let mut fixture = fixture_with_orders(harness, registration().rate_limit("first", "1/m"), 2).await;
+    assert_eq!(fixture.claim(10).await.len(), 1);
+    fixture.assert_nothing_claimable("the rate is used up").await;
+    fixture.advance_clock(60);
+    assert_eq!(fixture.claim(10).await.len(), 1);
+}
+
+/// Each order is an object of its own: none waits for another, whatever its handler's ordering.
+pub async fn the_per_key_limit_counts_each_order_separately(harness: &dyn Harness) {
+    let limits = Limits { concurrency_per_key: Some(1), ..Limits::default() };
+    let fixture =
+        fixture_with_orders(harness, registration().unordered("first").limits("first", limits), 3).await;
+    assert_eq!(fixture.claim(10).await.len(), 3);
+}
+
+pub async fn handler_rules_block_its_steps(harness: &dyn Harness) {
+    for kind in RuleKind::ALL {
+        let fixture = fixture_with_orders(harness, registration(), 2).await;
+        fixture.schedule_ahead(2).await;
+        expect_ok(fixture.store.hold(fixture.new_rule(kind, "first", None)).await);
+        fixture.assert_nothing_claimable("its handler is held").await;
+        assert!(fixture.read_queue_of_kind("first", step_queue("/x/y", "a")).await.held);
+        expect_ok(fixture.store.release(kind, &rule_target("first"), None).await);
+        assert_eq!(fixture.claim(10).await.len(), 2);
+    }
+}
+
+pub async fn each_chain_node_has_its_own_step_counters(harness: &dyn Harness) {
+    let mut fixture = fixture_with_orders(harness, registration().route("record", &["first"]), 3).await;
+    fixture.emit(new_event("record")).await;
+    fixture.add_order(new_order("/x/y,later").planned_at(fixture.seconds_from_now(60))).await;
+    let at = |node| step_queue("/x/y", node);
+    let queue = fixture.read_queue_of_kind("first", at("a")).await;
+    assert_eq!((queue.ready, queue.waiting, queue.running), (3, 1, 0));
+    assert_eq!(fixture.read_queue("first").await.ready, 1, "events are counted apart");
+    for task in fixture.claim_for_handlers(&["first"], 10).await {
+        if task.subject.event().is_none() && task.step().order != order_key("/x/y,1") {
+            fixture.succeed(&task).await;
+        }
+    }
+    assert_eq!(fixture.read_queue_of_kind("first", at("a")).await.running, 1);
+    assert_eq!(fixture.read_queue_of_kind("second", at("b")).await.ready, 2);
+    fixture.advance_clock(60);
+    assert_eq!(fixture.claim_for_handlers(&["first"], 10).await.len(), 1);
+    assert_eq!(fixture.read_queue_of_kind("first", at("a")).await.running, 2);
+}
+
+pub async fn workers_can_pull_steps(harness: &dyn Harness) {
+    let mut fixture = fixture_with_orders(harness, registration().pulled_by_workers("first"), 1).await;
+    assert!(fixture.claim(10).await.is_empty());
+    let task = fixture.fetch_one_as_worker("first").await;
+    assert_eq!(describe_steps(std::slice::from_ref(&task)), ["/x/y,1 a"]);
+    assert!(fixture.read_order("/x/y,1").await.order.running);
+    let since = fixture.journal_head().await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.heartbeat().await;
+    fixture.rescue_tasks().await;
+    assert_eq!(
+        fixture.engine_event_summaries_after(since).await,
+        ["OrderStepEnded Keep"],
+        "its lease ran out"
+    );
+    fixture.succeed(&fixture.fetch_one_as_worker("first").await).await;
+    assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,1 b"]);
+}
+
+pub async fn steps_of_an_undefined_handler_are_missing_until_adopted(harness: &dyn Harness) {
+    let mut fixture = fixture_with_orders(harness, registration(), 1).await;
+    let whole = fixture.registration.clone();
+    let id = fixture.order_task_id("/x/y,1").await;
+    assert_eq!(fixture.undefine_handler("first").await, 1);
+    assert_eq!(
+        fixture.read_order("/x/y,1").await.task.map(|(id, status, _)| (id, status)),
+        Some((id.clone(), Status::Missing))
+    );
+    fixture.assert_nothing_claimable("there is no such handler").await;
+    fixture.register(whole).await;
+    assert_eq!(fixture.adopt_missing_tasks("first").await, 1);
+    let task = fixture.claim_one().await;
+    assert_eq!(task.id, id);
+    fixture.succeed(&task).await;
+    assert_eq!(fixture.read_order("/x/y,1").await.order.node, chain_node_id("b"));
+}
+
+pub async fn finished_steps_expire_with_the_task_history(harness: &dyn Harness) {
+    let mut fixture = fixture_with_orders(harness, registration(), 2).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.advance_clock(200_000);
+    let nothing = Retention { count: 0, age: secs(1) };
+    fixture.prune(nothing, nothing).await;
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 2, "waiting tasks are kept");
+    let fixture = fixture.reopen().await;
+    assert_eq!(fixture.run_all_ready().await.len(), 3);
+    assert!(fixture.list_orders("/").await.is_empty());
+}
+
+/// A sleeping node is notified of startable steps from every cause.
+pub async fn listeners_are_notified_of_startable_steps(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let work = |signal| signal == Signal::Work;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.add_order(new_order("/x/y,1")).await;
+    wait_for_signal(&mut heard, work).await;
+    fixture.suspend_order("/x/y,1").await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.resume_order("/x/y,1").await;
+    wait_for_signal(&mut heard, work).await;
+    fixture.set_chain_stopped("/x/y", true).await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.set_chain_stopped("/x/y", false).await;
+    wait_for_signal(&mut heard, work).await;
+    let task = fixture.claim_one().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.succeed(&task).await;
+    wait_for_signal(&mut heard, work).await;
+    let head = fixture.journal_head().await;
+    let mut heard = subscribe_to_signals(&fixture);
+    fixture.set_chain_stopped("/x/y", true).await;
+    wait_for_signal(&mut heard, |signal| matches!(signal, Signal::Journal(id) if id > head)).await;
+}

@@ -1,0 +1,360 @@
+//! Pull: tasks fetched by remote workers, each under its own lease.
+
+use std::sync::Arc;
+
+use pointsman_core::store::{Claim, Claimant, Claimed, NewLogLine};
+use pointsman_core::task::{AttemptEnd, EndReason, Rejected, State, TaskSeq};
+use pointsman_core::{Status, Tenant};
+
+use crate::Harness;
+use crate::fixture::*;
+
+fn registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().route("record", &["index", "remote"]).pulled_by_workers("remote")
+}
+
+/// A registration with pulled tasks only.
+fn pulled_only_registration() -> RegistrationBuilder {
+    RegistrationBuilder::default().route("record", &["remote"]).pulled_by_workers("remote")
+}
+
+async fn fixture_with_fetched_task(harness: &dyn Harness) -> (StoreFixture<'_>, Claimed) {
+    let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
+    fixture.emit(new_event("record").with_key("a").with_value("[1]")).await;
+    let task = fixture.fetch_one_as_worker("remote").await;
+    (fixture, task)
+}
+
+fn handler_names_of(tasks: &[Claimed]) -> Vec<&str> {
+    tasks.iter().map(|task| task.handler.as_str()).collect()
+}
+
+pub async fn nodes_do_not_claim_pulled_tasks(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("record")).await;
+    let claims = fixture.claim_outcome(10).await;
+    assert_eq!((handler_names_of(&claims.tasks), claims.more), (vec!["index"], false));
+    let emissions = vec![emission([new_event("record")])];
+    let (_, claims) =
+        expect_ok(fixture.store.append(emissions, Some(fixture.claim_request(10)), fixture.now).await);
+    assert_eq!(
+        (handler_names_of(&claims.tasks), claims.more),
+        (vec!["index"], false),
+        "nor by the claim of an append"
+    );
+    let endings = vec![attempt_ending(&claims.tasks[0], success())];
+    let (_, claims) =
+        expect_ok(fixture.store.finish(endings, Some(fixture.claim_request(10)), fixture.now).await);
+    assert!(claims.tasks.is_empty() && !claims.more, "nor by the claim of a finish");
+    fixture.schedule_ahead(10).await;
+    assert!(fixture.claim(10).await.is_empty(), "nor after prefetching");
+    assert_eq!(fixture.fetch_as_worker(&["remote"], 10).await.len(), 2);
+}
+
+pub async fn workers_claim_only_pulled_tasks(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit_many(3, new_event("record")).await;
+    let asked = fixture.worker_claim_request(&["index", "remote", "unheard-of"], 2);
+    let claims = expect_ok(fixture.store.claim(asked.clone(), fixture.now).await);
+    assert_eq!((handler_names_of(&claims.tasks), claims.more), (vec!["remote"; 2], true));
+    let claims = expect_ok(fixture.store.claim(asked.clone(), fixture.now).await);
+    assert_eq!(
+        (handler_names_of(&claims.tasks), claims.more),
+        (vec!["remote"], false),
+        "index is not pulled"
+    );
+    let emissions = vec![emission([new_event("record")])];
+    let (_, claims) = expect_ok(fixture.store.append(emissions, Some(asked), fixture.now).await);
+    assert_eq!(handler_names_of(&claims.tasks), ["remote"]);
+    assert_eq!(fixture.claim(10).await.len(), 4, "the tasks of nodes");
+}
+
+pub async fn a_fetched_task_is_leased(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_fetched_task(harness).await;
+    assert_eq!((task.attempt, task.event().value.as_str()), (1, "[1]"));
+    let stored = fixture.read_task(&task.id).await;
+    let State::Locked(lease) = stored.life.state else { panic!("locked, not {:?}", stored.life.state) };
+    assert_eq!(
+        (lease.fence, lease.since, lease.until),
+        (task.fence, fixture.now, Some(fixture.seconds_from_now(LEASE_SECS)))
+    );
+    assert!(
+        fixture.fetch_as_worker(&["remote"], 10).await.is_empty(),
+        "the claimed task is not claimed again"
+    );
+    let lines = vec![NewLogLine { task: task.seq, fence: task.fence, line: info_line(fixture.now, "at it") }];
+    assert_eq!(expect_ok(fixture.store.log(lines).await), 1);
+    assert_eq!(fixture.succeed(&task).await.status, Status::Done);
+    assert_eq!(fixture.log_messages(&task.id).await, ["at it"]);
+}
+
+pub async fn a_renewed_lease_does_not_expire(harness: &dyn Harness) {
+    let (mut fixture, task) = fixture_with_fetched_task(harness).await;
+    for _ in 0..5 {
+        fixture.advance_clock(LEASE_SECS - 5);
+        assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()));
+        assert_eq!(fixture.rescue_tasks().await.tasks, []);
+    }
+    let stored = fixture.read_task(&task.id).await;
+    assert!(
+        matches!(stored.life.state, State::Locked(lease) if lease.until == Some(fixture.seconds_from_now(LEASE_SECS)))
+    );
+    let mut fixture = fixture.reopen().await;
+    fixture.advance_clock(LEASE_SECS - 1);
+    assert_eq!(fixture.rescue_tasks().await.tasks, []);
+    assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Ok(()), "also after a restart");
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert_eq!(fixture.rescue_tasks().await.tasks, [(task.id, Status::New)]);
+}
+
+pub async fn an_expired_lease_counts_as_a_crash(harness: &dyn Harness) {
+    let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
+    let behind = fixture.emit(new_event("record").with_key("a")).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert_eq!(fixture.rescue_tasks().await.tasks, [(zombie.id.clone(), Status::New)]);
+    assert_eq!(fixture.rescue_tasks().await.tasks, [], "once");
+    let again = fixture.fetch_as_worker(&["remote"], 10).await;
+    assert_eq!(again.len(), 1, "its lane still waits for it");
+    assert_eq!((&again[0].id, again[0].attempt, again[0].retries), (&zombie.id, 2, 0));
+    let life = fixture.read_task(&zombie.id).await.life;
+    assert_eq!((life.crashes, life.retries), (1, 0), "counted apart from its retries");
+    fixture.succeed(&again[0]).await;
+    assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [behind.id]);
+    let ends: Vec<_> =
+        fixture.read_task(&zombie.id).await.attempts.iter().map(|attempt| attempt.end).collect();
+    assert_eq!(ends, [AttemptEnd::Crashed, AttemptEnd::Succeeded]);
+}
+
+pub async fn a_task_fails_after_three_expired_leases(harness: &dyn Harness) {
+    let (mut fixture, task) = fixture_with_fetched_task(harness).await;
+    let mut statuses = Vec::new();
+    for round in 0..3 {
+        if round > 0 {
+            assert_eq!(fixture.fetch_one_as_worker("remote").await.id, task.id);
+        }
+        fixture.advance_clock(LEASE_SECS + 1);
+        statuses.extend(fixture.rescue_tasks().await.tasks.into_iter().map(|(_, status)| status));
+    }
+    assert_eq!(statuses, [Status::New, Status::New, Status::Error]);
+    assert_eq!(fixture.read_task(&task.id).await.life.state.reason(), Some(EndReason::Crashed));
+}
+
+/// A worker that lost its lease cannot renew or finish, and gets an error.
+pub async fn a_worker_with_an_expired_lease_is_refused(harness: &dyn Harness) {
+    let (mut fixture, zombie) = fixture_with_fetched_task(harness).await;
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.rescue_tasks().await;
+    let gone = Err(Rejected::WrongState(Status::New));
+    assert_eq!(fixture.renew_lease(&zombie, LEASE_SECS).await, gone);
+    assert_eq!(fixture.finish_attempt(attempt_ending(&zombie, success())).await.map(drop), gone);
+    let owner = fixture.fetch_one_as_worker("remote").await;
+    assert!(owner.fence > zombie.fence);
+    let before = fixture.read_task(&owner.id).await;
+    assert_eq!(fixture.renew_lease(&zombie, 1000).await, Err(Rejected::StaleFence));
+    assert_eq!(
+        fixture.finish_attempt(attempt_ending(&zombie, permanent_failure())).await.map(drop),
+        Err(Rejected::StaleFence)
+    );
+    let lines = vec![NewLogLine {
+        task: zombie.seq,
+        fence: zombie.fence,
+        line: info_line(fixture.now, "still here"),
+    }];
+    assert_eq!(expect_ok(fixture.store.log(lines).await), 0);
+    assert_eq!(fixture.read_task(&owner.id).await, before);
+    assert_eq!(fixture.succeed(&owner).await.status, Status::Done);
+    assert_eq!(fixture.renew_lease(&owner, LEASE_SECS).await, Err(Rejected::WrongState(Status::Done)));
+}
+
+/// A worker learns of a cancellation when its next renewal is refused.
+pub async fn renewing_the_lease_of_a_cancelled_task_is_refused(harness: &dyn Harness) {
+    let (fixture, task) = fixture_with_fetched_task(harness).await;
+    assert_eq!(fixture.cancel_task(&task.id).await, Ok(()));
+    assert_eq!(fixture.renew_lease(&task, LEASE_SECS).await, Err(Rejected::WrongState(Status::Error)));
+    let never = expect_ok(
+        fixture.store.renew(TaskSeq(i64::MAX), task.fence, fixture.seconds_from_now(LEASE_SECS)).await,
+    );
+    assert_eq!(never, Err(Rejected::NoSuchTask));
+}
+
+pub async fn a_worker_can_claim_for_one_tenant(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
+    for of in ["default", "shop", "shop", "depot"] {
+        fixture.emit(new_event("record").for_tenant(of)).await;
+    }
+    let by =
+        |of: Option<Tenant>| Claimant::Worker { until: fixture.seconds_from_now(LEASE_SECS), tenant: of };
+    let asked = |of| Claim { by: by(of), ..fixture.worker_claim_request(&["remote"], 10) };
+    let claims = expect_ok(fixture.store.claim(asked(Some(tenant("shop"))), fixture.now).await);
+    let tenants: Vec<_> = claims.tasks.iter().map(|task| task.event().tenant.as_str()).collect();
+    assert_eq!(
+        (tenants, claims.more),
+        (vec!["shop"; 2], false),
+        "tasks of other tenants do not count as more"
+    );
+    let claims = expect_ok(fixture.store.claim(asked(Some(tenant("nobody"))), fixture.now).await);
+    assert!(claims.tasks.is_empty() && !claims.more);
+    assert_eq!(expect_ok(fixture.store.claim(asked(None), fixture.now).await).tasks.len(), 2);
+}
+
+pub async fn a_nodes_death_does_not_affect_a_workers_lease(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("record")).await;
+    let (mine, theirs) = (fixture.claim_one().await, fixture.fetch_one_as_worker("remote").await);
+    assert_eq!(fixture.renew_lease(&theirs, 10 * LEASE_SECS).await, Ok(()));
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert_eq!(fixture.rescue_tasks().await.tasks, [(mine.id, Status::New)]);
+    assert_eq!(fixture.succeed(&theirs).await.status, Status::Done);
+}
+
+pub async fn an_expired_worker_lease_does_not_affect_a_nodes_task(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration()).await;
+    fixture.emit(new_event("record")).await;
+    let (mine, theirs) = (fixture.claim_one().await, fixture.fetch_one_as_worker("remote").await);
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert!(fixture.heartbeat().await);
+    assert_eq!(fixture.rescue_tasks().await.tasks, [(theirs.id, Status::New)]);
+    assert_eq!(fixture.succeed(&mine).await.status, Status::Done);
+}
+
+pub async fn a_worker_claim_reports_the_next_due_time(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, pulled_only_registration()).await;
+    let delayed = fixture.emit(new_event("record").due_at(fixture.seconds_from_now(60))).await;
+    let claims =
+        expect_ok(fixture.store.claim(fixture.worker_claim_request(&["remote"], 10), fixture.now).await);
+    assert_eq!(
+        (claims.tasks.len(), claims.more, claims.next_due),
+        (0, false, Some(fixture.seconds_from_now(60)))
+    );
+    fixture.advance_clock(60);
+    assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [delayed.id]);
+}
+
+pub async fn workers_claim_scheduled_tasks(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
+    fixture.emit_many(4, new_event("record")).await;
+    fixture.schedule_ahead(2).await;
+    assert_eq!(fixture.fetch_as_worker(&["remote"], 10).await.len(), 4);
+}
+
+pub async fn lanes_and_rules_apply_to_workers(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
+    let events = fixture.emit_many(3, new_event("record").with_key("a")).await;
+    let head = fixture.fetch_as_worker(&["remote"], 10).await;
+    assert_eq!(event_ids_of(&head), [events[0].id]);
+    let asked = fixture.worker_claim_request(&["remote"], 10);
+    let (_, next) = expect_ok(
+        fixture.store.finish(vec![attempt_ending(&head[0], success())], Some(asked), fixture.now).await,
+    );
+    assert_eq!(event_ids_of(&next.tasks), [events[1].id], "an end may claim as a worker, too");
+    fixture.succeed(&next.tasks[0]).await;
+    fixture.pause("remote").await;
+    assert!(fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
+    fixture.resume("remote").await;
+    assert_eq!(event_ids_of(&fixture.fetch_as_worker(&["remote"], 10).await), [events[2].id]);
+}
+
+pub async fn workers_can_pull_source_runs(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .collection("shop/orders", 100)
+        .collection("crm/people", 200)
+        .pulled_by_workers("shop")
+        .pulled_by_workers("crm");
+    let mut fixture = StoreFixture::new(harness, registration).await;
+    let (orders, people) =
+        (fixture.request_new_run("shop/orders").await, fixture.request_new_run("crm/people").await);
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.fetch_one_as_worker("shop").await.id, orders);
+    assert!(fixture.fetch_as_worker(&["shop"], 10).await.is_empty(), "only what was asked for");
+    assert_eq!(fixture.fetch_as_worker(&["shop", "crm"], 10).await.remove(0).id, people);
+    assert!(!fixture.request_run("shop/orders").await.created);
+    fixture.advance_clock(LEASE_SECS + 1);
+    assert_eq!(fixture.rescue_tasks().await.tasks.len(), 2);
+    assert!(!fixture.request_run("shop/orders").await.created, "the run continues");
+    let again = fixture.fetch_as_worker(&["shop", "crm"], 1).await;
+    assert_eq!(pair_names_of(&again), ["crm/people"], "the more urgent one first");
+}
+
+/// A handler can switch between workers and nodes; its waiting tasks switch with it.
+pub async fn a_handler_can_switch_between_pull_and_push(harness: &dyn Harness) {
+    let plain = RegistrationBuilder::default().route("record", &["remote"]);
+    let mut fixture = StoreFixture::new(harness, plain.clone()).await;
+    fixture.emit_many(3, new_event("record")).await;
+    fixture.schedule_ahead(1).await;
+    fixture.register(plain.clone().pulled_by_workers("remote")).await;
+    assert!(fixture.claim(10).await.is_empty());
+    assert_eq!(fixture.fetch_as_worker(&["remote"], 2).await.len(), 2);
+    fixture.register(plain).await;
+    assert!(fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
+    assert_eq!(fixture.claim(10).await.len(), 1);
+}
+
+pub async fn racing_workers_never_claim_the_same_task(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, pulled_only_registration()).await;
+    fixture.emit_many(100, new_event("record")).await;
+    let mut racers = Vec::new();
+    for _ in 0..10 {
+        let (store, now, claim) =
+            (Arc::clone(&fixture.store), fixture.now, fixture.worker_claim_request(&["remote"], 13));
+        racers.push(tokio::spawn(async move { expect_ok(store.claim(claim, now).await).tasks }));
+    }
+    let mut seen = Vec::new();
+    for racer in racers {
+        seen.extend(racer.await.expect("the racing call succeeded").iter().map(|task| task.seq));
+    }
+    assert_eq!(seen.len(), 100);
+    seen.sort();
+    assert_ascending(&seen);
+}
+
+/// Each handler that a worker names is served, whatever other workers ask for.
+pub async fn a_worker_gets_tasks_of_all_handlers_it_names(harness: &dyn Harness) {
+    let registration =
+        RegistrationBuilder::default().route("a", &["first"]).route("b", &["second"]).route("c", &["third"]);
+    let registration =
+        registration.pulled_by_workers("first").pulled_by_workers("second").pulled_by_workers("third");
+    let fixture = StoreFixture::new(harness, registration).await;
+    for kind in ["a", "b", "c"] {
+        fixture.emit_many(60, new_event(kind)).await;
+    }
+    let mut second = 0;
+    for _ in 0..40 {
+        for names in [&["first", "second"][..], &["third"]] {
+            for task in fixture.fetch_as_worker(names, 1).await {
+                second += usize::from(task.handler == handler_name("second"));
+                fixture.succeed(&task).await;
+            }
+        }
+    }
+    assert!((15..=25).contains(&second), "{second} of 40");
+}
+
+pub async fn handler_weights_apply_to_worker_claims(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .route("a", &["light"])
+        .route("b", &["heavy"])
+        .handler_weight("heavy", 9);
+    let fixture =
+        StoreFixture::new(harness, registration.pulled_by_workers("light").pulled_by_workers("heavy")).await;
+    for kind in ["a", "b"] {
+        fixture.emit_many(150, new_event(kind)).await;
+    }
+    let served = fixture.fetch_as_worker(&["light", "heavy"], 100).await;
+    let heavy = served.iter().filter(|task| task.handler == handler_name("heavy")).count();
+    assert!((85..=95).contains(&heavy), "{heavy} of 100");
+}
+
+/// Tasks served to workers are not charged to the handler when nodes run it.
+pub async fn a_handler_switched_from_pull_keeps_no_fairness_debt(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default().route("a", &["was-pulled"]).route("b", &["other"]);
+    let mut fixture = StoreFixture::new(harness, registration.clone().pulled_by_workers("was-pulled")).await;
+    for _ in 0..50 {
+        fixture.emit(new_event("a")).await;
+        fixture.succeed(&fixture.fetch_one_as_worker("was-pulled").await).await;
+    }
+    fixture.register(registration).await;
+    fixture.emit_many(60, new_event("b")).await;
+    fixture.emit_many(2, new_event("a")).await;
+    let first = fixture.claim(4).await;
+    assert!(first.iter().any(|task| task.handler == handler_name("was-pulled")));
+}

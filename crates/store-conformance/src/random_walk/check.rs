@@ -1,0 +1,215 @@
+//! Compares the store with the model.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use pointsman_core::store::{Claim, Claimant, Claims, LaneView, QueueView};
+use pointsman_core::task::{Command, Lease, Life, State};
+use pointsman_core::{EventId, HandlerName, Status, TaskSeq};
+
+use super::RandomWalk;
+use super::model::{LaneHeads, QueueCounts, QueueKey};
+use crate::fixture::*;
+
+impl RandomWalk<'_> {
+    /// Checks that a claim returned exactly as many tasks as the model allows, and only claimable ones.
+    pub(super) fn check_claims(&mut self, claim: &Claim, claims: &Claims) {
+        let now = self.fixture.now;
+        let (pulls, of) = match &claim.by {
+            Claimant::Node(_) => (false, None),
+            Claimant::Worker { tenant, .. } => (true, tenant.as_ref()),
+        };
+        let mine = |seq: &TaskSeq| {
+            let task = &self.model.tasks[seq];
+            claim.handlers.contains(&task.handler)
+                && !self.model.is_blocked_by_rule(task)
+                && self.model.is_pulled(&task.handler) == pulls
+                && of.is_none_or(|of| task.tenant == *of)
+        };
+        let scheduled: BTreeSet<_> =
+            self.model.live_tasks_with_status(Status::Scheduled).into_iter().filter(mine).collect();
+        let ready: BTreeSet<_> = self.model.ready_tasks(now).into_iter().filter(mine).collect();
+        let waiting: Vec<_> = self.model.runnable_heads().into_iter().filter(mine).collect();
+        let there = self.model.free_slots_for(scheduled.union(&ready).copied());
+
+        let taken: BTreeSet<_> = claims.tasks.iter().map(|task| task.seq).collect();
+        assert_eq!(taken.len(), claims.tasks.len(), "no task is claimed twice");
+        for seq in &taken {
+            let known = scheduled.contains(seq) || ready.contains(seq);
+            assert!(known, "{seq} was claimed but could not run: {:?}", self.model.tasks.get(seq));
+        }
+        assert_eq!(taken.len(), claim.max.min(there), "a claim gives all it can");
+        assert_eq!(claims.more, there > claim.max, "whether there is more");
+        if taken.iter().any(|seq| ready.contains(seq)) {
+            let free = |seq: &&TaskSeq| !self.model.is_limited(&self.model.tasks[*seq].handler);
+            assert!(
+                scheduled.iter().filter(free).all(|seq| taken.contains(seq)),
+                "scheduled tasks are claimed first"
+            );
+        }
+        self.check_priorities(&ready, &taken);
+
+        let dues = waiting.iter().filter_map(|seq| match self.model.tasks[seq].life.state {
+            State::New { due } if due > now => Some(due),
+            _ => None,
+        });
+        if let Some(soonest) = dues.min() {
+            let told = claims.next_due.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
+            assert!(told <= soonest, "next_due is {told}, but a task is due at {soonest}");
+        }
+        assert!(claims.next_due.is_none_or(|due| due > now), "what is due already is not next");
+        self.lock_claimed_tasks(claim, claims);
+    }
+
+    /// Checks that within one queue no task is claimed before one of higher priority.
+    fn check_priorities(&self, ready: &BTreeSet<TaskSeq>, taken: &BTreeSet<TaskSeq>) {
+        let mut least_taken = BTreeMap::new();
+        let mut most_left = BTreeMap::new();
+        for seq in ready {
+            let task = &self.model.tasks[seq];
+            if self.model.is_limited(&task.handler) {
+                continue;
+            }
+            // All sources of a tenant share one queue.
+            let queue = (Some(&task.handler).filter(|_| task.pair.is_none()), &task.tenant);
+            if taken.contains(seq) {
+                let least = least_taken.entry(queue).or_insert(task.priority);
+                *least = task.priority.min(*least);
+            } else {
+                let most = most_left.entry(queue).or_insert(task.priority);
+                *most = task.priority.max(*most);
+            }
+        }
+        for (queue, taken) in least_taken {
+            let left = most_left.get(&queue);
+            assert!(left.is_none_or(|left| *left <= taken), "{queue:?}: {taken:?} before {left:?}");
+        }
+    }
+
+    fn lock_claimed_tasks(&mut self, claim: &Claim, claims: &Claims) {
+        let mut fences: Vec<_> = claims.tasks.iter().map(|task| task.fence).collect();
+        fences.sort();
+        fences.insert(0, self.highest_fence);
+        assert_ascending(&fences);
+        self.highest_fence = fences[fences.len() - 1];
+        let (node, until) = match claim.by {
+            Claimant::Node(node) => (node, None),
+            Claimant::Worker { until, .. } => (WORKER_LEASE_NODE, Some(until)),
+        };
+        for task in &claims.tasks {
+            let lease = Lease { node, fence: task.fence, since: self.fixture.now, until };
+            self.model.apply_command(task.seq, Command::Lock(lease), self.fixture.now).expect("it could run");
+            let shadow = self.model.task_mut(task.seq);
+            assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
+            let told = (task.attempt, task.retries, task.late);
+            assert_eq!(told, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
+            let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent);
+            assert!(
+                task.late || task.prev_sent == prev_sent,
+                "a repeated attempt carries the same previous event"
+            );
+            self.claimed_tasks.push(task.clone());
+            let shadow = &self.model.tasks[&task.seq];
+            let Some(event) = shadow.event.map(|id| &self.model.events[&id]) else {
+                assert_eq!(Some(&task.run().pair), shadow.pair.as_ref());
+                continue;
+            };
+            assert_eq!(**task.event(), *event, "the event reaches its handler as it was emitted");
+            if let Some(prev) = task.prev_sent {
+                let before = &self.model.events[&prev];
+                assert!(prev < event.id && before.key == event.key && before.tenant == event.tenant);
+            }
+        }
+    }
+
+    /// Checks the queue counters against the model. Tasks that have fallen due since the queue's last claim may still
+    /// count as waiting, and so may paused ones: there only the sum is compared.
+    pub(super) async fn check_counters(&self, claimed_handlers: &BTreeSet<HandlerName>) {
+        let want = self.model.queue_counts(self.fixture.now);
+        let views = expect_ok(self.fixture.store.queues(None).await);
+        let mut seen = HashSet::new();
+        for view in &views {
+            let queue = (view.handler.clone(), view.of.clone(), view.tenant.clone());
+            assert!(seen.insert(queue.clone()), "{queue:?} is listed twice");
+            let want = want.get(&queue).copied().unwrap_or_default();
+            let held = self.is_queue_blocked(&queue);
+            if want != [0; 6] {
+                assert_eq!(view.held, held, "{queue:?} held");
+            }
+            let got = view_counts(view);
+            if !held && claimed_handlers.contains(&view.handler) && !self.model.is_limited(&view.handler) {
+                assert_eq!(got, want, "{queue:?}: ready, waiting, scheduled, running, halted, missing");
+            }
+            assert_eq!(got[0] + got[1], want[0] + want[1], "{queue:?}: ready and waiting");
+            assert_eq!(got[2..], want[2..], "{queue:?}: scheduled, running, halted, missing");
+        }
+        for queue in want.keys() {
+            assert!(seen.contains(queue), "{queue:?} has live tasks");
+        }
+    }
+
+    fn is_queue_blocked(&self, (handler, of, tenant): &QueueKey) -> bool {
+        self.model.rules.iter().any(|rule| rule.holds(handler, of, tenant))
+    }
+
+    /// Checks that store and model contain the same tasks in the same states.
+    pub(super) async fn check_tasks(&self) {
+        let found = self.fixture.list_tasks(&Default::default()).await;
+        assert_eq!(found.len(), self.model.tasks.len(), "no task is lost and none is added");
+        for task in found {
+            let shadow = &self.model.tasks[&task.seq];
+            assert_eq!((&task.id, task.event), (&shadow.id, shadow.event));
+            assert_eq!(normalize_worker_lease(task.life), normalize_worker_lease(shadow.life), "{}", task.id);
+        }
+    }
+
+    /// Checks the head and the length of every lane of every object.
+    pub(super) async fn check_lanes(&self) {
+        for ((tenant, key), want) in self.model.lane_heads_by_object() {
+            let view =
+                expect_ok(self.fixture.store.object(&tenant, &key, 1).await).expect("it has had events");
+            let lane = |lane: &LaneView| (lane.head.handler.clone(), (lane.head.seq, lane.behind));
+            let got: LaneHeads = view.lanes.iter().map(lane).collect();
+            assert_eq!((got, view.lanes.len()), (want.clone(), want.len()), "{tenant} {key}");
+        }
+    }
+
+    /// Checks that every ended attempt is recorded.
+    pub(super) async fn check_attempts(&self) {
+        for shadow in self.model.tasks.values() {
+            let task = self.fixture.read_task(&shadow.id).await;
+            let ends: Vec<_> = task.attempts.iter().map(|attempt| attempt.end).collect();
+            assert_eq!(ends, shadow.attempts, "{}", task.id);
+        }
+    }
+
+    /// Checks that the journal contains every unexpired event as it was emitted.
+    pub(super) async fn check_journal(&self) {
+        let extent = self.fixture.journal_extent().await;
+        assert_eq!(extent.head, self.model.last_event_id());
+        let read = self.fixture.read_events_after(extent.forgotten, &Default::default()).await;
+        let want: Vec<_> = self.model.events.values().filter(|event| event.id > extent.forgotten).collect();
+        assert_eq!(read.iter().map(|event| &**event).collect::<Vec<_>>(), want);
+    }
+
+    /// The oldest event younger than this, which must not have expired.
+    pub(super) fn oldest_event_younger_than(&self, seconds: u64) -> Option<EventId> {
+        let cutoff = self.fixture.now.minus(secs(seconds));
+        self.model.events.keys().find(|id| id.timestamp() > cutoff).copied()
+    }
+}
+
+/// Replaces the node of a worker's lease in comparisons; stores may write any number there.
+const WORKER_LEASE_NODE: i64 = 0;
+
+fn normalize_worker_lease(life: Life) -> Life {
+    match life.state {
+        State::Locked(lease) if lease.until.is_some() => {
+            Life { state: State::Locked(Lease { node: WORKER_LEASE_NODE, ..lease }), ..life }
+        }
+        _ => life,
+    }
+}
+
+fn view_counts(view: &QueueView) -> QueueCounts {
+    [view.ready, view.waiting, view.scheduled, view.running, view.halted, view.missing]
+}

@@ -1,0 +1,215 @@
+//! A long random history, compared with a model after every step.
+//!
+//! The other behaviours test known cases. A random walk tests combinations of them: it emits, claims, finishes, sets
+//! rules, retries, cancels, loses handlers and nodes, prunes and restarts at random, and compares the store with the
+//! [`model`] after each step. Finally it runs all remaining tasks, which finds tasks that got stuck.
+//!
+//! A walk is determined by its seed, which a failure prints together with the last steps.
+
+mod check;
+mod model;
+mod operator_steps;
+mod random_steps;
+pub(crate) mod rng;
+
+use std::collections::BTreeSet;
+
+use pointsman_core::store::{Claimed, Emission, Ending, NodeId, Receipt};
+use pointsman_core::task::{Command, State};
+use pointsman_core::{Limits, RuleKind, Status};
+
+use crate::Harness;
+use crate::fixture::*;
+use model::StoreModel;
+use rng::Rng;
+
+/// Number of steps of a walk.
+const STEP_COUNT: usize = 700;
+
+/// The handlers: one that halts, one limited to two tasks, one that is synchronous, one that is synchronous for some
+/// events, one that is unordered and limited to two tasks per object, one pulled by workers, and two sources.
+const HANDLERS: [&str; 8] = ["audit", "batch", "check", "crm", "index", "notify", "remote", "shop"];
+
+/// The pairs of the sources.
+const PAIRS: [&str; 3] = ["crm/people", "shop/items", "shop/orders"];
+
+fn registration() -> RegistrationBuilder {
+    let two_of_an_object = Limits { concurrency_per_key: Some(2), ..Limits::default() };
+    RegistrationBuilder::default()
+        .route("record", &["audit", "remote"])
+        .route("record.published", &["check!", "index!", "notify"])
+        .route("note", &["notify", "index", "batch"])
+        .halt_on_error("audit")
+        .unordered("notify")
+        .limits("notify", two_of_an_object)
+        .concurrency_limit("batch", 2)
+        .pulled_by_workers("remote")
+        .collection("crm/people", 300)
+        .collection("shop/items", 500)
+        .collection("shop/orders", 100)
+}
+
+struct RandomWalk<'h> {
+    fixture: StoreFixture<'h>,
+    model: StoreModel,
+    rng: Rng,
+    step_log: StepLog,
+    /// Two nodes that claim; a crash replaces one of them.
+    nodes: [NodeId; 2],
+    /// All tasks claimed so far, finished or not; stale endings are made from these.
+    claimed_tasks: Vec<Claimed>,
+    /// Emissions with an idempotency key, and their receipts.
+    keyed_receipts: Vec<(Emission, Receipt)>,
+    /// Handlers that are currently not registered.
+    undefined_handlers: BTreeSet<&'static str>,
+    /// The highest fence so far.
+    highest_fence: i64,
+}
+
+pub async fn a_random_walk_matches_the_model(harness: &dyn Harness) {
+    for seed in 1..=walk_count() {
+        run_random_walk(harness, seed).await;
+    }
+}
+
+pub async fn a_second_random_walk_matches_the_model(harness: &dyn Harness) {
+    run_random_walk(harness, 20_260_131).await;
+}
+
+pub async fn a_third_random_walk_matches_the_model(harness: &dyn Harness) {
+    run_random_walk(harness, 0xC0FF_EE00).await;
+}
+
+/// Number of walks to run. `POINTSMAN_WALKS=1000` runs a thousand.
+fn walk_count() -> u64 {
+    std::env::var("POINTSMAN_WALKS").ok().and_then(|text| text.parse().ok()).unwrap_or(1)
+}
+
+/// Runs one walk. It must pass with any seed; the suite runs a few.
+pub async fn run_random_walk(harness: &dyn Harness, seed: u64) {
+    let fixture = StoreFixture::new(harness, registration()).await;
+    let second = expect_ok(fixture.store.join("second", fixture.now).await);
+    let mut walk = RandomWalk {
+        nodes: [fixture.node, second],
+        fixture,
+        model: StoreModel::new(registration()),
+        rng: Rng::new(seed),
+        step_log: StepLog { seed, steps: Vec::new() },
+        claimed_tasks: Vec::new(),
+        keyed_receipts: Vec::new(),
+        undefined_handlers: BTreeSet::new(),
+        highest_fence: i64::MIN,
+    };
+    for n in 1..=STEP_COUNT {
+        walk = walk.take_step().await;
+        if n % 25 == 0 {
+            walk.check_lanes().await;
+        }
+        if n % 100 == 0 {
+            walk.check_tasks().await;
+            walk.check_journal().await;
+        }
+    }
+    walk.run_remaining_tasks().await;
+}
+
+impl RandomWalk<'_> {
+    /// Lifts everything that blocks tasks and runs the rest; afterwards none may be left.
+    async fn run_remaining_tasks(&mut self) {
+        self.step_log.add("run remaining tasks".into());
+        self.fixture.node = self.nodes[0];
+        self.fixture.register(registration()).await;
+        self.undefined_handlers.clear();
+        for rule in std::mem::take(&mut self.model.rules) {
+            assert!(expect_ok(
+                self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await
+            ));
+        }
+        for name in HANDLERS {
+            self.adopt_handler(name).await;
+        }
+        while !self.model.live_tasks.is_empty() {
+            self.succeed_running_tasks().await;
+            for seq in self.model.live_tasks_with_status(Status::Error) {
+                let id = self.model.tasks[&seq].id.clone();
+                assert_eq!(self.fixture.retry_task(&id).await, Ok(()));
+                self.model.apply_command(seq, Command::Retry, self.fixture.now).expect("it is halted");
+            }
+            for name in ["crm", "shop"] {
+                self.adopt_handler(name).await;
+            }
+            let (mut idle, mut next) = (true, None);
+            for claim in [self.fixture.claim_request(50), self.fixture.worker_claim_request(&["remote"], 50)]
+            {
+                let claims = expect_ok(self.fixture.store.claim(claim.clone(), self.fixture.now).await);
+                self.check_claims(&claim, &claims);
+                self.check_counters(&claim.handlers).await;
+                idle &= claims.tasks.is_empty();
+                next = [next, claims.next_due].into_iter().flatten().min();
+            }
+            match next.filter(|_| idle) {
+                Some(due) => self.fixture.now = due,
+                None => {
+                    assert!(!idle || self.model.live_tasks.is_empty(), "stuck: {:?}", self.model.live_tasks)
+                }
+            }
+        }
+        self.check_tasks().await;
+        self.check_lanes().await;
+        self.check_attempts().await;
+        self.check_journal().await;
+        assert!(self.fixture.claim(10).await.is_empty());
+        assert!(self.fixture.fetch_as_worker(&["remote"], 10).await.is_empty());
+    }
+
+    /// Finishes every running attempt successfully.
+    async fn succeed_running_tasks(&mut self) {
+        let mut endings = Vec::new();
+        for seq in self.model.live_tasks_with_status(Status::Locked) {
+            if let State::Locked(lease) = self.model.tasks[&seq].life.state {
+                let (emits, logs) = (vec![], vec![]);
+                endings.push(Ending {
+                    task: seq,
+                    fence: lease.fence,
+                    ended: success(),
+                    target: None,
+                    emits,
+                    logs,
+                });
+                self.model
+                    .apply_command(seq, Command::Succeed { fence: lease.fence }, self.fixture.now)
+                    .expect("it runs");
+            }
+        }
+        assert!(self.fixture.finish_attempts(endings).await.iter().all(Result::is_ok));
+    }
+}
+
+/// The steps so far, printed when the walk fails.
+struct StepLog {
+    seed: u64,
+    steps: Vec<String>,
+}
+
+impl StepLog {
+    fn add(&mut self, step: String) {
+        self.steps.push(step);
+    }
+}
+
+impl Drop for StepLog {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let shown = self.steps.len().saturating_sub(12);
+            eprintln!("the walk with seed {} failed at step {}:", self.seed, self.steps.len());
+            for (n, step) in self.steps.iter().enumerate().skip(shown) {
+                eprintln!("  {:>4}  {step}", n + 1);
+            }
+        }
+    }
+}
+
+/// Returns a random rule kind.
+fn random_rule_kind(rng: &mut Rng) -> RuleKind {
+    if rng.is_true_percent(50) { RuleKind::Pause } else { RuleKind::Block }
+}

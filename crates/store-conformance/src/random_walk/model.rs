@@ -1,0 +1,335 @@
+//! The expected content of the store, in plain maps.
+//!
+//! The model has no queues, indexes or gates. It keeps every task's state, as [`transition`] returns it, and derives
+//! the rest by scanning all tasks: lane heads, open gates, runnable tasks. That is slow, but simple enough to trust.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use pointsman_core::store::Sequenced;
+use pointsman_core::task::lifecycle::{Effect, transition};
+use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, State, Task};
+use pointsman_core::{
+    Event, EventId, HandlerName, NewEvent, ObjectKey, Order, Pair, Priority, Rule, Status, TaskId, TaskSeq,
+    Tenant, Timestamp,
+};
+
+use crate::fixture::RegistrationBuilder;
+
+/// A task as the model expects it.
+#[derive(Debug)]
+pub(super) struct ModelTask {
+    pub(super) id: TaskId,
+    pub(super) handler: HandlerName,
+    pub(super) tenant: Tenant,
+    /// The object whose lane it runs in.
+    lane: Option<ObjectKey>,
+    /// None for a source's task, which has a pair instead.
+    pub(super) event: Option<EventId>,
+    pub(super) pair: Option<Pair>,
+    /// Position in its lane; tasks with smaller numbers run first.
+    lane_position: u64,
+    pub(super) priority: Priority,
+    is_sync: bool,
+    /// An attempt has ended, or none ever will: later tasks of the event no longer wait for it.
+    gate_opened: bool,
+    pub(super) life: Life,
+    pub(super) attempts: Vec<AttemptEnd>,
+    /// The previous event sent with its first attempt; every other attempt must carry the same.
+    pub(super) prev_sent: Option<Option<EventId>>,
+}
+
+impl ModelTask {
+    pub(super) fn queue_kind(&self) -> QueueOf {
+        self.pair.as_ref().map_or(QueueOf::Events, |pair| QueueOf::Collection(pair.collection.clone()))
+    }
+}
+
+pub(super) struct StoreModel {
+    /// All handlers, currently registered or not.
+    pub(super) registration: RegistrationBuilder,
+    pub(super) tasks: BTreeMap<TaskSeq, ModelTask>,
+    /// Tasks that are not in the history.
+    pub(super) live_tasks: BTreeSet<TaskSeq>,
+    tasks_by_event: HashMap<EventId, Vec<TaskSeq>>,
+    pub(super) events: BTreeMap<EventId, Event>,
+    last_event_by_object: HashMap<Object, EventId>,
+    pub(super) rules: Vec<Rule>,
+    /// The next unused lane position.
+    next_lane_position: u64,
+}
+
+type Object = (Tenant, ObjectKey);
+
+/// The head of each handler's lane, and the number of tasks behind it.
+pub(super) type LaneHeads = BTreeMap<HandlerName, (TaskSeq, u64)>;
+
+pub(super) type QueueKey = (HandlerName, QueueOf, Tenant);
+
+/// Counters of one queue: ready, waiting, scheduled, running, halted, missing.
+pub(super) type QueueCounts = [u64; 6];
+
+impl StoreModel {
+    pub(super) fn new(registration: RegistrationBuilder) -> Self {
+        Self {
+            registration,
+            tasks: BTreeMap::new(),
+            live_tasks: BTreeSet::new(),
+            tasks_by_event: HashMap::new(),
+            events: BTreeMap::new(),
+            last_event_by_object: HashMap::new(),
+            rules: Vec::new(),
+            next_lane_position: 0,
+        }
+    }
+
+    pub(super) fn last_event_id(&self) -> EventId {
+        self.events.keys().next_back().copied().unwrap_or(EventId::ZERO)
+    }
+
+    /// Adds an event that the store journaled. `seqs` are the sequence numbers of its tasks.
+    pub(super) fn add_event(
+        &mut self,
+        current: &RegistrationBuilder,
+        new: &NewEvent,
+        got: &Sequenced,
+        seqs: &[TaskSeq],
+        now: Timestamp,
+    ) {
+        assert!(got.id > self.last_event_id(), "ids ascend");
+        let object = new.key.clone().map(|key| (new.tenant.clone(), key));
+        let prev = object.as_ref().and_then(|object| self.last_event_by_object.get(object).copied());
+        assert_eq!(got.prev, prev, "prev is the object's last event");
+        if let Some(object) = object {
+            self.last_event_by_object.insert(object, got.id);
+        }
+        let bindings = current.routes().resolve(&new.kind);
+        assert_eq!(bindings.len(), got.tasks.len(), "one task a handler");
+        for ((binding, id), seq) in bindings.into_iter().zip(&got.tasks).zip(seqs) {
+            assert!(self.tasks.keys().next_back().is_none_or(|last| last < seq), "task numbers ascend");
+            let prefix = format!("{}_{}_", binding.handler, new.kind);
+            assert!(id.as_str().starts_with(&prefix), "{id} should begin with {prefix}");
+            let ordered = self.registration.handler_def(binding.handler.as_str()).order == Order::Key;
+            let shadow = ModelTask {
+                id: id.clone(),
+                handler: binding.handler,
+                tenant: new.tenant.clone(),
+                lane: new.key.clone().filter(|_| ordered),
+                event: Some(got.id),
+                pair: None,
+                lane_position: self.next_lane_position,
+                priority: new.priority,
+                is_sync: binding.sync,
+                gate_opened: false,
+                life: Life::beginning(new.due.unwrap_or(now), ordered && new.key.is_some()),
+                attempts: Vec::new(),
+                prev_sent: None,
+            };
+            self.next_lane_position += 1;
+            self.tasks.insert(*seq, shadow);
+            self.live_tasks.insert(*seq);
+        }
+        self.tasks_by_event.insert(got.id, seqs.to_vec());
+        self.events.insert(got.id, expected_event(new, got));
+    }
+
+    /// Adds a run that the store created for a pair.
+    pub(super) fn add_run(&mut self, pair: &Pair, task: &Task) {
+        let shadow = ModelTask {
+            id: task.id.clone(),
+            handler: pair.source.clone(),
+            tenant: task.tenant.clone(),
+            lane: None,
+            event: None,
+            pair: Some(pair.clone()),
+            lane_position: self.next_lane_position,
+            priority: task.priority,
+            is_sync: false,
+            gate_opened: false,
+            // The store may put it in a lane or not: a pair has at most one unfinished task either way.
+            life: Life::beginning(task.created_at, task.life.laned),
+            attempts: Vec::new(),
+            prev_sent: None,
+        };
+        self.next_lane_position += 1;
+        self.tasks.insert(task.seq, shadow);
+        self.live_tasks.insert(task.seq);
+    }
+
+    /// The queued or running task of a pair.
+    pub(super) fn active_task_of_pair(&self, pair: &Pair) -> Option<TaskSeq> {
+        let queued = [Status::New, Status::Scheduled, Status::Locked];
+        let is = |seq: &&TaskSeq| {
+            let task = &self.tasks[*seq];
+            task.pair.as_ref() == Some(pair) && queued.contains(&task.life.state.status())
+        };
+        self.live_tasks.iter().find(is).copied()
+    }
+
+    /// Whether a task cannot be retried or adopted because another of its pair is queued or running.
+    pub(super) fn pair_is_busy(&self, seq: TaskSeq) -> bool {
+        self.tasks[&seq].pair.as_ref().is_some_and(|pair| self.active_task_of_pair(pair).is_some())
+    }
+
+    /// Applies a command to a task with the core's transition function.
+    pub(super) fn apply_command(
+        &mut self,
+        seq: TaskSeq,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<(), Rejected> {
+        let task = self.tasks.get_mut(&seq).ok_or(Rejected::NoSuchTask)?;
+        let def = self.registration.handler_def(task.handler.as_str());
+        let (life, effects) = transition(seq, task.life, command, def, now)?;
+        task.life = life;
+        for effect in effects {
+            match effect {
+                Effect::RecordAttempt(end) => task.attempts.push(end),
+                Effect::OpenGate => task.gate_opened = true,
+                Effect::Archive => drop(self.live_tasks.remove(&seq)),
+                Effect::Restore => drop(self.live_tasks.insert(seq)),
+                // Lane heads are derived.
+                Effect::AdvanceLane => {}
+                Effect::JoinLane => {
+                    task.lane_position = self.next_lane_position;
+                    self.next_lane_position += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn life_mut(&mut self, seq: TaskSeq) -> &mut Life {
+        &mut self.task_mut(seq).life
+    }
+
+    pub(super) fn task_mut(&mut self, seq: TaskSeq) -> &mut ModelTask {
+        self.tasks.get_mut(&seq).expect("a task of the model")
+    }
+
+    /// Live tasks with this status.
+    pub(super) fn live_tasks_with_status(&self, status: Status) -> Vec<TaskSeq> {
+        let is = |seq: &&TaskSeq| self.tasks[*seq].life.state.status() == status;
+        self.live_tasks.iter().filter(is).copied().collect()
+    }
+
+    pub(super) fn is_blocked_by_rule(&self, task: &ModelTask) -> bool {
+        self.rules.iter().any(|rule| rule.holds(&task.handler, &task.queue_kind(), &task.tenant))
+    }
+
+    /// Tasks that wait only for their due time: at the head of their lane, with an open gate.
+    pub(super) fn runnable_heads(&self) -> HashSet<TaskSeq> {
+        let mut taken = HashSet::new();
+        let mut heads = HashSet::new();
+        for (seq, task) in self.tasks_by_lane_position() {
+            let first = match &task.lane {
+                Some(key) if task.life.ordered => taken.insert((&task.handler, &task.tenant, key)),
+                _ => true,
+            };
+            if first && matches!(task.life.state, State::New { .. }) && self.gate_is_open(*seq, task) {
+                heads.insert(*seq);
+            }
+        }
+        heads
+    }
+
+    fn tasks_by_lane_position(&self) -> Vec<(&TaskSeq, &ModelTask)> {
+        let mut by_place: Vec<_> = self.live_tasks.iter().map(|seq| (seq, &self.tasks[seq])).collect();
+        by_place.sort_by_key(|(_, task)| task.lane_position);
+        by_place
+    }
+
+    /// The non-empty lanes of every object: the head and the number of tasks behind it.
+    pub(super) fn lane_heads_by_object(&self) -> HashMap<Object, LaneHeads> {
+        let mut lanes: HashMap<Object, LaneHeads> =
+            self.last_event_by_object.keys().map(|object| (object.clone(), LaneHeads::new())).collect();
+        for (seq, task) in self.tasks_by_lane_position() {
+            let Some(key) = task.lane.as_ref().filter(|_| task.life.ordered) else { continue };
+            let of = lanes.entry((task.tenant.clone(), key.clone())).or_default();
+            of.entry(task.handler.clone()).and_modify(|(_, behind)| *behind += 1).or_insert((*seq, 0));
+        }
+        lanes
+    }
+
+    /// Whether all synchronous tasks before this one have had their first attempt.
+    fn gate_is_open(&self, seq: TaskSeq, task: &ModelTask) -> bool {
+        let Some(event) = task.event else { return true };
+        let before =
+            self.tasks_by_event[&event].iter().filter(|other| **other < seq).map(|other| &self.tasks[other]);
+        before.filter(|other| other.is_sync).all(|other| other.gate_opened)
+    }
+
+    /// Due tasks, blocked by a rule or not.
+    pub(super) fn ready_tasks(&self, now: Timestamp) -> HashSet<TaskSeq> {
+        let due = |seq: &TaskSeq| matches!(self.tasks[seq].life.state, State::New { due } if due <= now);
+        self.runnable_heads().into_iter().filter(due).collect()
+    }
+
+    /// Number of these tasks that their handlers' limits allow to run beside the running ones.
+    pub(super) fn free_slots_for(&self, tasks: impl Iterator<Item = TaskSeq>) -> usize {
+        let mut waiting: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+        for seq in tasks {
+            let task = &self.tasks[&seq];
+            *waiting.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
+        }
+        let mut running: HashMap<&HandlerName, HashMap<Option<Object>, usize>> = HashMap::new();
+        for seq in self.live_tasks_with_status(Status::Locked) {
+            let task = &self.tasks[&seq];
+            *running.entry(&task.handler).or_default().entry(self.object_of_task(task)).or_default() += 1;
+        }
+        let room = waiting.into_iter().map(|(handler, objects)| {
+            let limits = &self.registration.handler_def(handler.as_str()).limits;
+            let taken = running.remove(handler).unwrap_or_default();
+            let of_object = |(object, count): (Option<Object>, usize)| {
+                let most = limits.concurrency_per_key.filter(|_| object.is_some());
+                let taken = taken.get(&object).copied().unwrap_or(0);
+                most.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+            };
+            let count: usize = objects.into_iter().map(of_object).sum();
+            let taken: usize = taken.values().sum();
+            limits.concurrency.map_or(count, |most| count.min((most as usize).saturating_sub(taken)))
+        });
+        room.sum()
+    }
+
+    fn object_of_task(&self, task: &ModelTask) -> Option<Object> {
+        let event = &self.events[&task.event?];
+        event.key.clone().map(|key| (event.tenant.clone(), key))
+    }
+
+    /// Whether a limit applies to the handler; the store then chooses which of its tasks run.
+    pub(super) fn is_limited(&self, handler: &HandlerName) -> bool {
+        let limits = &self.registration.handler_def(handler.as_str()).limits;
+        limits.concurrency.is_some() || limits.concurrency_per_key.is_some()
+    }
+
+    pub(super) fn is_pulled(&self, handler: &HandlerName) -> bool {
+        self.registration.handler_def(handler.as_str()).pull
+    }
+
+    /// The counters of every queue that has live tasks.
+    pub(super) fn queue_counts(&self, now: Timestamp) -> BTreeMap<QueueKey, QueueCounts> {
+        let ready = self.ready_tasks(now);
+        let mut counts: BTreeMap<_, QueueCounts> = BTreeMap::new();
+        for seq in &self.live_tasks {
+            let task = &self.tasks[seq];
+            let column = match task.life.state {
+                State::New { .. } if ready.contains(seq) => 0,
+                State::New { .. } => 1,
+                State::Scheduled => 2,
+                State::Locked(_) => 3,
+                State::Error { .. } => 4,
+                State::Missing { .. } => 5,
+                State::Done => unreachable!("a done task is history"),
+            };
+            counts.entry((task.handler.clone(), task.queue_kind(), task.tenant.clone())).or_default()
+                [column] += 1;
+        }
+        counts
+    }
+}
+
+/// The event as the journal should contain it.
+fn expected_event(new: &NewEvent, got: &Sequenced) -> Event {
+    let NewEvent { kind, key, sub, value, context, tenant, cause, .. } = new.clone();
+    Event { id: got.id, prev: got.prev, kind, key, sub, value, context, tenant, cause }
+}

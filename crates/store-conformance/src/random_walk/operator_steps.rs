@@ -1,0 +1,214 @@
+//! Steps of operators, the rescuer and the pruner, each with its effect on the model.
+
+use std::collections::BTreeSet;
+
+use pointsman_core::journal::Retention;
+use pointsman_core::store::NodeId;
+use pointsman_core::task::{Command, Rejected, State, TaskSeq};
+use pointsman_core::{Rule, Status, TaskId};
+
+use super::random_steps::TENANTS;
+use super::{HANDLERS, PAIRS, RandomWalk, random_rule_kind, registration};
+use crate::fixture::*;
+
+impl RandomWalk<'_> {
+    pub(super) async fn set_random_rule(&mut self) {
+        let kind = random_rule_kind(&mut self.rng);
+        let name = *self.rng.choose_if_any(&[&HANDLERS[..], &PAIRS[..]].concat()).expect("some");
+        let of = self.rng.is_true_percent(50).then(|| TENANTS[self.rng.below(2)]);
+        let rule: Rule = self.fixture.new_rule(kind, name, of);
+        self.step_log.add(format!("set rule {rule:?}"));
+        expect_ok(self.fixture.store.hold(rule.clone()).await);
+        self.model.rules.retain(|standing| !standing.same_place(&rule));
+        self.model.rules.push(rule);
+        for seq in self.model.live_tasks_with_status(Status::Scheduled) {
+            if self.model.is_blocked_by_rule(&self.model.tasks[&seq]) {
+                self.model
+                    .apply_command(seq, Command::Unschedule, self.fixture.now)
+                    .expect("it was scheduled");
+                // Setting a rule takes no time argument, so the store chooses the new due time.
+                let stored = self.fixture.read_task(&self.model.tasks[&seq].id).await.life;
+                assert!(matches!(stored.state, State::New { due } if due <= self.fixture.now), "{stored:?}");
+                self.model.life_mut(seq).state = stored.state;
+            }
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    pub(super) async fn lift_random_rule(&mut self) {
+        let Some(rule) = self.rng.choose_if_any(&self.model.rules).cloned() else { return };
+        self.step_log.add(format!("lift rule {rule:?}"));
+        assert!(expect_ok(self.fixture.store.release(rule.kind, &rule.place, rule.tenant.as_ref()).await));
+        self.model.rules.retain(|standing| *standing != rule);
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// Any task, unless its handler is undefined.
+    fn random_task(&mut self) -> Option<TaskSeq> {
+        let seqs: Vec<_> = match self.rng.is_true_percent(50) {
+            true => self.model.live_tasks.iter().copied().collect(),
+            false => self.model.tasks.keys().copied().collect(),
+        };
+        let seq = *self.rng.choose_if_any(&seqs)?;
+        let handler = &self.model.tasks[&seq].handler;
+        (!self.undefined_handlers.contains(handler.as_str())).then_some(seq)
+    }
+
+    pub(super) async fn retry_random_task(&mut self) {
+        let halted = self.model.live_tasks_with_status(Status::Error);
+        let Some(seq) = self.random_task() else { return };
+        let seq = self
+            .rng
+            .choose_if_any(&halted)
+            .copied()
+            .filter(|_| self.undefined_handlers.is_empty())
+            .unwrap_or(seq);
+        let id = self.model.tasks[&seq].id.clone();
+        self.step_log.add(format!("retry {id}"));
+        let answer = self.fixture.retry_task(&id).await;
+        if answer == Err(Rejected::Forgotten) {
+            let task = &self.model.tasks[&seq];
+            assert!(!self.model.live_tasks.contains(&seq), "the event of an unfinished task does not expire");
+            let forgotten = self.fixture.journal_extent().await.forgotten;
+            assert!(task.event.is_some_and(|event| event <= forgotten), "{id}");
+            return;
+        }
+        let parked = matches!(self.model.tasks[&seq].life.state, State::Error { halts: false, .. });
+        if parked && self.model.pair_is_busy(seq) {
+            assert_eq!(answer, Err(Rejected::PairIsBusy), "{id}");
+            return;
+        }
+        assert_eq!(answer, self.model.apply_command(seq, Command::Retry, self.fixture.now), "{id}");
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    pub(super) async fn cancel_random_task(&mut self) {
+        let Some(seq) = self.random_task() else { return };
+        let id = self.model.tasks[&seq].id.clone();
+        self.step_log.add(format!("cancel {id}"));
+        let answer = self.fixture.cancel_task(&id).await;
+        assert_eq!(answer, self.model.apply_command(seq, Command::Cancel, self.fixture.now), "{id}");
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    pub(super) async fn adopt_random_handler(&mut self) {
+        let name = HANDLERS[self.rng.below(HANDLERS.len())];
+        if !self.undefined_handlers.contains(name) {
+            self.adopt_handler(name).await;
+        }
+    }
+
+    pub(super) async fn adopt_handler(&mut self, name: &str) {
+        self.step_log.add(format!("adopt tasks of {name}"));
+        let mut missing = self.model.live_tasks_with_status(Status::Missing);
+        missing.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
+        let mut adopted = 0;
+        for seq in missing {
+            // One missing task of a pair is adopted, and only if none is queued or running.
+            if !self.model.pair_is_busy(seq) {
+                self.model.apply_command(seq, Command::Adopt, self.fixture.now).expect("it was missing");
+                adopted += 1;
+            }
+        }
+        assert_eq!(self.fixture.adopt_missing_tasks(name).await, adopted);
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// Undefines a handler that has no running tasks, or restores all undefined ones.
+    pub(super) async fn undefine_or_restore_handler(&mut self) {
+        if !self.undefined_handlers.is_empty() {
+            self.step_log.add(format!("restore handlers {:?}", self.undefined_handlers));
+            self.undefined_handlers.clear();
+            self.fixture.register(registration()).await;
+            return;
+        }
+        let name = HANDLERS[self.rng.below(HANDLERS.len())];
+        let of_it = |seq: &TaskSeq| self.model.tasks[seq].handler.as_str() == name;
+        if self.model.live_tasks_with_status(Status::Locked).iter().any(of_it) {
+            return;
+        }
+        self.step_log.add(format!("undefine handler {name}"));
+        self.undefined_handlers.insert(name);
+        self.send_heartbeats().await;
+        self.fixture.register(registration().without_handler(name)).await;
+        let rescued = self.fixture.rescue_tasks().await;
+        let expired = self.expire_leases(None);
+        let mut gone = [
+            self.model.live_tasks_with_status(Status::New),
+            self.model.live_tasks_with_status(Status::Scheduled),
+        ]
+        .concat();
+        gone.retain(|seq| self.model.tasks[seq].handler.as_str() == name);
+        assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, gone.len() as u64));
+        for seq in gone {
+            self.model.apply_command(seq, Command::Lose, self.fixture.now).expect("it waited");
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// Expires the leases of a dead node and the overdue leases of workers in the model.
+    fn expire_leases(&mut self, dead: Option<NodeId>) -> Vec<(TaskId, Status)> {
+        let mut expired = Vec::new();
+        for seq in self.model.live_tasks_with_status(Status::Locked) {
+            let State::Locked(lease) = self.model.tasks[&seq].life.state else { continue };
+            let over = match lease.until {
+                Some(until) => until < self.fixture.now,
+                None => Some(lease.node) == dead,
+            };
+            if over {
+                let command = Command::Expire { fence: lease.fence };
+                self.model.apply_command(seq, command, self.fixture.now).expect("it ran");
+                let task = &self.model.tasks[&seq];
+                expired.push((task.id.clone(), task.life.state.status()));
+            }
+        }
+        sort_tasks(expired)
+    }
+
+    async fn send_heartbeats(&self) {
+        for node in self.nodes {
+            assert!(expect_ok(self.fixture.store.heartbeat(node, self.fixture.now).await), "{node} lives");
+        }
+    }
+
+    /// One node sends no heartbeats for longer than its lease; the other one rescues its tasks.
+    pub(super) async fn crash_node(&mut self) {
+        self.send_heartbeats().await;
+        let (dead, alive) = if self.rng.is_true_percent(50) { (0, 1) } else { (1, 0) };
+        self.step_log.add(format!("node {} dies", self.nodes[dead]));
+        self.fixture.advance_clock(LEASE_SECS + 1);
+        assert!(expect_ok(self.fixture.store.heartbeat(self.nodes[alive], self.fixture.now).await));
+        let rescued = self.fixture.rescue_tasks().await;
+        let expired = self.expire_leases(Some(self.nodes[dead]));
+        assert_eq!((sort_tasks(rescued.tasks), rescued.missing), (expired, 0));
+        self.nodes[dead] = expect_ok(self.fixture.store.join("replacement", self.fixture.now).await);
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// Prunes events older than two minutes; no task and no younger event may be deleted.
+    pub(super) async fn prune_old_events(&mut self) {
+        self.step_log.add("prune events older than 120 s".into());
+        self.fixture.prune(Retention { age: secs(120), ..KEEP_EVERYTHING }, KEEP_EVERYTHING).await;
+        let extent = self.fixture.journal_extent().await;
+        let young = self.oldest_event_younger_than(120);
+        assert!(young.is_none_or(|young| extent.forgotten < young), "young events stay");
+        self.check_journal().await;
+    }
+
+    pub(super) async fn restart_store(mut self) -> Self {
+        self.step_log.add("restart".into());
+        let Self { fixture, .. } = self;
+        let fixture = fixture.reopen().await;
+        self = Self { fixture, ..self };
+        self.check_tasks().await;
+        self.check_lanes().await;
+        self.check_journal().await;
+        self.check_counters(&BTreeSet::new()).await;
+        self
+    }
+}
+
+fn sort_tasks(mut tasks: Vec<(TaskId, Status)>) -> Vec<(TaskId, Status)> {
+    tasks.sort();
+    tasks
+}

@@ -1,0 +1,290 @@
+//! Random steps of workers and producers, each with its effect on the model.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use pointsman_core::store::{
+    Claim, Claimant, Claims, Ended, Ending, Finished, NewRun, NoSuchPair, Receipt, Refused, Sequenced,
+    TaskFilter,
+};
+use pointsman_core::task::{Command, Rejected, State, TaskSeq};
+use pointsman_core::{HandlerName, NewEvent, Status, Timestamp};
+
+use super::{HANDLERS, PAIRS, RandomWalk};
+use crate::fixture::*;
+
+pub(super) const TENANTS: [&str; 2] = ["default", "shop"];
+
+impl<'h> RandomWalk<'h> {
+    /// Runs one step, chosen at random.
+    pub(super) async fn take_step(mut self) -> Self {
+        let chance = self.rng.below(1000);
+        match chance {
+            0..210 => self.emit_random_events().await,
+            210..230 => self.repeat_keyed_emission().await,
+            230..260 => self.request_random_run().await,
+            260..480 => self.claim_random_tasks().await,
+            480..730 => self.finish_random_attempts().await,
+            730..745 => self.renew_random_lease().await,
+            745..830 => self.pass_time(),
+            830..870 => self.schedule_tasks().await,
+            870..900 => self.set_random_rule().await,
+            900..925 => self.lift_random_rule().await,
+            925..950 => self.retry_random_task().await,
+            950..965 => self.cancel_random_task().await,
+            965..973 => self.adopt_random_handler().await,
+            973..981 => self.undefine_or_restore_handler().await,
+            981..989 => self.crash_node().await,
+            989..993 => self.prune_old_events().await,
+            _ => self = self.restart_store().await,
+        }
+        self
+    }
+
+    fn random_event(&mut self) -> NewEvent {
+        let kind = *self
+            .rng
+            .choose_if_any(&["record", "record.published", "record.published", "note", "silence"])
+            .expect("some");
+        let mut new = new_event(kind).with_value(&self.rng.below(1000).to_string());
+        new = new.for_tenant(TENANTS[usize::from(self.rng.is_true_percent(25))]);
+        if self.rng.is_true_percent(85) {
+            new = new.with_key(&format!("k{}", self.rng.below(4)));
+        }
+        if self.rng.is_true_percent(20) {
+            new = new.with_priority(self.rng.from_one_to(9000) as i64);
+        }
+        if self.rng.is_true_percent(10) {
+            new = new.due_at(self.fixture.seconds_from_now(self.rng.below(60) as u64));
+        }
+        new
+    }
+
+    fn random_claim(&mut self) -> Claim {
+        let names = HANDLERS.iter().filter(|name| !self.undefined_handlers.contains(*name));
+        let mut handlers: BTreeSet<HandlerName> = names.map(|name| handler_name(name)).collect();
+        if self.rng.is_true_percent(30) {
+            handlers.remove(&handler_name(HANDLERS[self.rng.below(HANDLERS.len())]));
+        }
+        self.fixture.node = self.nodes[self.rng.below(2)];
+        let max = self.rng.from_one_to(8);
+        let claim = self.fixture.claim_request_for(handlers, max);
+        if !self.rng.is_true_percent(20) {
+            return claim;
+        }
+        let tenant = self.rng.is_true_percent(30).then(|| tenant(TENANTS[self.rng.below(2)]));
+        Claim { by: Claimant::Worker { until: self.lease_end(), tenant }, ..claim }
+    }
+
+    /// The end of a lease granted now: never on a full second, where expiry would be ambiguous.
+    fn lease_end(&self) -> Timestamp {
+        self.fixture.seconds_from_now(LEASE_SECS).plus(Duration::from_millis(1))
+    }
+
+    /// Requests a run of a pair, whether one is unfinished or not.
+    async fn request_random_run(&mut self) {
+        let pair = pair(PAIRS[self.rng.below(PAIRS.len())]);
+        self.step_log.add(format!("run {pair}"));
+        let run = NewRun { pair: pair.clone(), priority: None };
+        let answer = expect_ok(self.fixture.store.run(run, None, self.fixture.now).await);
+        if self.undefined_handlers.contains(pair.source.as_str()) {
+            assert_eq!(answer, Err(NoSuchPair(pair).into()));
+            return;
+        }
+        let run = answer.expect("the pair is registered");
+        match self.model.active_task_of_pair(&pair) {
+            Some(seq) => assert_eq!((&run.task, run.created), (&self.model.tasks[&seq].id, false)),
+            None => {
+                assert!(run.created);
+                let task = self.fixture.read_task(&run.task).await;
+                self.model.add_run(&pair, &task);
+            }
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+
+    /// Renews a lease that a worker may already have lost.
+    async fn renew_random_lease(&mut self) {
+        let Some(task) = self.rng.choose_if_any(&self.claimed_tasks).cloned() else { return };
+        let until = self.lease_end();
+        self.step_log.add(format!("renew {}", task.id));
+        let answer = expect_ok(self.fixture.store.renew(task.seq, task.fence, until).await);
+        let command = Command::Renew { fence: task.fence, until };
+        assert_eq!(answer, self.model.apply_command(task.seq, command, self.fixture.now), "{}", task.id);
+    }
+
+    async fn emit_random_events(&mut self) {
+        let mut emissions = Vec::new();
+        for _ in 0..self.rng.from_one_to(2) {
+            let events: Vec<_> = (0..self.rng.from_one_to(2)).map(|_| self.random_event()).collect();
+            emissions.push(match self.rng.is_true_percent(10) {
+                true => keyed_emission("default", &format!("once-{}", self.keyed_receipts.len()), 1, events),
+                false => emission(events),
+            });
+            if emissions
+                .last()
+                .is_some_and(|last: &pointsman_core::store::Emission| last.idempotency.is_some())
+            {
+                break;
+            }
+        }
+        let claim = self.rng.is_true_percent(30).then(|| self.random_claim());
+        self.step_log.add(format!("emit {} with claim {claim:?}", emissions.len()));
+        let asked = self.fixture.store.append(emissions.clone(), claim.clone(), self.fixture.now).await;
+        let (answers, claims) = expect_ok(asked);
+        for (emission, answer) in emissions.into_iter().zip(answers) {
+            let receipt = answer.expect("a new key, or none");
+            assert!(!receipt.repeated);
+            self.add_events_to_model(&emission.events, &receipt.events).await;
+            if emission.idempotency.is_some() {
+                self.keyed_receipts.push((emission, receipt));
+            }
+        }
+        self.check_claim_outcome(claim, claims).await;
+    }
+
+    /// Adds journaled events to the model.
+    async fn add_events_to_model(&mut self, new: &[NewEvent], got: &[Sequenced]) {
+        assert_eq!(new.len(), got.len());
+        for (new, got) in new.iter().zip(got) {
+            let mut seqs = Vec::new();
+            for id in &got.tasks {
+                seqs.push(self.fixture.read_task(id).await.seq);
+            }
+            self.model.add_event(&self.fixture.registration, new, got, &seqs, self.fixture.now);
+        }
+    }
+
+    async fn check_claim_outcome(&mut self, claim: Option<Claim>, claims: Claims) {
+        match claim {
+            None => {
+                assert!(claims.tasks.is_empty());
+                self.check_counters(&BTreeSet::new()).await;
+            }
+            Some(claim) => {
+                self.check_claims(&claim, &claims);
+                self.check_counters(&claim.handlers).await;
+            }
+        }
+    }
+
+    /// Repeats an emission under its idempotency key, sometimes with other content.
+    async fn repeat_keyed_emission(&mut self) {
+        let Some((mut emission, receipt)) = self.rng.choose_if_any(&self.keyed_receipts).cloned() else {
+            return;
+        };
+        let other = self.rng.is_true_percent(30);
+        let Some(idempotency) = emission.idempotency.as_mut() else { return };
+        idempotency.digest[0] ^= u8::from(other) << 7;
+        self.step_log.add(format!("repeat {} with other content: {other}", idempotency.key));
+        let want = match other {
+            true => Err(Refused::IdempotencyConflict(idempotency.key.clone())),
+            false => Ok(Receipt { repeated: true, ..receipt }),
+        };
+        assert_eq!(self.fixture.append(vec![emission]).await, [want]);
+    }
+
+    async fn claim_random_tasks(&mut self) {
+        let claim = self.random_claim();
+        self.step_log.add(format!("claim {claim:?}"));
+        let claims = expect_ok(self.fixture.store.claim(claim.clone(), self.fixture.now).await);
+        self.check_claim_outcome(Some(claim), claims).await;
+    }
+
+    async fn finish_random_attempts(&mut self) {
+        let mut endings = Vec::new();
+        for _ in 0..self.rng.from_one_to(5) {
+            if let Some(ending) = self.random_ending() {
+                endings.push(ending);
+            }
+        }
+        let claim = self.rng.is_true_percent(30).then(|| self.random_claim());
+        self.step_log.add(format!("finish {endings:?} with claim {claim:?}"));
+        let (answers, claims) =
+            expect_ok(self.fixture.store.finish(endings.clone(), claim.clone(), self.fixture.now).await);
+        assert_eq!(answers.len(), endings.len());
+        for (ending, answer) in endings.into_iter().zip(answers) {
+            self.check_ending_outcome(ending, answer).await;
+        }
+        self.check_claim_outcome(claim, claims).await;
+    }
+
+    /// Mostly the ending of a running task, sometimes of one that ran before, sometimes with an invalid fence.
+    fn random_ending(&mut self) -> Option<Ending> {
+        let zombie = self.rng.is_true_percent(10);
+        let running = |seq: TaskSeq| self.model.tasks[&seq].life.state.status() == Status::Locked;
+        let of: Vec<_> =
+            self.claimed_tasks.iter().filter(|task| zombie || running(task.seq)).cloned().collect();
+        let task = self.rng.choose_if_any(&of)?.clone();
+        let ended = match self.rng.below(100) {
+            0..60 => success(),
+            60..78 => retryable_failure(),
+            78..84 => permanent_failure(),
+            84..94 => Ended::Snoozed { until: self.fixture.seconds_from_now(self.rng.below(30) as u64) },
+            _ => Ended::Released,
+        };
+        let emits = match ended {
+            Ended::Succeeded { .. } if task.subject.depth() < 3 && self.rng.is_true_percent(15) => {
+                vec![self.random_event().caused_by(&task)]
+            }
+            _ => vec![],
+        };
+        let fence = task.fence - i64::from(self.rng.is_true_percent(4)) * 1_000_000;
+        Some(Ending { fence, emits, ..attempt_ending(&task, ended) })
+    }
+
+    async fn check_ending_outcome(&mut self, ending: Ending, answer: Result<Finished, Rejected>) {
+        let fence = ending.fence;
+        let command = match ending.ended {
+            Ended::Succeeded { .. } => Command::Succeed { fence },
+            Ended::Failed { after, last, .. } => Command::Fail { fence, after, last },
+            Ended::Snoozed { until } => Command::Snooze { fence, until },
+            Ended::Released => Command::Release { fence },
+        };
+        let verdict = self.model.apply_command(ending.task, command, self.fixture.now);
+        let finished = match (verdict, answer) {
+            (Ok(()), Ok(finished)) => finished,
+            (verdict, answer) => {
+                assert_eq!(answer.map(|_| ()), verdict, "{}: {command:?}", ending.task);
+                return;
+            }
+        };
+        let state = self.model.tasks[&ending.task].life.state;
+        let due = if let State::New { due } = state { Some(due) } else { None };
+        assert_eq!((finished.status, finished.due), (state.status(), due), "{}: {command:?}", ending.task);
+        self.add_events_to_model(&ending.emits, &finished.emitted).await;
+    }
+
+    fn pass_time(&mut self) {
+        let seconds = self.rng.from_one_to(15) as u64;
+        self.step_log.add(format!("{seconds} s pass"));
+        self.fixture.advance_clock(seconds);
+    }
+
+    async fn schedule_tasks(&mut self) {
+        let ahead = self.rng.from_one_to(8);
+        self.step_log.add(format!("schedule {ahead}"));
+        let free = |seq: &TaskSeq| !self.model.is_blocked_by_rule(&self.model.tasks[seq]);
+        let ready: BTreeSet<_> = self.model.ready_tasks(self.fixture.now).into_iter().filter(free).collect();
+        let before = self.model.live_tasks_with_status(Status::Scheduled);
+        let room = ahead.saturating_sub(before.len());
+        let most = before.len() + self.model.free_slots_for(ready.iter().copied()).min(room);
+        // The store may or may not prefetch limited tasks and tasks of workers.
+        let plain = |seq: &&TaskSeq| {
+            let handler = &self.model.tasks[*seq].handler;
+            !self.model.is_limited(handler) && !self.model.is_pulled(handler)
+        };
+        let least = before.len() + ready.iter().filter(plain).count().min(room);
+        let want = self.fixture.schedule_ahead(ahead).await;
+        assert!((least..=most).contains(&want), "{want} are scheduled, not {least} to {most}");
+        let filter = TaskFilter { statuses: vec![Status::Scheduled], ..TaskFilter::default() };
+        let found: BTreeSet<_> = self.fixture.list_tasks(&filter).await.iter().map(|task| task.seq).collect();
+        assert_eq!(found.len(), want);
+        assert!(before.iter().all(|seq| found.contains(seq)), "nothing is taken back");
+        for seq in found.iter().filter(|seq| !before.contains(seq)) {
+            assert!(ready.contains(seq), "{seq} could not run");
+            self.model.apply_command(*seq, Command::Schedule, self.fixture.now).expect("it was new");
+        }
+        self.check_counters(&BTreeSet::new()).await;
+    }
+}

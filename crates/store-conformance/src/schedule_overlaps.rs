@@ -1,0 +1,181 @@
+//! Planned times that are due while the tasks of the last fire are unfinished.
+
+use pointsman_core::fire::{Outcome, Overlap, Skipped};
+use pointsman_core::store::TaskFilter;
+use pointsman_core::task::{EndReason, Rejected};
+use pointsman_core::{Status, Timestamp};
+
+use crate::Harness;
+use crate::fixture::*;
+
+const SKIPPED_BY_OVERLAP: Outcome = Outcome::Skipped(Skipped::Overlap);
+
+/// A fixture with one schedule that has fired once, and the next planned time.
+async fn fixture_with_one_fire<'h>(
+    harness: &'h dyn Harness,
+    what: &FiringBuilder,
+) -> (StoreFixture<'h>, Timestamp) {
+    let registration =
+        RegistrationBuilder::default().route("record", &["index", "notify"]).collection("shop/orders", 100);
+    let mut fixture = StoreFixture::new(harness, registration).await;
+    fixture.plan_daily_schedule("nightly").await;
+    fixture.advance_clock(100);
+    let (fire, _) = fixture.resolve_firing(what.clone().build("nightly", fixture.now)).await;
+    assert_eq!(fire.outcome, Outcome::Fired, "nothing was in its way");
+    fixture.advance_clock(100);
+    let next = fixture.now;
+    (fixture, next)
+}
+
+fn event_firing(overlap: Overlap) -> FiringBuilder {
+    FiringBuilder::emitting(new_event("record")).with_overlap(overlap)
+}
+
+fn run_firing(overlap: Overlap) -> FiringBuilder {
+    FiringBuilder::starting_run("shop/orders").with_overlap(overlap)
+}
+
+pub async fn unfinished_tasks_of_the_last_fire_cause_a_skip(harness: &dyn Harness) {
+    let what = event_firing(Overlap::Skip);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    let begun: Vec<_> =
+        fixture.list_tasks(&TaskFilter::default()).await.into_iter().map(|task| task.id).collect();
+    let mut times = 0;
+    let mut settle = async |fixture: &StoreFixture<'_>| {
+        times += 1;
+        fixture.resolve_firing(what.clone().build("nightly", next.plus(secs(times)))).await.0
+    };
+    let fire = settle(&fixture).await;
+    assert_eq!((fire.outcome, fire.event), (SKIPPED_BY_OVERLAP, None), "its tasks wait");
+    assert!(begun.contains(&fire.task.expect("the overlapping task")));
+    fixture.succeed(&fixture.claim_one_for_handler("index").await).await;
+    let left = fixture.claim_one().await;
+    let fire = settle(&fixture).await;
+    assert_eq!(
+        (fire.outcome, fire.task),
+        (SKIPPED_BY_OVERLAP, Some(left.id.clone())),
+        "one of them still runs"
+    );
+    fixture.fail(&left).await;
+    assert_eq!(settle(&fixture).await.outcome, SKIPPED_BY_OVERLAP, "or waits for its retry");
+    let mut fixture = fixture.reopen().await;
+    assert_eq!(settle(&fixture).await.outcome, SKIPPED_BY_OVERLAP, "also after a restart");
+    fixture.advance_clock(RETRY_DELAY_SECS);
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    let fire = settle(&fixture).await;
+    assert_eq!((fire.outcome, fire.event.is_some()), (Outcome::Fired, true), "all have ended");
+    assert_eq!(fixture.read_all_events().await.len(), 2);
+}
+
+pub async fn overlap_queue_fires_beside_unfinished_tasks(harness: &dyn Harness) {
+    let what = event_firing(Overlap::Queue);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    let (fire, written) = fixture.resolve_firing(what.build("nightly", next)).await;
+    assert_eq!((fire.outcome, written), (Outcome::Fired, true));
+    assert_eq!(fixture.run_all_ready().await.len(), 4);
+}
+
+pub async fn overlap_cancel_cancels_unfinished_tasks(harness: &dyn Harness) {
+    let what = event_firing(Overlap::Cancel);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    let old = fixture.list_tasks(&TaskFilter::default()).await;
+    let running = fixture.claim_one().await;
+    let (fire, _) = fixture.resolve_firing(what.build("nightly", next)).await;
+    assert_eq!((fire.outcome, fire.event.is_some()), (Outcome::Fired, true));
+    for task in &old {
+        let task = fixture.read_task(&task.id).await;
+        assert_eq!(task.life.state.reason(), Some(EndReason::Canceled), "{}", task.id);
+        assert_eq!(task.error.as_deref(), Some("the schedule nightly fired again"));
+    }
+    let answer = fixture.finish_attempt(attempt_ending(&running, success())).await.map(drop);
+    assert_eq!(answer, Err(Rejected::WrongState(Status::Error)), "its attempt is fenced off");
+    let ran = fixture.run_all_ready().await;
+    assert!(ran.iter().all(|task| Some(task.event().id) == fire.event));
+    assert_eq!(ran.len(), 2);
+}
+
+pub async fn overlap_cancel_keeps_finished_tasks(harness: &dyn Harness) {
+    let what = event_firing(Overlap::Cancel);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    let ran = fixture.run_all_ready().await;
+    assert_eq!(fixture.resolve_firing(what.build("nightly", next)).await.0.outcome, Outcome::Fired);
+    for task in &ran {
+        assert_eq!(fixture.task_status(&task.id).await, Status::Done);
+    }
+}
+
+/// Only tasks that this schedule created count.
+pub async fn tasks_of_other_schedules_do_not_count_as_overlap(harness: &dyn Harness) {
+    for overlap in [Overlap::Skip, Overlap::Cancel] {
+        let what = event_firing(overlap);
+        let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+        fixture.run_all_ready().await;
+        let foreign = fixture.emit(new_event("record")).await;
+        let plans = ["nightly", "hourly"].map(|name| schedule_definition(name, "daily"));
+        fixture.plan_schedules(&plans).await;
+        fixture.resolve_firing(what.clone().build("hourly", next)).await;
+        assert_eq!(
+            fixture.resolve_firing(what.build("nightly", next)).await.0.outcome,
+            Outcome::Fired,
+            "{overlap:?}"
+        );
+        assert_eq!(fixture.task_status(&foreign.tasks[0]).await, Status::New, "{overlap:?}");
+        assert_eq!(fixture.run_all_ready().await.len(), 6, "{overlap:?}");
+    }
+}
+
+/// A skipped time creates nothing, so the fire before it still counts.
+pub async fn a_skipped_time_does_not_replace_the_last_fire(harness: &dyn Harness) {
+    let what = run_firing(Overlap::Skip);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    fixture.pause("@nightly").await;
+    fixture.resolve_firing(what.clone().build("nightly", next)).await;
+    fixture.resume("@nightly").await;
+    let (fire, _) = fixture.resolve_firing(what.build("nightly", next.plus(secs(1)))).await;
+    assert_eq!(fire.outcome, SKIPPED_BY_OVERLAP);
+}
+
+pub async fn an_unfinished_run_causes_a_skip(harness: &dyn Harness) {
+    let what = run_firing(Overlap::Skip);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    let begun = fixture.request_run("shop/orders").await.task;
+    let (fire, _) = fixture.resolve_firing(what.clone().build("nightly", next)).await;
+    assert_eq!((fire.outcome, fire.task.as_ref()), (SKIPPED_BY_OVERLAP, Some(&begun)));
+    let task = fixture.claim_one().await;
+    let (fire, _) = fixture.resolve_firing(what.clone().build("nightly", next.plus(secs(1)))).await;
+    assert_eq!((fire.outcome, fire.task.as_ref()), (SKIPPED_BY_OVERLAP, Some(&begun)));
+    fixture.succeed(&task).await;
+    let (fire, _) = fixture.resolve_firing(what.build("nightly", next.plus(secs(2)))).await;
+    assert_eq!(fire.outcome, Outcome::Fired);
+    assert_ne!(fire.task, Some(begun));
+}
+
+pub async fn overlap_cancel_cancels_an_unfinished_run(harness: &dyn Harness) {
+    let what = run_firing(Overlap::Cancel);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    let running = fixture.claim_one().await;
+    let (fire, _) = fixture.resolve_firing(what.build("nightly", next)).await;
+    assert_eq!(fire.outcome, Outcome::Fired);
+    assert_eq!(fixture.read_task(&running.id).await.life.state.reason(), Some(EndReason::Canceled));
+    assert_eq!(Some(fixture.request_run("shop/orders").await.task), fire.task);
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
+}
+
+/// A pair never has two unfinished runs, whatever the policy: the fire names the existing one.
+pub async fn overlap_queue_reuses_an_unfinished_run(harness: &dyn Harness) {
+    let what = run_firing(Overlap::Queue);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    let begun = fixture.request_run("shop/orders").await.task;
+    let (fire, written) = fixture.resolve_firing(what.build("nightly", next)).await;
+    assert_eq!((fire.task, written), (Some(begun), true));
+    assert_eq!(fixture.list_tasks(&TaskFilter::default()).await.len(), 1);
+    assert_eq!(fixture.run_all_ready().await.len(), 1);
+}
+
+/// A schedule with another expression is still the same one: the tasks of its last fire still count.
+pub async fn a_changed_expression_still_detects_the_overlap(harness: &dyn Harness) {
+    let what = event_firing(Overlap::Skip);
+    let (fixture, next) = fixture_with_one_fire(harness, &what).await;
+    fixture.plan_schedules(&[schedule_definition("nightly", "another")]).await;
+    assert_eq!(fixture.resolve_firing(what.build("nightly", next)).await.0.outcome, SKIPPED_BY_OVERLAP);
+}

@@ -1,0 +1,193 @@
+//! Which attempts are published as engine events: all of a handler's, those that fail, or none.
+//!
+//! The start of an attempt is TaskStarted, its end is TaskEnded with the return code, and a task that will not run
+//! again is TaskClosed. If only failures are observed, starts are not published, since a failure is not known at the
+//! start.
+
+use pointsman_core::handler::Observe;
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Claimed, Ended};
+
+use crate::Harness;
+use crate::fixture::*;
+
+const STARTED: &str = "TaskStarted";
+const DONE: &str = "TaskEnded returnCode:0";
+const FAILED: &str = "TaskEnded returnCode:7";
+const CLOSED: &str = "TaskClosed";
+
+fn registration(observe: Observe) -> RegistrationBuilder {
+    RegistrationBuilder::single_handler()
+        .collection("shop/orders", 100)
+        .chain("/x/y", "a=step>done done")
+        .observe_attempts("index", observe)
+        .observe_attempts("shop", observe)
+        .observe_attempts("step", observe)
+}
+
+fn failure_with_code_7(last: bool) -> Ended {
+    Ended::Failed { error: "it broke".into(), code: 7, after: None, last }
+}
+
+/// Returns the summaries of all published task events.
+async fn task_event_summaries(fixture: &StoreFixture<'_>) -> Vec<String> {
+    let filter = Filter { kinds: vec![handling_key("TaskEvent")], ..Filter::default() };
+    let events = fixture.read_events_after(fixture.journal_extent().await.forgotten, &filter).await;
+    events.iter().map(|event| summarize_event(event)).collect()
+}
+
+/// Creates a task of each kind, runs the same scenario with it, and asserts the published events.
+async fn check_every_task_kind(
+    harness: &dyn Harness,
+    observe: Observe,
+    want: &[&str],
+    story: impl AsyncFn(&mut StoreFixture<'_>, Claimed),
+) {
+    for what in ["event", "run", "step"] {
+        let mut fixture = StoreFixture::new(harness, registration(observe)).await;
+        match what {
+            "event" => drop(fixture.emit(new_event("record").with_key("k")).await),
+            "run" => drop(fixture.request_new_run("shop/orders").await),
+            _ => drop(fixture.add_order(new_order("/x/y,1")).await),
+        }
+        let task = fixture.claim_one().await;
+        story(&mut fixture, task).await;
+        assert_eq!(task_event_summaries(&fixture).await, want, "{what}, {observe:?}");
+    }
+}
+
+pub async fn a_success_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
+    for (observe, want) in
+        [(Observe::All, &[STARTED, DONE, CLOSED][..]), (Observe::Failures, &[][..]), (Observe::None, &[][..])]
+    {
+        check_every_task_kind(harness, observe, want, async |fixture, task| {
+            drop(fixture.succeed(&task).await)
+        })
+        .await;
+    }
+}
+
+pub async fn a_failure_is_published_with_its_return_code(harness: &dyn Harness) {
+    for (observe, want) in [
+        (Observe::All, &[STARTED, FAILED, STARTED, FAILED, CLOSED][..]),
+        (Observe::Failures, &[FAILED, FAILED, CLOSED][..]),
+        (Observe::None, &[][..]),
+    ] {
+        check_every_task_kind(harness, observe, want, async |fixture, task| {
+            fixture.finish_as(&task, failure_with_code_7(false)).await;
+            fixture.advance_clock(RETRY_DELAY_SECS);
+            fixture.finish_as(&fixture.claim_one().await, failure_with_code_7(true)).await;
+        })
+        .await;
+    }
+}
+
+pub async fn a_failure_that_is_retried_successfully_is_published(harness: &dyn Harness) {
+    for (observe, want) in
+        [(Observe::All, &[STARTED, FAILED, STARTED, DONE, CLOSED][..]), (Observe::Failures, &[FAILED][..])]
+    {
+        check_every_task_kind(harness, observe, want, async |fixture, task| {
+            fixture.finish_as(&task, failure_with_code_7(false)).await;
+            fixture.advance_clock(RETRY_DELAY_SECS);
+            fixture.succeed(&fixture.claim_one().await).await;
+        })
+        .await;
+    }
+}
+
+/// A snoozed or released attempt has not failed.
+pub async fn snoozed_and_released_attempts_are_not_published_as_failures(harness: &dyn Harness) {
+    for (observe, want) in [(Observe::All, &[STARTED, DONE, STARTED, DONE][..]), (Observe::Failures, &[][..])]
+    {
+        check_every_task_kind(harness, observe, want, async |fixture, task| {
+            fixture.release_task(&task).await;
+            fixture.snooze(&fixture.claim_one().await, 60).await;
+        })
+        .await;
+    }
+}
+
+pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
+    for observe in [Observe::All, Observe::Failures] {
+        let mut fixture = StoreFixture::new(harness, registration(observe)).await;
+        fixture.emit(new_event("record")).await;
+        fixture.claim_one().await;
+        fixture.advance_clock(LEASE_SECS + 1);
+        fixture.rescue_tasks().await;
+        let told = task_event_summaries(&fixture).await;
+        let last = told.last().expect("an event is published");
+        assert!(last.starts_with("TaskEnded") && last != DONE, "{told:?}");
+    }
+}
+
+pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    fixture.emit(new_event("record")).await;
+    let task = fixture.claim_one().await;
+    fixture.cancel_task(&task.id).await.expect("it runs");
+    let told = task_event_summaries(&fixture).await;
+    assert_eq!((told.len(), told[0].as_str(), told[2].as_str()), (3, STARTED, CLOSED), "{told:?}");
+}
+
+/// A start must be published when it happens, not at the end.
+pub async fn an_attempt_start_is_published_when_claimed(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    fixture.emit(new_event("record")).await;
+    fixture.claim_one().await;
+    assert_eq!(task_event_summaries(&fixture).await, [STARTED]);
+    let emission = emission([new_event("record")]);
+    expect_ok(fixture.store.append(vec![emission], Some(fixture.claim_request(5)), fixture.now).await);
+    assert_eq!(task_event_summaries(&fixture).await, [STARTED; 2], "also of one that is born running");
+}
+
+pub async fn task_events_name_the_task_and_its_handler(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    let since = fixture.emit(new_event("record")).await.id;
+    fixture.succeed(&fixture.claim_one().await).await;
+    let key = r#""key":{"jobPath":"/index","taskId":"index_record"}"#;
+    let want = [
+        format!(r#"{{{key},"TYPE":"TaskStarted"}}"#),
+        format!(r#"{{{key},"TYPE":"TaskEnded","returnCode":0}}"#),
+        format!(r#"{{{key},"TYPE":"TaskClosed"}}"#),
+    ];
+    assert_eq!(fixture.engine_event_json_after(since).await, want);
+}
+
+/// Steps are published as order events and as task events; these are independent.
+pub async fn order_events_are_published_whatever_the_handlers_observe(harness: &dyn Harness) {
+    for observe in [Observe::All, Observe::Failures, Observe::None] {
+        let fixture = StoreFixture::new(harness, registration(observe)).await;
+        fixture.add_order(new_order("/x/y,1")).await;
+        let since = fixture.journal_head().await;
+        fixture.run_all_ready().await;
+        let want = [
+            "OrderStarted nodeId:a,taskId:step_a",
+            "OrderStepStarted nodeId:a,taskId:step_a",
+            "OrderStepEnded Success",
+            "OrderNodeChanged fromNodeId:a,nodeId:done",
+            "OrderFinished nodeId:done",
+        ];
+        assert_eq!(fixture.order_event_summaries_after("/x/y,1", since).await, want, "{observe:?}");
+    }
+}
+
+pub async fn published_task_events_follow_the_registration(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, registration(Observe::None)).await;
+    fixture.emit_many(2, new_event("record")).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    fixture.register(registration(Observe::All)).await;
+    let fixture = fixture.reopen().await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    assert_eq!(task_event_summaries(&fixture).await, [STARTED, DONE, CLOSED]);
+}
+
+/// A stale ending is not an end of the attempt.
+pub async fn a_stale_ending_is_not_published(harness: &dyn Harness) {
+    let fixture = StoreFixture::new(harness, registration(Observe::All)).await;
+    fixture.emit(new_event("record")).await;
+    let task = fixture.claim_one().await;
+    fixture.succeed(&task).await;
+    let since = fixture.journal_head().await;
+    assert!(fixture.finish_attempt(attempt_ending(&task, failure_with_code_7(false))).await.is_err());
+    assert_eq!(fixture.journal_head().await, since);
+}

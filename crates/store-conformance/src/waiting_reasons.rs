@@ -1,0 +1,320 @@
+//! Why a task is not running: the state of each gate, and what closes it.
+
+use pointsman_core::limit::{AILING, Target};
+use pointsman_core::store::{Abilities, Ended};
+use pointsman_core::task::why::{Gate, GateKind};
+use pointsman_core::{Limits, RuleKind, TaskId};
+
+use crate::Harness;
+use crate::fixture::*;
+
+/// A fixture whose node has announced that it can run all handlers.
+async fn fixture_with_capable_node(
+    harness: &dyn Harness,
+    registration: RegistrationBuilder,
+) -> StoreFixture<'_> {
+    let fixture = StoreFixture::new(harness, registration).await;
+    announce_all_handlers(&fixture).await;
+    fixture
+}
+
+async fn announce_all_handlers(fixture: &StoreFixture<'_>) {
+    let abilities =
+        Abilities { handlers: fixture.registration.handler_names(), slots: 16, ..Abilities::default() };
+    expect_ok(fixture.store.announce(fixture.node, abilities).await);
+}
+
+/// Returns the only gate of this kind.
+async fn read_gate(fixture: &StoreFixture<'_>, id: &TaskId, kind: GateKind) -> Gate {
+    let mut gates = fixture.list_gates(id).await;
+    gates.retain(|gate| gate.gate == kind);
+    assert_eq!(gates.len(), 1, "{kind:?}: {gates:?}");
+    gates.remove(0)
+}
+
+pub async fn a_runnable_task_reports_its_queue_position(harness: &dyn Harness) {
+    let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(4, new_event("record")).await;
+    assert_eq!(fixture.closed_gates(&events[0].tasks[0]).await, [GateKind::Turn]);
+    let details = [
+        read_gate(&fixture, &events[0].tasks[0], GateKind::Turn).await.detail,
+        read_gate(&fixture, &events[3].tasks[0], GateKind::Turn).await.detail,
+    ];
+    assert!(details[0].contains("next of its queue"), "{details:?}");
+    assert!(details[1].contains("3 tasks of its queue come before it"), "{details:?}");
+    assert!(read_gate(&fixture, &events[0].tasks[0], GateKind::Worker).await.detail.contains("first"));
+    fixture.schedule_ahead(1).await;
+    assert_eq!(fixture.closed_gates(&events[0].tasks[0]).await, [], "it has been chosen");
+}
+
+/// Tasks of higher priority come first, whenever they were created.
+pub async fn the_queue_position_counts_tasks_by_priority(harness: &dyn Harness) {
+    let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
+    let low = fixture.emit(new_event("record").with_priority(1)).await;
+    fixture.emit_many(2, new_event("record").with_priority(9000)).await;
+    fixture.emit_many(5, new_event("record").for_tenant("elsewhere")).await;
+    let detail = read_gate(&fixture, &low.tasks[0], GateKind::Turn).await.detail;
+    assert!(detail.contains("2 tasks of its queue come before it"), "{detail}");
+}
+
+pub async fn running_and_finished_tasks_have_no_gates(harness: &dyn Harness) {
+    let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
+    let ids: Vec<_> = fixture
+        .emit_many(3, new_event("record"))
+        .await
+        .into_iter()
+        .map(|event| event.tasks[0].clone())
+        .collect();
+    let claimed = fixture.claim(3).await;
+    fixture.succeed(&claimed[1]).await;
+    fixture.fail_permanently(&claimed[2]).await;
+    for id in &ids {
+        assert!(fixture.list_gates(id).await.is_empty());
+    }
+    let never = TaskId::from_text("index_record_00000000-0000-8000-8000-000000000000");
+    assert!(expect_ok(fixture.store.why(&never, fixture.now).await).is_none());
+}
+
+pub async fn a_delayed_task_reports_its_due_time(harness: &dyn Harness) {
+    let mut fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
+    let due = fixture.seconds_from_now(60);
+    let id = fixture.emit(new_event("record").due_at(due)).await.tasks.remove(0);
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Due]);
+    assert_eq!(read_gate(&fixture, &id, GateKind::Due).await.until, Some(due));
+    fixture.advance_clock(60);
+    assert!(read_gate(&fixture, &id, GateKind::Due).await.open);
+}
+
+pub async fn a_laned_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
+    let fixture =
+        fixture_with_capable_node(harness, RegistrationBuilder::single_handler().halt_on_error("index"))
+            .await;
+    let ids: Vec<_> = fixture
+        .emit_many(3, new_event("record").with_key("a"))
+        .await
+        .into_iter()
+        .map(|event| event.tasks[0].clone())
+        .collect();
+    assert_eq!(fixture.closed_gates(&ids[0]).await, [GateKind::Turn], "the head waits for no other task");
+    assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.tasks, [ids[0].clone()]);
+    let holder = read_gate(&fixture, &ids[2], GateKind::Lane).await.tasks;
+    assert!(holder.len() == 1 && ids[..2].contains(&holder[0]), "one of those before it");
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    assert_eq!(read_gate(&fixture, &ids[1], GateKind::Lane).await.tasks, [ids[0].clone()], "it is halted");
+    assert_eq!(fixture.closed_gates(&ids[0]).await.first(), Some(&GateKind::Handler), "a person is needed");
+    fixture.cancel_task(&ids[0]).await.expect("it is halted");
+    assert!(read_gate(&fixture, &ids[1], GateKind::Lane).await.open);
+}
+
+/// A late task is in its lane as well.
+pub async fn a_late_task_reports_the_task_it_waits_for(harness: &dyn Harness) {
+    let fixture = fixture_with_capable_node(harness, RegistrationBuilder::single_handler()).await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    fixture.fail_permanently(&fixture.claim_one().await).await;
+    fixture.retry_task(&events[0].tasks[0]).await.expect("the task has failed permanently");
+    assert_eq!(read_gate(&fixture, &events[0].tasks[0], GateKind::Lane).await.tasks, events[1].tasks);
+    assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Lane).await.open);
+}
+
+pub async fn a_queued_task_reports_the_synchronous_task_it_waits_for(harness: &dyn Harness) {
+    let fixture = fixture_with_capable_node(
+        harness,
+        RegistrationBuilder::default().route("record", &["check!", "index"]),
+    )
+    .await;
+    let tasks = fixture.emit(new_event("record")).await.tasks;
+    assert_eq!(read_gate(&fixture, &tasks[1], GateKind::Sync).await.tasks, [tasks[0].clone()]);
+    assert_eq!(fixture.closed_gates(&tasks[1]).await, [GateKind::Sync]);
+    fixture.succeed(&fixture.claim_one().await).await;
+    assert_eq!(fixture.closed_gates(&tasks[1]).await, [GateKind::Turn]);
+}
+
+pub async fn every_rule_blocking_a_task_is_reported(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::single_handler().collection("shop/orders", 100);
+    let fixture = fixture_with_capable_node(harness, registration).await;
+    let id = fixture.emit(new_event("record").for_tenant("shop")).await.tasks.remove(0);
+    let run = fixture.request_new_run("shop/orders").await;
+    let mut rules = vec![
+        fixture.new_rule(RuleKind::Pause, "index", None),
+        fixture.new_rule(RuleKind::Block, "index", Some("shop")),
+        fixture.new_rule(RuleKind::Block, "index", Some("elsewhere")),
+        fixture.new_rule(RuleKind::Pause, "shop/orders", None),
+        fixture.new_rule(RuleKind::Block, "shop", None),
+    ];
+    for rule in &rules {
+        expect_ok(fixture.store.hold(rule.clone()).await);
+    }
+    rules.remove(2);
+    for (id, rules) in [(&id, &rules[..2]), (&run, &rules[2..])] {
+        let gates = fixture.list_gates(id).await;
+        let held: Vec<_> = gates.iter().filter(|gate| gate.gate == GateKind::Rule && !gate.open).collect();
+        assert_eq!(held.len(), 2, "{gates:?}");
+        for rule in rules {
+            assert!(held.iter().any(|gate| gate.rule.as_ref() == Some(rule)), "{rule:?}");
+        }
+        assert_eq!(fixture.closed_gates(id).await, [GateKind::Rule; 2]);
+    }
+}
+
+pub async fn a_task_reports_the_concurrency_limit_as_its_closed_gate(harness: &dyn Harness) {
+    let fixture = fixture_with_capable_node(
+        harness,
+        RegistrationBuilder::single_handler().concurrency_limit("index", 2),
+    )
+    .await;
+    let events = fixture.emit_many(3, new_event("record")).await;
+    let mut running: Vec<_> = fixture.claim(10).await.into_iter().map(|task| task.id).collect();
+    let held = read_gate(&fixture, &events[2].tasks[0], GateKind::Concurrency).await;
+    let mut holders = held.tasks;
+    holders.sort();
+    running.sort();
+    assert_eq!((held.open, holders), (false, running));
+    assert_eq!(fixture.closed_gates(&events[2].tasks[0]).await, [GateKind::Concurrency]);
+}
+
+pub async fn a_task_reports_the_per_key_limit_as_its_closed_gate(harness: &dyn Harness) {
+    let limits = Limits { concurrency_per_key: Some(1), ..Limits::default() };
+    let fixture = fixture_with_capable_node(
+        harness,
+        RegistrationBuilder::single_handler().unordered("index").limits("index", limits),
+    )
+    .await;
+    let events = fixture.emit_many(2, new_event("record").with_key("a")).await;
+    let other = fixture.emit(new_event("record").with_key("b")).await;
+    let running = fixture.claim_one().await;
+    let waiting = events.iter().find(|event| event.tasks[0] != running.id).expect("the other one");
+    let held = read_gate(&fixture, &waiting.tasks[0], GateKind::ConcurrencyPerKey).await;
+    assert_eq!((held.open, held.tasks), (false, vec![running.id]));
+    assert!(read_gate(&fixture, &other.tasks[0], GateKind::ConcurrencyPerKey).await.open);
+}
+
+pub async fn a_task_reports_the_rate_limit_as_its_closed_gate(harness: &dyn Harness) {
+    let mut fixture =
+        fixture_with_capable_node(harness, RegistrationBuilder::single_handler().rate_limit("index", "1/m"))
+            .await;
+    let events = fixture.emit_many(2, new_event("record")).await;
+    fixture.succeed(&fixture.claim_one().await).await;
+    let held = read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await;
+    assert_eq!((held.open, held.until), (false, Some(fixture.seconds_from_now(60))));
+    fixture.advance_clock(60);
+    assert!(read_gate(&fixture, &events[1].tasks[0], GateKind::Rate).await.open);
+}
+
+pub async fn a_task_reports_the_open_circuit_as_its_closed_gate(harness: &dyn Harness) {
+    let mut fixture = fixture_with_capable_node(
+        harness,
+        RegistrationBuilder::single_handler().default_retry_policy("index"),
+    )
+    .await;
+    let last = fixture.emit_many(20, new_event("record")).await.remove(19).tasks.remove(0);
+    let until = fixture.seconds_from_now(60);
+    let task = fixture.claim_one().await;
+    fixture.finish_with_target_report(&task, Ended::Snoozed { until }, Target::Busy { until }).await;
+    let held = read_gate(&fixture, &last, GateKind::Target).await;
+    assert_eq!((held.open, held.until), (false, Some(until)));
+    fixture.advance_clock(60);
+    for _ in 0..AILING {
+        let task = fixture.claim_one().await;
+        fixture
+            .finish_with_target_report(
+                &task,
+                Ended::Snoozed { until: fixture.seconds_from_now(3600) },
+                Target::Unwell,
+            )
+            .await;
+    }
+    let held = read_gate(&fixture, &last, GateKind::Target).await;
+    assert!(!held.open && held.detail.contains("failed 5 times"), "{held:?}");
+    fixture.now = held.until.expect("a retry time is set");
+    let trial = fixture.claim_one().await;
+    let held = read_gate(&fixture, &last, GateKind::Concurrency).await;
+    assert_eq!((held.open, held.tasks), (false, vec![trial.id]), "tried by one at a time");
+}
+
+pub async fn a_task_reports_that_no_live_node_can_run_it(harness: &dyn Harness) {
+    let mut fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
+    let id = fixture.emit(new_event("record")).await.tasks.remove(0);
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "no node has announced the handler");
+    let other = Abilities { handlers: [handler_name("notify")].into(), slots: 16, ..Abilities::default() };
+    expect_ok(fixture.store.announce(fixture.node, other).await);
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker]);
+    announce_all_handlers(&fixture).await;
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Turn]);
+    expect_ok(fixture.store.leave(fixture.node, fixture.now).await);
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "it has left");
+    fixture.node = expect_ok(fixture.store.join("second", fixture.now).await);
+    announce_all_handlers(&fixture).await;
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Turn]);
+    fixture.advance_clock(LEASE_SECS + 1);
+    fixture.rescue_tasks().await;
+    assert_eq!(fixture.closed_gates(&id).await, [GateKind::Worker], "it was given up");
+}
+
+pub async fn a_pulled_task_reports_that_no_worker_polls_for_it(harness: &dyn Harness) {
+    let mut fixture =
+        fixture_with_capable_node(harness, RegistrationBuilder::single_handler().pulled_by_workers("index"))
+            .await;
+    fixture.fetch_as_worker(&["unheard-of"], 1).await;
+    let ids: Vec<_> = fixture
+        .emit_many(2, new_event("record"))
+        .await
+        .into_iter()
+        .map(|event| event.tasks[0].clone())
+        .collect();
+    assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Worker], "a node cannot run a pulled task");
+    fixture.fetch_as_worker(&["index"], 1).await;
+    assert_eq!(fixture.closed_gates(&ids[1]).await, [GateKind::Turn]);
+    fixture.advance_clock(3600);
+    assert_eq!(
+        fixture.closed_gates(&ids[1]).await,
+        [GateKind::Worker],
+        "the worker has not polled for an hour"
+    );
+}
+
+pub async fn a_missing_task_reports_its_undefined_handler(harness: &dyn Harness) {
+    let mut fixture =
+        fixture_with_capable_node(harness, RegistrationBuilder::single_handler().route("note", &["notify"]))
+            .await;
+    let id = fixture.emit(new_event("record")).await.tasks.remove(0);
+    fixture.undefine_handler("index").await;
+    assert_eq!(fixture.closed_gates(&id).await.first(), Some(&GateKind::Handler));
+    fixture.register(RegistrationBuilder::single_handler()).await;
+    let held = read_gate(&fixture, &id, GateKind::Handler).await;
+    assert!(!held.open && held.detail.contains("adopt"), "{held:?}");
+    fixture.adopt_missing_tasks("index").await;
+    assert!(read_gate(&fixture, &id, GateKind::Handler).await.open);
+}
+
+pub async fn source_runs_report_their_gates(harness: &dyn Harness) {
+    let registration = RegistrationBuilder::default()
+        .collection("shop/orders", 100)
+        .collection("shop/items", 9000)
+        .concurrency_limit("shop", 1);
+    let fixture = fixture_with_capable_node(harness, registration).await;
+    let (orders, items) =
+        (fixture.request_new_run("shop/orders").await, fixture.request_new_run("shop/items").await);
+    assert_eq!(fixture.closed_gates(&orders).await, [GateKind::Turn]);
+    let detail = read_gate(&fixture, &orders, GateKind::Turn).await.detail;
+    assert!(detail.contains("one task of its queue comes before it"), "{detail}");
+    assert_eq!(fixture.claim_one().await.id, items);
+    assert_eq!(read_gate(&fixture, &orders, GateKind::Concurrency).await.tasks, [items]);
+}
+
+/// Several gates may be closed at once; they are listed in the order in which they are passed.
+pub async fn closed_gates_are_listed_in_the_order_they_are_passed(harness: &dyn Harness) {
+    let fixture = fixture_with_capable_node(
+        harness,
+        RegistrationBuilder::default().route("record", &["check!", "index"]).concurrency_limit("index", 1),
+    )
+    .await;
+    fixture.emit(new_event("record").with_key("a")).await;
+    let last = fixture
+        .emit(new_event("record").with_key("a").due_at(fixture.seconds_from_now(60)))
+        .await
+        .tasks
+        .remove(1);
+    fixture.pause("index").await;
+    let want = [GateKind::Sync, GateKind::Lane, GateKind::Due, GateKind::Rule];
+    assert_eq!(fixture.closed_gates(&last).await, want);
+}

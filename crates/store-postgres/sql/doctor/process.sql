@@ -1,2 +1,0 @@
--- Which process of the server answers.
-SELECT pg_backend_pid()

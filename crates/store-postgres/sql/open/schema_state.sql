@@ -1,0 +1,7 @@
+-- Whether the schema has the table of migrations, and whether it is empty. No row: there is no such schema.
+SELECT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid AND c.relname = 'migration'),
+       NOT EXISTS (SELECT FROM pg_class c WHERE c.relnamespace = s.oid)
+           AND NOT EXISTS (SELECT FROM pg_proc p WHERE p.pronamespace = s.oid)
+           AND NOT EXISTS (SELECT FROM pg_type t WHERE t.typnamespace = s.oid)
+FROM pg_namespace s
+WHERE s.nspname = 'pointsman'

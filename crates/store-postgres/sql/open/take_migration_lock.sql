@@ -1,0 +1,2 @@
+-- Takes the migration lock until the end of the transaction.
+SELECT pg_advisory_xact_lock($1)

@@ -1,2 +1,0 @@
--- Nothing will stand at or below $1 any more.
-UPDATE pointsman.outbox_mark SET settled = $1

@@ -1,0 +1,13 @@
+-- At most $2 archived tasks before $1, the newest first.
+SELECT p.seq, p.queue, p.event, p.type, p.key, p.status, p.reason, p.sync, p.stage, p.priority, p.attempt, p.retries,
+       p.crashes, p.late, p.laned, p.prev_sent, p.planned, p.created, p.started, p.finished, p.error, p.result,
+       h.name, q.tenant
+FROM (
+    SELECT * FROM pointsman.history
+    WHERE seq < $1 AND n > (SELECT hidden FROM pointsman.sequencer)
+    ORDER BY seq DESC
+    LIMIT $2
+) p
+JOIN pointsman.queue q ON q.id = p.queue
+JOIN pointsman.handler h ON h.id = q.handler
+ORDER BY p.seq DESC

@@ -1,2 +1,0 @@
--- What the names of the tasks are made with.
-SELECT text FROM pointsman.meta WHERE name = 'realm'

@@ -1,0 +1,2 @@
+-- The namespace of the task ids.
+SELECT text FROM pointsman.meta WHERE name = 'realm'

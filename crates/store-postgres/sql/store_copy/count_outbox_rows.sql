@@ -1,0 +1,2 @@
+-- Counts the events in the outbox.
+SELECT count(*) FROM pointsman.outbox

@@ -1,0 +1,2 @@
+-- Ends a copy into this store.
+DELETE FROM pointsman.meta WHERE name = 'move' AND text = $1 RETURNING 1

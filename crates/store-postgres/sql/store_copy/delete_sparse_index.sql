@@ -1,0 +1,2 @@
+-- Deletes the sparse index of the journal.
+DELETE FROM pointsman.mark

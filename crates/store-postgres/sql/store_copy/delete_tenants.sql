@@ -1,0 +1,2 @@
+-- Deletes all tenants.
+DELETE FROM pointsman.tenant

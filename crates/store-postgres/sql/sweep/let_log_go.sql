@@ -1,4 +1,0 @@
--- What was kept for tasks that are forgotten since.
-DELETE FROM pointsman.log_kept a
-WHERE NOT EXISTS (SELECT 1 FROM pointsman.task t WHERE t.seq = a.task)
-  AND NOT EXISTS (SELECT 1 FROM pointsman.history h WHERE h.seq = a.task AND h.n > $1)

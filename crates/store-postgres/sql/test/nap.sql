@@ -1,2 +1,0 @@
--- Something that takes a moment.
-SELECT pg_sleep(0.3)::text

@@ -1,0 +1,2 @@
+-- Takes a moment.
+SELECT pg_sleep(0.3)::text

@@ -1,2 +1,0 @@
--- Nothing is marked any more.
-DELETE FROM pointsman.mark

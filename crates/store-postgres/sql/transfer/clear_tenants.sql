@@ -1,2 +1,0 @@
--- No tenant was heard of any more.
-DELETE FROM pointsman.tenant

@@ -1,8 +1,0 @@
--- All rows are there: what hangs on all of them.
-WITH gone AS (DELETE FROM pointsman.version)
-INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
-                               ended, archived, hidden, dropped, journal_to, history_to, next_due)
-SELECT version + 1, registry + 1, last_event, forgotten, tasks, fences, objects,
-       (SELECT coalesce(max(n), 0) FROM pointsman.orders), journaled, ended, archived, hidden, dropped, journal_to,
-       history_to, (SELECT min(due) FROM pointsman.task WHERE phase = 2)
-FROM pointsman.sequencer

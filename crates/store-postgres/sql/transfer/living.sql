@@ -1,4 +1,0 @@
--- Nodes that were heard of within the last minute, by the clock of the server.
-SELECT name FROM pointsman.node
-WHERE NOT gone AND heard > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 60000000
-ORDER BY id

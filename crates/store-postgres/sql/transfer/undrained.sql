@@ -1,2 +1,0 @@
--- How many events stand in the outbox.
-SELECT count(*) FROM pointsman.outbox

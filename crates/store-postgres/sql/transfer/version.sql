@@ -1,2 +1,0 @@
--- How many commits there were, and whether the outbox is empty.
-SELECT version, NOT EXISTS (SELECT FROM pointsman.outbox) FROM pointsman.sequencer

@@ -1,2 +1,0 @@
--- What became of a transaction: committed, aborted, or in progress.
-SELECT pg_xact_status($1::text::xid8)

@@ -1,0 +1,14 @@
+-- Inserts the events of a unit of work into the outbox, in their order, and returns their receipts. The events are
+-- valid; a receipt has the format of `pointsman.emit`.
+WITH numbered AS MATERIALIZED (
+    SELECT e.*, pointsman.take_number() AS n
+    FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::integer[],
+                $9::bigint[], $10::bigint[], $11::integer[])
+         AS e (type, key, sub, tenant, value, context, due, priority, cause_event, cause_task, cause_depth)
+)
+INSERT INTO pointsman.outbox
+    (n, receipt, type, key, sub, tenant, value, context, due, priority, cause_event, cause_task, cause_depth)
+SELECT n, (overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0'))::uuid,
+       type, key, sub, tenant, value, context, due, priority, cause_event, cause_task, cause_depth
+FROM numbered
+RETURNING receipt

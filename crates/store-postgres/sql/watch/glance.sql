@@ -1,7 +1,0 @@
--- How far the journal has come, how many commits there were, how many nodes live, and a digest of the rules. A rule may
--- name a tenant before anybody has heard of it.
-SELECT s.last_event, s.version, (SELECT count(*) FROM pointsman.node WHERE NOT gone),
-       (SELECT coalesce(string_agg(concat_ws(' ', r.id, r.rule_type, r.canvas_id, r.handler_name, r.event_space, t.name), ','
-                                   ORDER BY r.id), '')
-        FROM pointsman.scheduling_rules r LEFT JOIN pointsman.tenant t USING (canvas_id))
-FROM pointsman.sequencer s

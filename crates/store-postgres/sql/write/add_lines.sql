@@ -1,9 +1,0 @@
--- Adds lines at the end of the logs of tasks. $3 counts a task's new lines from 1 on. Where a log ends is looked up once
--- for each task and before anything is added: done for every line, 10,000 of one task take 7 s instead of 0.1.
-INSERT INTO pointsman.log (era, task, n, time, level, message)
-SELECT $1, task, max(ended) OVER (PARTITION BY task) + line, time, level, message
-FROM (SELECT u.*, CASE line WHEN 1 THEN
-                 coalesce((SELECT l.n FROM pointsman.log l WHERE l.task = u.task ORDER BY l.n DESC LIMIT 1), -1)
-             END AS ended
-      FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::smallint[], $6::text[])
-           AS u (task, line, time, level, message)) lines

@@ -1,4 +1,0 @@
--- A schedule begins, or begins anew with another expression.
-INSERT INTO pointsman.schedule (name, expression, settled, named) VALUES ($1, $2, $3, $3)
-ON CONFLICT (name) DO UPDATE
-SET expression = excluded.expression, settled = excluded.settled, named = excluded.named, unmet = NULL

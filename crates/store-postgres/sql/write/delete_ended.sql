@@ -1,2 +1,0 @@
--- An ended task runs again.
-DELETE FROM pointsman.history WHERE seq = $1

@@ -1,4 +1,0 @@
--- Idempotency records that have expired. They are found by their age first: a join may go through the whole table.
-DELETE FROM pointsman.idempotency
-WHERE ctid = ANY (ARRAY(SELECT ctid FROM pointsman.idempotency WHERE at < $1 ORDER BY at LIMIT $2))
-RETURNING 1

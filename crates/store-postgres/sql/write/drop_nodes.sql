@@ -1,3 +1,0 @@
--- Nodes that went long ago.
-DELETE FROM pointsman.node WHERE gone AND heard < $1 AND id IN (SELECT id FROM pointsman.node ORDER BY id LIMIT $2)
-RETURNING 1

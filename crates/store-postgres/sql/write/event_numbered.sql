@@ -1,2 +1,0 @@
--- The last mark up to a number.
-SELECT id FROM pointsman.mark WHERE number <= $1 ORDER BY number DESC LIMIT 1

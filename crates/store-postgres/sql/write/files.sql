@@ -1,2 +1,0 @@
--- What is configured in files.
-SELECT key, digest FROM pointsman.file

@@ -1,6 +1,0 @@
--- The answers that were given for these idempotency keys.
-SELECT a.tenant, a.key, a.digest, a.answer
-FROM unnest($1::text[], $2::text[]) AS w (tenant, key)
-CROSS JOIN LATERAL (
-    SELECT * FROM pointsman.idempotency WHERE tenant = w.tenant AND key = w.key LIMIT 1
-) a

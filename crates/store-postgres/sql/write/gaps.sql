@@ -1,2 +1,0 @@
--- In which stretches of the journal a handler was not there.
-SELECT gaps FROM pointsman.handler WHERE id = $1

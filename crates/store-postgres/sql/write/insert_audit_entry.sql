@@ -1,0 +1,2 @@
+-- Inserts an audit entry.
+INSERT INTO pointsman.deed (at, by, action, what, detail) VALUES ($1, $2, $3, $4, $5)

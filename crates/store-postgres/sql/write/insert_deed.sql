@@ -1,2 +1,0 @@
--- Somebody did something.
-INSERT INTO pointsman.deed (at, by, action, what, detail) VALUES ($1, $2, $3, $4, $5)

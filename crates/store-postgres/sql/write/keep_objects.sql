@@ -1,8 +1,0 @@
--- Sets when the objects of events were checked, as far as that was not after $2. Each is found by its key first: a join may
--- go through all objects instead.
-INSERT INTO pointsman.object (tenant, key, number, last, sent, checked)
-SELECT o.tenant, o.key, o.number, o.last, o.sent, $3
-FROM (SELECT DISTINCT tenant, key FROM pointsman.journal WHERE id = ANY ($1) AND key IS NOT NULL) AS used
-CROSS JOIN LATERAL (SELECT * FROM pointsman.object WHERE tenant = used.tenant AND key = used.key LIMIT 1) o
-WHERE o.checked <= $2
-ON CONFLICT (tenant, key) DO UPDATE SET checked = excluded.checked

@@ -1,2 +1,0 @@
--- A node has left, or is given up.
-UPDATE pointsman.node SET gone = true WHERE id = $1

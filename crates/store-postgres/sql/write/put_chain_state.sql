@@ -1,2 +1,0 @@
--- How a chain is set.
-UPDATE pointsman.chain SET state = $2 WHERE path = $1

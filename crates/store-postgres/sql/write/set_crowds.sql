@@ -1,2 +1,0 @@
--- Writes which crowds tasks are of.
-UPDATE pointsman.task t SET crowd = u.crowd FROM unnest($1::bigint[], $2::bigint[]) AS u (seq, crowd) WHERE t.seq = ANY (ARRAY[u.seq])

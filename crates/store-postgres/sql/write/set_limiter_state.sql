@@ -1,0 +1,2 @@
+-- Sets the rate limiter and circuit breaker state of a handler.
+UPDATE pointsman.handler SET pace = $2 WHERE id = $1

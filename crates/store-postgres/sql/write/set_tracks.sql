@@ -1,4 +1,0 @@
--- Writes where tasks belong.
-UPDATE pointsman.task t SET lane = u.lane, crowd = u.crowd, bucket = u.bucket
-FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[]) AS u (seq, lane, crowd, bucket)
-WHERE t.seq = ANY (ARRAY[u.seq])

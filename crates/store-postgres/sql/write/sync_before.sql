@@ -1,7 +1,0 @@
--- The first unfinished synchronous task of an event before a stage. Where $3, only one counts that is not late and has
--- had no attempt that ended otherwise than by a release (3).
-SELECT t.seq FROM pointsman.journal j
-JOIN pointsman.task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
-WHERE j.id = $1 AND t.sync AND t.stage < $2 AND t.phase <= 5
-  AND (NOT $3 OR (NOT t.late AND NOT EXISTS (SELECT 1 FROM pointsman.attempt a WHERE a.task = t.seq AND a.how <> 3)))
-ORDER BY t.stage LIMIT 1

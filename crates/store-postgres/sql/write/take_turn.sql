@@ -1,2 +1,0 @@
--- Takes the right to write.
-SELECT FROM pointsman.turn FOR UPDATE

@@ -1,0 +1,2 @@
+-- Takes the write lock.
+SELECT FROM pointsman.turn FOR UPDATE

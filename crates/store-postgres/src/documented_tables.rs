@@ -1,0 +1,73 @@
+//! Converts rules and tenants to the columns of the documented tables.
+
+use pointsman_core::{Place, Rule, RuleKind, Tenant};
+use pointsman_store::error::Result;
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::rows::{read_column, read_time};
+
+/// The namespace of the tenants' uuids.
+const TENANT_UUID_NAMESPACE: Uuid = Uuid::from_u128(0x6e1f_7a54_2c0b_5d0e_9d55_8c1a_40b7_13f2);
+
+/// The uuid of a tenant; nil for all of them.
+pub(crate) fn canvas_id(tenant: Option<&Tenant>) -> Uuid {
+    match tenant {
+        Some(tenant) => Uuid::new_v5(&TENANT_UUID_NAMESPACE, tenant.as_str().as_bytes()),
+        None => Uuid::nil(),
+    }
+}
+
+/// The `event_space` of a rule's target.
+pub(crate) fn event_space(place: &Place) -> &'static str {
+    match place {
+        Place::Handler(_) => "WORKER",
+        Place::Collection(_) => "SYNC",
+        Place::Schedule(_) => "CRON",
+        Place::Chain(_) => "ORDER",
+    }
+}
+
+fn decode_rule_target(space: &str, name: &str) -> Option<Place> {
+    let space = match space {
+        "WORKER" => "handler",
+        "SYNC" => "collection",
+        "CRON" => "schedule",
+        "ORDER" => "chain",
+        _ => return None,
+    };
+    Place::read(space, name)
+}
+
+/// True if a row of `write/rules` is for a tenant that the store does not know yet.
+pub(crate) fn is_for_unknown_tenant(row: &Row) -> Result<bool> {
+    Ok(read_column::<Option<&str>>(row, 3)?.is_none() && read_column::<Uuid>(row, 7)? != Uuid::nil())
+}
+
+/// Reads rules from rows of rule_type, event_space, handler_name, tenant, by, reason, created_at, canvas_id. A row with
+/// an invalid name applies to nothing and is skipped.
+pub(crate) fn read_rules(rows: &[Row]) -> Result<Vec<Rule>> {
+    let mut rules = Vec::new();
+    for row in rows {
+        let Some(place) = decode_rule_target(read_column(row, 1)?, read_column(row, 2)?) else { continue };
+        let Ok(tenant) = read_column::<Option<&str>>(row, 3)?.map(Tenant::new).transpose() else { continue };
+        if is_for_unknown_tenant(row)? {
+            continue;
+        }
+        rules.push(Rule {
+            kind: match read_column::<&str>(row, 0)? {
+                "block" => RuleKind::Block,
+                _ => RuleKind::Pause,
+            },
+            place,
+            tenant,
+            by: read_column(row, 4)?,
+            reason: read_column(row, 5)?,
+            since: read_time(row, 6)?,
+        });
+    }
+    let order =
+        |rule: &Rule| (rule.place.space(), rule.place.name(), rule.tenant.clone(), rule.kind.as_str());
+    rules.sort_by_key(order);
+    Ok(rules)
+}

@@ -1,0 +1,51 @@
+//! Counts and logs rows of the outbox that were set aside.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use pointsman_store::SetAsideLog;
+
+use super::DrainResult;
+
+#[derive(Debug, Default)]
+pub(crate) struct RefusedRows {
+    count: AtomicU64,
+    log: Mutex<SetAsideLog>,
+}
+
+impl RefusedRows {
+    /// The warnings for `/healthz`.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        let rows = match self.count.load(Ordering::Relaxed) {
+            0 => return Vec::new(),
+            1 => "1 row of the outbox was set aside and did not become an event".to_string(),
+            count => format!("{count} rows of the outbox were set aside and did not become events"),
+        };
+        vec![format!("{rows}; `pointsman doctor` shows why, and so does pointsman.event_of(receipt)")]
+    }
+
+    /// Records rows that were just set aside.
+    pub(crate) fn add(&self, drained: &DrainResult) {
+        self.count.fetch_add(drained.refused.len() as u64, Ordering::Relaxed);
+        let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
+        drained.refused.iter().for_each(|(n, reason)| log.add(|| format!("row {n}: {reason}")));
+    }
+
+    /// Sets how many rows the table contains.
+    pub(crate) fn set_count(&self, rows: u64) {
+        self.count.store(rows, Ordering::Relaxed);
+    }
+
+    /// Logs rows that were set aside, if the last such line is long enough ago.
+    pub(crate) fn log_if_due(&self) {
+        let due = self.log.lock().unwrap_or_else(PoisonError::into_inner).take_due(Instant::now());
+        if let Some((rows, example)) = due {
+            tracing::warn!(
+                rows,
+                example,
+                "rows of the outbox cannot become events; moved them to pointsman.outbox_refused with the reason"
+            );
+        }
+    }
+}

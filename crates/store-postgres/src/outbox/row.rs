@@ -1,0 +1,207 @@
+//! A row of the outbox, and its conversion to an event.
+
+use pointsman_core::event::MAX_DEPTH;
+use pointsman_core::store::{Emission, Idempotency};
+use pointsman_core::wire::{EventBody, Fault};
+use pointsman_core::{Cause, EventId, TaskSeq, Tenant, Timestamp};
+use pointsman_store::error::Result;
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio_postgres::Row;
+use uuid::Uuid;
+
+use crate::rows::read_column;
+use crate::writer_connection::{BoxedParam, params};
+
+#[derive(Debug)]
+pub(super) struct OutboxRow {
+    pub(super) n: i64,
+    pub(super) receipt: Option<Uuid>,
+    kind: String,
+    key: Option<String>,
+    sub: Option<String>,
+    tenant: String,
+    value: String,
+    context: Option<String>,
+    due: Option<i64>,
+    priority: i32,
+    idempotency_key: Option<String>,
+    digest: Option<Vec<u8>>,
+    at: i64,
+    /// The event and the task that caused the emit, and its depth in the chain of causes.
+    cause: (Option<i64>, Option<i64>, Option<i32>),
+}
+
+impl OutboxRow {
+    pub(super) fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            n: read_column(row, 0)?,
+            receipt: read_column(row, 1)?,
+            kind: read_column(row, 2)?,
+            key: read_column(row, 3)?,
+            sub: read_column(row, 4)?,
+            tenant: read_column(row, 5)?,
+            value: read_column(row, 6)?,
+            context: read_column(row, 7)?,
+            due: read_column(row, 8)?,
+            priority: read_column(row, 9)?,
+            idempotency_key: read_column(row, 10)?,
+            digest: read_column(row, 11)?,
+            at: read_column(row, 12)?,
+            cause: (read_column(row, 13)?, read_column(row, 14)?, read_column(row, 15)?),
+        })
+    }
+
+    /// Converts the row. `emit` has checked it in SQL, but it may have been inserted manually.
+    pub(super) fn to_emission(&self, now: Timestamp) -> std::result::Result<Emission, Fault> {
+        let body = EventBody {
+            kind: Some(to_raw_json("/type", &self.kind)?),
+            key: self.key.as_ref().map(|key| to_raw_json("/key", key)).transpose()?,
+            sub: self.sub.as_ref().map(|sub| to_raw_json("/sub", sub)).transpose()?,
+            value: Some(parse_raw_json("/value", &self.value)?),
+            context: self.context.as_ref().map(|context| parse_raw_json("/context", context)).transpose()?,
+            tenant: Some(to_raw_json("/tenant", &self.tenant)?),
+            priority: Some(to_raw_json("/priority", &self.priority)?),
+            ..EventBody::default()
+        };
+        let mut event = body.into_event(now, &Tenant::default())?;
+        event.due = self.due.map(parse_due).transpose()?;
+        event.cause = self.parse_cause()?;
+        let idempotency = match &self.idempotency_key {
+            Some(key) => Some(self.parse_idempotency(key, event.tenant.clone())?),
+            None => None,
+        };
+        Ok(Emission { events: vec![event], idempotency })
+    }
+
+    fn parse_cause(&self) -> std::result::Result<Option<Cause>, Fault> {
+        let (event, Some(task), depth) = self.cause else { return Ok(None) };
+        let depth = u16::try_from(depth.unwrap_or(0)).ok().filter(|depth| *depth <= MAX_DEPTH);
+        let depth =
+            depth.ok_or_else(|| Fault::new("/cause_depth", "too many events that cause each other"))?;
+        Ok(Some(Cause { event: event.map(EventId::from_i64), task: TaskSeq(task), depth }))
+    }
+
+    fn parse_idempotency(&self, key: &str, tenant: Tenant) -> std::result::Result<Idempotency, Fault> {
+        if !is_idempotency_key(key) {
+            let what = "an idempotency key has 1 to 255 printable ASCII characters";
+            return Err(Fault::new("/idempotency_key", what));
+        }
+        let digest = self.digest.as_deref().and_then(|digest| digest.try_into().ok());
+        let digest =
+            digest.ok_or_else(|| Fault::new("/digest", "an idempotency key has a digest of 32 bytes"))?;
+        Ok(Idempotency { tenant, key: key.into(), digest })
+    }
+
+    /// The parameters of the refused row, with the reason.
+    pub(super) fn refused_row_params(self, reason: String, now: Timestamp) -> Vec<BoxedParam> {
+        params![
+            self.n,
+            self.receipt,
+            self.kind,
+            self.key,
+            self.sub,
+            self.tenant,
+            self.value,
+            self.context,
+            self.due,
+            self.priority,
+            self.idempotency_key,
+            self.digest,
+            self.at,
+            reason,
+            now.micros(),
+        ]
+    }
+}
+
+/// True if it is a valid idempotency key, as for `emit` and the HTTP API.
+pub(crate) fn is_idempotency_key(key: &str) -> bool {
+    (1..=255).contains(&key.len()) && key.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+}
+
+fn to_raw_json(pointer: &str, value: &impl Serialize) -> std::result::Result<Box<RawValue>, Fault> {
+    to_raw_value(value).map_err(|e| Fault::new(pointer, e))
+}
+
+fn parse_raw_json(pointer: &str, text: &str) -> std::result::Result<Box<RawValue>, Fault> {
+    RawValue::from_string(text.into()).map_err(|e| Fault::new(pointer, format!("not JSON: {e}")))
+}
+
+fn parse_due(micros: i64) -> std::result::Result<Timestamp, Fault> {
+    let due = Timestamp::from_micros(micros);
+    let is_valid = (Timestamp::MIN..=Timestamp::MAX).contains(&due);
+    is_valid
+        .then_some(due)
+        .ok_or_else(|| Fault::new("/due", format!("{micros} is not a time before the year 10000")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp::from_millis(1_000_000);
+
+    fn sample_row() -> OutboxRow {
+        OutboxRow {
+            n: 1,
+            receipt: None,
+            kind: "a.b".into(),
+            key: Some("k \"1\"".into()),
+            sub: None,
+            tenant: "shop".into(),
+            value: r#"{"n": 1.50}"#.into(),
+            context: Some(r#"{"ip": "::1"}"#.into()),
+            due: Some(7),
+            priority: 200,
+            idempotency_key: Some("once".into()),
+            digest: Some(vec![3; 32]),
+            at: 5,
+            cause: (None, None, None),
+        }
+    }
+
+    #[test]
+    fn a_row_becomes_the_event_that_was_emitted() {
+        let Emission { mut events, idempotency } = sample_row().to_emission(NOW).unwrap();
+        let event = events.remove(0);
+        assert_eq!((event.kind.as_str(), event.tenant.as_str()), ("a.b", "shop"));
+        assert_eq!(event.key.unwrap().as_str(), "k \"1\"");
+        assert_eq!(event.value.as_str(), r#"{"n": 1.50}"#);
+        assert_eq!(event.context["ip"], "::1");
+        assert_eq!((event.due, event.priority.get()), (Some(Timestamp::from_micros(7)), 200));
+        let idempotency = idempotency.unwrap();
+        assert_eq!((idempotency.key.as_str(), idempotency.digest), ("once", [3; 32]));
+    }
+
+    #[test]
+    fn the_cause_is_kept() {
+        let Emission { events, .. } =
+            OutboxRow { cause: (Some(5), Some(7), Some(2)), ..sample_row() }.to_emission(NOW).unwrap();
+        let cause = Cause { event: Some(EventId::from_i64(5)), task: TaskSeq(7), depth: 2 };
+        assert_eq!(events[0].cause, Some(cause));
+    }
+
+    #[test]
+    fn an_invalid_row_names_the_invalid_column() {
+        for (broken, at) in [
+            (OutboxRow { kind: "OrderStarted".into(), ..sample_row() }, "/type"),
+            (OutboxRow { kind: "a b".into(), ..sample_row() }, "/type"),
+            (OutboxRow { key: Some(String::new()), ..sample_row() }, "/key"),
+            (OutboxRow { sub: Some("\n".into()), ..sample_row() }, "/sub"),
+            (OutboxRow { tenant: "a b".into(), ..sample_row() }, "/tenant"),
+            (OutboxRow { value: "{".into(), ..sample_row() }, "/value"),
+            (OutboxRow { value: "1e400".into(), ..sample_row() }, "/value"),
+            (OutboxRow { context: Some("[]".into()), ..sample_row() }, "/context"),
+            (OutboxRow { priority: 0, ..sample_row() }, "/priority"),
+            (OutboxRow { due: Some(-1), ..sample_row() }, "/due"),
+            (OutboxRow { digest: None, ..sample_row() }, "/digest"),
+            (OutboxRow { idempotency_key: Some(String::new()), ..sample_row() }, "/idempotency_key"),
+            (OutboxRow { idempotency_key: Some("k".repeat(256)), ..sample_row() }, "/idempotency_key"),
+            (OutboxRow { idempotency_key: Some("\u{e9}".into()), ..sample_row() }, "/idempotency_key"),
+            (OutboxRow { cause: (None, Some(7), Some(65)), ..sample_row() }, "/cause_depth"),
+        ] {
+            assert_eq!(broken.to_emission(NOW).unwrap_err().pointer, at);
+        }
+    }
+}

@@ -1,0 +1,350 @@
+//! The background job that drains the outbox.
+//!
+//! It sleeps until an emit notifies it, and polls as well: a transaction that emitted before the drainer fell asleep
+//! and commits afterwards does not notify. The interval starts short and grows, so that such an event waits about as
+//! long again as its transaction took, and an idle node hardly polls. A poll that finds nothing is one plain read.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::outage::Outage;
+use pointsman_core::store::{Emission, Idempotency, StoreError};
+use pointsman_core::{HandlingKey, NewEvent, ObjectKey, Tenant};
+use pointsman_store::clock::CallerTime;
+use pointsman_store::error::Result;
+use pointsman_store::news::News;
+use pointsman_store::{Asked, Place, Txn, Writer, foresee_emissions};
+use tokio::time::{Instant, sleep};
+use tokio_postgres::Row;
+
+use crate::outbox::{self, DrainResult, OutboxProgress, ProgressStep, RefusedRows, RejectedRowCell};
+use crate::pool::Pool;
+use crate::rows::read_column;
+use crate::session::{Query, query};
+use crate::tables::PgTables;
+
+/// The shortest poll interval, after rows were found, and the longest.
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(2);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// The interval of deleting expired rows.
+const CLEANUP_INTERVAL: Duration = Duration::from_secs(60);
+/// Rows deleted in one statement.
+const CLEANUP_BATCH: i64 = 5000;
+/// Retention in seconds of receipts and idempotency keys, and of refused rows.
+const RECEIPT_RETENTION_SECONDS: i64 = 24 * 3600;
+const REFUSED_RETENTION_SECONDS: i64 = 30 * RECEIPT_RETENTION_SECONDS;
+
+struct OutboxDrainer {
+    pool: Pool,
+    writer: Writer<PgTables>,
+    /// No request starts a drain, so that no caller passes the time.
+    caller_time: Arc<CallerTime>,
+    refused_rows: Arc<RefusedRows>,
+}
+
+/// The state of the outbox.
+struct OutboxState {
+    progress: OutboxProgress,
+    /// The next emit notifies.
+    is_drainer_asleep: bool,
+    /// The number of the last waiting row.
+    last_waiting: Option<i64>,
+    /// The parts of them that determine the read set.
+    expected_emissions: Vec<Emission>,
+}
+
+/// Why rows were not drained.
+enum DrainError {
+    /// The database rejects a value of this row, or of one after it, with this message.
+    RejectedRow(i64, String),
+    Store(StoreError),
+}
+
+/// Drains the outbox, as long as the store is open.
+pub(crate) async fn run_drainer(
+    notifier: Arc<News>,
+    pool: Pool,
+    writer: Writer<PgTables>,
+    caller_time: Arc<CallerTime>,
+    refused_rows: Arc<RefusedRows>,
+) {
+    let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows };
+    let mut poll_interval = MIN_POLL_INTERVAL;
+    // A failure is retried with the first cleanup.
+    let _ = drainer.drain_orphaned_rows().await;
+    let _ = drainer.count_refused_rows().await;
+    let mut last_cleanup = Instant::now();
+    let mut outage = Outage::default();
+    loop {
+        let (drained, now) = (drainer.drain().await, std::time::Instant::now());
+        match &drained {
+            Ok(_) if outage.works(now).is_some() => tracing::info!("draining the outbox works again"),
+            Ok(_) => {}
+            Err(StoreError::Closed) => return,
+            Err(error) if outage.failed(now).is_some() => {
+                tracing::warn!(
+                    %error,
+                    "could not drain the outbox; events emitted in SQL wait; run `pointsman doctor` if it persists"
+                );
+            }
+            Err(_) => {}
+        }
+        poll_interval = match drained {
+            Ok(0) => (poll_interval * 2).min(MAX_POLL_INTERVAL),
+            Ok(_) => MIN_POLL_INTERVAL,
+            Err(_) => MAX_POLL_INTERVAL,
+        };
+        drainer.refused_rows.log_if_due();
+        if last_cleanup.elapsed() >= CLEANUP_INTERVAL {
+            last_cleanup = Instant::now();
+            if let Err(error) = drainer.delete_expired().await {
+                tracing::debug!(
+                    %error,
+                    "could not delete expired receipts, keys and refused rows; retrying in a minute"
+                );
+            }
+        }
+        tokio::select! {
+            () = notifier.outbox.notified() => poll_interval = MIN_POLL_INTERVAL,
+            () = sleep(poll_interval) => {}
+        }
+    }
+}
+
+impl OutboxDrainer {
+    /// Drains the outbox until it is empty and the next emit will notify. Returns the number of rows.
+    async fn drain(&self) -> std::result::Result<usize, StoreError> {
+        let mut drained = 0;
+        loop {
+            let OutboxState { progress, is_drainer_asleep, last_waiting, expected_emissions } =
+                self.read_state().await?;
+            self.advance_progress(&progress).await?;
+            match last_waiting {
+                Some(last) => {
+                    drained += self.drain_rows(progress.scan_start() + 1..=last, expected_emissions).await?
+                }
+                None if is_drainer_asleep => return Ok(drained),
+                // An emit that checked the flag before this is found by the next poll after its commit.
+                None => self.execute(query!("outbox/set_asleep"), []).await.map(drop)?,
+            }
+        }
+    }
+
+    async fn read_state(&self) -> std::result::Result<OutboxState, StoreError> {
+        self.pool
+            .read_statement((), |session, ()| {
+                Box::pin(async {
+                    let rows = session.query(query!("outbox/read_state", INT8), &[&outbox::MAX_ROWS]).await?;
+                    OutboxState::from_rows(&rows)
+                })
+            })
+            .await
+    }
+
+    /// Drains the rows at these numbers. If the database rejects one, they are drained row by row, so that only
+    /// rejected ones are set aside.
+    async fn drain_rows(
+        &self,
+        numbers: RangeInclusive<i64>,
+        expected_emissions: Vec<Emission>,
+    ) -> std::result::Result<usize, StoreError> {
+        match self.drain_batch(numbers.clone(), outbox::MAX_ROWS, expected_emissions).await {
+            Err(DrainError::RejectedRow(..)) => {}
+            Err(DrainError::Store(error)) => return Err(error),
+            Ok(taken) => return Ok(taken),
+        }
+        let mut taken = 0;
+        loop {
+            taken += match self.drain_batch(numbers.clone(), 1, vec![]).await {
+                Ok(0) => return Ok(taken),
+                Ok(one) => one,
+                Err(DrainError::RejectedRow(n, reason)) => self.set_row_aside(n, reason).await?,
+                Err(DrainError::Store(error)) => return Err(error),
+            };
+        }
+    }
+
+    async fn drain_batch(
+        &self,
+        numbers: RangeInclusive<i64>,
+        max_rows: i64,
+        expected_emissions: Vec<Emission>,
+    ) -> std::result::Result<usize, DrainError> {
+        let (now, rejected) = (self.caller_time.now(), Arc::new(RejectedRowCell::new()));
+        let request =
+            Asked { place: Place::First, with: (expected_emissions, None), foresee: foresee_emissions };
+        let rejected_in_drain = rejected.clone();
+        let drain = move |txn: &mut Txn<'_, PgTables>, _| {
+            outbox::drain(txn, numbers, max_rows, now, &rejected_in_drain)
+        };
+        match (self.writer.run_asked(request, drain).await, rejected.get()) {
+            (Ok(drained), _) => Ok(self.record_drained(&drained)),
+            (Err(_), Some((n, reason))) => Err(DrainError::RejectedRow(*n, reason.clone())),
+            (Err(error), None) => Err(DrainError::Store(error)),
+        }
+    }
+
+    async fn set_row_aside(&self, n: i64, reason: String) -> std::result::Result<usize, StoreError> {
+        let now = self.caller_time.now();
+        let drained = self.writer.run(move |txn| outbox::set_row_aside(txn, n, &reason, now)).await?;
+        Ok(self.record_drained(&drained))
+    }
+
+    /// Drains rows at numbers that are not polled, because the sequence never assigned them.
+    async fn drain_orphaned_rows(&self) -> std::result::Result<(), StoreError> {
+        let last = self.pool.read_statement((), |session, ()| {
+            Box::pin(async {
+                let rows = session.query(query!("outbox/last_orphaned_row"), &[]).await?;
+                rows.first().map(|row| read_column(row, 0)).transpose()
+            })
+        });
+        if let Some(last) = last.await? {
+            while self.drain_rows(i64::MIN..=last, vec![]).await? > 0 {}
+        }
+        Ok(())
+    }
+
+    async fn advance_progress(&self, progress: &OutboxProgress) -> std::result::Result<(), StoreError> {
+        match progress.next_step() {
+            ProgressStep::Nothing => Ok(()),
+            ProgressStep::SetEmptyUpTo(n) => {
+                self.execute(query!("outbox/set_empty_up_to", INT8), [n]).await.map(drop)
+            }
+            ProgressStep::NoteCandidate => {
+                let mark = query!("outbox/note_candidate", INT8, INT8);
+                self.execute(mark, [progress.empty_up_to, progress.last_number]).await.map(drop)
+            }
+        }
+    }
+
+    /// Deletes expired rows in batches.
+    async fn delete_expired(&self) -> std::result::Result<(), StoreError> {
+        self.drain_orphaned_rows().await?;
+        for (query, max_age) in [
+            (query!("outbox/delete_old_receipts", INT8, INT8), RECEIPT_RETENTION_SECONDS),
+            (query!("outbox/delete_old_keys", INT8, INT8), RECEIPT_RETENTION_SECONDS),
+            (query!("outbox/delete_old_refused", INT8, INT8), REFUSED_RETENTION_SECONDS),
+        ] {
+            while self.execute(query, [max_age, CLEANUP_BATCH]).await? == CLEANUP_BATCH.unsigned_abs() {}
+        }
+        self.count_refused_rows().await
+    }
+
+    async fn count_refused_rows(&self) -> std::result::Result<(), StoreError> {
+        let counted = self.pool.read_statement((), |session, ()| {
+            Box::pin(async {
+                let rows = session.query(query!("outbox/count_refused"), &[]).await?;
+                rows.first().map_or(Ok(0), |row| read_column::<i64>(row, 0))
+            })
+        });
+        self.refused_rows.set_count(counted.await?.unsigned_abs());
+        Ok(())
+    }
+
+    /// Records the rows that were set aside; returns the number of drained rows.
+    fn record_drained(&self, drained: &DrainResult) -> usize {
+        self.refused_rows.add(drained);
+        drained.rows
+    }
+
+    /// Executes a single statement in a transaction of its own.
+    async fn execute<const N: usize>(
+        &self,
+        query: &'static Query,
+        numbers: [i64; N],
+    ) -> std::result::Result<u64, StoreError> {
+        self.pool
+            .read_statement(numbers, move |session, numbers| {
+                Box::pin(async move {
+                    let params = numbers.each_ref().map(|number| number as _);
+                    Ok(session.execute(query, &params).await?)
+                })
+            })
+            .await
+    }
+}
+
+impl OutboxState {
+    fn from_rows(rows: &[Row]) -> Result<Self> {
+        let mut state = Self {
+            progress: OutboxProgress::default(),
+            is_drainer_asleep: true,
+            last_waiting: None,
+            expected_emissions: vec![],
+        };
+        for row in rows {
+            let number: Option<i64> = read_column(row, 7)?;
+            if state.last_waiting.is_none() {
+                state.is_drainer_asleep = read_column(row, 0)?;
+                state.progress = read_progress(row, number)?;
+            }
+            if let Some(number) = number {
+                state.last_waiting = Some(number);
+                state.expected_emissions.extend(read_expected_emission(row)?);
+            }
+        }
+        Ok(state)
+    }
+}
+
+fn read_progress(row: &Row, first_waiting: Option<i64>) -> Result<OutboxProgress> {
+    Ok(OutboxProgress {
+        empty_up_to: read_column(row, 1)?,
+        candidate: read_column(row, 2)?,
+        candidate_xact: read_column(row, 3)?,
+        oldest_active_xact: read_column(row, 4)?,
+        next_xact: read_column(row, 5)?,
+        last_number: read_column(row, 6)?,
+        first_waiting,
+    })
+}
+
+/// The object and the idempotency key of a row, for the read set. None if the row is not an event.
+fn read_expected_emission(row: &Row) -> Result<Option<Emission>> {
+    let (kind, tenant): (&str, &str) = (read_column(row, 8)?, read_column(row, 9)?);
+    let (key, idempotency_key): (Option<&str>, Option<&str>) = (read_column(row, 10)?, read_column(row, 11)?);
+    let (Ok(kind), Ok(tenant)) = (HandlingKey::new(kind), Tenant::new(tenant)) else { return Ok(None) };
+    let Ok(key) = key.map(ObjectKey::new).transpose() else { return Ok(None) };
+    let idempotency_key = idempotency_key.filter(|key| outbox::is_idempotency_key(key));
+    let idempotency = idempotency_key.map(|key| Idempotency {
+        tenant: tenant.clone(),
+        key: key.into(),
+        digest: Default::default(),
+    });
+    let event = NewEvent { key, tenant, ..NewEvent::of(kind) };
+    Ok(Some(Emission { events: vec![event], idempotency }))
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::Timestamp;
+    use pointsman_testing::shared;
+
+    use super::*;
+    use crate::Postgres;
+
+    #[tokio::test]
+    async fn old_receipts_keys_and_refused_rows_are_deleted() {
+        let url = shared().unwrap().create_database().unwrap();
+        let store = Postgres::open(&url, Timestamp::from_millis(1_800_000_000_000)).await.unwrap();
+        let (pool, writer, caller_time) =
+            (store.pool.clone(), store.writer.clone(), store.caller_time.clone());
+        let drainer = OutboxDrainer { pool, writer, caller_time, refused_rows: Arc::default() };
+        let (server, database) = (shared().unwrap(), url.rsplit('/').next().unwrap());
+        let insert_old_and_new = "
+            CREATE FUNCTION ago(i bigint) RETURNS bigint LANGUAGE sql AS
+                $$ SELECT extract(epoch FROM now() - (i - 0.5) * interval '1 minute')::bigint * 1000000 $$;
+            INSERT INTO pointsman.receipt SELECT i, gen_random_uuid(), ago(12001 - i) FROM generate_series(1, 12000) i;
+            INSERT INTO pointsman.outbox_key SELECT 'default', i, '', gen_random_uuid(), ago(i)
+                FROM generate_series(1, 12000) i;
+            INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
+                SELECT i, '', '', '', 0, 0, '', ago(i * 60 * 24) FROM generate_series(1, 60) i";
+        server.query(database, insert_old_and_new).unwrap();
+        drainer.delete_expired().await.unwrap();
+        for (table, left) in [("receipt", 24 * 60), ("outbox_key", 24 * 60), ("outbox_refused", 30)] {
+            let count = server.query(database, &format!("SELECT count(*) FROM pointsman.{table}")).unwrap();
+            assert_eq!(count, [[Some(left.to_string())]], "{table}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Drops expired partitions of the journal and the history, outside of the writer.
+//!
+//! Rows that are still needed are moved out first: events of unfinished tasks, attempts and logs of tasks that outlive
+//! their partition. A partition that is being read stays until the next run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_store::error::Result;
+use tokio_postgres::error::SqlState;
+
+use crate::connect::Endpoint;
+use crate::rows::read_column;
+use crate::session::{Query, Session, query};
+
+/// Interval between two runs.
+const DROP_INTERVAL: Duration = Duration::from_secs(10);
+/// Short lock timeout: nodes that drop partitions at the same time would block each other.
+const BEGIN_DROP: &str = "BEGIN; SET LOCAL lock_timeout = '100ms'; SET LOCAL statement_timeout = '60s'";
+
+/// A partitioned table, and the statements that keep needed rows of its dropped partitions.
+struct PartitionedTable {
+    name: &'static str,
+    keep_rows: Option<&'static Query>,
+    delete_kept_rows: Option<&'static Query>,
+}
+
+/// Expiry positions: the number of the last expired event, and of the last expired archived task.
+#[derive(Clone, Copy, Debug)]
+struct ExpiryPositions {
+    event_number: i64,
+    archive_number: i64,
+}
+
+fn partitioned_tables() -> [PartitionedTable; 4] {
+    [
+        PartitionedTable {
+            name: "journal",
+            keep_rows: Some(query!("partitions/keep_events", INT8)),
+            delete_kept_rows: Some(query!("partitions/delete_kept_events")),
+        },
+        PartitionedTable {
+            name: "attempt",
+            keep_rows: Some(query!("partitions/keep_attempts", INT8, INT8)),
+            delete_kept_rows: Some(query!("partitions/delete_kept_attempts", INT8)),
+        },
+        PartitionedTable {
+            name: "log",
+            keep_rows: Some(query!("partitions/keep_log_lines", INT8, INT8)),
+            delete_kept_rows: Some(query!("partitions/delete_kept_log_lines", INT8)),
+        },
+        PartitionedTable { name: "history", keep_rows: None, delete_kept_rows: None },
+    ]
+}
+
+/// Drops expired partitions periodically, as long as the store is open.
+pub(crate) async fn drop_expired_periodically(endpoint: Arc<Endpoint>) {
+    loop {
+        tokio::time::sleep(DROP_INTERVAL).await;
+        match drop_expired(&endpoint).await {
+            Ok(0) => {}
+            Ok(partitions) => {
+                tracing::info!(partitions, "dropped expired partitions of the journal and the history")
+            }
+            Err(error) => {
+                tracing::warn!(
+                    %error,
+                    "could not drop expired partitions; retrying in 10 s, disk usage grows meanwhile"
+                )
+            }
+        }
+    }
+}
+
+/// Drops all expired partitions that nothing reads; returns their number. Uses a connection of its own.
+pub(crate) async fn drop_expired(endpoint: &Endpoint) -> Result<u64> {
+    let session = endpoint.connect_with_timeout().await?;
+    drop_expired_with(&session).await
+}
+
+async fn drop_expired_with(session: &Session) -> Result<u64> {
+    let rows = session.query(query!("partitions/expired_up_to"), &[]).await?;
+    let Some(row) = rows.first() else { return Ok(0) };
+    let expired =
+        ExpiryPositions { event_number: read_column(row, 0)?, archive_number: read_column(row, 1)? };
+    let partitions = session.query(query!("partitions/list"), &[]).await?;
+    let mut dropped = 0;
+    for table in partitioned_tables() {
+        let limit = if table.name == "journal" { expired.event_number } else { expired.archive_number };
+        for row in &partitions {
+            let (parent, partition, end): (&str, &str, i64) =
+                (read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?);
+            if parent == table.name && end <= limit {
+                // A reader of one partition reads the others too, and every attempt to drop one makes other sessions
+                // wait.
+                if !drop_partition(session, &table, partition, end, expired).await? {
+                    break;
+                }
+                dropped += 1;
+            }
+        }
+        delete_kept_rows(session, &table, expired).await?;
+    }
+    vacuum_bloated_tables(session).await?;
+    Ok(dropped)
+}
+
+/// Vacuums tables with many dead rows, so that their space is reused.
+async fn vacuum_bloated_tables(session: &Session) -> Result<()> {
+    for row in session.query(query!("partitions/bloated_tables"), &[]).await? {
+        session
+            .execute_batch(&format!("VACUUM (SKIP_LOCKED) pointsman.{}", read_column::<&str>(&row, 0)?))
+            .await?;
+    }
+    Ok(())
+}
+
+/// Drops a partition after moving its needed rows out; false if it is locked or already gone.
+async fn drop_partition(
+    session: &Session,
+    table: &PartitionedTable,
+    partition: &str,
+    end: i64,
+    expired: ExpiryPositions,
+) -> Result<bool> {
+    session.execute_batch(BEGIN_DROP).await?;
+    let dropped = async {
+        match (table.keep_rows, table.name) {
+            (Some(keep), "journal") => drop(session.execute(keep, &[&end]).await?),
+            (Some(keep), _) => drop(session.execute(keep, &[&end, &expired.archive_number]).await?),
+            (None, _) => {}
+        }
+        // The store itself has chosen this name; it is quoted anyway.
+        session.execute_batch(&format!("DROP TABLE pointsman.\"{}\"", partition.replace('"', "\"\""))).await
+    };
+    match dropped.await {
+        Ok(()) => {
+            session.execute_batch("COMMIT").await?;
+            Ok(true)
+        }
+        Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
+            session.execute_batch("ROLLBACK").await?;
+            Ok(false)
+        }
+        // Another node has dropped it.
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => {
+            session.execute_batch("ROLLBACK").await?;
+            Ok(false)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+async fn delete_kept_rows(
+    session: &Session,
+    table: &PartitionedTable,
+    expired: ExpiryPositions,
+) -> Result<()> {
+    match (table.delete_kept_rows, table.name) {
+        (Some(delete), "journal") => drop(session.execute(delete, &[]).await?),
+        (Some(delete), _) => drop(session.execute(delete, &[&expired.archive_number]).await?),
+        (None, _) => {}
+    }
+    Ok(())
+}

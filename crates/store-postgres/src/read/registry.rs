@@ -1,0 +1,82 @@
+//! Reads nodes, rules, audit entries and the fire ledger.
+
+use futures::future::try_join;
+use pointsman_core::store::{Abilities, Deed, FirePage, NodeView};
+use pointsman_core::{Rule, ScheduleName, Timestamp};
+use pointsman_store::error::{Fault, Result};
+use tokio_postgres::Row;
+
+use super::journal::read_extent;
+use super::to_sql_limit;
+use crate::documented_tables::read_rules;
+use crate::rows::{read_column, read_fire, read_time};
+use crate::session::{Session, query};
+
+/// Limit of listed nodes.
+const MAX_NODES: i64 = 100;
+
+/// Reads the clock of the server.
+pub(crate) async fn read_clock(session: &Session) -> Result<Timestamp> {
+    let rows = session.query(query!("read/clock"), &[]).await?;
+    rows.first().map_or_else(|| Err(Fault::damaged("the server returned no time")), |row| read_time(row, 0))
+}
+
+pub(crate) async fn list_nodes(session: &Session) -> Result<Vec<NodeView>> {
+    session.query(query!("read/nodes", INT8), &[&MAX_NODES]).await?.iter().map(read_node).collect()
+}
+
+fn read_node(row: &Row) -> Result<NodeView> {
+    let abilities = match read_column(row, 5)? {
+        "" => Abilities::default(),
+        json => serde_json::from_str(json).map_err(Fault::damaged)?,
+    };
+    Ok(NodeView {
+        id: read_column(row, 0)?,
+        name: read_column(row, 1)?,
+        joined: read_time(row, 2)?,
+        heard: read_time(row, 3)?,
+        gone: read_column(row, 4)?,
+        abilities,
+        running: read_column::<i64>(row, 6)? as u64,
+    })
+}
+
+pub(super) async fn list_rules(session: &Session) -> Result<Vec<Rule>> {
+    read_rules(&session.query(query!("write/rules"), &[]).await?)
+}
+
+pub(super) async fn list_audit_entries(
+    session: &Session,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<(i64, Deed)>> {
+    let before = before.unwrap_or(i64::MAX);
+    let rows =
+        session.query(query!("read/audit_entries", INT8, INT8), &[&before, &to_sql_limit(limit)]).await?;
+    let read_entry = |row: &Row| {
+        let entry = Deed {
+            at: read_time(row, 1)?,
+            by: read_column(row, 2)?,
+            action: read_column(row, 3)?,
+            what: read_column(row, 4)?,
+            detail: read_column(row, 5)?,
+        };
+        Ok((read_column(row, 0)?, entry))
+    };
+    rows.iter().map(read_entry).collect()
+}
+
+pub(super) async fn list_fires(
+    session: &Session,
+    schedule: &ScheduleName,
+    before: Option<Timestamp>,
+    limit: usize,
+) -> Result<FirePage> {
+    let (schedule, before) = (schedule.as_str(), before.map_or(i64::MAX, Timestamp::micros));
+    let rows = async {
+        let query = query!("read/fires", TEXT, INT8, INT8);
+        Ok(session.query(query, &[&schedule, &before, &to_sql_limit(limit)]).await?)
+    };
+    let (extent, rows) = try_join(read_extent(session), rows).await?;
+    Ok(FirePage { fires: rows.iter().map(read_fire).collect::<Result<_>>()?, extent })
+}

@@ -1,0 +1,170 @@
+//! The objects of the schema, as `schema.sql` lists them, and the tables that always have rows.
+
+use std::collections::HashSet;
+
+use tokio_postgres::Row;
+
+/// The newest layout; a test keeps it up to date.
+const SCHEMA: &str = include_str!("../schema.sql");
+
+/// The objects that exist in the database, as `open/schema_objects.sql` returns them.
+pub(crate) struct SchemaObjects(HashSet<String>);
+
+impl SchemaObjects {
+    pub(crate) fn from_rows(rows: &[Row]) -> Result<Self, tokio_postgres::Error> {
+        rows.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Lists missing objects by kind and name. Objects of a missing table are not listed.
+    pub(crate) fn list_missing(&self) -> Vec<String> {
+        let has = |name: &str| self.0.contains(name);
+        let is_missing = |object: &&SchemaObject| {
+            let has_table = object.table.as_ref().is_none_or(|table| has(&format!("table {table}")));
+            has_table && !has(&object.name)
+        };
+        parse_schema(SCHEMA).iter().filter(is_missing).map(|object| object.name.clone()).collect()
+    }
+}
+
+/// Lists tables and views that always have a row: single-row tables, and the sequencer.
+pub(crate) fn list_never_empty_tables() -> Vec<String> {
+    let single_row_table = |object: &SchemaObject| {
+        let table = object.table.clone()?;
+        (object.name == format!("column {table}.one")).then_some(table)
+    };
+    let single_row_tables = parse_schema(SCHEMA)
+        .iter()
+        .filter_map(single_row_table)
+        .filter(|table| table != "sequencer")
+        .collect::<Vec<_>>();
+    single_row_tables.into_iter().chain(["sequencer".into()]).collect()
+}
+
+/// The names of the schema's tables, views, sequences, functions and types.
+pub(crate) fn object_names() -> Vec<String> {
+    let top_level = parse_schema(SCHEMA).into_iter().filter(|object| object.table.is_none());
+    top_level.filter_map(|object| Some(object.name.split_once(' ')?.1.to_owned())).collect()
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct SchemaObject {
+    /// Kind and name.
+    name: String,
+    /// The table that it belongs to.
+    table: Option<String>,
+}
+
+/// Parses the objects of a schema, as pg_dump writes it.
+fn parse_schema(schema: &str) -> Vec<SchemaObject> {
+    let mut objects = Vec::new();
+    // The table that the following lines belong to.
+    let mut table: Option<String> = None;
+    for line in schema.lines() {
+        if let Some(column) = line.strip_prefix("    ") {
+            let object = table.as_deref().and_then(|table| parse_table_line(table, column));
+            objects.extend(object);
+            continue;
+        }
+        let (object, next_table) = parse_top_level_line(line);
+        objects.extend(object);
+        table = next_table;
+    }
+    objects
+}
+
+/// Parses a top-level line: the object that it creates, and the table that the next lines belong to.
+fn parse_top_level_line(line: &str) -> (Option<SchemaObject>, Option<String>) {
+    let top_level =
+        |kind: &str, rest: &str| SchemaObject { name: format!("{kind} {}", leading_name(rest)), table: None };
+    if let Some(rest) = line.strip_prefix("CREATE TABLE pointsman.") {
+        return (Some(top_level("table", rest)), Some(leading_name(rest)));
+    }
+    if let Some(rest) = line.strip_prefix("ALTER TABLE ONLY pointsman.") {
+        return (None, Some(leading_name(rest)));
+    }
+    let kinds = ["VIEW", "SEQUENCE", "FUNCTION", "TYPE"];
+    let object = kinds.iter().find_map(|kind| {
+        let rest = line.strip_prefix("CREATE ")?.strip_prefix(kind)?.strip_prefix(" pointsman.")?;
+        Some(top_level(&kind.to_lowercase(), rest))
+    });
+    (object.or_else(|| parse_index(line)), None)
+}
+
+/// `CREATE INDEX fire_at ON pointsman.fire USING …`
+fn parse_index(line: &str) -> Option<SchemaObject> {
+    let rest = line.strip_prefix("CREATE INDEX ").or_else(|| line.strip_prefix("CREATE UNIQUE INDEX "))?;
+    let (index, rest) = rest.split_once(" ON ")?;
+    let table = rest.strip_prefix("ONLY ").unwrap_or(rest).strip_prefix("pointsman.")?;
+    Some(SchemaObject { name: format!("index {index}"), table: Some(leading_name(table)) })
+}
+
+/// Parses a column of a table, or a key of it, which is an index of its name.
+fn parse_table_line(table: &str, line: &str) -> Option<SchemaObject> {
+    let table_name = Some(table.to_owned());
+    match line.strip_prefix("ADD CONSTRAINT ") {
+        Some(rest) if rest.contains(" PRIMARY KEY ") || rest.contains(" UNIQUE ") => {
+            Some(SchemaObject { name: format!("index {}", leading_name(rest)), table: table_name })
+        }
+        Some(_) => None,
+        None if line.starts_with("CONSTRAINT ") => None,
+        None => {
+            Some(SchemaObject { name: format!("column {table}.{}", leading_name(line)), table: table_name })
+        }
+    }
+}
+
+/// The name at the start of a text.
+fn leading_name(text: &str) -> String {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_').find(|word| !word.is_empty()).unwrap_or("").into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn some_tables_are_never_empty() {
+        let tables = list_never_empty_tables();
+        assert!(
+            ["outbox_mark", "sequencer"].iter().all(|table| tables.iter().any(|it| it == table)),
+            "{tables:?}"
+        );
+    }
+
+    #[test]
+    fn every_kind_of_object_is_parsed_from_a_schema() {
+        let schema = "\
+CREATE TYPE pointsman.status AS ENUM (
+    'new'
+);
+
+CREATE FUNCTION pointsman.at(micros bigint) RETURNS bigint
+    LANGUAGE sql
+
+CREATE TABLE pointsman.chain (
+    path text NOT NULL,
+    \"by\" bigint,
+    CONSTRAINT small CHECK ((by < 3))
+)
+WITH (fillfactor='70');
+
+ALTER TABLE ONLY pointsman.chain
+    ADD CONSTRAINT chain_pkey PRIMARY KEY (path);
+
+CREATE UNIQUE INDEX chain_by ON ONLY pointsman.chain USING btree (by);
+";
+        let found: Vec<_> = parse_schema(schema).into_iter().map(|object| object.name).collect();
+        assert_eq!(
+            found,
+            [
+                "type status",
+                "function at",
+                "table chain",
+                "column chain.path",
+                "column chain.by",
+                "index chain_pkey",
+                "index chain_by"
+            ]
+        );
+    }
+}

@@ -1,0 +1,230 @@
+//! The database as the source or the target of a store copy.
+//!
+//! `read.rs` reads rows in one snapshot, `write.rs` writes them, `cells.rs` converts cells. The statements are composed
+//! of the columns that each table has in all stores; `table_layout.rs` says where they are here.
+
+mod cells;
+mod read;
+mod table_layout;
+mod write;
+
+use std::collections::HashMap;
+
+use pointsman_core::store::{self, StoreError};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::transfer::{Movable, NOTE, NotReady, Page, Place, Row, Section};
+use tokio::runtime::Runtime;
+use tokio_postgres::Client;
+use tokio_postgres::types::{ToSql, Type};
+
+use crate::connect::Endpoint;
+use crate::error::{
+    self, ConnectError, OpenError, describe_error, is_constraint_violation, is_value_rejected,
+};
+use crate::migrate::{self, SchemaState};
+use crate::rows::read_column;
+use crate::session::{Query, Session, query};
+
+/// A copy waits as long as it takes: between two pages for the other store, at the end for a whole table.
+const SETTINGS: &str = "SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0; \
+     SET idle_session_timeout = 0; SET lock_timeout = '15s'; SELECT set_config('synchronous_commit', 'on', false) \
+     WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+
+/// The PostgreSQL side of a store copy, on a database that no node uses.
+pub struct PgStoreCopy {
+    connection: CopyConnection,
+    runtime: Runtime,
+}
+
+/// The connection of a copy and its state.
+struct CopyConnection {
+    client: Client,
+    /// A read-only snapshot transaction is open.
+    is_in_read_transaction: bool,
+    /// The table that is being read, and the position of the cursor.
+    cursor: Option<(Section, Place)>,
+    /// The commit version when it was opened, or when it wrote last.
+    commit_version: i64,
+    /// The progress of a copy into this store, as it was read or written last.
+    progress: Option<String>,
+    /// Column types of the copied tables.
+    column_types: HashMap<Section, Vec<Type>>,
+}
+
+/// The role of a database in a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CopyRole {
+    Source,
+    Target,
+}
+
+impl PgStoreCopy {
+    /// Opens a database to copy from. An older layout is migrated, as a server does.
+    pub fn source(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+        Self::open(url, CopyRole::Source)
+    }
+
+    /// Opens a database to copy to. The schema is created if there is none.
+    pub fn target(url: &str) -> std::result::Result<Self, NotReady<OpenError>> {
+        Self::open(url, CopyRole::Target)
+    }
+
+    fn open(url: &str, role: CopyRole) -> std::result::Result<Self, NotReady<OpenError>> {
+        let named = Endpoint::parse(url)?;
+        let Some(endpoint) = named.listen_endpoint() else {
+            return Err(NotReady::Pooled(named.to_string()));
+        };
+        let to_open_error = |error: std::io::Error| OpenError::OpenFailed {
+            address: endpoint.address(),
+            reason: error.to_string(),
+        };
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(to_open_error)?;
+        let connection = runtime.block_on(open(endpoint, role))?;
+        Ok(Self { connection, runtime })
+    }
+}
+
+async fn open(
+    endpoint: &Endpoint,
+    role: CopyRole,
+) -> std::result::Result<CopyConnection, NotReady<OpenError>> {
+    let to_open_error = |fault: Fault| match fault {
+        Fault::Database(error) => {
+            OpenError::OpenFailed { address: endpoint.address(), reason: describe_error(&error) }
+        }
+        Fault::Damaged(what) => OpenError::Damaged(what),
+    };
+    let to_connect_error = |error: ConnectError| OpenError::from_connect_error(endpoint, &error);
+    let session = endpoint.connect_with_timeout().await.map_err(to_connect_error)?;
+    match (migrate::read_schema_state(&session, endpoint).await?, role) {
+        (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Source) => {
+            return Err(NotReady::NoStore(endpoint.to_string()));
+        }
+        (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Target) => {}
+        (SchemaState::Applied(_), _) => {
+            let nodes = list_live_nodes(&session).await.map_err(to_open_error)?;
+            if !nodes.is_empty() {
+                return Err(NotReady::InUse { at: endpoint.to_string(), nodes: nodes.join(", ") });
+            }
+        }
+    }
+    migrate::migrate(&session, endpoint, migrate::NEWEST_LAYOUT).await?;
+    if role == CopyRole::Source {
+        let events = count_outbox_rows(&session).await.map_err(to_open_error)?;
+        if events > 0 {
+            let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
+            return Err(NotReady::Undrained { at: endpoint.to_string(), events });
+        }
+    }
+    drop(session);
+    let (client, wire) = endpoint.open_with_timeout().await.map_err(to_connect_error)?;
+    tokio::spawn(wire);
+    Ok(CopyConnection::new(client).await.map_err(to_open_error)?)
+}
+
+async fn list_live_nodes(session: &Session) -> Result<Vec<String>> {
+    let rows = session.query(query!("store_copy/live_nodes"), &[]).await?;
+    rows.iter().map(|row| read_column(row, 0)).collect()
+}
+
+async fn count_outbox_rows(session: &Session) -> Result<i64> {
+    let rows = session.query(query!("store_copy/count_outbox_rows"), &[]).await?;
+    rows.first().map_or(Ok(0), |row| read_column(row, 0))
+}
+
+impl CopyConnection {
+    async fn new(client: Client) -> Result<Self> {
+        client.batch_execute(SETTINGS).await?;
+        let (is_in_read_transaction, cursor, column_types) = (false, None, HashMap::new());
+        let mut connection =
+            Self { client, is_in_read_transaction, cursor, commit_version: 0, progress: None, column_types };
+        (connection.commit_version, _) = connection.read_commit_state().await?;
+        Ok(connection)
+    }
+
+    async fn query(
+        &self,
+        query: &'static Query,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<Vec<tokio_postgres::Row>> {
+        let typed: Vec<_> = params.iter().copied().zip(query.types.iter().cloned()).collect();
+        Ok(self.client.query_typed(query.sql, &typed).await?)
+    }
+
+    /// Reads the commit version, and whether the outbox is empty.
+    async fn read_commit_state(&self) -> Result<(i64, bool)> {
+        let rows = self.query(query!("store_copy/commit_state"), &[]).await?;
+        let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
+        Ok((read_column(row, 0)?, read_column(row, 1)?))
+    }
+
+    async fn count_waiting_events(&self) -> Result<u64> {
+        let rows = self.query(query!("store_copy/count_outbox_rows"), &[]).await?;
+        rows.first().map_or(Ok(0), |row| read_column(row, 0).map(i64::unsigned_abs))
+    }
+
+    async fn is_unchanged(&mut self) -> Result<bool> {
+        self.end_read_transaction().await?;
+        Ok(self.read_commit_state().await? == (self.commit_version, true))
+    }
+
+    async fn read_progress(&mut self) -> Result<Option<String>> {
+        let rows = self.query(query!("write/text", TEXT), &[&NOTE]).await?;
+        self.progress = rows.first().map(|row| read_column(row, 0)).transpose()?;
+        Ok(self.progress.clone())
+    }
+}
+
+/// Converts a fault. A value or row that the database rejects would be rejected again.
+fn to_copy_error(fault: &Fault) -> StoreError {
+    match error::to_store_error(fault) {
+        StoreError::Unavailable(what) if is_constraint_violation(fault) || is_value_rejected(fault) => {
+            StoreError::Damaged(what)
+        }
+        other => other,
+    }
+}
+
+impl Movable for PgStoreCopy {
+    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
+        self.runtime
+            .block_on(self.connection.count_rows(section))
+            .map(Some)
+            .map_err(|fault| to_copy_error(&fault))
+    }
+
+    fn read(&mut self, section: Section, after: Option<&Place>) -> store::Result<Page> {
+        self.runtime
+            .block_on(self.connection.read_page(section, after))
+            .map_err(|fault| to_copy_error(&fault))
+    }
+
+    fn waiting(&mut self) -> store::Result<u64> {
+        self.runtime.block_on(self.connection.count_waiting_events()).map_err(|fault| to_copy_error(&fault))
+    }
+
+    fn is_unchanged(&mut self) -> store::Result<bool> {
+        self.runtime.block_on(self.connection.is_unchanged()).map_err(|fault| to_copy_error(&fault))
+    }
+
+    fn note(&mut self) -> store::Result<Option<String>> {
+        self.runtime.block_on(self.connection.read_progress()).map_err(|fault| to_copy_error(&fault))
+    }
+
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+        self.runtime
+            .block_on(self.connection.write_page(section, rows, note))
+            .map_err(|fault| to_copy_error(&fault))
+    }
+
+    fn finish(&mut self) -> store::Result<bool> {
+        self.runtime.block_on(self.connection.finish()).map_err(|fault| to_copy_error(&fault))
+    }
+}
+
+impl std::fmt::Debug for PgStoreCopy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("PgMove")
+    }
+}

@@ -1,0 +1,148 @@
+//! Reads rows in one snapshot.
+
+use pointsman_core::{Rule, Tenant};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::transfer::{Cell, Page, Place, Row, Section};
+use tokio_postgres::types::{ToSql, Type};
+use uuid::Uuid;
+
+use super::CopyConnection;
+use super::cells::{CellColumn, CellParam, cell_parameter_type};
+use super::table_layout::TableLayout;
+use crate::documented_tables::{is_for_unknown_tenant, read_rules};
+use crate::rows::read_column;
+use crate::session::query;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Rows per fetch: a row may have a megabyte.
+const FETCH: &str = "FETCH 250 FROM page";
+const FETCH_ROWS: usize = 250;
+
+impl CopyConnection {
+    /// Begins a snapshot for all following reads, until the next write.
+    async fn begin_read_transaction(&mut self) -> Result<()> {
+        if !self.is_in_read_transaction {
+            self.client.batch_execute(BEGIN).await?;
+            self.is_in_read_transaction = true;
+        }
+        Ok(())
+    }
+
+    pub(super) async fn end_read_transaction(&mut self) -> Result<()> {
+        if self.is_in_read_transaction {
+            self.client.batch_execute("COMMIT").await?;
+            (self.is_in_read_transaction, self.cursor) = (false, None);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn count_rows(&mut self, section: Section) -> Result<u64> {
+        self.begin_read_transaction().await?;
+        let TableLayout { table, row_filter, .. } = TableLayout::for_table(section);
+        match section {
+            Section::Rules => return Ok(self.list_rules().await?.len() as u64),
+            Section::Ahead => return Ok(self.list_rules_of_unknown_tenants().await?.len() as u64),
+            _ => {}
+        }
+        let sql = format!("SELECT count(*) FROM pointsman.{table} t WHERE {row_filter}");
+        let row = self.client.query_typed_one(&sql, &[]).await?;
+        Ok(read_column::<i64>(&row, 0)?.unsigned_abs())
+    }
+
+    pub(super) async fn read_page(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
+        self.begin_read_transaction().await?;
+        match section {
+            Section::Counters => {
+                let rows = self.query(query!("store_copy/read_counters"), &[]).await?;
+                let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
+                Ok(Page::single(row_cells(row)?, after))
+            }
+            Section::Rules | Section::Ahead if after.is_some() => Ok(Page::default()),
+            Section::Rules => Ok(single_page(self.list_rules().await?.iter().map(rule_row))),
+            Section::Ahead => Ok(single_page(self.list_rules_of_unknown_tenants().await?.into_iter())),
+            _ => self.read_table(section, after).await,
+        }
+    }
+
+    async fn read_table(&mut self, section: Section, after: Option<&Place>) -> Result<Page> {
+        let cursor = self.cursor.take();
+        if cursor.is_none_or(|(table, position)| table != section || Some(&position) != after) {
+            self.open_cursor(section, after).await?;
+        }
+        let width = TableLayout::for_table(section).key_columns.len();
+        let mut page = Page::default();
+        while !page.is_full() {
+            let rows = self.client.query_typed(FETCH, &[]).await?;
+            for row in &rows {
+                let mut position = row_cells(row)?;
+                let row = position.split_off(width);
+                page.push(position, row);
+            }
+            if rows.len() < FETCH_ROWS {
+                break;
+            }
+        }
+        self.cursor = Some((section, page.place.clone())).filter(|_| !page.rows.is_empty());
+        Ok(page)
+    }
+
+    /// Opens a cursor at the first row after a position.
+    async fn open_cursor(&mut self, section: Section, after: Option<&Place>) -> Result<()> {
+        let TableLayout { table, key_columns, row_filter, .. } = TableLayout::for_table(section);
+        let keys = key_columns.iter().map(|name| format!("t.{name}")).collect::<Vec<_>>().join(", ");
+        let cells: Vec<CellParam<'_>> = after.into_iter().flatten().map(CellParam).collect();
+        let placeholders: Vec<String> = (1..=cells.len()).map(|n| format!("${n}")).collect();
+        let after_position = match after {
+            Some(_) => format!("({keys}) > ({})", placeholders.join(", ")),
+            None => "true".into(),
+        };
+        let columns = TableLayout::select_list(section);
+        let sql = format!(
+            "DECLARE page NO SCROLL CURSOR FOR SELECT {keys}, {columns} FROM pointsman.{table} t
+             WHERE ({row_filter}) AND {after_position} ORDER BY {keys}"
+        );
+        let params: Vec<(&(dyn ToSql + Sync), Type)> =
+            cells.iter().map(|cell| (cell as &(dyn ToSql + Sync), cell_parameter_type(cell.0))).collect();
+        self.client.batch_execute("CLOSE ALL").await?;
+        self.client.execute_typed(&sql, &params).await?;
+        Ok(())
+    }
+
+    async fn list_rules(&self) -> Result<Vec<Rule>> {
+        read_rules(&self.query(query!("write/rules"), &[]).await?)
+    }
+
+    /// Lists the rules of tenants that the store does not know yet.
+    async fn list_rules_of_unknown_tenants(&self) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        for row in &self.query(query!("write/rules"), &[]).await? {
+            if is_for_unknown_tenant(row)? {
+                let canvas: Uuid = read_column(row, 7)?;
+                let [kind, space, name] =
+                    [read_column(row, 0)?, read_column(row, 1)?, read_column(row, 2)?].map(Cell::Text);
+                let canvas = Cell::Bytes(canvas.as_bytes().to_vec());
+                rows.push(vec![kind, space, name, canvas, Cell::Number(read_column(row, 6)?)]);
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn row_cells(row: &tokio_postgres::Row) -> Result<Row> {
+    (0..row.len()).map(|index| read_column::<CellColumn>(row, index).map(|column| column.0)).collect()
+}
+
+/// All rows of a table in one page.
+fn single_page(rows: impl Iterator<Item = Row>) -> Page {
+    let mut page = Page::default();
+    rows.for_each(|row| page.push(vec![Cell::Number(1)], row));
+    page
+}
+
+fn rule_row(rule: &Rule) -> Row {
+    let tenant = rule.tenant.as_ref().map_or("", Tenant::as_str);
+    let name = rule.place.name();
+    let texts = [rule.kind.as_str(), rule.place.space(), &name, tenant, &rule.by, &rule.reason];
+    let since = Cell::Number(rule.since.micros());
+    texts.into_iter().map(|text| Cell::Text(text.into())).chain([since]).collect()
+}

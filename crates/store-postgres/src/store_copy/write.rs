@@ -1,0 +1,368 @@
+//! Writes rows: a page and the progress of the copy in one transaction.
+
+use std::collections::HashMap;
+use std::pin::pin;
+
+use pointsman_core::{Place as RulePlace, Tenant};
+use pointsman_store::error::{Fault, Result};
+use pointsman_store::transfer::{Cell, MARK_EVERY, Row, Section, clean};
+use tokio_postgres::binary_copy::BinaryCopyInWriter;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use super::CopyConnection;
+use super::cells::CellParam;
+use super::table_layout::TableLayout;
+use crate::documented_tables::{canvas_id, event_space};
+use crate::error::quote_identifier;
+use crate::rows::read_column;
+use crate::session::query;
+use crate::tables::DEFAULT_PARTITION_ROWS;
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+
+/// The commit version, the last numbers of events and archived tasks, and the ends of their last partitions.
+struct CopyCounters {
+    commit_version: i64,
+    expired_event_id: i64,
+    last_event_number: i64,
+    last_archive_number: i64,
+    journal_end: i64,
+    history_end: i64,
+}
+
+impl CopyConnection {
+    pub(super) async fn write_page(
+        &mut self,
+        section: Section,
+        rows: Vec<Row>,
+        progress: &str,
+    ) -> Result<bool> {
+        self.end_read_transaction().await?;
+        self.client.batch_execute(BEGIN).await?;
+        let mut counters = self.take_write_lock().await?;
+        // Before anything else, because sequence values are not rolled back.
+        if counters.commit_version != self.commit_version || !self.write_progress(progress).await? {
+            self.client.batch_execute("ROLLBACK").await?;
+            return Ok(false);
+        }
+        if section == Section::Counters {
+            for row in &rows {
+                self.write_counters(row).await?;
+            }
+            counters = self.take_write_lock().await?;
+        }
+        match section {
+            Section::Counters => {}
+            Section::Rules => {
+                for row in &rows {
+                    self.write_rule(row).await?;
+                }
+            }
+            Section::Ahead => {
+                for row in &rows {
+                    self.write_rule_of_unknown_tenant(row).await?;
+                }
+            }
+            Section::Queues => self.copy_queues(rows).await?,
+            Section::Journal => self.copy_events(rows, &mut counters).await?,
+            Section::History => self.copy_archived_tasks(rows, &mut counters).await?,
+            Section::Attempts | Section::Logs => {
+                self.copy_attempts_or_logs(section, rows, &mut counters).await?
+            }
+            Section::Texts
+            | Section::Handlers
+            | Section::Chains
+            | Section::Files
+            | Section::Nodes
+            | Section::Schedules
+            | Section::Objects
+            | Section::Tasks
+            | Section::Orders
+            | Section::EndedOrders
+            | Section::Answers
+            | Section::Fires
+            | Section::Deeds
+            | Section::Receipts
+            | Section::Keys
+            | Section::Refused => self.copy_rows(section, rows).await?,
+        }
+        let query = query!("store_copy/write_version", INT8, INT8, INT8, INT8);
+        let CopyCounters { last_event_number, last_archive_number, journal_end, history_end, .. } = counters;
+        self.query(query, &[&last_event_number, &last_archive_number, &journal_end, &history_end]).await?;
+        self.client.batch_execute("COMMIT").await?;
+        self.progress = Some(progress.into());
+        self.commit_version += 1;
+        Ok(true)
+    }
+
+    async fn take_write_lock(&self) -> Result<CopyCounters> {
+        self.query(query!("write/take_write_lock"), &[]).await?;
+        let rows = self.query(query!("store_copy/read_version"), &[]).await?;
+        let row = rows.first().ok_or_else(|| Fault::damaged("the sequencer has no row"))?;
+        Ok(CopyCounters {
+            commit_version: read_column(row, 0)?,
+            expired_event_id: read_column(row, 1)?,
+            last_event_number: read_column(row, 2)?,
+            last_archive_number: read_column(row, 3)?,
+            journal_end: read_column(row, 4)?,
+            history_end: read_column(row, 5)?,
+        })
+    }
+
+    /// False if another copy writes to this store as well.
+    async fn write_progress(&self, progress: &str) -> Result<bool> {
+        let written = match &self.progress {
+            None => self.query(query!("store_copy/insert_progress", TEXT), &[&progress]).await?,
+            Some(before) => {
+                self.query(query!("store_copy/update_progress", TEXT, TEXT), &[&progress, before]).await?
+            }
+        };
+        Ok(!written.is_empty())
+    }
+
+    pub(super) async fn finish(&mut self) -> Result<bool> {
+        self.end_read_transaction().await?;
+        self.client.batch_execute(BEGIN).await?;
+        if self.take_write_lock().await?.commit_version != self.commit_version {
+            self.client.batch_execute("ROLLBACK").await?;
+            return Ok(false);
+        }
+        self.query(query!("store_copy/finish"), &[]).await?;
+        self.query(query!("store_copy/set_audit_and_outbox_sequences"), &[]).await?;
+        self.query(query!("store_copy/delete_progress", TEXT), &[&self.progress]).await?;
+        self.client.batch_execute("COMMIT").await?;
+        Ok(true)
+    }
+
+    /// Reads the number of rows per partition.
+    async fn read_partition_rows(&self) -> Result<i64> {
+        let rows = self.query(query!("write/text", TEXT), &[&"slice"]).await?;
+        let text: Option<&str> = rows.first().map(|row| read_column(row, 0)).transpose()?;
+        Ok(text.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0).unwrap_or(DEFAULT_PARTITION_ROWS))
+    }
+
+    async fn write_counters(&self, row: &Row) -> Result<()> {
+        let numbers: Option<Vec<i64>> = row.iter().map(Cell::number).collect();
+        let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
+        let Some(
+            [
+                task_id_namespace,
+                salt,
+                last,
+                forgotten,
+                expired_events,
+                _,
+                tasks,
+                fences,
+                objects,
+                ended,
+                nodes,
+            ],
+        ) = numbers
+        else {
+            return Err(Fault::damaged("the counters"));
+        };
+        for (name, number) in [("realm", task_id_namespace), ("salt", salt)] {
+            self.query(query!("write/upsert_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
+        }
+        self.delete_leftovers().await?;
+        let partition_rows = self.read_partition_rows().await?;
+        let journal_to = (expired_events + 1) / partition_rows * partition_rows;
+        let query = query!("store_copy/write_counters", INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8);
+        self.query(
+            query,
+            &[&last, &forgotten, &expired_events, &tasks, &fences, &objects, &ended, &journal_to],
+        )
+        .await?;
+        if expired_events > 0 {
+            self.insert_sparse_index(vec![expired_events], vec![forgotten]).await?;
+        }
+        self.query(query!("store_copy/set_node_sequence", INT8), &[&nodes]).await?;
+        Ok(())
+    }
+
+    /// Deletes leftovers of an empty store: partitions, sparse index entries of expired events, and tenants.
+    async fn delete_leftovers(&self) -> Result<()> {
+        self.query(query!("store_copy/delete_sparse_index"), &[]).await?;
+        self.query(query!("store_copy/delete_tenants"), &[]).await?;
+        for row in &self.query(query!("partitions/list"), &[]).await? {
+            let drop = format!("DROP TABLE pointsman.{}", quote_identifier(read_column(row, 1)?));
+            self.client.batch_execute(&drop).await?;
+        }
+        Ok(())
+    }
+
+    async fn insert_sparse_index(&self, numbers: Vec<i64>, ids: Vec<i64>) -> Result<()> {
+        self.query(query!("write/insert_sparse_index", INT8_ARRAY, INT8_ARRAY), &[&numbers, &ids]).await?;
+        Ok(())
+    }
+
+    async fn write_rule(&self, row: &Row) -> Result<()> {
+        let texts: Vec<&str> = row.iter().filter_map(Cell::text).collect();
+        let (&[kind, space, name, tenant, by, reason], Some(since)) =
+            (texts.as_slice(), row.last().and_then(Cell::number))
+        else {
+            return Err(Fault::damaged("a rule"));
+        };
+        let target = RulePlace::read(space, name).ok_or_else(|| Fault::damaged("the target of a rule"))?;
+        let tenant = Some(tenant).filter(|name| !name.is_empty());
+        let tenant = tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?;
+        let query = query!("write/upsert_rule", TEXT, UUID, TEXT, TEXT, TEXT, INT8, TEXT, TEXT);
+        self.query(
+            query,
+            &[
+                &kind,
+                &canvas_id(tenant.as_ref()),
+                &tenant.as_ref().map(Tenant::as_str),
+                &name,
+                &event_space(&target),
+                &since,
+                &clean(by),
+                &clean(reason),
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    async fn write_rule_of_unknown_tenant(&self, row: &Row) -> Result<()> {
+        let [Cell::Text(kind), Cell::Text(space), Cell::Text(name), Cell::Bytes(canvas), Cell::Number(since)] =
+            row.as_slice()
+        else {
+            return Err(Fault::damaged("a rule"));
+        };
+        let canvas = Uuid::from_slice(canvas).map_err(Fault::damaged)?;
+        let query = query!("store_copy/insert_rule_of_unknown_tenant", TEXT, UUID, TEXT, TEXT, INT8);
+        self.query(query, &[kind, &canvas, name, space, since]).await?;
+        Ok(())
+    }
+
+    /// Copies queues, each with the uuid of its tenant.
+    async fn copy_queues(&mut self, rows: Vec<Row>) -> Result<()> {
+        let (mut names, mut canvases): (Vec<String>, Vec<Uuid>) = (vec![], vec![]);
+        let mut rows_with_canvas = Vec::with_capacity(rows.len());
+        for row in rows {
+            let name = row.get(2).and_then(Cell::text).unwrap_or_default();
+            let tenant = Tenant::new(name).map_err(Fault::damaged)?;
+            let canvas = canvas_id(Some(&tenant));
+            names.push(name.into());
+            canvases.push(canvas);
+            rows_with_canvas.push(prepend_cell(Cell::Bytes(canvas.as_bytes().to_vec()), row));
+        }
+        self.query(query!("store_copy/insert_tenants", TEXT_ARRAY, UUID_ARRAY), &[&names, &canvases]).await?;
+        self.copy_rows(Section::Queues, rows_with_canvas).await
+    }
+
+    /// Copies events and numbers them in order. Expired events that tasks still need get negative numbers.
+    async fn copy_events(&mut self, rows: Vec<Row>, counters: &mut CopyCounters) -> Result<()> {
+        let (mut indexed_numbers, mut ids) = (vec![], vec![]);
+        let mut numbered = Vec::with_capacity(rows.len());
+        for row in rows {
+            let id = row.first().and_then(Cell::number).unwrap_or_default();
+            let mut number = -1;
+            if id > counters.expired_event_id {
+                counters.last_event_number += 1;
+                number = counters.last_event_number;
+                if number % MARK_EVERY == 0 {
+                    indexed_numbers.push(number);
+                    ids.push(id);
+                }
+            }
+            numbered.push(prepend_cell(Cell::Number(number), row));
+        }
+        let partition_rows = self.read_partition_rows().await?;
+        while counters.journal_end <= counters.last_event_number {
+            self.add_partition("journal", counters.journal_end, partition_rows).await?;
+            counters.journal_end += partition_rows;
+        }
+        self.insert_sparse_index(indexed_numbers, ids).await?;
+        self.copy_rows(Section::Journal, numbered).await
+    }
+
+    /// Copies archived tasks and numbers them in order.
+    async fn copy_archived_tasks(&mut self, rows: Vec<Row>, counters: &mut CopyCounters) -> Result<()> {
+        let numbered = (counters.last_archive_number + 1..).map(Cell::Number).zip(rows);
+        let numbered: Vec<Row> = numbered.map(|(n, row)| prepend_cell(n, row)).collect();
+        counters.last_archive_number += numbered.len() as i64;
+        self.add_history_partitions(counters).await?;
+        self.copy_rows(Section::History, numbered).await
+    }
+
+    /// Copies attempts or logs into the partition of their task, with which they expire.
+    async fn copy_attempts_or_logs(
+        &mut self,
+        section: Section,
+        rows: Vec<Row>,
+        counters: &mut CopyCounters,
+    ) -> Result<()> {
+        self.add_history_partitions(counters).await?;
+        let task = |row: &Row| row.first().and_then(Cell::number).unwrap_or_default();
+        let mut tasks: Vec<i64> = rows.iter().map(task).collect();
+        tasks.dedup();
+        let mut archive_numbers: HashMap<i64, i64> = HashMap::new();
+        for row in &self.query(query!("store_copy/archive_numbers", INT8_ARRAY), &[&tasks]).await? {
+            archive_numbers.insert(read_column(row, 0)?, read_column(row, 1)?);
+        }
+        let archive_number =
+            |row: &Row| archive_numbers.get(&task(row)).copied().unwrap_or(counters.last_archive_number);
+        let rows = rows.into_iter().map(|row| prepend_cell(Cell::Number(archive_number(&row)), row));
+        self.copy_rows(section, rows.collect()).await
+    }
+
+    /// Adds missing partitions for all archived tasks.
+    async fn add_history_partitions(&self, counters: &mut CopyCounters) -> Result<()> {
+        let partition_rows = self.read_partition_rows().await?;
+        while counters.history_end <= counters.last_archive_number {
+            for table in ["history", "attempt", "log"] {
+                self.add_partition(table, counters.history_end, partition_rows).await?;
+            }
+            counters.history_end += partition_rows;
+        }
+        Ok(())
+    }
+
+    async fn add_partition(&self, table: &str, from: i64, partition_rows: i64) -> Result<()> {
+        self.query(
+            query!("write/add_partition", TEXT, INT8, INT8),
+            &[&table, &from, &(from + partition_rows)],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Copies rows that have all columns of the table.
+    async fn copy_rows(&mut self, section: Section, rows: Vec<Row>) -> Result<()> {
+        let layout = TableLayout::for_table(section);
+        let (table, columns) = (layout.table, layout.column_list(section));
+        let types = self.read_column_types(section, table, &columns).await?;
+        let sql = format!("COPY pointsman.{table} ({columns}) FROM STDIN (FORMAT binary)");
+        let sink = self.client.copy_in(&sql).await?;
+        let mut writer = pin!(BinaryCopyInWriter::new(sink, &types));
+        for row in &rows {
+            if row.len() != types.len() {
+                return Err(Fault::damaged(format!(
+                    "a row of {section} with an unexpected number of columns"
+                )));
+            }
+            writer.as_mut().write_raw(row.iter().map(CellParam)).await?;
+        }
+        writer.finish().await?;
+        Ok(())
+    }
+
+    async fn read_column_types(&mut self, section: Section, table: &str, columns: &str) -> Result<Vec<Type>> {
+        if let Some(types) = self.column_types.get(&section) {
+            return Ok(types.clone());
+        }
+        let row = self.client.prepare(&format!("SELECT {columns} FROM pointsman.{table}")).await?;
+        let types: Vec<Type> = row.columns().iter().map(|column| column.type_().clone()).collect();
+        self.column_types.insert(section, types.clone());
+        Ok(types)
+    }
+}
+
+/// Prepends a cell to a row.
+fn prepend_cell(cell: Cell, row: Row) -> Row {
+    std::iter::once(cell).chain(row).collect()
+}

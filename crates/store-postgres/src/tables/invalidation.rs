@@ -1,0 +1,324 @@
+//! Invalidation records: a compact list of the objects that a commit wrote, for the caches of other nodes. It contains
+//! the new state of an object if the object itself was written, and its lanes that are empty now. Peers drop everything
+//! else that they have cached of these objects.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use pointsman_core::EventId;
+use pointsman_store::object_of_lane;
+use pointsman_store::row::{HandlerId, Object};
+
+use super::cache::TransactionCache;
+
+/// Larger records are not published, because a row must fit into a page; peers then drop their whole cache.
+const MAX_BYTES: usize = 6_000;
+
+/// Collects the objects, and lanes without an object, that a transaction writes.
+#[derive(Debug, Default)]
+pub(crate) struct InvalidationBuilder {
+    /// Object number to whether the object itself was written. None if there are no peers, or if a write cannot be
+    /// assigned to an object.
+    numbers: RefCell<Option<BTreeMap<i64, bool>>>,
+}
+
+/// The invalidation of an object, or of a lane without an object.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct ObjectInvalidation {
+    pub(crate) number: i64,
+    pub(crate) object: ObjectChange,
+    /// Handlers whose lane of this object is empty.
+    pub(crate) empty_lanes: Vec<HandlerId>,
+}
+
+/// The change of an object itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ObjectChange {
+    /// It was not written.
+    #[default]
+    Unchanged,
+    Written(Object),
+    /// It was written, but its new state is not in the record.
+    Unknown,
+}
+
+impl ObjectChange {
+    fn code(&self) -> u64 {
+        match self {
+            Self::Unchanged => 0,
+            Self::Written(_) => 1,
+            Self::Unknown => 2,
+        }
+    }
+}
+
+impl InvalidationBuilder {
+    /// Starts collecting for a transaction if there are peers.
+    pub(crate) fn begin(&self, has_peers: bool) {
+        self.numbers.replace(has_peers.then(BTreeMap::new));
+    }
+
+    pub(crate) fn add_object(&self, number: i64) {
+        if let Some(numbers) = &mut *self.numbers.borrow_mut() {
+            numbers.insert(number, true);
+        }
+    }
+
+    pub(crate) fn add_lane(&self, lane: i64) {
+        if let Some(numbers) = &mut *self.numbers.borrow_mut() {
+            numbers.entry(object_of_lane(lane).unwrap_or(lane)).or_insert(false);
+        }
+    }
+
+    /// Gives up collecting: a task was written whose lane is unknown.
+    pub(crate) fn set_unknown(&self) {
+        self.numbers.replace(None);
+    }
+
+    /// Encodes the record; none if it is too large. `cache` has the new state of the objects.
+    pub(crate) fn encode(&self, cache: &TransactionCache) -> Option<Vec<u8>> {
+        let numbers = self.numbers.take()?;
+        let to_invalidation = |(number, written): (i64, bool)| ObjectInvalidation {
+            number,
+            object: match cache.find_by_number(number) {
+                _ if !written => ObjectChange::Unchanged,
+                Some(object) => ObjectChange::Written(object.clone()),
+                None => ObjectChange::Unknown,
+            },
+            empty_lanes: cache.lanes.list_empty_lanes(number),
+        };
+        let mut encoder =
+            InvalidationEncoder { bytes: vec![FORMAT_VERSION], ..InvalidationEncoder::default() };
+        // Reserve space for a minimal entry of each following object.
+        let mut left = numbers.len();
+        for invalidation in numbers.into_iter().map(to_invalidation) {
+            left -= 1;
+            let room = MAX_BYTES.saturating_sub(encoder.bytes.len() + left * RESERVED_BYTES_PER_OBJECT);
+            encoder.push_within(&invalidation, room);
+        }
+        (encoder.bytes.len() <= MAX_BYTES).then_some(encoder.bytes)
+    }
+}
+
+/// Most objects need at most this many bytes for their number and a header.
+const RESERVED_BYTES_PER_OBJECT: usize = 4;
+
+/// First byte of a record: its format version.
+const FORMAT_VERSION: u8 = 1;
+
+/// Encodes numbers as differences, in varints of seven bits a byte, lowest first.
+#[derive(Default)]
+struct InvalidationEncoder {
+    bytes: Vec<u8>,
+    previous_number: i64,
+    previous_last: i64,
+}
+
+impl InvalidationEncoder {
+    /// Encodes an invalidation; without the new state if that does not fit into `room`.
+    fn push_within(&mut self, invalidation: &ObjectInvalidation, room: usize) {
+        self.push_varint(invalidation.number.wrapping_sub(self.previous_number) as u64);
+        self.previous_number = invalidation.number;
+        let (before, last) = (self.bytes.len(), self.previous_last);
+        self.push(invalidation);
+        if self.bytes.len() - before > room {
+            self.bytes.truncate(before);
+            self.previous_last = last;
+            self.push_varint(
+                if invalidation.object == ObjectChange::Unchanged {
+                    ObjectChange::Unchanged
+                } else {
+                    ObjectChange::Unknown
+                }
+                .code(),
+            );
+        }
+    }
+
+    fn push(&mut self, invalidation: &ObjectInvalidation) {
+        self.push_varint((invalidation.empty_lanes.len() as u64) << 2 | invalidation.object.code());
+        if let ObjectChange::Written(object) = &invalidation.object {
+            let last = object.last.as_i64();
+            self.push_signed(last.wrapping_sub(self.previous_last));
+            self.previous_last = last;
+            self.push_varint(object.sent.len() as u64);
+            for (handler, id) in &object.sent {
+                self.push_signed(*handler);
+                self.push_signed(id.as_i64().wrapping_sub(last));
+            }
+        }
+        invalidation.empty_lanes.iter().for_each(|handler| self.push_signed(*handler));
+    }
+
+    fn push_varint(&mut self, mut rest: u64) {
+        while rest >= 0x80 {
+            self.bytes.push(rest as u8 | 0x80);
+            rest >>= 7;
+        }
+        self.bytes.push(rest as u8);
+    }
+
+    fn push_signed(&mut self, number: i64) {
+        self.push_varint(((number << 1) ^ (number >> 63)) as u64);
+    }
+}
+
+/// Decodes a record; none if it is malformed.
+pub(crate) fn decode(bytes: &[u8]) -> Option<Vec<ObjectInvalidation>> {
+    let (mut decoder, mut invalidations) =
+        (InvalidationDecoder(bytes.strip_prefix(&[FORMAT_VERSION])?), Vec::new());
+    let (mut number, mut last) = (0_i64, 0_i64);
+    while !decoder.0.is_empty() {
+        number = number.wrapping_add(decoder.read_varint()? as i64);
+        let header = decoder.read_varint()?;
+        let object = match header & 3 {
+            0 => ObjectChange::Unchanged,
+            1 => {
+                last = last.wrapping_add(decoder.read_signed()?);
+                let sent = decoder.read_list(|decoder| {
+                    Some((
+                        decoder.read_signed()?,
+                        EventId::from_i64(last.wrapping_add(decoder.read_signed()?)),
+                    ))
+                })?;
+                ObjectChange::Written(Object { number, last: EventId::from_i64(last), sent })
+            }
+            2 => ObjectChange::Unknown,
+            _ => return None,
+        };
+        let empty_lanes = (0..header >> 2).map(|_| decoder.read_signed()).collect::<Option<_>>()?;
+        invalidations.push(ObjectInvalidation { number, object, empty_lanes });
+    }
+    Some(invalidations)
+}
+
+struct InvalidationDecoder<'a>(&'a [u8]);
+
+impl InvalidationDecoder<'_> {
+    fn read_varint(&mut self) -> Option<u64> {
+        let (mut number, mut shift) = (0_u64, 0);
+        loop {
+            let (byte, rest) = self.0.split_first()?;
+            self.0 = rest;
+            number |= u64::from(byte & 0x7F).checked_shl(shift)?;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+    }
+
+    fn read_signed(&mut self) -> Option<i64> {
+        let number = self.read_varint()?;
+        Some((number >> 1) as i64 ^ -((number & 1) as i64))
+    }
+
+    fn read_list<T>(&mut self, mut read_item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        (0..self.read_varint()?).map(|_| read_item(self)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_core::Tenant;
+    use pointsman_store::lane_number;
+
+    use super::*;
+
+    fn object(number: i64, last: i64) -> Object {
+        let id = EventId::from_i64;
+        Object { number, last: id(last), sent: vec![(3, id(last)), (70_000, id(last - 5))] }
+    }
+
+    fn cache_with(objects: impl IntoIterator<Item = Object>) -> TransactionCache {
+        let mut cache = TransactionCache::default();
+        for object in objects {
+            let name = (Tenant::default(), format!("object:{}", object.number));
+            cache.insert_object(name, Some(object));
+        }
+        cache
+    }
+
+    fn numbers(invalidations: &[ObjectInvalidation]) -> Vec<i64> {
+        invalidations.iter().map(|invalidation| invalidation.number).collect()
+    }
+
+    #[test]
+    fn an_encoded_invalidation_record_is_decoded_unchanged() {
+        let builder = InvalidationBuilder::default();
+        builder.begin(true);
+        let lanes = [i64::MIN + 7, -3, (5 << 20) + 1, (5 << 20) + 2, (70_000 << 20) + 9];
+        lanes.into_iter().for_each(|lane| builder.add_lane(lane));
+        [i64::MAX, 1, 5].into_iter().for_each(|number| builder.add_object(number));
+        let mut cache = cache_with([object(1, i64::MAX), object(5, 8), object(70_000, 9)]);
+        cache.lanes.insert_lane(lane_number(5, 2), vec![], 2);
+        let encoded = builder.encode(&cache).unwrap();
+        let invalidations = decode(&encoded).unwrap();
+        assert_eq!(numbers(&invalidations), [i64::MIN + 7, -3, 1, 5, 70_000, i64::MAX]);
+        let decoded = |index: usize| invalidations[index].clone();
+        assert_eq!(
+            decoded(2),
+            ObjectInvalidation {
+                number: 1,
+                object: ObjectChange::Written(object(1, i64::MAX)),
+                empty_lanes: vec![]
+            }
+        );
+        assert_eq!(
+            decoded(3),
+            ObjectInvalidation {
+                number: 5,
+                object: ObjectChange::Written(object(5, 8)),
+                empty_lanes: vec![2]
+            }
+        );
+        assert_eq!(
+            decoded(4),
+            ObjectInvalidation { number: 70_000, ..ObjectInvalidation::default() },
+            "it was not written itself"
+        );
+        let unknown =
+            ObjectInvalidation { number: i64::MAX, object: ObjectChange::Unknown, empty_lanes: vec![] };
+        assert_eq!(decoded(5), unknown, "nothing is known of it");
+        assert!(encoded.len() < 80, "{} bytes", encoded.len());
+        assert_eq!(decode(&encoded[..encoded.len() - 1]), None, "it is cut off");
+        assert_eq!(decode(&[&[FORMAT_VERSION], &[0xFF; 40][..]].concat()), None);
+        assert_eq!(decode(&encoded[1..]), None, "that is another format");
+    }
+
+    #[test]
+    fn objects_beyond_the_size_limit_are_encoded_without_their_values() {
+        let builder = InvalidationBuilder::default();
+        builder.begin(true);
+        (1..=1_000).for_each(|number| builder.add_object(number));
+        let encoded =
+            builder.encode(&cache_with((1..=1_000).map(|number| object(number, number * 1_000)))).unwrap();
+        let invalidations = decode(&encoded).unwrap();
+        assert!(encoded.len() <= MAX_BYTES && invalidations.len() == 1_000);
+        let mut written = 0;
+        for (invalidation, number) in invalidations.into_iter().zip(1..) {
+            if invalidation.object != ObjectChange::Unknown {
+                assert_eq!(invalidation.object, ObjectChange::Written(object(number, number * 1_000)));
+                written += 1;
+            }
+        }
+        assert!((200..900).contains(&written), "{written}");
+    }
+
+    #[test]
+    fn oversized_or_unknown_invalidations_are_not_encoded() {
+        let (builder, empty_cache) = (InvalidationBuilder::default(), TransactionCache::default());
+        builder.begin(true);
+        (0..2_000).for_each(|number| builder.add_object(number * 1_000_000));
+        assert_eq!(builder.encode(&empty_cache), None);
+        builder.begin(true);
+        assert_eq!(builder.encode(&empty_cache).as_deref().and_then(decode), Some(vec![]));
+        builder.begin(true);
+        builder.set_unknown();
+        builder.add_object(1);
+        assert_eq!(builder.encode(&empty_cache), None);
+        builder.begin(false);
+        builder.add_object(1);
+        assert_eq!(builder.encode(&empty_cache), None, "nobody is there");
+    }
+}

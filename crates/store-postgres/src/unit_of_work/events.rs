@@ -1,0 +1,73 @@
+//! Writes the events of a unit of work to the outbox.
+
+use futures::future::try_join3;
+use pointsman_core::{NewEvent, Timestamp};
+use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use crate::session::{Session, query};
+
+/// The outbox rows of a unit of work, which exist once it commits.
+#[derive(Debug, Default)]
+pub(super) struct EmittedEvents {
+    pub(super) receipts: Vec<Uuid>,
+    /// The transaction id, if the transaction has written anything.
+    pub(super) transaction_id: Option<String>,
+}
+
+/// Writes events to the outbox, in their order.
+pub(super) async fn write_to_outbox(session: &Session, events: &[NewEvent]) -> Result<EmittedEvents, Error> {
+    let transaction_id = async {
+        let rows = session.query(query!("unit_of_work/transaction_id"), &[]).await?;
+        rows.first().map_or(Ok(None), |row| row.try_get(0))
+    };
+    if events.is_empty() {
+        return Ok(EmittedEvents { receipts: vec![], transaction_id: transaction_id.await? });
+    }
+    let wake = async { session.query(query!("unit_of_work/wake_node"), &[]).await };
+    // They are sent together, in this order.
+    let (receipts, _, transaction_id) =
+        try_join3(insert_events(session, events), wake, transaction_id).await?;
+    Ok(EmittedEvents { receipts, transaction_id })
+}
+
+async fn insert_events(session: &Session, events: &[NewEvent]) -> Result<Vec<Uuid>, Error> {
+    fn column<'e, T>(events: &'e [NewEvent], read_field: impl Fn(&'e NewEvent) -> T) -> Vec<T> {
+        events.iter().map(read_field).collect()
+    }
+    let contexts: Vec<Option<String>> = column(events, encode_context);
+    let statement = query!(
+        "unit_of_work/insert_events",
+        TEXT_ARRAY,
+        TEXT_ARRAY,
+        TEXT_ARRAY,
+        TEXT_ARRAY,
+        TEXT_ARRAY,
+        TEXT_ARRAY,
+        INT8_ARRAY,
+        INT4_ARRAY,
+        INT8_ARRAY,
+        INT8_ARRAY,
+        INT4_ARRAY
+    );
+    let types = column(events, |event| event.kind.as_str());
+    let keys = column(events, |event| event.key.as_ref().map(|key| key.as_str()));
+    let subs = column(events, |event| event.sub.as_ref().map(|sub| sub.as_str()));
+    let tenants = column(events, |event| event.tenant.as_str());
+    let values = column(events, |event| event.value.as_str());
+    let dues = column(events, |event| event.due.map(Timestamp::micros));
+    let priorities = column(events, |event| i32::from(event.priority.get()));
+    let causes = column(events, |event| event.cause.and_then(|cause| cause.event).map(|id| id.as_i64()));
+    let tasks = column(events, |event| event.cause.map(|cause| cause.task.0));
+    let depths = column(events, |event| event.cause.map(|cause| i32::from(cause.depth)));
+    let columns: [&(dyn ToSql + Sync); 11] =
+        [&types, &keys, &subs, &tenants, &values, &contexts, &dues, &priorities, &causes, &tasks, &depths];
+    let rows = session.query(statement, &columns).await?;
+    rows.iter().map(|row| row.try_get(0)).collect()
+}
+
+fn encode_context(event: &NewEvent) -> Option<String> {
+    // A map of strings always serializes.
+    (!event.context.is_empty()).then(|| serde_json::to_string(&event.context).unwrap_or_default())
+}

@@ -1,0 +1,231 @@
+//! Units of work: a program's own writes and its events in one transaction, on a separate connection.
+//!
+//! The events are written to the outbox, as `pointsman.emit` does, so that a unit of work neither waits for the write
+//! lock nor keeps it, however long it runs. The events get their ids when a node drains the outbox.
+
+mod events;
+mod transaction;
+mod value;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pointsman_core::store::{self, StoreError};
+use pointsman_core::{EventId, NewEvent};
+use pointsman_store::sql::{BoxError, Sql, SqlError, TransactError, panicked};
+use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use crate::Postgres;
+use crate::connect::Endpoint;
+use crate::error::{error_text, to_store_error};
+use crate::rows::read_column;
+use crate::session::{Session, query};
+use events::EmittedEvents;
+use transaction::BlockingTransaction;
+
+/// Limit of concurrent units of work.
+const MAX_CONCURRENT: usize = 8;
+/// How long the outcome of a commit is checked whose reply was lost.
+const COMMIT_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
+const COMMIT_CHECK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Resets a session as `DISCARD ALL` does, but keeps its prepared statements.
+const RESET_SESSION: &str = "CLOSE ALL; SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+     SELECT pg_advisory_unlock_all(); DISCARD SEQUENCES; DISCARD TEMP";
+
+/// Makes the commit durable whatever the server's default is, as the writer's commits are.
+const BEGIN: &str = "BEGIN; SELECT set_config('synchronous_commit', 'on', true) \
+     WHERE current_setting('synchronous_commit') IN ('off', 'local')";
+
+type WorkResult = std::result::Result<Vec<NewEvent>, BoxError>;
+
+/// Connections for units of work.
+#[derive(Clone, Debug)]
+pub(crate) struct UnitOfWorkPool {
+    endpoint: Arc<Endpoint>,
+    idle: Arc<Mutex<Vec<Session>>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Postgres {
+    /// Runs `work` and emits the events that it returns, in one transaction; returns a receipt for each event. If
+    /// `work` fails or panics, nothing is stored.
+    pub async fn transact<F>(&self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
+    where
+        F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
+    {
+        self.units_of_work.clone().transact(work).await
+    }
+
+    /// Returns the id of the event of a receipt; none until the outbox is drained.
+    pub async fn event_of(&self, receipt: Uuid) -> store::Result<Option<EventId>> {
+        let read = self.pool.read_statement(receipt, |session, receipt| {
+            Box::pin(async move {
+                let rows = session.query(query!("read/event_of_receipt", UUID), &[receipt]).await?;
+                let id: Option<i64> = rows.first().map_or(Ok(None), |row| read_column(row, 0))?;
+                Ok(id.map(EventId::from_i64))
+            })
+        });
+        read.await
+    }
+}
+
+impl UnitOfWorkPool {
+    pub(crate) fn new(endpoint: Arc<Endpoint>) -> Self {
+        Self { endpoint, idle: Arc::default(), permits: Arc::new(Semaphore::new(MAX_CONCURRENT)) }
+    }
+
+    pub(crate) fn close(&self) {
+        self.permits.close();
+        self.lock_idle().clear();
+    }
+
+    async fn transact<F>(self, work: F) -> std::result::Result<Vec<Uuid>, TransactError>
+    where
+        F: FnOnce(&mut dyn Sql) -> WorkResult + Send + 'static,
+    {
+        let permit = self.permits.clone().acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        let session = self.take_session().await?;
+        let units = self.clone();
+        // Operations block on their statements, which an async task must not do.
+        let (runtime, inner) = (Handle::current(), Handle::current());
+        let done = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
+            let result = run_work(&session, &inner, work);
+            runtime.block_on(units.finish_transaction(session, result))
+        });
+        done.await.unwrap_or_else(|error| Err(TransactError::Work(error.into())))
+    }
+
+    /// Commits a successful unit of work and rolls back a failed one.
+    async fn finish_transaction(
+        &self,
+        session: Session,
+        result: std::result::Result<Vec<NewEvent>, TransactError>,
+    ) -> std::result::Result<Vec<Uuid>, TransactError> {
+        let events = match result {
+            Ok(events) => events,
+            Err(error) => {
+                self.return_session(session, "ROLLBACK").await;
+                return Err(error);
+            }
+        };
+        let EmittedEvents { receipts, transaction_id } =
+            match events::write_to_outbox(&session, &events).await {
+                Ok(emitted) => emitted,
+                Err(error) => {
+                    self.return_session(session, "ROLLBACK").await;
+                    return Err(TransactError::Store(to_store_error(&error.into())));
+                }
+            };
+        match session.execute_batch("COMMIT").await {
+            Ok(()) => {
+                // The caller need not wait for the cleanup.
+                let units = self.clone();
+                tokio::spawn(async move { units.return_session(session, "").await });
+                Ok(receipts)
+            }
+            // A deferred check has failed, such as a deferred constraint.
+            Err(error) if !session.is_closed() && error.code().is_some() => {
+                Err(TransactError::Work(SqlError::Refused(error_text(&error)).into()))
+            }
+            Err(error) => {
+                self.resolve_lost_commit(transaction_id, &error_text(&error)).await.map(|()| receipts)
+            }
+        }
+    }
+
+    /// Asks the database for the outcome of a commit whose reply was lost.
+    async fn resolve_lost_commit(
+        &self,
+        transaction_id: Option<String>,
+        reason: &str,
+    ) -> std::result::Result<(), TransactError> {
+        let Some(transaction_id) = transaction_id else { return Ok(()) };
+        let check = async {
+            loop {
+                match self.read_transaction_status(&transaction_id).await.as_deref() {
+                    Some("committed") => return Ok(()),
+                    Some("aborted") => return Err(StoreError::Unavailable(reason.into()).into()),
+                    _ => tokio::time::sleep(COMMIT_CHECK_INTERVAL).await,
+                }
+            }
+        };
+        let unknown = |_| Err(TransactError::Unknown(reason.into()));
+        tokio::time::timeout(COMMIT_CHECK_TIMEOUT, check).await.unwrap_or_else(unknown)
+    }
+
+    async fn read_transaction_status(&self, transaction_id: &str) -> Option<String> {
+        let session = self.endpoint.connect_with_timeout().await.ok()?;
+        let rows =
+            session.query(query!("unit_of_work/transaction_status", TEXT), &[&transaction_id]).await.ok()?;
+        rows.first().and_then(|row| row.get(0))
+    }
+
+    async fn take_session(&self) -> std::result::Result<Session, StoreError> {
+        let unavailable = |reason: String| StoreError::Unavailable(reason);
+        loop {
+            let idle = {
+                let mut idle = self.lock_idle();
+                idle.retain(|session| !session.is_closed());
+                idle.pop()
+            };
+            let (session, is_new) = match idle {
+                Some(session) => (session, false),
+                None => {
+                    let connected = self.endpoint.connect_with_timeout().await;
+                    (connected.map_err(|error| unavailable(error.to_string()))?, true)
+                }
+            };
+            match session.execute_batch(BEGIN).await {
+                Ok(()) => return Ok(session),
+                Err(error) if is_new => return Err(unavailable(error_text(&error))),
+                // The idle connection was closed; try another.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Ends the transaction and resets what the program changed in the session.
+    async fn return_session(&self, session: Session, sql: &'static str) {
+        let reset = if session.is_pooled() { "" } else { RESET_SESSION };
+        for sql in [sql, reset] {
+            if !sql.is_empty() && session.execute_batch(sql).await.is_err() {
+                return;
+            }
+        }
+        if !self.permits.is_closed() {
+            self.lock_idle().push(session);
+        }
+    }
+
+    fn lock_idle(&self) -> std::sync::MutexGuard<'_, Vec<Session>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Runs the work on a thread that may block.
+fn run_work<F>(
+    session: &Session,
+    runtime: &Handle,
+    work: F,
+) -> std::result::Result<Vec<NewEvent>, TransactError>
+where
+    F: FnOnce(&mut dyn Sql) -> WorkResult,
+{
+    let mut tx = BlockingTransaction::new(session, runtime);
+    let result = catch_unwind(AssertUnwindSafe(|| work(&mut tx)));
+    let is_failed = tx.is_failed();
+    let result = result.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    if session.is_closed() {
+        return Err(StoreError::Unavailable("the connection to PostgreSQL was lost".into()).into());
+    }
+    match result {
+        // The work ignored a failed statement, but the database has aborted the transaction.
+        Ok(_) if is_failed => Err(TransactError::Work(SqlError::RolledBack.into())),
+        result => result.map_err(TransactError::Work),
+    }
+}

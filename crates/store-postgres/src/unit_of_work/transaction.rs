@@ -1,0 +1,122 @@
+//! The statements of a unit of work.
+
+use pointsman_store::sql::{Comments, Sql, SqlError, SqlRow, Value, first_word};
+use tokio::runtime::Handle;
+use tokio_postgres::Error;
+use tokio_postgres::types::{ToSql, Type};
+
+use super::value::{BoundValue, read_value, unspecified_type};
+use crate::error::error_text;
+use crate::session::Session;
+
+/// The allowed first words of a statement: those that neither end the transaction nor change the session.
+const ALLOWED_STATEMENTS: [&str; 20] = [
+    "SELECT", "INSERT", "UPDATE", "DELETE", "MERGE", "WITH", "VALUES", "TABLE", "CREATE", "ALTER", "DROP",
+    "TRUNCATE", "COMMENT", "GRANT", "REVOKE", "LOCK", "CALL", "DO", "REFRESH", "ANALYZE",
+];
+/// The allowed first words of read-only statements.
+const READ_ONLY_STATEMENTS: [&str; 3] = ["SELECT", "TABLE", "VALUES"];
+
+/// A transaction whose statements block the thread that runs the unit of work.
+pub(super) struct BlockingTransaction<'a> {
+    session: &'a Session,
+    runtime: &'a Handle,
+    failed: bool,
+}
+
+impl<'a> BlockingTransaction<'a> {
+    pub(super) fn new(session: &'a Session, runtime: &'a Handle) -> Self {
+        Self { session, runtime, failed: false }
+    }
+
+    /// True after a failed statement: the database rejects all further statements of this transaction.
+    pub(super) fn is_failed(&self) -> bool {
+        self.failed
+    }
+
+    fn block_on<T>(&mut self, response: impl Future<Output = Result<T, Error>>) -> Result<T, SqlError> {
+        self.runtime.block_on(response).map_err(|error| {
+            self.failed = true;
+            SqlError::Refused(error_text(&error))
+        })
+    }
+
+    fn check_statement(&self, sql: &str) -> Result<(), SqlError> {
+        if self.failed {
+            return Err(SqlError::RolledBack);
+        }
+        let word = first_word(sql, Comments::Nested);
+        if !ALLOWED_STATEMENTS.contains(&word.as_str()) {
+            return Err(SqlError::TransactionControl(if word.is_empty() { "this".into() } else { word }));
+        }
+        if !READ_ONLY_STATEMENTS.contains(&word.as_str()) && mentions_own_schema(sql) {
+            return Err(SqlError::OurTables);
+        }
+        Ok(())
+    }
+}
+
+impl Sql for BlockingTransaction<'_> {
+    fn execute(&mut self, sql: &str, parameters: &[Value]) -> Result<usize, SqlError> {
+        self.check_statement(sql)?;
+        let (session, bound) = (self.session, bind_values(parameters));
+        let changed = self.block_on(session.execute_unprepared(sql, &with_unspecified_types(&bound)))?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
+    }
+
+    fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<SqlRow>, SqlError> {
+        self.check_statement(sql)?;
+        let (session, bound) = (self.session, bind_values(parameters));
+        let rows = self.block_on(session.query_unprepared(sql, &with_unspecified_types(&bound)))?;
+        let to_sql_row = |row: &tokio_postgres::Row| {
+            let values =
+                row.columns().iter().enumerate().map(|(index, column)| read_value(row, index, column));
+            values.collect::<Result<_, _>>().map(SqlRow::new)
+        };
+        rows.iter().map(to_sql_row).collect()
+    }
+}
+
+fn bind_values(parameters: &[Value]) -> Vec<BoundValue<'_>> {
+    parameters.iter().map(BoundValue).collect()
+}
+
+fn with_unspecified_types<'a>(bound: &'a [BoundValue<'a>]) -> Vec<(&'a (dyn ToSql + Sync), Type)> {
+    bound.iter().map(|value| (value as &(dyn ToSql + Sync), unspecified_type())).collect()
+}
+
+/// True if the statement names the schema `pointsman`: the word, quoted or not, followed by a dot.
+fn mentions_own_schema(sql: &str) -> bool {
+    const NAME: &str = "pointsman";
+    let sql = sql.to_ascii_lowercase();
+    let is_named = |(at, _): (usize, &str)| {
+        let before = sql.get(..at).and_then(|before| before.chars().next_back());
+        let rest = sql.get(at + NAME.len()..).unwrap_or_default();
+        let rest = rest.strip_prefix('"').unwrap_or(rest).trim_start();
+        !before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == '$') && rest.starts_with('.')
+    };
+    let named = sql.match_indices(NAME).any(is_named);
+    named || (sql.contains("schema") && sql.contains(NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_schema_is_recognized_by_its_name() {
+        for sql in [
+            "DELETE FROM pointsman.task",
+            "DELETE FROM \"pointsman\".\"task\"",
+            "UPDATE Pointsman . task SET phase = 3",
+            "DROP SCHEMA pointsman CASCADE",
+        ] {
+            assert!(mentions_own_schema(sql), "{sql}");
+        }
+        for sql in
+            ["INSERT INTO t VALUES ('pointsman')", "DELETE FROM my_pointsman.task", "DROP SCHEMA other"]
+        {
+            assert!(!mentions_own_schema(sql), "{sql}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Converts values of a unit of work to statement parameters and from rows.
+
+use std::error::Error;
+
+use bytes::{BufMut, BytesMut};
+use pointsman_store::sql::{SqlError, Value};
+use tokio_postgres::types::{Format, FromSql, IsNull, Kind, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Column, Row};
+
+/// A statement parameter. All values but bytes are sent as text, so that the database converts them to the type that it
+/// expects: a number, a time, a uuid, JSON.
+#[derive(Debug)]
+pub(super) struct BoundValue<'a>(pub(super) &'a Value);
+
+/// The unspecified type: the database infers it.
+pub(super) fn unspecified_type() -> Type {
+    Type::new("unspecified".into(), 0, Kind::Simple, "pg_catalog".into())
+}
+
+impl ToSql for BoundValue<'_> {
+    fn to_sql(&self, _: &Type, out: &mut BytesMut) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self.0 {
+            Value::Null => return Ok(IsNull::Yes),
+            Value::Integer(number) => out.put_slice(number.to_string().as_bytes()),
+            Value::Real(number) => out.put_slice(format_real(*number).as_bytes()),
+            Value::Text(text) => out.put_slice(text.as_bytes()),
+            Value::Blob(bytes) => out.put_slice(bytes),
+        }
+        Ok(IsNull::No)
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    fn encode_format(&self, _: &Type) -> Format {
+        match self.0 {
+            Value::Blob(_) => Format::Binary,
+            Value::Null | Value::Integer(_) | Value::Real(_) | Value::Text(_) => Format::Text,
+        }
+    }
+
+    to_sql_checked!();
+}
+
+fn format_real(number: f64) -> String {
+    match number {
+        number if number.is_nan() => "NaN".into(),
+        number if number.is_infinite() => if number > 0.0 { "Infinity" } else { "-Infinity" }.into(),
+        number => format!("{number:?}"),
+    }
+}
+
+/// The raw bytes of a value of any type.
+struct RawBytes(Vec<u8>);
+
+impl<'a> FromSql<'a> for RawBytes {
+    fn from_sql(_: &Type, bytes: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(bytes.to_vec()))
+    }
+
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+}
+
+/// Reads a column of a row.
+pub(super) fn read_value(row: &Row, index: usize, column: &Column) -> Result<Value, SqlError> {
+    let read_failed = |error: tokio_postgres::Error| SqlError::Refused(error.to_string());
+    let kind = column.type_();
+    let Some(RawBytes(bytes)) = row.try_get::<_, Option<RawBytes>>(index).map_err(read_failed)? else {
+        return Ok(Value::Null);
+    };
+    let integer = |found: Option<i64>| found.map(Value::Integer);
+    let value = match *kind {
+        Type::BOOL => integer(row.try_get::<_, bool>(index).map(i64::from).ok()),
+        Type::INT2 => integer(row.try_get::<_, i16>(index).map(i64::from).ok()),
+        Type::INT4 => integer(row.try_get::<_, i32>(index).map(i64::from).ok()),
+        Type::INT8 => integer(row.try_get(index).ok()),
+        Type::OID => integer(row.try_get::<_, u32>(index).map(i64::from).ok()),
+        Type::FLOAT4 => row.try_get::<_, f32>(index).map(|number| Value::Real(number.into())).ok(),
+        Type::FLOAT8 => row.try_get(index).map(Value::Real).ok(),
+        Type::BYTEA => Some(Value::Blob(bytes)),
+        Type::UUID => row.try_get::<_, uuid::Uuid>(index).map(|uuid| Value::Text(uuid.to_string())).ok(),
+        // A version byte precedes the text.
+        Type::JSONB => bytes.get(1..).and_then(text_value),
+        Type::TEXT | Type::VARCHAR | Type::BPCHAR | Type::NAME | Type::JSON | Type::UNKNOWN => {
+            text_value(&bytes)
+        }
+        _ if matches!(kind.kind(), Kind::Enum(_)) => text_value(&bytes),
+        _ => None,
+    };
+    value.ok_or_else(|| {
+        let name = column.name();
+        SqlError::Refused(format!(
+            "the column {name} has the type {kind}, which is not supported; select {name}::text, or a number"
+        ))
+    })
+}
+
+fn text_value(bytes: &[u8]) -> Option<Value> {
+    std::str::from_utf8(bytes).ok().map(|text| Value::Text(text.into()))
+}

@@ -1,0 +1,130 @@
+//! The writer's connection: driven by the writer's own thread, with pipelined statements.
+
+use std::cell::RefCell;
+use std::future::Future;
+use std::time::Duration;
+
+use futures::future::{BoxFuture, try_join_all};
+use pointsman_store::error::{Fault, Result};
+use tokio::runtime::Runtime;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Error, Row};
+
+use crate::pool::Pool;
+use crate::session::{Query, Session};
+
+/// An owned statement parameter.
+pub(crate) type BoxedParam = Box<dyn ToSql + Sync + Send>;
+
+/// A command of the writer: a batch without parameters, or a prepared query.
+pub(crate) enum SqlCommand {
+    Batch(&'static str),
+    Query(&'static Query, Vec<BoxedParam>),
+}
+
+/// Boxes the parameters of a statement.
+macro_rules! params {
+    ($($value:expr),* $(,)?) => { vec![$(Box::new($value) as $crate::writer_connection::BoxedParam),*] };
+}
+pub(crate) use params;
+
+/// Response timeout, after which the connection is dropped. Longer than the wait for the write lock, and shorter than a
+/// node's lease.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
+
+pub(crate) struct WriterConnection {
+    runtime: Runtime,
+    pool: Pool,
+    session: RefCell<Option<Session>>,
+}
+
+impl WriterConnection {
+    pub(crate) fn new(pool: Pool) -> std::io::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Self { runtime, pool, session: RefCell::default() })
+    }
+
+    /// Opens a connection if there is none; returns whether it was opened by this call.
+    pub(crate) fn ensure_open(&self) -> Result<bool> {
+        let is_open = self.session.borrow().as_ref().is_some_and(|session| !session.is_closed());
+        if !is_open {
+            let session = self.block_on(self.pool.connect_writer())?;
+            self.session.replace(Some(session));
+        }
+        Ok(!is_open)
+    }
+
+    /// True if the connection may change with each transaction.
+    pub(crate) fn is_pooled(&self) -> bool {
+        self.session.borrow().as_ref().is_some_and(Session::is_pooled)
+    }
+
+    /// Closes the connection and aborts its transaction. Nothing drives its I/O until the next statement, so the server
+    /// is informed now: it may hold locks that others wait for.
+    pub(crate) fn disconnect(&self) {
+        if let Some(session) = self.session.take() {
+            self.runtime.block_on(session.close());
+        }
+    }
+
+    /// Sends all commands at once and returns their results. The first failure fails all.
+    pub(crate) fn send(&self, commands: &[SqlCommand]) -> Result<Vec<Vec<Row>>> {
+        let session = self.session.borrow();
+        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnected))?;
+        self.block_on::<_, Error>(async {
+            for command in commands {
+                if let SqlCommand::Query(query, _) = command {
+                    session.prepare(query).await?;
+                }
+            }
+            // Each is sent when it is first polled, and they are polled in their order.
+            try_join_all(commands.iter().map(|command| execute_command(session, command))).await
+        })
+    }
+
+    /// Runs a future that sends statements one after the other.
+    pub(crate) fn run<T>(
+        &self,
+        work: impl for<'s> FnOnce(&'s Session) -> BoxFuture<'s, Result<T>>,
+    ) -> Result<T> {
+        let session = self.session.borrow();
+        let session = session.as_ref().ok_or_else(|| Fault::from(NotConnected))?;
+        self.block_on(work(session))
+    }
+
+    fn block_on<T, E: Into<Fault>>(
+        &self,
+        work: impl Future<Output = std::result::Result<T, E>>,
+    ) -> Result<T> {
+        self.runtime.block_on(async {
+            match tokio::time::timeout(RESPONSE_TIMEOUT, work).await {
+                Ok(done) => done.map_err(Into::into),
+                Err(_) => Err(Fault::from(ResponseTimeout)),
+            }
+        })
+    }
+}
+
+fn execute_command<'a>(
+    session: &'a Session,
+    command: &'a SqlCommand,
+) -> BoxFuture<'a, std::result::Result<Vec<Row>, Error>> {
+    Box::pin(async move {
+        match command {
+            SqlCommand::Batch(sql) => session.execute_batch(sql).await.map(|()| Vec::new()),
+            SqlCommand::Query(query, params) => {
+                let params: Vec<&(dyn ToSql + Sync)> =
+                    params.iter().map(|param| param.as_ref() as &(dyn ToSql + Sync)).collect();
+                session.query(query, &params).await
+            }
+        }
+    })
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("not connected to PostgreSQL")]
+struct NotConnected;
+
+#[derive(Debug, thiserror::Error)]
+#[error("PostgreSQL did not respond within {} s", RESPONSE_TIMEOUT.as_secs())]
+struct ResponseTimeout;

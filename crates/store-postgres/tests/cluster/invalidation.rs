@@ -1,0 +1,77 @@
+//! Caches of objects, and their invalidation by peers.
+
+use pointsman_store_conformance::company::{Cluster as _, nodes};
+use pointsman_store_conformance::world::*;
+
+use crate::common::test_cluster::TestCluster;
+
+/// The number of scans of the lane index.
+async fn lane_index_scans(cluster: &TestCluster) -> i64 {
+    let sql = "SELECT idx_scan FROM pg_stat_user_indexes WHERE schemaname = 'pointsman' AND indexrelname = 'task_lane'";
+    cluster.client().await.query_one(sql, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn peers_reuse_published_objects_without_lane_lookups() {
+    const OBJECTS: usize = 10;
+    const ROUNDS: usize = 40;
+    let cluster = TestCluster::new().await;
+    let before = lane_index_scans(&cluster).await;
+    let nodes: [_; 2] = nodes(&cluster, Plan::simple()).await;
+    let mut last = [None; OBJECTS];
+    for round in 0..ROUNDS {
+        let node = &nodes[round % 2];
+        let events = (0..OBJECTS).map(|n| event("record").key(&format!("object:{n}")));
+        let emitted = node.emit_all(events.collect()).await.events;
+        assert!(emitted.iter().map(|event| event.prev).eq(last), "round {round}");
+        emitted.iter().zip(&mut last).for_each(|(event, last)| *last = Some(event.id));
+        let claimed = node.claim(OBJECTS).await;
+        assert_eq!(claimed.len(), OBJECTS, "round {round}: nobody stands before them");
+        for task in &claimed {
+            node.succeed(task).await;
+        }
+    }
+    cluster.audit().await;
+    // A connection reports its statistics when it ends.
+    cluster.close();
+    let scans = lane_index_scans(&cluster).await - before;
+    assert!((1..4 * OBJECTS as i64).contains(&scans), "{scans} in {ROUNDS} rounds");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_diverged_commit_history_drops_the_cache() {
+    let cluster = TestCluster::new().await;
+    let [node] = nodes(&cluster, Plan::simple()).await;
+    let [first, _lost] =
+        [node.emit(event("record").key("a")).await, node.emit(event("record").key("a")).await];
+    // As many commits, but other ones: the server lost the last commit, and a peer continued without it.
+    let observer = cluster.client().await;
+    observer.execute("UPDATE pointsman.object SET last = $1", &[&first.id.as_i64()]).await.unwrap();
+    let marked = observer.execute("UPDATE pointsman.version SET mark = mark + 1", &[]).await.unwrap();
+    assert!(marked > 0);
+    assert_eq!(node.emit(event("record").key("a")).await.prev, Some(first.id));
+}
+
+/// A store copy has objects without a number: those that Redis knew by their last event alone.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_object_without_a_number_gets_one_for_all_nodes() {
+    const OBJECTS: usize = 5;
+    let cluster = TestCluster::new().await;
+    let nodes: [_; 2] = nodes(&cluster, Plan::simple()).await;
+    let events = || (0..OBJECTS).map(|n| event("record").key(&format!("object:{n}"))).collect::<Vec<_>>();
+    let mut last = nodes[0].emit_all(events()).await.events;
+    nodes[0].run_all().await;
+    let observer = cluster.client().await;
+    observer.execute("UPDATE pointsman.object SET number = 0", &[]).await.unwrap();
+    observer.execute("UPDATE pointsman.version SET mark = mark + 1", &[]).await.unwrap();
+    for node in [&nodes[1], &nodes[0], &nodes[1]] {
+        let emitted = node.emit_all(events()).await.events;
+        assert!(emitted.iter().map(|event| event.prev).eq(last.iter().map(|event| Some(event.id))));
+        last = emitted;
+    }
+    let claimed = nodes[0].claim(3 * OBJECTS).await;
+    assert_eq!(claimed.len(), OBJECTS, "an object has one lane, whichever node numbered it");
+    let numbers = "SELECT count(DISTINCT number) FROM pointsman.object WHERE number > 0";
+    assert_eq!(observer.query_one(numbers, &[]).await.unwrap().get::<_, i64>(0), OBJECTS as i64);
+    cluster.audit().await;
+}

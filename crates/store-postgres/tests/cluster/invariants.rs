@@ -1,0 +1,60 @@
+//! The invariant check finds every kind of violation.
+
+use pointsman_store_conformance::company::{Cluster as _, nodes};
+use pointsman_store_conformance::world::*;
+
+use crate::common::invariants::{INVARIANTS, find_violations};
+use crate::common::test_cluster::TestCluster;
+
+/// Changes that violate an invariant, with the name of the invariant.
+const VIOLATIONS: [(&str, &str); 21] = [
+    ("the counters of queues", "UPDATE pointsman.queue SET ready = ready + 1 WHERE id = 1"),
+    ("the counters of queues", "UPDATE pointsman.task SET phase = 6 WHERE phase = 5"),
+    ("tasks without a queue", "UPDATE pointsman.task SET queue = 99 WHERE phase = 3"),
+    ("numbers that were given out", "UPDATE pointsman.version SET fences = 0"),
+    ("numbers that were given out", "UPDATE pointsman.version SET tasks = 1"),
+    ("numbers that were given out", "UPDATE pointsman.version SET archived = 0"),
+    ("the numbers of events", "DELETE FROM pointsman.journal WHERE number = 2"),
+    ("the numbers of events", "UPDATE pointsman.version SET journaled = journaled + 1"),
+    ("the order of events", "UPDATE pointsman.journal SET id = 1 WHERE number = 3"),
+    ("the events of objects", "UPDATE pointsman.journal SET prev = NULL"),
+    ("two of one lane", "UPDATE pointsman.task SET phase = 3 WHERE phase = 0"),
+    ("lanes that stand still", "UPDATE pointsman.task SET phase = 0 WHERE place IS NOT NULL"),
+    ("gates that stay closed", "UPDATE pointsman.task SET sync = false"),
+    ("tasks without their event", "UPDATE pointsman.task SET event = 7"),
+    ("the tasks of events", "DELETE FROM pointsman.history"),
+    ("tasks and their orders", "UPDATE pointsman.orders SET task = NULL"),
+    ("locks without a fence or a holder", "UPDATE pointsman.task SET fence = NULL WHERE phase = 5"),
+    ("locks without a fence or a holder", "UPDATE pointsman.task SET node = NULL WHERE phase = 5"),
+    ("locks of nodes that are gone", "UPDATE pointsman.node SET gone = true"),
+    ("fences that were given out twice", "UPDATE pointsman.task SET fence = 1, phase = 5"),
+    (
+        "tasks that are there twice",
+        "UPDATE pointsman.history SET seq = (SELECT max(seq) FROM pointsman.task)",
+    ),
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_violation_is_found() {
+    let cluster = TestCluster::new().await;
+    let plan = Plan::simple().on("note", &["check!", "notify"]).chain("/c", "a=first>done done");
+    let [node] = nodes(&cluster, plan).await;
+    for key in ["a", "a", "a", "b"] {
+        node.emit(event("record").key(key)).await;
+    }
+    node.emit(event("note")).await;
+    node.try_add(order("/c,1")).await.unwrap();
+    node.succeed(&node.claim_one().await).await;
+    node.claim_one().await;
+    cluster.audit().await;
+
+    let mut client = cluster.client().await;
+    for (name, violation) in VIOLATIONS {
+        let transaction = client.transaction().await.unwrap();
+        let changed = transaction.execute(violation, &[]).await.unwrap();
+        let found = find_violations(&transaction).await;
+        assert!(changed > 0 && found.iter().any(|one| one.starts_with(name)), "{violation}: {found:#?}");
+        transaction.rollback().await.unwrap();
+    }
+    assert!(INVARIANTS.iter().all(|(name, _)| VIOLATIONS.iter().any(|(tried, _)| tried == name)));
+}

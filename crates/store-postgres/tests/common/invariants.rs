@@ -1,0 +1,139 @@
+//! Invariants of a database: the tables must be consistent, whatever happened to the nodes and their connections.
+
+use tokio_postgres::{GenericClient, IsolationLevel, NoTls};
+
+/// Name and query of each invariant; a query returns a description of each violating row.
+pub(crate) const INVARIANTS: [(&str, &str); 16] = [
+    (
+        "the counters of queues",
+        "SELECT format('queue %s has %s and tells %s', q.id, counted, told)
+         FROM pointsman.queue q
+         CROSS JOIN LATERAL (SELECT ARRAY[q.ready, q.waiting, q.scheduled, q.running, q.halted, q.missing] AS told) t
+         CROSS JOIN LATERAL (SELECT ARRAY[count(*) FILTER (WHERE phase = 3), count(*) FILTER (WHERE phase < 3),
+                                          count(*) FILTER (WHERE phase = 4), count(*) FILTER (WHERE phase = 5),
+                                          count(*) FILTER (WHERE phase = 6), count(*) FILTER (WHERE phase = 7)] AS counted
+                             FROM pointsman.task WHERE queue = q.id) c
+         WHERE counted <> told",
+    ),
+    (
+        "tasks without a queue",
+        "SELECT format('task %s', seq) FROM pointsman.task t
+         WHERE NOT EXISTS (SELECT FROM pointsman.queue q WHERE q.id = t.queue)",
+    ),
+    (
+        "numbers that were given out",
+        "SELECT format('%s: %s was given out, and %s is there', name, given, found)
+         FROM pointsman.sequencer s CROSS JOIN LATERAL (VALUES
+             ('events', s.last_event, (SELECT max(id) FROM pointsman.journal)),
+             ('tasks', s.tasks, (SELECT max(seq) FROM pointsman.task)),
+             ('places', s.tasks, (SELECT max(place) FROM pointsman.task)),
+             ('ended tasks', s.tasks, (SELECT max(seq) FROM pointsman.history)),
+             ('fences', s.fences, (SELECT max(fence) FROM pointsman.task)),
+             ('objects', s.objects, (SELECT max(number) FROM pointsman.object)),
+             ('orders', s.orders, (SELECT max(n) FROM pointsman.orders)),
+             ('the history', s.archived, (SELECT max(n) FROM pointsman.history))) v (name, given, found)
+         WHERE given < found",
+    ),
+    (
+        "the numbers of events",
+        "SELECT format('%s are journaled, the last is number %s, and %s are there', s.journaled, last, count)
+         FROM pointsman.sequencer s,
+              (SELECT coalesce(max(number), 0) AS last, count(*) AS count FROM pointsman.journal WHERE number > 0) j
+         WHERE last <> s.journaled OR (s.dropped = 0 AND count <> last)",
+    ),
+    (
+        "the order of events",
+        "SELECT format('event %s of number %s', id, number)
+         FROM (SELECT id, number, lag(id) OVER (ORDER BY number) AS before FROM pointsman.journal WHERE number > 0) j
+         WHERE id <= before",
+    ),
+    (
+        "the events of objects",
+        "SELECT format('event %s of %s names %s before it and not %s', id, key, prev, before)
+         FROM (SELECT id, key, prev, lag(id) OVER (PARTITION BY tenant, key ORDER BY id) AS before
+               FROM pointsman.journal WHERE key IS NOT NULL AND type !~ '^[A-Z]') j,
+              pointsman.sequencer s
+         WHERE prev IS DISTINCT FROM before AND coalesce(prev, before) > s.forgotten",
+    ),
+    (
+        "two of one lane",
+        "SELECT format('lane %s: %s', lane, string_agg(seq::text, ', ')) FROM pointsman.task
+         WHERE place IS NOT NULL AND phase IN (3, 4, 5) GROUP BY lane HAVING count(*) > 1",
+    ),
+    (
+        "lanes that stand still",
+        "SELECT format('task %s is the first of lane %s, and blocked', seq, lane)
+         FROM (SELECT DISTINCT ON (lane) lane, seq, phase FROM pointsman.task
+               WHERE place IS NOT NULL ORDER BY lane, place) first
+         WHERE phase = 0",
+    ),
+    (
+        "gates that stay closed",
+        "SELECT format('task %s waits for nobody', seq) FROM pointsman.task t
+         WHERE phase = 1 AND NOT EXISTS (SELECT FROM pointsman.task o
+                                         WHERE o.event = t.event AND o.sync AND o.stage < t.stage)",
+    ),
+    (
+        "tasks without their event",
+        "SELECT format('task %s of event %s', seq, event) FROM pointsman.task t
+         WHERE event IS NOT NULL AND NOT EXISTS (SELECT FROM pointsman.journal j WHERE j.id = t.event)",
+    ),
+    (
+        "the tasks of events",
+        "SELECT format('event %s has %s tasks from %s on, and %s are there', id, many, first_task, count)
+         FROM (SELECT j.id, j.tasks AS many, j.first_task, count(o.seq) AS count FROM pointsman.journal j
+               LEFT JOIN (SELECT event, seq FROM pointsman.task UNION ALL SELECT event, seq FROM pointsman.history) o
+                      ON o.event = j.id AND o.seq BETWEEN j.first_task AND j.first_task + j.tasks - 1
+               GROUP BY j.id, j.tasks, j.first_task) counted, pointsman.sequencer s
+         WHERE count <> many AND s.hidden = 0",
+    ),
+    (
+        "tasks and their orders",
+        "SELECT format('order %s has task %s, and task %s has order %s', o.n, o.task, t.seq, t.ord)
+         FROM pointsman.orders o FULL JOIN (SELECT seq, ord FROM pointsman.task WHERE ord IS NOT NULL) t ON t.seq = o.task
+         WHERE (o.task IS NOT NULL OR t.seq IS NOT NULL) AND t.ord IS DISTINCT FROM o.n",
+    ),
+    (
+        "locks without a fence or a holder",
+        "SELECT format('task %s', seq) FROM pointsman.task
+         WHERE (phase = 5) <> (fence IS NOT NULL) OR (phase = 5 AND coalesce(node, 0) = 0 AND until IS NULL)",
+    ),
+    (
+        "locks of nodes that are gone",
+        "SELECT format('task %s of node %s', seq, node) FROM pointsman.task t
+         WHERE phase = 5 AND node <> 0
+           AND NOT EXISTS (SELECT FROM pointsman.node n WHERE n.id = t.node AND NOT n.gone)",
+    ),
+    (
+        "fences that were given out twice",
+        "SELECT format('fence %s', fence) FROM pointsman.task WHERE fence IS NOT NULL GROUP BY fence HAVING count(*) > 1",
+    ),
+    (
+        "tasks that are there twice",
+        "SELECT format('task %s', seq)
+         FROM (SELECT seq FROM pointsman.task
+               UNION ALL SELECT h.seq FROM pointsman.history h, pointsman.sequencer s WHERE h.n > s.hidden) t
+         GROUP BY seq HAVING count(*) > 1",
+    ),
+];
+
+/// Lists the violations of all invariants.
+pub(crate) async fn find_violations(client: &impl GenericClient) -> Vec<String> {
+    let mut violations = Vec::new();
+    for (name, check) in INVARIANTS {
+        let found = client.query(check, &[]).await;
+        let found = found.unwrap_or_else(|error| panic!("{name}: {error:?}"));
+        violations.extend(found.iter().map(|row| format!("{name}: {}", row.get::<_, String>(0))));
+    }
+    violations
+}
+
+/// Panics if an invariant is violated. All queries see one snapshot, so that nodes may continue to write.
+pub(crate) async fn check_invariants(url: &str) {
+    let (mut client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let snapshot = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
+    let violations = find_violations(&snapshot.start().await.unwrap()).await;
+    let listed = violations.iter().take(20).fold(String::new(), |all, one| all + "\n  " + one);
+    assert!(violations.is_empty(), "{} invariants of the database are violated:{listed}", violations.len());
+}

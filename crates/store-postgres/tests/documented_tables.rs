@@ -1,0 +1,262 @@
+//! The documented tables: the view `events` shows every kind of task, and rules inserted into `scheduling_rules` in SQL
+//! take effect.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod single_database;
+
+use std::time::Duration;
+
+use pointsman_core::Timestamp;
+use pointsman_core::task::why::GateKind;
+use pointsman_store_conformance::world::*;
+use single_database::SingleDatabase;
+use uuid::Uuid;
+
+/// A generous timeout; only a test that hangs reaches it.
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Rows of the view. `since` of a time is in seconds since the start of the test.
+fn query_view(database: &SingleDatabase, columns: &str) -> Vec<Vec<String>> {
+    let begun = BEGINNING.micros() / 1_000_000;
+    database.query(&format!(
+        "CREATE OR REPLACE FUNCTION since(t timestamptz) RETURNS bigint LANGUAGE sql AS
+             $$ SELECT extract(epoch FROM t)::bigint - {begun} $$;
+         SELECT {columns} FROM pointsman.events ORDER BY id"
+    ))
+}
+
+fn test_plan() -> Plan {
+    Plan::default()
+        .on("record", &["index"])
+        .on("lost", &["leaver"])
+        .collects("shop/orders", 100)
+        .chain("/x/y", "a=first>b b=second>done done")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_view_follows_a_task_from_new_to_done() {
+    let database = SingleDatabase::new();
+    let mut world = World::new(&database, test_plan()).await;
+    let row = |database: &SingleDatabase| {
+        let columns = "id, status, dequeued_by, space, name, value, retries, since(delay_until), modifier,
+                       since(enqueued_at), since(last_processed_at)";
+        query_view(database, columns).remove(0)
+    };
+    let expected = |status: &str, node: &str, retries: &str, due: &str, processed: &str| {
+        let columns = ["1", status, node, "WORKER", "index", "[1]", retries, due, "_", "0", processed];
+        columns.map(String::from).to_vec()
+    };
+    let node = world.node.to_string();
+    world.emit(event("record").key("a").value("[1]")).await;
+    assert_eq!(row(&database), expected("new", "-", "0", "0", "-"));
+    world.schedule(1).await;
+    assert_eq!(row(&database), expected("scheduled", "-", "0", "0", "-"));
+    world.tick(5);
+    let task = world.claim_one().await;
+    assert_eq!(row(&database), expected("locked", &node, "0", "0", "5"));
+    world.tick(1);
+    world.fail(&task).await;
+    let due = (6 + BACKOFF).to_string();
+    assert_eq!(row(&database), expected("new", "-", "1", &due, "5"), "it waits to be tried again");
+    world.tick(BACKOFF);
+    world.succeed(&world.claim_one().await).await;
+    let rows_found = row(&database);
+    assert_eq!((rows_found[1].as_str(), rows_found[6].as_str(), &rows_found[10]), ("done", "1", &due));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_view_shows_every_kind_of_task() {
+    let database = SingleDatabase::new();
+    let mut world = World::new(&database, test_plan()).await;
+    let delayed = world.later(3600);
+    world.emit(event("record").key("later").due(delayed)).await;
+    world.plan_schedules(&[planned("nightly", "0 3 * * *")]).await;
+    world.tick(100);
+    world.settle(Fires::event(event("record").key("cron")).at("nightly", world.now)).await;
+    world.run("shop/orders").await;
+    world.add(order("/x/y,7").holding("{\"n\":7}")).await;
+    world.emit(event("lost").key("gone")).await;
+    assert_eq!(world.lose("leaver").await, 1);
+    let rows_found = query_view(&database, "status, space, name, value, modifier, since(delay_until)");
+    let rows: Vec<Vec<&str>> =
+        rows_found.iter().map(|row| row.iter().map(String::as_str).collect()).collect();
+    assert_eq!(
+        rows,
+        [
+            ["new", "WORKER", "index", "null", "_", "3600"],
+            ["new", "CRON", "index", "null", "0 3 * * *", "100"],
+            ["new", "SYNC", "shop", "null", "_", "100"],
+            ["new", "ORDER", "first", "{\"n\":7}", "_", "100"],
+            ["missing", "WORKER", "leaver", "null", "_", "100"],
+        ]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ended_tasks_are_in_the_view_until_they_expire() {
+    let database = SingleDatabase::new();
+    let world = World::new(&database, test_plan().halting("index")).await;
+    let ended = |database: &SingleDatabase| -> Vec<String> {
+        let rows = query_view(database, "status");
+        rows.into_iter().map(|mut row| row.remove(0)).collect()
+    };
+    world.emit(event("record").key("good")).await;
+    world.succeed(&world.claim_one().await).await;
+    world.emit(event("record").key("halts")).await;
+    world.fail_for_good(&world.claim_one().await).await;
+    let cancelled = world.emit(event("record").key("cancelled")).await;
+    world.cancel(&cancelled.tasks[0]).await.unwrap();
+    assert_eq!(ended(&database), ["done", "error", "error"]);
+    let nothing = pointsman_core::journal::Retention { count: 0, age: Duration::ZERO };
+    world.prune(EVERYTHING, nothing).await;
+    assert_eq!(ended(&database), ["error"], "what holds its lane is not history");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tenants_have_distinct_uuids() {
+    let database = SingleDatabase::new();
+    let world = World::new(&database, test_plan()).await;
+    world.emit(event("record")).await;
+    world.emit(event("record").tenant("shop")).await;
+    world.emit(event("record").tenant("shop")).await;
+    let rows_found = query_view(&database, "canvas_id, account_id");
+    assert!(rows_found.iter().all(|row| row[0] == row[1]));
+    assert!(rows_found[0][0] != rows_found[1][0] && rows_found[1][0] == rows_found[2][0]);
+    let names =
+        "SELECT t.name FROM pointsman.events e JOIN pointsman.tenant t USING (canvas_id) ORDER BY e.id";
+    let named = database.query(names);
+    assert_eq!(named, [["default"], ["shop"], ["shop"]]);
+}
+
+const INSERT: &str =
+    "INSERT INTO pointsman.scheduling_rules (rule_type, canvas_id, handler_name, event_space) VALUES";
+
+/// Polls until the condition holds.
+async fn wait_until(description: &str, mut condition: impl AsyncFnMut() -> bool) {
+    let polling = async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TEST_TIMEOUT, polling).await.unwrap_or_else(|_| panic!("timed out: {description}"));
+}
+
+/// True if a task of this handler can be claimed; it is released at once.
+async fn is_claimable(world: &World<'_>, name: &str, of_tenant: Option<&str>) -> bool {
+    let tasks = world.claim_for(&[name], 10).await;
+    let mut found = false;
+    for task in &tasks {
+        found |= of_tenant.is_none_or(|name| task.event().tenant == tenant(name));
+        world.give_back(task).await;
+    }
+    found
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_written_in_sql_take_effect_and_can_be_removed() {
+    let database = SingleDatabase::new();
+    let world = World::new(&database, test_plan()).await;
+    world.emit(event("record").key("a")).await;
+    let shops = world.emit(event("record").key("b").tenant("shop")).await;
+    world.run("shop/orders").await;
+    world.add(order("/x/y,7")).await;
+    let shop =
+        database.query("SELECT canvas_id FROM pointsman.tenant WHERE name = 'shop'").remove(0).remove(0);
+    let nil = Uuid::nil().to_string();
+    for (kind, canvas, name, space, handler, of) in [
+        ("pause", &nil, "index", "WORKER", "index", None),
+        ("block", &nil, "index", "WORKER", "index", None),
+        ("pause", &shop, "index", "WORKER", "index", Some("shop")),
+        ("pause", &nil, "shop/orders", "SYNC", "shop", None),
+        ("block", &nil, "/x/y", "ORDER", "first", None),
+    ] {
+        assert!(is_claimable(&world, handler, of).await, "{name}: nothing holds it yet");
+        let values = format!("('{kind}', '{canvas}', '{name}', '{space}')");
+        database.query(&format!("{INSERT} {values}"));
+        wait_until(&format!("{values} holds"), async || !is_claimable(&world, handler, of).await).await;
+        if of.is_some() {
+            assert!(is_claimable(&world, handler, None).await, "the other tenants go on");
+            assert!(world.closed(&shops.tasks[0]).await.contains(&GateKind::Rule));
+        }
+        database.query("DELETE FROM pointsman.scheduling_rules");
+        wait_until(&format!("{values} is lifted"), async || is_claimable(&world, handler, of).await).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_schedule_can_be_paused_in_sql() {
+    let database = SingleDatabase::new();
+    let world = World::new(&database, test_plan()).await;
+    assert!(!world.standing("nightly").await.held);
+    let nil = Uuid::nil();
+    database.query(&format!("{INSERT} ('pause', '{nil}', 'nightly', 'CRON')"));
+    wait_until("the schedule is held", async || world.standing("nightly").await.held).await;
+    database.query("DELETE FROM pointsman.scheduling_rules");
+    wait_until("it is let go", async || !world.standing("nightly").await.held).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_set_through_the_store_are_rows() {
+    let database = SingleDatabase::new();
+    let world = World::new(&database, test_plan()).await;
+    for name in ["index", "shop/orders", "@nightly", "/x/y"] {
+        world.pause(name).await;
+    }
+    let sql = "SELECT rule_type, canvas_id, handler_name, event_space, by, reason
+               FROM pointsman.scheduling_rules r JOIN pointsman.rule_note n ON n.rule = r.id ORDER BY r.id";
+    let nil = Uuid::nil().to_string();
+    let row = |name: &str, space: &str| {
+        ["pause", &nil, name, space, "ops", "maintenance"].map(String::from).to_vec()
+    };
+    let wanted =
+        [row("index", "WORKER"), row("shop/orders", "SYNC"), row("nightly", "CRON"), row("/x/y", "ORDER")];
+    assert_eq!(database.query(sql), wanted);
+    for name in ["index", "shop/orders", "@nightly", "/x/y"] {
+        assert!(world.resume(name).await);
+    }
+    assert!(database.query("SELECT FROM pointsman.scheduling_rules").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_with_odd_times_and_numbers_are_accepted() {
+    let database = SingleDatabase::new();
+    let world = World::new(&database, test_plan()).await;
+    // Invalid names, and an invalid tenant.
+    let (nil, odd) = (Uuid::nil(), Uuid::from_u128(7));
+    database.query(&format!("INSERT INTO pointsman.tenant VALUES ('no tenant', '{odd}')"));
+    database.query(&format!(
+        "{INSERT} ('pause', '{odd}', 'index', 'WORKER'), ('pause', '{nil}', '', 'WORKER'), ('block', '{nil}', 'a', 'SYNC'),
+         ('block', '{nil}', repeat('x', 5000), 'ORDER')"
+    ));
+    let rows = [
+        (-2_147_483_648, "infinity", Timestamp::MAX),
+        (0, "-infinity", Timestamp::MIN),
+        (5, "294276-12-31", Timestamp::MAX),
+        (6, "4713-01-01 BC", Timestamp::MIN),
+        (2_147_483_647, "9999-12-31T23:59:59.999999Z", Timestamp::MAX),
+        (7, "1970-01-01T00:00:01Z", Timestamp::from_millis(1000)),
+    ];
+    for (id, at, _) in rows {
+        let values = format!(
+            "({id}, 'pause', '{}', 'h{}', 'WORKER', '{at}')",
+            Uuid::nil(),
+            i64::from(id).unsigned_abs()
+        );
+        database.query(&format!(
+            "INSERT INTO pointsman.scheduling_rules (id, rule_type, canvas_id, handler_name, event_space, created_at)
+             VALUES {values}"
+        ));
+    }
+    let world = world.reopen().await;
+    world.emit(event("record").key("a")).await;
+    let mut since: Vec<_> = must(world.store.rules().await).into_iter().map(|rule| rule.since).collect();
+    let mut wanted = rows.map(|(_, _, since)| since).to_vec();
+    since.sort();
+    wanted.sort();
+    assert_eq!(since, wanted);
+    // The next numbers of the sequence are taken.
+    for name in ["index", "shop/orders", "/x/y"] {
+        world.pause(name).await;
+    }
+    assert_eq!(must(world.store.rules().await).len(), rows.len() + 3);
+}

@@ -1,0 +1,271 @@
+//! An idempotency key creates one event, however often and from wherever it is used.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{
+    Emission, Idempotency, Journal, NewRun, OrderBatch, Orders, Queue, Refused, Registry, Store,
+};
+use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey, Tenant};
+use pointsman_store_conformance::world::{Plan, order, pair};
+use tokio_postgres::Client;
+use uuid::Uuid;
+
+use crate::test_store::{TEST_TIMEOUT, TestStore, emit, event_of_receipt, now};
+
+const EMIT_ONCE: &str = "emit('paid', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')";
+
+#[tokio::test]
+async fn a_repeat_returns_the_first_receipt_and_emits_nothing() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    let first = emit(&client, EMIT_ONCE).await;
+    store_node.wait_for_events(1).await;
+    // Before and after it is sequenced, and within one transaction.
+    assert_eq!(emit(&client, EMIT_ONCE).await, first);
+    client.batch_execute("BEGIN").await.unwrap();
+    let other = emit(&client, "emit('paid', idempotency_key => 'another')").await;
+    assert_eq!(emit(&client, "emit('paid', idempotency_key => 'another')").await, other);
+    client.batch_execute("COMMIT").await.unwrap();
+    // The same key of another tenant is another key.
+    let third = emit(&client, "emit('paid', tenant => 'shop', idempotency_key => 'once')").await;
+    assert!(third != first && other != first);
+    store_node.wait_for_events(3).await;
+}
+
+#[tokio::test]
+async fn reuse_with_other_content_is_rejected() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    emit(&client, EMIT_ONCE).await;
+    for call in [
+        "emit('sent', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('paid', 'order:2', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 8}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', '{\"ip\": \"::1\"}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', delay => '1s', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', priority => 101, idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', sub => 's', idempotency_key => 'once')",
+    ] {
+        let error = client.query_one(&format!("SELECT pointsman.{call}"), &[]).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!(error.code().code(), "23505", "{call}");
+        let message = r#"idempotency_key: the idempotency key "once" was used before with other content"#;
+        assert_eq!(error.message(), message);
+    }
+    store_node.wait_for_events(1).await;
+}
+
+#[tokio::test]
+async fn only_one_of_many_concurrent_emits_creates_an_event() {
+    let store_node = TestStore::new().await;
+    let clients = join_all((0..16).map(|_| store_node.client())).await;
+    let receipts = join_all(clients.iter().map(|client| emit(client, EMIT_ONCE))).await;
+    assert!(receipts.iter().all(|receipt| *receipt == receipts[0]));
+    store_node.wait_for_events(1).await;
+}
+
+/// Waits until a connection is blocked by another transaction.
+async fn wait_until_blocked(watcher: &Client, pid: i32) {
+    let waiting = async {
+        let sql = "SELECT cardinality(pg_blocking_pids($1)) > 0";
+        while !watcher.query_one(sql, &[&pid]).await.unwrap().get::<_, bool>(0) {}
+    };
+    tokio::time::timeout(TEST_TIMEOUT, waiting).await.unwrap();
+}
+
+/// Returns the results of two transactions with one key, of which the first ends with `end`.
+async fn emit_after_first_ends(
+    store_node: &TestStore,
+    end: &str,
+    call: &str,
+) -> (Uuid, Result<Uuid, String>) {
+    let (first, second, watcher) =
+        (store_node.client().await, store_node.client().await, store_node.client().await);
+    first.batch_execute("BEGIN").await.unwrap();
+    let receipt = emit(&first, EMIT_ONCE).await;
+    let pid = second.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+    let call = format!("SELECT pointsman.{call}");
+    let waiting = tokio::spawn(async move { second.query_one(&call, &[]).await.map(|row| row.get(0)) });
+    wait_until_blocked(&watcher, pid).await;
+    first.batch_execute(end).await.unwrap();
+    let got = waiting.await.unwrap();
+    (receipt, got.map_err(|error| error.code().unwrap().code().to_string()))
+}
+
+#[tokio::test]
+async fn a_second_emit_waits_for_the_first() {
+    let store_node = TestStore::new().await;
+    let (first, second) = emit_after_first_ends(&store_node, "COMMIT", EMIT_ONCE).await;
+    assert_eq!(second, Ok(first));
+    let event = store_node.wait_for_events(1).await.remove(0);
+    assert_eq!(event_of_receipt(&store_node.client().await, first).await, Some(event.id));
+}
+
+#[tokio::test]
+async fn a_second_emit_succeeds_if_the_first_is_rolled_back() {
+    let store_node = TestStore::new().await;
+    let (first, second) = emit_after_first_ends(&store_node, "ROLLBACK", EMIT_ONCE).await;
+    assert!(second.is_ok_and(|second| second != first));
+    store_node.wait_for_events(1).await;
+}
+
+#[tokio::test]
+async fn a_second_emit_with_other_content_is_rejected() {
+    let store_node = TestStore::new().await;
+    let (_, second) =
+        emit_after_first_ends(&store_node, "COMMIT", "emit('sent', idempotency_key => 'once')").await;
+    assert_eq!(second, Err("23505".into()));
+    store_node.wait_for_events(1).await;
+}
+
+fn http_emission() -> Emission {
+    let idempotency = Idempotency { tenant: Tenant::default(), key: "once".into(), digest: [1; 32] };
+    let event = NewEvent {
+        key: Some(ObjectKey::new("order:1").unwrap()),
+        value: Json::parse("{\"sum\":7}").unwrap(),
+        ..NewEvent::of(HandlingKey::new("paid").unwrap())
+    };
+    Emission { events: vec![event], idempotency: Some(idempotency) }
+}
+
+/// The server's error for a receipt without an event.
+async fn receipt_error(client: &Client, receipt: Uuid) -> String {
+    let error = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap_err();
+    error.as_db_error().unwrap().message().to_string()
+}
+
+/// The SQL emit takes the key, stays open, and commits after HTTP has used the key for other content.
+#[tokio::test]
+async fn other_content_that_commits_after_http_used_the_key_is_set_aside_with_the_reason() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    for (n, call) in [
+        "emit('paid', 'order:1', '{\"sum\": 8}', idempotency_key => 'once')",
+        "emit('paid', 'order:2', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('sent', 'order:1', '{\"sum\": 7}', idempotency_key => 'once')",
+        "emit('paid', 'order:1', '{\"sum\": 7}', '{\"ip\": \"::1\"}', idempotency_key => 'once')",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = format!("once-{n}");
+        client.batch_execute("BEGIN").await.unwrap();
+        let receipt = emit(&client, &call.replace("once", &key)).await;
+        let mut http = http_emission();
+        http.idempotency.as_mut().unwrap().key = key.clone();
+        let (mut answers, _) = store_node.store.append(vec![http], None, now()).await.unwrap();
+        let made = answers.remove(0).unwrap().events.remove(0).id;
+        client.batch_execute("COMMIT").await.unwrap();
+        emit(&client, "emit('after')").await;
+        store_node.wait_for_events(n * 2 + 2).await;
+        let reason = format!(
+            "idempotency_key: the idempotency key \"{key}\" was used before with other content, for event {made}"
+        );
+        assert_eq!(
+            receipt_error(&client, receipt).await,
+            format!("receipt: this was not an event: {reason}")
+        );
+        let sql = "SELECT reason FROM pointsman.outbox_refused WHERE receipt = $1";
+        assert_eq!(client.query_one(sql, &[&receipt]).await.unwrap().get::<_, String>(0), reason);
+        let rows = if n == 0 { "1 row of".to_string() } else { format!("{} rows of", n + 1) };
+        let warned = async {
+            while !store_node.store.warnings().iter().any(|warning| warning.starts_with(&rows)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(TEST_TIMEOUT, warned)
+            .await
+            .expect("a warning counts the rows that were set aside");
+    }
+}
+
+#[tokio::test]
+async fn a_key_used_http_emission_for_the_same_content_returns_that_event() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    let (mut answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
+    let made = answers.remove(0).unwrap().events.remove(0);
+    let receipt = emit(&client, EMIT_ONCE).await;
+    // A later emit is journaled later.
+    emit(&client, "emit('after')").await;
+    store_node.wait_for_events(2).await;
+    assert_eq!(event_of_receipt(&client, receipt).await, Some(made.id));
+}
+
+#[tokio::test]
+async fn a_key_used_in_sql_conflicts_http_emission() {
+    let store_node = TestStore::new().await;
+    emit(&store_node.client().await, EMIT_ONCE).await;
+    store_node.wait_for_events(1).await;
+    let (answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
+    assert_eq!(answers, [Err(Refused::IdempotencyConflict("once".into()))]);
+    store_node.wait_for_events(1).await;
+}
+
+/// Sets the row aside, and no drain fails: that would stop the outbox and fail every job of the commit.
+#[tokio::test]
+async fn a_key_used_for_an_order_or_a_run_sets_the_emit_aside_and_the_outbox_continues() {
+    let store_node = TestStore::new().await;
+    let plan = Plan::default().chain("/pay", "a=first>done done").collects("shop/orders", 100);
+    store_node.store.register(plan.registration(), now()).await.unwrap();
+    let key = |name: &str| Idempotency { tenant: Tenant::default(), key: name.into(), digest: [1; 32] };
+    let batch = OrderBatch { idempotency: Some(key("order")), ..vec![order("/pay")].into() };
+    store_node.store.add_orders(batch, now()).await.unwrap().unwrap();
+    let run = NewRun { pair: pair("shop/orders"), priority: None };
+    store_node.store.run(run, Some(key("run")), now()).await.unwrap().unwrap();
+    store_node.store.record_answer(key("redrive"), "{}".into(), now()).await.unwrap().unwrap();
+    let before = store_node.store.extent().await.unwrap().head;
+    let client = store_node.client().await;
+    for name in ["order", "run", "redrive"] {
+        let receipt = emit(&client, &format!("emit('paid', idempotency_key => '{name}')")).await;
+        let after = emit(&client, "emit('after')").await;
+        let drained = async {
+            while event_of_receipt(&client, after).await.is_none() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(TEST_TIMEOUT, drained).await.expect("the outbox is drained");
+        assert_eq!(
+            receipt_error(&client, receipt).await,
+            format!(
+                "receipt: this was not an event: idempotency_key: the idempotency key \"{name}\" was used before \
+                 for another request"
+            )
+        );
+        // The store accepts emits as well.
+        store_node
+            .store
+            .append(vec![Emission { idempotency: None, ..http_emission() }], None, now())
+            .await
+            .unwrap()
+            .0
+            .remove(0)
+            .unwrap();
+    }
+    let kinds: Vec<_> =
+        store_node.events_after(before).await.iter().map(|event| event.kind.to_string()).collect();
+    assert_eq!(kinds, ["after", "paid"].repeat(3));
+}
+
+#[tokio::test]
+async fn a_key_whose_event_was_pruned_returns_the_id_of_that_event() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    let (mut answers, _) = store_node.store.append(vec![http_emission()], None, now()).await.unwrap();
+    let made = answers.remove(0).unwrap().events.remove(0);
+    let nothing = Retention { count: 0, age: Duration::ZERO };
+    let later = now().plus(Duration::from_secs(60));
+    while store_node.store.prune(nothing, nothing, Duration::MAX, later).await.unwrap().more {}
+    assert!(store_node.events_after(EventId::ZERO).await.is_empty(), "the event is pruned");
+    let receipt = emit(&client, EMIT_ONCE).await;
+    let after = emit(&client, "emit('after')").await;
+    let drained = async {
+        while event_of_receipt(&client, after).await.is_none() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(TEST_TIMEOUT, drained).await.expect("the outbox is drained");
+    assert_eq!(event_of_receipt(&client, receipt).await, Some(made.id));
+}

@@ -1,0 +1,89 @@
+//! Rows that were inserted manually do not block the outbox, whatever they contain.
+
+use tokio_postgres::Client;
+
+use crate::test_store::{TEST_TIMEOUT, TestStore, emit};
+
+/// Lists the rows that were set aside: type and reason.
+async fn list_refused_rows(client: &Client) -> Vec<(String, String)> {
+    let rows =
+        client.query("SELECT type, reason FROM pointsman.outbox_refused ORDER BY n", &[]).await.unwrap();
+    rows.iter().map(|row| (row.get(0), row.get(1))).collect()
+}
+
+async fn wait_until_empty(client: &Client) {
+    let polling = async {
+        while client.query_one("SELECT count(*) FROM pointsman.outbox", &[]).await.unwrap().get::<_, i64>(0)
+            > 0
+        {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(TEST_TIMEOUT, polling).await.expect("the outbox is emptied");
+}
+
+#[tokio::test]
+async fn a_row_with_an_invalid_idempotency_key_is_set_aside() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    // An incompressible text.
+    let key = "(SELECT string_agg(md5(i::text), '') FROM generate_series(1, 9000) i)";
+    for key in [key, "repeat('k', 300000)", "''", "'é'"] {
+        let row = "INSERT INTO pointsman.outbox (type, idempotency_key, digest)";
+        client.batch_execute(&format!("{row} VALUES ('x', {key}, sha256('a'))")).await.unwrap();
+    }
+    emit(&client, "emit('after')").await;
+    assert_eq!(store_node.wait_for_events(1).await[0].kind.as_str(), "after");
+    let reason = "/idempotency_key: an idempotency key has 1 to 255 printable ASCII characters";
+    assert_eq!(list_refused_rows(&client).await, vec![("x".to_owned(), reason.to_owned()); 4]);
+}
+
+#[tokio::test]
+async fn a_row_that_the_database_rejects_is_set_aside_alone() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    client
+        .batch_execute(
+            "CREATE FUNCTION check_event() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN
+                 IF new.type = 'cursed' THEN RAISE EXCEPTION 'a curse' USING ERRCODE = '22000'; END IF;
+                 RETURN new;
+             END $$;
+             CREATE TRIGGER curse BEFORE INSERT ON pointsman.journal FOR EACH ROW EXECUTE FUNCTION check_event();
+             BEGIN;
+             SELECT pointsman.emit('first', 'k');
+             SELECT pointsman.emit('cursed', 'k');
+             INSERT INTO pointsman.outbox (type, key) VALUES ('second', 'k'), ('cursed', 'k');
+             SELECT pointsman.emit('third', 'k');
+             COMMIT",
+        )
+        .await
+        .unwrap();
+    let events = store_node.wait_for_events(3).await;
+    let kinds: Vec<_> = events.iter().map(|event| event.kind.as_str()).collect();
+    assert_eq!(kinds, ["first", "second", "third"]);
+    assert_eq!(events[2].prev, Some(events[1].id));
+    assert_eq!(list_refused_rows(&client).await, vec![("cursed".to_owned(), "a curse".to_owned()); 2]);
+}
+
+#[tokio::test]
+async fn a_row_with_a_made_up_number_is_drained_or_set_aside() {
+    let store_node = TestStore::new().await;
+    let client = store_node.client().await;
+    let url = store_node.close().await;
+    client
+        .batch_execute(
+            "INSERT INTO pointsman.outbox (n, type) VALUES (-9223372036854775808, 'least'), (0, 'none'), (-1, 'a b');
+             SELECT setval('pointsman.outbox_n', 100); UPDATE pointsman.outbox_mark SET settled = 90;
+             INSERT INTO pointsman.outbox (n, type) VALUES (90, 'settled'), (9223372036854775807, 'most')",
+        )
+        .await
+        .unwrap();
+    let store_node = TestStore::open(&url).await;
+    let mut kinds: Vec<_> =
+        store_node.wait_for_events(4).await.iter().map(|event| event.kind.as_str().to_owned()).collect();
+    kinds.sort();
+    assert_eq!(kinds, ["least", "most", "none", "settled"]);
+    wait_until_empty(&client).await;
+    assert_eq!(list_refused_rows(&client).await.len(), 1);
+}

@@ -1,0 +1,111 @@
+//! Connections that are closed while idle, and transactions that fail halfway.
+
+use std::time::Duration;
+
+use pointsman_core::store::{Deed, Ended, Ending, Journal, Registry, Store, StoreError};
+use pointsman_core::{Rule, RuleKind};
+use pointsman_store_conformance::company::{Cluster as _, nodes};
+use pointsman_store_conformance::world::*;
+use pointsman_store_postgres::{Postgres as Opened, PostgresStore};
+use pointsman_testing::shared;
+use tokio::time::sleep;
+
+use crate::common::invariants::check_invariants;
+use crate::common::load::now;
+use crate::common::test_cluster::TestCluster;
+use crate::common::test_database::TestDatabase;
+use crate::{connect, query_number};
+
+async fn emit(store: &PostgresStore) -> Result<(), StoreError> {
+    store.append(vec![emission([event("record")])], None, now()).await.map(drop)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn unreadable_data_does_not_block_other_writers() {
+    let database = TestDatabase::acquire().await;
+    let store = Opened::open(database.url(), now()).await.unwrap();
+    store.register(Plan::simple().registration(), now()).await.unwrap();
+    let observer = connect(database.url()).await;
+    observer.batch_execute("SET lock_timeout = '5s'").await.unwrap();
+    let damage = "CREATE TABLE public.kept AS SELECT * FROM pointsman.meta WHERE name = 'routes';
+                 UPDATE pointsman.meta SET text = '{' WHERE name = 'routes';
+                 UPDATE pointsman.version SET registry = registry + 1";
+    observer.batch_execute(damage).await.unwrap();
+    for _ in 0..3 {
+        let answer = emit(&store).await;
+        assert!(matches!(answer, Err(StoreError::Damaged(_))), "{answer:?}");
+        // It had the write lock when it failed, and releases it sooner than the server's timeout.
+        observer.batch_execute("SELECT FROM pointsman.turn FOR UPDATE").await.unwrap();
+    }
+    let repair = "UPDATE pointsman.meta m SET text = k.text FROM public.kept k WHERE k.name = m.name;
+                DROP TABLE public.kept";
+    observer.batch_execute(repair).await.unwrap();
+    emit(&store).await.unwrap();
+    check_invariants(database.url()).await;
+    store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn closed_idle_connections_are_replaced_without_errors() {
+    let database = TestDatabase::acquire().await;
+    let store = Opened::open(database.url(), now()).await.unwrap();
+    let observer = connect(database.url()).await;
+    for _ in 0..5 {
+        let end = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+                   WHERE datname = current_database() AND application_name = 'pointsman'";
+        assert!(query_number(&observer, end).await > 0);
+        emit(&store).await.unwrap();
+        store.extent().await.unwrap();
+        emit(&store).await.unwrap();
+    }
+    check_invariants(database.url()).await;
+    store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn idle_session_timeouts_cause_no_errors() {
+    let server = shared().unwrap();
+    let url = server.create_database().unwrap();
+    let name = url.rsplit('/').next().unwrap();
+    server.query(name, &format!("ALTER DATABASE {name} SET idle_session_timeout = '100ms'")).unwrap();
+    let store = Opened::open(&url, now()).await.unwrap();
+    for _ in 0..4 {
+        sleep(Duration::from_millis(400)).await;
+        emit(&store).await.unwrap();
+        store.extent().await.unwrap();
+    }
+    check_invariants(&url).await;
+    store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_with_nul_characters_are_stored() {
+    let cluster = TestCluster::new().await;
+    let [mut node] = nodes(&cluster, Plan::simple()).await;
+    const TEXT_WITH_NUL: &str = "a\0b";
+    for name in ["tried again", "for good"] {
+        node.emit(event("record").key("a")).await;
+        let task = node.claim_one().await;
+        let failed =
+            Ended::Failed { error: TEXT_WITH_NUL.into(), code: 1, after: None, last: name == "for good" };
+        node.end(Ending { logs: vec![line(node.now, TEXT_WITH_NUL)], ..ending(&task, failed) })
+            .await
+            .unwrap();
+        node.tick(BACKOFF);
+    }
+    node.run_all().await;
+    let rule = Rule {
+        by: TEXT_WITH_NUL.into(),
+        reason: TEXT_WITH_NUL.into(),
+        ..node.rule(RuleKind::Pause, "index", None)
+    };
+    must(node.store.hold(rule).await);
+    must(node.store.join(TEXT_WITH_NUL, node.now).await);
+    let text = || TEXT_WITH_NUL.to_string();
+    must(
+        node.store
+            .note(Deed { at: node.now, by: text(), action: text(), what: text(), detail: text() })
+            .await,
+    );
+    cluster.audit().await;
+}

@@ -1,0 +1,261 @@
+//! Nodes notify each other at once, and poll while the listener is disconnected.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod common;
+
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::invariants::check_invariants;
+use common::load::{TEST_TIMEOUT, now, query_rows, with_listen_url};
+use common::test_database::TestDatabase;
+use futures::future::join_all;
+use pointsman_core::EventId;
+use pointsman_core::store::{
+    Claim, Claimant, Claimed, Journal, Listener, NodeId, Queue, Registry, Signal, Store,
+};
+use pointsman_store_conformance::world::{Plan, emission, ending, event, handler, succeeded};
+use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_testing::Proxy;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::time::{sleep, timeout};
+
+/// The last event and the number of work signals that a node has received.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct ObservedSignals {
+    last_event: Option<EventId>,
+    work_signals: usize,
+}
+
+struct SignalRecorder(watch::Sender<ObservedSignals>);
+
+impl Listener for SignalRecorder {
+    fn heard(&self, signal: Signal) {
+        self.0.send_modify(|signals| match signal {
+            Signal::Journal(last_event) => signals.last_event = signals.last_event.max(Some(last_event)),
+            Signal::Work => signals.work_signals += 1,
+        });
+    }
+}
+
+/// A node with its received signals.
+struct TestNode {
+    store: PostgresStore,
+    id: NodeId,
+    signals: watch::Receiver<ObservedSignals>,
+}
+
+impl TestNode {
+    async fn open(url: &str) -> Self {
+        Self::open_with_plan(url, Plan::simple()).await
+    }
+
+    async fn open_with_plan(url: &str, plan: Plan) -> Self {
+        let store = Postgres::open(url, now()).await.unwrap();
+        store.register(plan.registration(), now()).await.unwrap();
+        let id = store.join("node", now()).await.unwrap();
+        let (sender, signals) = watch::channel(ObservedSignals::default());
+        store.listen(Arc::new(SignalRecorder(sender)));
+        Self { store, id, signals }
+    }
+
+    async fn emit(&self) -> EventId {
+        let (receipts, _) = self.store.append(vec![emission([event("record")])], None, now()).await.unwrap();
+        receipts[0].as_ref().unwrap().events[0].id
+    }
+
+    /// Claims all claimable tasks.
+    async fn claim(&self) -> Vec<Claimed> {
+        let handlers = Arc::new([handler("index")].into());
+        let claim = Claim { by: Claimant::Node(self.id), handlers, max: 100 };
+        self.store.claim(claim, now()).await.unwrap().tasks
+    }
+
+    /// Waits until it is notified of this event and of more work.
+    async fn wait_for_signals(&mut self, id: EventId, work: usize) {
+        let received =
+            self.signals.wait_for(|signals| signals.last_event >= Some(id) && signals.work_signals > work);
+        assert!(timeout(TEST_TIMEOUT, received).await.is_ok(), "it is told of {id} and of work after {work}");
+    }
+
+    /// Emits on another node and waits for the notification.
+    async fn wait_for_emit_of(&mut self, other: &Self) {
+        let before = self.signals_so_far();
+        let id = other.emit().await;
+        self.wait_for_signals(id, before.work_signals).await;
+    }
+
+    /// The signals received so far.
+    fn signals_so_far(&self) -> ObservedSignals {
+        *self.signals.borrow()
+    }
+
+    fn notifications_sent(&self) -> u64 {
+        self.store.write_counts().2
+    }
+
+    /// Emits until it sends notifications, which it does once it knows its peers.
+    async fn wait_until_peers_are_known(&self) {
+        let poll = async {
+            while self.notifications_sent() == 0 {
+                self.emit().await;
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        timeout(TEST_TIMEOUT, poll).await.expect("it finds the others");
+    }
+}
+
+/// Starts a proxy to the shared server; returns the database URL through it.
+fn through_proxy(url: &str) -> (Proxy, String) {
+    let (login, location) = url.split_once('@').unwrap();
+    let (address, name) = location.split_once('/').unwrap();
+    let proxy = Proxy::start(address.parse().unwrap()).unwrap();
+    let url = format!("{login}@{}/{name}", proxy.address());
+    (proxy, url)
+}
+
+/// Waits until this many connections of the database listen.
+async fn wait_until_listening(url: &str, expected: usize) {
+    let sql = "SELECT count(*) FROM pg_stat_activity
+               WHERE datname = current_database() AND query = 'LISTEN pointsman' AND state = 'idle'";
+    let listening = async {
+        while query_rows(url, sql)[0][0].as_deref() != Some(expected.to_string().as_str()) {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(TEST_TIMEOUT, listening).await.unwrap_or_else(|_| panic!("{expected} connections listen"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_is_notified_of_writes_of_its_peers() {
+    let database = TestDatabase::acquire().await;
+    let (proxy, proxied_url) = through_proxy(database.url());
+    let mut receiver = TestNode::open(&with_listen_url(&proxied_url, database.url())).await;
+    let sender = TestNode::open(database.url()).await;
+    sender.wait_until_peers_are_known().await;
+    wait_until_listening(database.url(), 2).await;
+    // It cannot poll.
+    proxy.freeze(true);
+    for _ in 0..3 {
+        receiver.wait_for_emit_of(&sender).await;
+    }
+    proxy.freeze(false);
+    check_invariants(database.url()).await;
+    receiver.store.close();
+    sender.store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_cannot_listen_polls_and_then_listens_again() {
+    let database = TestDatabase::acquire().await;
+    let (proxy, proxied_url) = through_proxy(database.url());
+    let (listen_proxy, listen_url) = through_proxy(database.url());
+    let mut receiver = TestNode::open(&with_listen_url(&proxied_url, &listen_url)).await;
+    let sender = TestNode::open(database.url()).await;
+    sender.wait_until_peers_are_known().await;
+    wait_until_listening(database.url(), 2).await;
+    for _ in 0..2 {
+        listen_proxy.refuse(true).unwrap();
+        listen_proxy.cut();
+        wait_until_listening(database.url(), 1).await;
+        receiver.wait_for_emit_of(&sender).await;
+        listen_proxy.refuse(false).unwrap();
+        wait_until_listening(database.url(), 2).await;
+        // It can no longer poll, and need not.
+        proxy.freeze(true);
+        receiver.wait_for_emit_of(&sender).await;
+        proxy.freeze(false);
+    }
+    check_invariants(database.url()).await;
+    receiver.store.close();
+    sender.store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_server_is_retried() {
+    let database = TestDatabase::acquire().await;
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+    let listen = format!("postgres://postgres@{}/postgres?connect_timeout=1", silent.local_addr().unwrap());
+    let node = TestNode::open(&with_listen_url(database.url(), &listen)).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        held.push(timeout(TEST_TIMEOUT, silent.accept()).await.expect("it connects").unwrap());
+    }
+    node.store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_at_a_limit_is_notified_when_a_peer_frees_a_slot() {
+    let database = TestDatabase::acquire().await;
+    let (proxy, proxied_url) = through_proxy(database.url());
+    let plan = Plan::simple().free("index").narrow("index", 1);
+    let mut receiver =
+        TestNode::open_with_plan(&with_listen_url(&proxied_url, database.url()), plan.clone()).await;
+    let sender = TestNode::open_with_plan(database.url(), plan).await;
+    sender.wait_until_peers_are_known().await;
+    wait_until_listening(database.url(), 2).await;
+    for _ in 0..3 {
+        sender.emit().await;
+        let last = sender.emit().await;
+        receiver.wait_for_signals(last, 0).await;
+        // There are at least two, and one may run.
+        let running = receiver.claim().await;
+        assert_eq!(running.len(), 1);
+        // It cannot poll.
+        proxy.freeze(true);
+        let before = receiver.signals_so_far();
+        let ends = sender.store.finish(vec![ending(&running[0], succeeded())], None, now()).await.unwrap().0;
+        assert!(ends[0].is_ok(), "{ends:?}");
+        receiver.wait_for_signals(last, before.work_signals).await;
+        proxy.freeze(false);
+    }
+    check_invariants(database.url()).await;
+    receiver.store.close();
+    sender.store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn under_load_many_commits_share_a_notification() {
+    let database = TestDatabase::acquire().await;
+    let (one, mut other) = (TestNode::open(database.url()).await, TestNode::open(database.url()).await);
+    one.wait_until_peers_are_known().await;
+    let (before, begun) = (one.store.write_counts(), Instant::now());
+    join_all((0..8).map(async |_| {
+        for _ in 0..100 {
+            one.emit().await;
+        }
+    }))
+    .await;
+    let (after, took) = (one.store.write_counts(), begun.elapsed());
+    let (commits, sent) = (after.0 - before.0, after.2 - before.2);
+    // Notifications are spaced, so their maximum depends on the elapsed time.
+    assert!(sent <= commits && sent <= took.as_millis() as u64 / 5 + 2, "{sent} for {commits} in {took:?}");
+    assert!(sent <= 400, "{sent} for 800 emits");
+    let last = one.emit().await;
+    other.wait_for_signals(last, 0).await;
+    for _ in 0..50 {
+        one.emit().await;
+    }
+    let (commits, _, sent) = one.store.write_counts();
+    assert!(sent <= commits, "{sent} for {commits}");
+    check_invariants(database.url()).await;
+    one.store.close();
+    other.store.close();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_single_node_sends_no_notifications() {
+    let database = TestDatabase::acquire().await;
+    let alone = TestNode::open(database.url()).await;
+    // Long enough for a poll of the live nodes.
+    for _ in 0..50 {
+        alone.emit().await;
+        sleep(Duration::from_millis(25)).await;
+    }
+    assert_eq!(alone.notifications_sent(), 0);
+    check_invariants(database.url()).await;
+    alone.store.close();
+}

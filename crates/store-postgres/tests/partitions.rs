@@ -1,0 +1,155 @@
+//! Append-only tables are partitioned, and expired partitions are dropped.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::journal::Retention;
+use pointsman_core::store::{Ending, Store};
+use pointsman_store_conformance::Harness;
+use pointsman_store_conformance::world::*;
+use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_testing::Admin;
+
+/// A database with partitions so small that a test fills several.
+struct SmallPartitions {
+    server: &'static Admin,
+    opened: Mutex<Option<(String, PostgresStore)>>,
+}
+
+const PARTITION_ROWS: u64 = 100;
+const DAY_SECONDS: u64 = 86_400;
+const KEEP_NOTHING: Retention = Retention { count: 0, age: std::time::Duration::from_secs(1) };
+
+impl SmallPartitions {
+    fn new() -> Self {
+        Self { server: pointsman_testing::shared().expect("a server"), opened: Mutex::default() }
+    }
+
+    fn database(&self) -> String {
+        let opened = self.opened.lock().expect("nobody has panicked");
+        let (url, _) = opened.as_ref().expect("a store is open");
+        url.rsplit('/').next().expect("a name").into()
+    }
+
+    fn query_number(&self, sql: &str) -> u64 {
+        let rows = self.server.query(&self.database(), sql).expect("an answer");
+        rows[0][0].as_deref().expect("a number").parse().expect("a number")
+    }
+
+    fn count_partitions(&self, table: &str) -> u64 {
+        self.query_number(&format!(
+            "SELECT count(*) FROM pg_inherits WHERE inhparent = 'pointsman.{table}'::regclass"
+        ))
+    }
+
+    async fn drop_expired_partitions(&self) -> u64 {
+        let store = self.opened.lock().expect("nobody has panicked").as_ref().map(|(_, store)| store.clone());
+        store.expect("a store is open").drop_expired_partitions().await.expect("it sweeps")
+    }
+}
+
+impl Drop for SmallPartitions {
+    fn drop(&mut self) {
+        if self.opened.lock().expect("nobody has panicked").is_some() {
+            let drop = format!("DROP DATABASE {} WITH (FORCE)", self.database());
+            let _ = self.server.query("postgres", &drop);
+        }
+    }
+}
+
+#[async_trait]
+impl Harness for SmallPartitions {
+    async fn fresh(&self, now: Timestamp) -> Arc<dyn Store> {
+        let url = self.server.create_database().expect("a database");
+        let store = Postgres::open(&url, now).await.expect("it opens");
+        store.close();
+        *self.opened.lock().expect("nobody has panicked") = Some((url.clone(), store));
+        let setting = format!("INSERT INTO pointsman.meta VALUES ('slice', '{PARTITION_ROWS}')");
+        self.server.query(&self.database(), &setting).expect("a setting");
+        let store = Postgres::open(&url, now).await.expect("it opens");
+        *self.opened.lock().expect("nobody has panicked") = Some((url, store.clone()));
+        Arc::new(store)
+    }
+
+    async fn reopen(&self, store: Arc<dyn Store>, _now: Timestamp) -> Arc<dyn Store> {
+        store
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn partitions_are_added_as_rows_arrive() {
+    let database = SmallPartitions::new();
+    let world = World::new(&database, Plan::simple()).await;
+    for _ in 0..10 {
+        world.emit_many(100, event("record").key("a")).await;
+        world.emit_many(1, event("record")).await;
+    }
+    world.run_all().await;
+    assert!(
+        (11..=13).contains(&database.count_partitions("journal")),
+        "{} slices",
+        database.count_partitions("journal")
+    );
+    assert!(
+        (11..=13).contains(&database.count_partitions("history")),
+        "{} slices",
+        database.count_partitions("history")
+    );
+    assert_eq!(world.read_all().await.len(), 1010);
+    assert_eq!(database.drop_expired_partitions().await, 0, "nothing is forgotten");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn expired_partitions_are_dropped_and_needed_rows_stay() {
+    let database = SmallPartitions::new();
+    let mut world = World::new(&database, Plan::simple()).await;
+    let value = "{\"text\":\"still here\"}";
+    let kept = world.emit(event("record").key("kept").value(value)).await;
+    let task = world.claim_one().await;
+    let logs = vec![line(world.now, "said once")];
+    world.end(Ending { logs, ..ending(&task, failed()) }).await.expect("ours");
+    for _ in 0..10 {
+        world.emit_many(100, event("record").key("gone")).await;
+    }
+    world.tick(1);
+    for _ in 0..1000 {
+        let task = world.claim_one().await;
+        assert_eq!(task.event().key.as_ref().map(|key| key.as_str()), Some("gone"));
+        world.succeed(&task).await;
+        world.now = world.now.minus(std::time::Duration::from_micros(1));
+    }
+    let before = [
+        database.count_partitions("journal"),
+        database.count_partitions("history"),
+        database.count_partitions("log"),
+    ];
+    world.tick(2 * DAY_SECONDS);
+    world.heartbeat().await;
+    let pruned = world.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    assert_eq!((pruned.events, pruned.tasks), (1001, 1000));
+    assert!(database.drop_expired_partitions().await >= 9 + 9 + 9);
+    let after = [
+        database.count_partitions("journal"),
+        database.count_partitions("history"),
+        database.count_partitions("log"),
+    ];
+    assert!(before.iter().zip(&after).all(|(before, after)| *after + 8 <= *before), "{before:?} {after:?}");
+    assert_eq!(database.query_number("SELECT count(*) FROM pointsman.journal_kept"), 1);
+
+    assert_eq!(must(world.store.logs(&kept.tasks[0], 0, 10).await).expect("a log").lines.len(), 1);
+    assert_eq!(world.task(&kept.tasks[0]).await.attempts.len(), 1);
+    let task = world.claim_one().await;
+    assert_eq!((task.id.clone(), task.event().value.as_str()), (kept.tasks[0].clone(), value));
+    world.succeed(&task).await;
+    world.emit_many(1, event("record")).await;
+    world.tick(2 * DAY_SECONDS);
+    world.prune(KEEP_NOTHING, KEEP_NOTHING).await;
+    database.drop_expired_partitions().await;
+    assert_eq!(
+        database.query_number("SELECT count(*) FROM pointsman.journal_kept"),
+        0,
+        "and then it goes, too"
+    );
+    assert_eq!(database.query_number("SELECT count(*) FROM pointsman.log_kept"), 0);
+}

@@ -1,0 +1,16 @@
+//! Copying a store to another kind, and possible disturbances.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod differences;
+mod interrupted;
+mod outbox;
+mod partitions;
+mod rejected;
+mod rules;
+#[path = "../store_location/mod.rs"]
+mod store_location;
+mod suite;
+#[path = "../test_store/mod.rs"]
+mod test_store;

@@ -1,0 +1,43 @@
+//! Copied rows are partitioned, and expire by partitions.
+
+use pointsman_core::store::Store;
+use pointsman_store_conformance::moving::Lair as _;
+use pointsman_store_conformance::moving::many::Many;
+use pointsman_store_postgres::Postgres;
+
+use crate::store_location::{CopyHarness, LocationKind, StoreLocation};
+use crate::test_store::connect;
+
+const PARTITION_ROWS: i64 = 1000;
+
+async fn count_partitions(location: &StoreLocation, table: &str) -> i64 {
+    let sql = format!("SELECT count(*) FROM pg_inherits WHERE inhparent = 'pointsman.{table}'::regclass");
+    connect(location.url()).await.query_one(&sql, &[]).await.unwrap().get(0)
+}
+
+#[tokio::test]
+async fn copied_rows_fill_as_many_partitions_as_they_need() {
+    let harness = CopyHarness::along(&[LocationKind::File, LocationKind::Database]);
+    let many = Many::new(&harness).await;
+    // Other tests cannot use its partitions.
+    let database = StoreLocation::own_database();
+    database.open(many.world.now).await.close();
+    let set = format!("INSERT INTO pointsman.meta (name, text) VALUES ('slice', '{PARTITION_ROWS}')");
+    connect(database.url()).await.batch_execute(&set).await.unwrap();
+    harness.go_next_to(&database);
+    let many = many.moved().await;
+    let (journal, history) =
+        (count_partitions(&database, "journal").await, count_partitions(&database, "history").await);
+    // One for kept rows; none for rows that expired before the copy.
+    assert!((8..=10).contains(&journal) && (8..=10).contains(&history), "{journal} {history}");
+
+    many.forgets().await;
+    let store = Postgres::open(database.url(), many.world.now).await.unwrap();
+    store.drop_expired_partitions().await.unwrap();
+    store.close();
+    assert!(count_partitions(&database, "journal").await <= journal - 4);
+    for table in ["history", "attempt", "log"] {
+        assert!(count_partitions(&database, table).await <= history - 4, "{table}");
+    }
+    many.goes_on().await;
+}

@@ -1,0 +1,89 @@
+//! The location of a store: a file or a database.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pointsman_core::Timestamp;
+use pointsman_core::store::Store;
+use pointsman_store::transfer::Movable;
+use pointsman_store_conformance::moving::{self, Refusal};
+use pointsman_store_postgres::{PgStoreCopy, Postgres};
+use pointsman_store_sqlite::{Sqlite, SqliteMove};
+use tempfile::TempDir;
+
+use crate::common::test_database::TestDatabase;
+
+pub(crate) type CopyHarness = moving::Movers<StoreLocation>;
+
+/// The kind of a location.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LocationKind {
+    File,
+    Database,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum StoreLocation {
+    /// The path, and the temporary folder.
+    File(PathBuf, Arc<TempDir>),
+    /// The URL, and the reused test database.
+    Database(String, Option<Arc<TestDatabase>>),
+}
+
+impl StoreLocation {
+    /// A new database, for state that other tests must not find.
+    pub(crate) fn own_database() -> Self {
+        Self::Database(pointsman_testing::shared().unwrap().create_database().unwrap(), None)
+    }
+
+    pub(crate) fn url(&self) -> &str {
+        match self {
+            Self::Database(url, _) => url,
+            Self::File(..) => panic!("{self:?} is no database"),
+        }
+    }
+}
+
+#[async_trait]
+impl moving::Lair for StoreLocation {
+    type Kind = LocationKind;
+    const HERE: LocationKind = LocationKind::Database;
+    const ELSEWHERE: LocationKind = LocationKind::File;
+
+    async fn empty(kind: LocationKind) -> Self {
+        match kind {
+            LocationKind::File => {
+                let folder = tempfile::tempdir().unwrap();
+                Self::File(folder.path().join("store.db"), Arc::new(folder))
+            }
+            LocationKind::Database => {
+                let lent = TestDatabase::acquire().await;
+                Self::Database(lent.url().into(), Some(Arc::new(lent)))
+            }
+        }
+    }
+
+    async fn try_open(&self, now: Timestamp) -> Result<Arc<dyn Store>, Refusal> {
+        Ok(match self {
+            Self::File(path, _) => Arc::new(Sqlite::open(path, now)?),
+            Self::Database(url, _) => Arc::new(Postgres::open(url, now).await?),
+        })
+    }
+
+    fn try_source(&self) -> Result<Box<dyn Movable>, Refusal> {
+        Ok(match self {
+            Self::File(path, _) => Box::new(SqliteMove::source(path)?),
+            Self::Database(url, _) => Box::new(PgStoreCopy::source(url)?),
+        })
+    }
+
+    fn try_target(&self) -> Result<Box<dyn Movable>, Refusal> {
+        Ok(match self {
+            Self::File(path, _) => Box::new(SqliteMove::target(path)?),
+            Self::Database(url, _) => Box::new(PgStoreCopy::target(url)?),
+        })
+    }
+}

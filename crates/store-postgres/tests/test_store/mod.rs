@@ -1,0 +1,119 @@
+//! A node on a database, with waiting for events emitted in SQL.
+#![allow(dead_code, reason = "each test file uses its own part of this")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Journal, Listener, Read, Signal, Store};
+use pointsman_core::{Event, EventId, Timestamp};
+use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_testing::shared;
+use tokio::sync::watch;
+use tokio::time::timeout;
+use tokio_postgres::{Client, NoTls};
+use uuid::Uuid;
+
+/// A generous timeout; only a test that hangs reaches it.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+pub(crate) fn now() -> Timestamp {
+    Timestamp::MIN.plus(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap())
+}
+
+/// One node on a database.
+pub(crate) struct TestStore {
+    pub(crate) url: String,
+    pub(crate) store: PostgresStore,
+    last_event: watch::Receiver<EventId>,
+}
+
+/// Forwards the last event of the journal.
+struct LastEventListener(watch::Sender<EventId>);
+
+impl Listener for LastEventListener {
+    fn heard(&self, signal: Signal) {
+        match signal {
+            Signal::Journal(head) => {
+                self.0.send_replace(head);
+            }
+            Signal::Work => {}
+        }
+    }
+}
+
+impl TestStore {
+    /// Opens a node on a new database.
+    pub(crate) async fn new() -> Self {
+        Self::open(&shared().unwrap().create_database().unwrap()).await
+    }
+
+    pub(crate) async fn open(url: &str) -> Self {
+        let store = Postgres::open(url, now()).await.unwrap();
+        let (sender, last_event) = watch::channel(EventId::ZERO);
+        store.listen(Arc::new(LastEventListener(sender)));
+        Self { url: url.into(), store, last_event }
+    }
+
+    /// Closes the node, and returns the URL of its database.
+    pub(crate) async fn close(self) -> String {
+        let Self { url, store, .. } = self;
+        tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+        url
+    }
+
+    pub(crate) async fn client(&self) -> Client {
+        connect(&self.url).await
+    }
+
+    /// The events after an id.
+    pub(crate) async fn events_after(&self, after: EventId) -> Vec<Arc<Event>> {
+        let (mut after, mut events) = (after, vec![]);
+        loop {
+            let read = Read { after, until: None, filter: Filter::default(), limit: 1000, backwards: false };
+            let page = self.store.read(read).await.unwrap();
+            events.extend(page.events);
+            if page.scanned == after {
+                return events;
+            }
+            after = page.scanned;
+        }
+    }
+
+    /// Waits until the journal has this many events, and returns them.
+    pub(crate) async fn wait_for_events(&self, count: usize) -> Vec<Arc<Event>> {
+        let mut last_event = self.last_event.clone();
+        let wait = async {
+            loop {
+                last_event.borrow_and_update();
+                let events = self.events_after(EventId::ZERO).await;
+                if events.len() >= count {
+                    return events;
+                }
+                last_event.changed().await.unwrap();
+            }
+        };
+        let events =
+            timeout(TEST_TIMEOUT, wait).await.unwrap_or_else(|_| panic!("there are not {count} events"));
+        assert_eq!(events.len(), count);
+        events
+    }
+}
+
+pub(crate) async fn connect(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// Calls `emit` in SQL, and returns the receipt.
+pub(crate) async fn emit(client: &Client, call: &str) -> Uuid {
+    client.query_one(&format!("SELECT pointsman.{call}"), &[]).await.unwrap().get(0)
+}
+
+/// The event of a receipt.
+pub(crate) async fn event_of_receipt(client: &Client, receipt: Uuid) -> Option<EventId> {
+    let row = client.query_one("SELECT pointsman.event_of($1)", &[&receipt]).await.unwrap();
+    row.get::<_, Option<i64>>(0).map(EventId::from_i64)
+}

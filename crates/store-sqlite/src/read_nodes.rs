@@ -1,0 +1,55 @@
+//! Reads nodes and the audit log.
+
+use std::collections::HashMap;
+
+use pointsman_core::store::{Abilities, Deed, NodeId, NodeView};
+use rusqlite::Connection;
+
+use crate::error::{Fault, Result};
+use crate::tables::row::{query_all, read_text, read_time};
+
+/// The maximum number of nodes that are listed.
+const MAX_LISTED_NODES: i64 = 100;
+
+pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
+    let sql = "SELECT node, count(*) FROM pointsman_task WHERE phase = 5 GROUP BY node";
+    let running: Vec<(NodeId, i64)> = query_all(conn, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let running: HashMap<_, _> = running.into_iter().collect();
+    let sql =
+        "SELECT id, name, joined, heard, gone, abilities FROM pointsman_node ORDER BY gone, id DESC LIMIT ?1";
+    query_all(conn, sql, [MAX_LISTED_NODES], |row| {
+        let id: NodeId = row.get(0)?;
+        let abilities = match read_text(row, 5)? {
+            "" => Abilities::default(),
+            json => serde_json::from_str(json).map_err(Fault::damaged)?,
+        };
+        Ok(NodeView {
+            id,
+            name: row.get(1)?,
+            joined: read_time(row, 2)?,
+            heard: read_time(row, 3)?,
+            gone: row.get(4)?,
+            abilities,
+            running: running.get(&id).copied().unwrap_or(0).max(0) as u64,
+        })
+    })
+}
+
+pub(crate) fn list_audit_entries(
+    conn: &Connection,
+    before: Option<i64>,
+    limit: usize,
+) -> Result<Vec<(i64, Deed)>> {
+    let sql =
+        "SELECT n, at, by, action, what, detail FROM pointsman_deed WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
+    query_all(conn, sql, (before.unwrap_or(i64::MAX), limit as i64), |row| {
+        let deed = Deed {
+            at: read_time(row, 1)?,
+            by: row.get(2)?,
+            action: row.get(3)?,
+            what: row.get(4)?,
+            detail: row.get(5)?,
+        };
+        Ok((row.get(0)?, deed))
+    })
+}

@@ -1,0 +1,101 @@
+//! The file as the source or target of a copy between stores. `rows.rs` reads and writes its rows, `counter_row.rs` its
+//! counters.
+
+mod counter_row;
+mod rows;
+
+use std::path::Path;
+
+use pointsman_core::store;
+use pointsman_store::transfer::{Movable, NOTE, NotReady, Page, Place as Key, Row, Section};
+use rusqlite::Connection;
+
+use crate::error::{OpenError, Result, to_store_error};
+use crate::open::{self, DatabaseLocation, FileLock};
+use crate::tables::counters;
+
+/// A file that is the source or target of a copy. No server may use it meanwhile.
+#[derive(Debug)]
+pub struct SqliteCopy {
+    conn: Connection,
+    _lock: FileLock,
+}
+
+impl SqliteCopy {
+    /// Opens a file as the source of a copy. As by a server, it is migrated if it has an older layout.
+    pub fn open_source(path: impl AsRef<Path>) -> std::result::Result<Self, NotReady<OpenError>> {
+        let path = path.as_ref();
+        let none = || NotReady::NoStore(path.display().to_string());
+        if !path.exists() {
+            return Err(none());
+        }
+        let location = DatabaseLocation::File(path.into());
+        let lock = open::acquire_lock(&location)?;
+        let to_open_error = |error| OpenError::from_sqlite(path, error);
+        let layout =
+            open::open_reader(path).and_then(|conn| open::read_layout(&conn)).map_err(to_open_error)?;
+        if layout == 0 {
+            return Err(none());
+        }
+        Ok(Self { conn: open::open_writer(&location)?, _lock: lock })
+    }
+
+    /// Opens a file as the target of a copy; creates it if it does not exist.
+    pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, NotReady<OpenError>> {
+        let location = DatabaseLocation::File(path.as_ref().into());
+        let lock = open::acquire_lock(&location)?;
+        Ok(Self { conn: open::open_writer(&location)?, _lock: lock })
+    }
+
+    fn write_rows(&mut self, section: Section, rows: Vec<Row>, note: &str) -> Result<()> {
+        let tx = self.conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        match section {
+            Section::Counters => rows.iter().try_for_each(|row| counter_row::write_counters(&tx, row))?,
+            Section::Journal => rows::insert_journal_rows(&tx, rows)?,
+            _ => rows::insert_rows(&tx, section, rows)?,
+        }
+        counters::write_meta(&tx, NOTE, note)?;
+        Ok(tx.commit()?)
+    }
+
+    fn delete_copy_note(&self) -> Result<()> {
+        self.conn.execute("DELETE FROM pointsman_meta WHERE name = ?1", [NOTE])?;
+        Ok(())
+    }
+}
+
+impl Movable for SqliteCopy {
+    fn count(&mut self, section: Section) -> store::Result<Option<u64>> {
+        rows::count_rows(&self.conn, section).map_err(|fault| to_store_error(&fault))
+    }
+
+    fn read(&mut self, section: Section, after: Option<&Key>) -> store::Result<Page> {
+        let page = match section {
+            Section::Counters => counter_row::read_counters(&self.conn).map(|row| Page::single(row, after)),
+            _ => rows::read_rows(&self.conn, section, after),
+        };
+        page.map_err(|fault| to_store_error(&fault))
+    }
+
+    /// Returns 0: the embedded store has no outbox.
+    fn waiting(&mut self) -> store::Result<u64> {
+        Ok(0)
+    }
+
+    /// Returns true: the lock keeps other processes out.
+    fn is_unchanged(&mut self) -> store::Result<bool> {
+        Ok(true)
+    }
+
+    fn note(&mut self) -> store::Result<Option<String>> {
+        counters::read_meta(&self.conn, NOTE).map_err(|fault| to_store_error(&fault))
+    }
+
+    fn write(&mut self, section: Section, rows: Vec<Row>, note: &str) -> store::Result<bool> {
+        self.write_rows(section, rows, note).map(|()| true).map_err(|fault| to_store_error(&fault))
+    }
+
+    fn finish(&mut self) -> store::Result<bool> {
+        self.delete_copy_note().map(|()| true).map_err(|fault| to_store_error(&fault))
+    }
+}

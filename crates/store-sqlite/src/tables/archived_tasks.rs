@@ -1,0 +1,81 @@
+//! Archived tasks, attempts and logs.
+
+use pointsman_core::task::LogLine;
+use pointsman_core::{EventId, TaskSeq, Timestamp};
+use pointsman_store::row::{AttemptRow, Past, end_code, level_code, reason_code};
+use rusqlite::Connection;
+
+use super::row::{archived_task_columns, archived_task_from_row, query_first};
+use crate::error::Result;
+
+pub(crate) fn read_archived_task(conn: &Connection, seq: TaskSeq) -> Result<Option<Past>> {
+    let sql = concat!("SELECT ", archived_task_columns!(), " FROM pointsman_history WHERE seq = ?1");
+    query_first(conn, sql, [seq.0], archived_task_from_row)
+}
+
+pub(super) fn insert_archived_task(conn: &Connection, archived: &Past) -> Result<()> {
+    let sql = concat!(
+        "INSERT INTO pointsman_history (",
+        archived_task_columns!(),
+        ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, \
+         ?22)"
+    );
+    conn.prepare_cached(sql)?.execute(rusqlite::params![
+        archived.seq.0,
+        archived.queue,
+        archived.event.map(EventId::as_i64),
+        archived.collection,
+        archived.key,
+        archived.status_code(),
+        archived.life.state.reason().map(reason_code),
+        archived.sync,
+        archived.stage,
+        archived.priority,
+        archived.life.attempt,
+        archived.life.retries,
+        archived.life.crashes,
+        archived.life.late,
+        archived.life.laned,
+        archived.prev_sent.map(EventId::as_i64),
+        archived.planned.map(Timestamp::micros),
+        archived.created.micros(),
+        archived.started.map(Timestamp::micros),
+        archived.finished.micros(),
+        archived.error,
+        archived.result,
+    ])?;
+    Ok(())
+}
+
+pub(super) fn delete_archived_task(conn: &Connection, seq: TaskSeq) -> Result<()> {
+    conn.prepare_cached("DELETE FROM pointsman_history WHERE seq = ?1")?.execute([seq.0])?;
+    Ok(())
+}
+
+pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Result<()> {
+    let sql = "INSERT OR REPLACE INTO pointsman_attempt (task, number, started, ended, how, error)
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    conn.prepare_cached(sql)?.execute((
+        attempt.task.0,
+        attempt.number,
+        attempt.started.micros(),
+        attempt.ended.micros(),
+        end_code(attempt.end),
+        attempt.error,
+    ))?;
+    Ok(())
+}
+
+pub(super) fn append_log_lines(conn: &Connection, task: TaskSeq, lines: Vec<LogLine>) -> Result<()> {
+    if lines.is_empty() {
+        return Ok(());
+    }
+    let next = "SELECT coalesce(max(n), -1) + 1 FROM pointsman_log WHERE task = ?1";
+    let next: i64 = conn.prepare_cached(next)?.query_row([task.0], |r| r.get(0))?;
+    let sql = "INSERT INTO pointsman_log (task, n, time, level, message) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let mut insert = conn.prepare_cached(sql)?;
+    for (n, line) in (next..).zip(lines) {
+        insert.execute((task.0, n, line.time.micros(), level_code(line.level), line.message))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! Deletes old rows, a limited number in each transaction.
+
+use pointsman_core::{EventId, Timestamp};
+use rusqlite::Connection;
+
+use super::row::{query_all, read_optional_event_id, read_time};
+use crate::error::Result;
+
+/// The maximum number of rows that one transaction examines, because emits wait for it.
+const MAX_ROWS_PER_PASS: i64 = 500;
+/// The number of deleted rows after which a transaction deletes no further task: a task may have a long log.
+const MAX_DELETED_ROWS: usize = 5_000;
+
+pub(super) fn delete_events(
+    conn: &Connection,
+    after: EventId,
+    forgotten: EventId,
+) -> Result<(u64, Option<EventId>)> {
+    let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task
+                                  WHERE seq >= first_task AND seq < first_task + tasks)
+                          OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
+               FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
+    let range = (after.as_i64(), forgotten.as_i64(), MAX_ROWS_PER_PASS);
+    let rows: Vec<(i64, bool)> = query_all(conn, sql, range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let full = rows.len() as i64 == MAX_ROWS_PER_PASS;
+    let next_after = rows.last().filter(|_| full).map(|(id, _)| EventId::from_i64(*id));
+    let mut deleted = 0;
+    let mut delete = conn.prepare_cached("DELETE FROM pointsman_journal WHERE id = ?1")?;
+    for (id, _) in rows.iter().filter(|(_, needed)| !needed) {
+        deleted += delete.execute([id])? as u64;
+    }
+    // One mark is kept: it has the number of events before it.
+    let sql = "DELETE FROM pointsman_mark WHERE n < (SELECT max(n) FROM pointsman_mark WHERE id <= ?1)";
+    conn.prepare_cached(sql)?.execute([forgotten.as_i64()])?;
+    Ok((deleted, next_after))
+}
+
+pub(super) fn delete_archived_tasks(
+    conn: &Connection,
+    surplus: i64,
+    before: Timestamp,
+) -> Result<(u64, bool)> {
+    let mut seqs = Vec::new();
+    if surplus > 0 {
+        let sql = "SELECT seq FROM pointsman_history ORDER BY seq LIMIT ?1";
+        seqs = query_all(conn, sql, [surplus.min(MAX_ROWS_PER_PASS)], |row| Ok(row.get(0)?))?;
+    }
+    if (seqs.len() as i64) < MAX_ROWS_PER_PASS {
+        add_tasks_ended_before(conn, before, &mut seqs)?;
+    }
+    let more = seqs.len() as i64 >= MAX_ROWS_PER_PASS;
+    let (deleted, cut_short) = delete_tasks(conn, &seqs)?;
+    Ok((deleted, more || cut_short))
+}
+
+/// Deletes these tasks, and stops when their logs make it too many rows; returns how many were deleted, and whether it
+/// stopped early.
+fn delete_tasks(conn: &Connection, seqs: &[i64]) -> Result<(u64, bool)> {
+    let (mut deleted, mut rows) = (0, 0);
+    for seq in seqs {
+        if rows >= MAX_DELETED_ROWS {
+            return Ok((deleted, true));
+        }
+        for sql in [
+            "DELETE FROM pointsman_attempt WHERE task = ?1",
+            "DELETE FROM pointsman_log WHERE task = ?1",
+            "DELETE FROM pointsman_history WHERE seq = ?1",
+        ] {
+            rows += conn.prepare_cached(sql)?.execute([seq])?;
+        }
+        deleted += 1;
+    }
+    Ok((deleted, false))
+}
+
+/// Adds the tasks that ended before `cutoff`. Their events were journaled before it too, so that only the
+/// oldest rows need to be examined. The time comes from the event ids, not from the clock: they ascend even if the
+/// clock once ran ahead.
+fn add_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i64>) -> Result<()> {
+    let after = seqs.last().copied().unwrap_or(0);
+    let sql = "SELECT seq, event, finished, created FROM pointsman_history WHERE seq > ?1 ORDER BY seq";
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut rows = statement.query([after])?;
+    let mut examined = 0;
+    while let Some(row) = rows.next()? {
+        examined += 1;
+        let journaled = match read_optional_event_id(row, 1)? {
+            Some(event) => event.timestamp(),
+            None => read_time(row, 3)?,
+        };
+        if journaled >= cutoff || seqs.len() as i64 >= MAX_ROWS_PER_PASS || examined > MAX_DELETED_ROWS {
+            break;
+        }
+        if read_time(row, 2)? < cutoff {
+            seqs.push(row.get(0)?);
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn delete_idempotency_records(conn: &Connection, before: Timestamp) -> Result<bool> {
+    let sql = "DELETE FROM pointsman_idempotency WHERE n IN
+                 (SELECT n FROM pointsman_idempotency ORDER BY n LIMIT ?2) AND at < ?1";
+    let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
+    Ok(deleted as i64 == MAX_ROWS_PER_PASS)
+}
+
+pub(super) fn delete_ended_orders(conn: &Connection, before: Timestamp) -> Result<bool> {
+    let sql = "DELETE FROM pointsman_ended_order WHERE (key, tenant) IN
+                 (SELECT key, tenant FROM pointsman_ended_order WHERE ended < ?1 ORDER BY ended LIMIT ?2)";
+    let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
+    Ok(deleted as i64 == MAX_ROWS_PER_PASS)
+}
+
+/// Deletes old fires, nodes and audit entries, all of which are written in the order of time.
+pub(super) fn delete_old_records(conn: &Connection, before: Timestamp) -> Result<bool> {
+    let mut more = false;
+    for sql in [
+        "DELETE FROM pointsman_fire WHERE n IN (SELECT n FROM pointsman_fire ORDER BY n LIMIT ?2) AND at < ?1",
+        "DELETE FROM pointsman_node WHERE gone = 1 AND heard < ?1 AND id IN
+           (SELECT id FROM pointsman_node ORDER BY id LIMIT ?2)",
+        "DELETE FROM pointsman_deed WHERE n IN (SELECT n FROM pointsman_deed ORDER BY n LIMIT ?2) AND at < ?1",
+    ] {
+        let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
+        more |= deleted as i64 == MAX_ROWS_PER_PASS;
+    }
+    Ok(more)
+}

@@ -1,0 +1,139 @@
+//! The unit of work: a program's own writes and its events in one transaction.
+
+use std::panic::AssertUnwindSafe;
+
+use pointsman_core::store::Receipt;
+use pointsman_core::{NewEvent, Timestamp};
+use pointsman_store::sql::{
+    BoxError, Comments, Sql, SqlError, SqlRow, TransactError, Value, first_word, has_word, panicked,
+};
+use pointsman_store::{Room, Txn};
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ToSql};
+
+use crate::Sqlite;
+use crate::error::Result;
+use crate::tables::SqliteTables;
+
+/// The store's own transaction, as a program uses it. Programs may keep their tables in the same file, under any name
+/// that does not begin with `pointsman_`.
+struct UnitTransaction<'a> {
+    conn: &'a Connection,
+}
+
+impl Sql for UnitTransaction<'_> {
+    fn execute(&mut self, sql: &str, parameters: &[Value]) -> std::result::Result<usize, SqlError> {
+        self.prepare_checked(sql)?.execute(bind_values(parameters)).map_err(sql_error)
+    }
+
+    fn query(&mut self, sql: &str, parameters: &[Value]) -> std::result::Result<Vec<SqlRow>, SqlError> {
+        let mut statement = self.prepare_checked(sql)?;
+        let columns = statement.column_count();
+        let mut rows = statement.query(bind_values(parameters)).map_err(sql_error)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(sql_error)? {
+            let values = (0..columns).map(|column| row.get_ref(column).map(value_from_sqlite));
+            found.push(SqlRow::new(values.collect::<rusqlite::Result<_>>().map_err(sql_error)?));
+        }
+        Ok(found)
+    }
+}
+
+impl UnitTransaction<'_> {
+    /// Prepares a statement. Refuses statements that would end the shared transaction or change the store's tables.
+    fn prepare_checked(&self, sql: &str) -> std::result::Result<rusqlite::CachedStatement<'_>, SqlError> {
+        let word = first_word(sql, Comments::Flat);
+        if FORBIDDEN_STATEMENTS.contains(&word.as_str()) {
+            return Err(SqlError::TransactionControl(word));
+        }
+        // A trigger or a table's own conflict clause can end the transaction.
+        if self.conn.is_autocommit() {
+            return Err(SqlError::RolledBack);
+        }
+        let statement = self.conn.prepare_cached(sql).map_err(sql_error)?;
+        if !statement.readonly() {
+            if sql.to_ascii_lowercase().contains("pointsman_") {
+                return Err(SqlError::OurTables);
+            }
+            // As a conflict clause it would undo the writes of others in the same transaction.
+            if has_word(sql, "rollback") {
+                return Err(SqlError::TransactionControl("ROLLBACK".into()));
+            }
+        }
+        Ok(statement)
+    }
+}
+
+/// Statements that would end the shared transaction or change the connection.
+const FORBIDDEN_STATEMENTS: [&str; 10] =
+    ["BEGIN", "COMMIT", "END", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA", "ATTACH", "DETACH", "VACUUM"];
+
+impl Sqlite {
+    /// Runs `work` and journals the events it returns, in one transaction. If it fails or panics, nothing is written.
+    pub async fn transact<F>(&self, work: F, now: Timestamp) -> std::result::Result<Receipt, TransactError>
+    where
+        F: FnOnce(&mut dyn Sql) -> std::result::Result<Vec<NewEvent>, BoxError> + Send + 'static,
+    {
+        let outcome = self.writer.run(move |txn| transact(txn, work, now)).await?;
+        outcome.map_err(TransactError::Work)
+    }
+}
+
+/// Runs the work in a savepoint, so that its failure does not undo the writes of others in the same transaction.
+fn transact<F>(
+    txn: &mut Txn<'_, SqliteTables>,
+    work: F,
+    now: Timestamp,
+) -> Result<std::result::Result<Receipt, BoxError>>
+where
+    F: FnOnce(&mut dyn Sql) -> std::result::Result<Vec<NewEvent>, BoxError>,
+{
+    let conn = txn.tables.conn();
+    conn.execute_batch("SAVEPOINT unit")?;
+    let done = std::panic::catch_unwind(AssertUnwindSafe(|| work(&mut UnitTransaction { conn })));
+    let done = done.unwrap_or_else(|panic| Err(panicked(panic.as_ref())));
+    match done {
+        Ok(events) => {
+            conn.execute_batch("RELEASE unit")?;
+            let events = txn.journal(events, &mut Room::default(), now)?;
+            Ok(Ok(Receipt { events, repeated: false }))
+        }
+        Err(error) => {
+            conn.execute_batch("ROLLBACK TO unit; RELEASE unit")?;
+            Ok(Err(error))
+        }
+    }
+}
+
+fn sql_error(error: rusqlite::Error) -> SqlError {
+    SqlError::Refused(error.to_string())
+}
+
+/// A parameter of a statement.
+struct BoundValue<'a>(&'a Value);
+
+impl ToSql for BoundValue<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Integer(number) => ValueRef::Integer(*number),
+            Value::Real(number) => ValueRef::Real(*number),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+            Value::Blob(bytes) => ValueRef::Blob(bytes),
+        }))
+    }
+}
+
+fn bind_values(values: &[Value]) -> impl rusqlite::Params {
+    rusqlite::params_from_iter(values.iter().map(BoundValue))
+}
+
+fn value_from_sqlite(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => Value::Integer(number),
+        ValueRef::Real(number) => Value::Real(number),
+        ValueRef::Text(text) => Value::Text(String::from_utf8_lossy(text).into_owned()),
+        ValueRef::Blob(bytes) => Value::Blob(bytes.to_vec()),
+    }
+}

@@ -1,0 +1,496 @@
+//! Implements the core's store traits: writes go to the writer thread, reads to a [`StoreReader`].
+
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use pointsman_core::chain::{self, Action, ChainPath, OrderKey};
+use pointsman_core::engine_event::EngineEvent;
+use pointsman_core::fire::Fire;
+use pointsman_core::journal::{Extent, Page, PathFilter, Retention};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    Abilities, ChainView, Claim, Claims, Deed, Emission, Ending, EventView, Finished, FirePage, Firing,
+    Idempotency, Journal, Listener, LogPage, NewLogLine, NewRun, NodeId, NodeView, ObjectView, OrderBatch,
+    OrderCommand, OrderCursor, OrderPage, OrderReceipt, OrderRefused, OrderView, Orders, OrdersRefused, Plan,
+    Pruned, Queue, QueueView, Read, Receipt, RecordedAnswer, Refused, Registration, Registry, Replayed,
+    Rescued, Result, RunRefused, RunTask, Schedules, Standing, Store, StoreError, Sweep, TaskFilter,
+    TaskPage, Tasks,
+};
+use pointsman_core::task::why::Gate;
+use pointsman_core::task::{Command, Rejected, Task, TaskSeq};
+use pointsman_core::{
+    EventId, HandlerName, ObjectKey, Place, Rule, RuleKind, ScheduleName, TaskId, Tenant, Timestamp,
+};
+
+use crate::lifecycle::AttemptOutput;
+use crate::read_set::{add_emissions_to_read_set, add_endings_to_read_set, add_firings_to_read_set};
+use crate::registry::MAX_ADOPTED_PER_TRANSACTION;
+use crate::store_reader::StoreReader;
+use crate::writer::{JobPosition, JobRequest, Writer};
+
+/// A store over a database backend: writes go to the writer thread, reads to `R`. Cloning is cheap, and all clones are
+/// the same store.
+pub struct BackendStore<R: StoreReader> {
+    writer: Writer<R::Tables>,
+    reader: R,
+}
+
+impl<R: StoreReader> BackendStore<R> {
+    pub fn new(writer: Writer<R::Tables>, reads: R) -> Self {
+        Self { writer, reader: reads }
+    }
+
+    pub fn writer(&self) -> &Writer<R::Tables> {
+        &self.writer
+    }
+
+    /// Fails if the store takes no new events and orders now. Called before they are accepted.
+    fn check_accepts_writes(&self) -> Result<()> {
+        self.reader.reject_reason().map_or(Ok(()), |reason| Err(StoreError::Full(reason)))
+    }
+
+    /// Re-evaluates all orders whose chains have changed, batch by batch.
+    async fn reevaluate_orders(&self, now: Timestamp) -> Result<()> {
+        while self.writer.run(move |txn| txn.reevaluate_some_orders(now)).await? {}
+        Ok(())
+    }
+}
+
+impl<R: StoreReader> Clone for BackendStore<R> {
+    fn clone(&self) -> Self {
+        Self { writer: self.writer.clone(), reader: self.reader.clone() }
+    }
+}
+
+impl<R: StoreReader> fmt::Debug for BackendStore<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("BackendStore")
+    }
+}
+
+/// Exposes what a particular reader offers beyond the store traits.
+impl<R: StoreReader> Deref for BackendStore<R> {
+    type Target = R;
+
+    fn deref(&self) -> &R {
+        &self.reader
+    }
+}
+
+impl<R: StoreReader> Store for BackendStore<R> {
+    fn listen(&self, listener: Arc<dyn Listener>) {
+        self.writer.add_listener(listener);
+    }
+
+    fn trouble(&self) -> Option<String> {
+        self.writer.status().describe_trouble(Instant::now())
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        self.reader.storage_warnings()
+    }
+
+    fn close(&self) {
+        // The writer closes last, because closing the reader may still write.
+        self.reader.close();
+        self.writer.close();
+    }
+}
+
+#[async_trait]
+impl<R: StoreReader> Journal for BackendStore<R> {
+    async fn append(
+        &self,
+        emissions: Vec<Emission>,
+        claim: Option<Claim>,
+        now: Timestamp,
+    ) -> Result<(Vec<std::result::Result<Receipt, Refused>>, Claims)> {
+        self.check_accepts_writes()?;
+        let request = JobRequest {
+            position: JobPosition::First,
+            input: (emissions, claim),
+            add_to_read_set: add_emissions_to_read_set,
+        };
+        self.writer
+            .run_job(request, move |txn, (emissions, claim)| {
+                let mut slots =
+                    txn.reserve_claim_slots(claim, emissions.iter().flat_map(|e| &e.events), now)?;
+                let receipts =
+                    emissions.into_iter().map(|emission| txn.append_emission(emission, &mut slots, now));
+                let receipts = receipts.collect::<crate::error::Result<_>>()?;
+                Ok((receipts, txn.claim_tasks(slots, now)?))
+            })
+            .await
+    }
+
+    async fn recorded_answer(
+        &self,
+        idempotency: Idempotency,
+    ) -> Result<std::result::Result<Option<String>, Refused>> {
+        self.writer.run(move |txn| txn.read_recorded_answer_text(&idempotency)).await
+    }
+
+    async fn record_answer(
+        &self,
+        idempotency: Idempotency,
+        answer: String,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RecordedAnswer, Refused>> {
+        self.writer.run(move |txn| txn.write_idempotency_record_once(&idempotency, answer, now)).await
+    }
+
+    async fn tell(&self, events: Vec<EngineEvent>, now: Timestamp) -> Result<()> {
+        self.writer
+            .run(move |txn| events.iter().try_for_each(|event| txn.publish_engine_event(event, now)))
+            .await
+    }
+
+    async fn extent(&self) -> Result<Extent> {
+        self.reader.extent().await
+    }
+
+    async fn read(&self, read: Read) -> Result<Page> {
+        self.reader.journal_page(read).await
+    }
+
+    async fn event(&self, id: EventId) -> Result<Option<EventView>> {
+        self.reader.event(id).await
+    }
+
+    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>> {
+        self.reader.object(tenant, key, limit).await
+    }
+
+    async fn prune(
+        &self,
+        journal: Retention,
+        history: Retention,
+        objects: Duration,
+        now: Timestamp,
+    ) -> Result<Pruned> {
+        self.writer.run(move |txn| txn.prune_store(journal, history, objects, now)).await
+    }
+}
+
+#[async_trait]
+impl<R: StoreReader> Queue for BackendStore<R> {
+    async fn schedule(&self, ahead: usize, now: Timestamp) -> Result<usize> {
+        self.writer.run(move |txn| txn.schedule_ahead(ahead, now)).await
+    }
+
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Claims> {
+        self.writer
+            .run(move |txn| {
+                let slots = txn.reserve_claim_slots(Some(claim), std::iter::empty(), now)?;
+                txn.claim_tasks(slots, now)
+            })
+            .await
+    }
+
+    async fn finish(
+        &self,
+        endings: Vec<Ending>,
+        claim: Option<Claim>,
+        now: Timestamp,
+    ) -> Result<(Vec<std::result::Result<Finished, Rejected>>, Claims)> {
+        let request = JobRequest {
+            position: JobPosition::Last,
+            input: (endings, claim),
+            add_to_read_set: add_endings_to_read_set,
+        };
+        self.writer
+            .run_job(request, move |txn, (endings, claim)| {
+                let mut slots = txn.reserve_claim_slots(claim, endings.iter().flat_map(|e| &e.emits), now)?;
+                let finished = endings.into_iter().map(|ending| txn.finish_attempt(ending, &mut slots, now));
+                let finished = finished.collect::<crate::error::Result<_>>()?;
+                Ok((finished, txn.claim_tasks(slots, now)?))
+            })
+            .await
+    }
+
+    async fn log(&self, lines: Vec<NewLogLine>) -> Result<usize> {
+        self.writer.run(move |txn| txn.append_attempt_logs(lines)).await
+    }
+
+    async fn renew(
+        &self,
+        task: TaskSeq,
+        fence: i64,
+        until: Timestamp,
+    ) -> Result<std::result::Result<(), Rejected>> {
+        self.writer.run(move |txn| txn.renew_lease(task, fence, until)).await
+    }
+
+    async fn lost(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>> {
+        match leases.is_empty() {
+            true => Ok(vec![]),
+            false => self.reader.lost_leases(leases).await,
+        }
+    }
+
+    async fn run(
+        &self,
+        run: NewRun,
+        idempotency: Option<Idempotency>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<RunTask, RunRefused>> {
+        self.writer.run(move |txn| txn.create_requested_run(&run, idempotency.as_ref(), now)).await
+    }
+
+    async fn rescue(&self, sweep: Sweep, now: Timestamp) -> Result<Rescued> {
+        let (rescued, redefined) = self
+            .writer
+            .run(move |txn| {
+                let redefined = sweep.missing && txn.expire_registrants(now)?;
+                Ok((txn.rescue_tasks(sweep, now)?, redefined))
+            })
+            .await?;
+        if redefined {
+            self.reevaluate_orders(now).await?;
+        }
+        Ok(rescued)
+    }
+}
+
+#[async_trait]
+impl<R: StoreReader> Registry for BackendStore<R> {
+    async fn register(&self, registration: Registration, now: Timestamp) -> Result<()> {
+        self.writer.run(move |txn| txn.register_definitions(registration, now)).await?;
+        self.reevaluate_orders(now).await
+    }
+
+    async fn registration(&self) -> Result<Registration> {
+        self.writer.run(|txn| txn.current_registration()).await
+    }
+
+    async fn registrants(&self) -> Result<Vec<String>> {
+        self.writer.run(|txn| txn.list_registrants()).await
+    }
+
+    async fn join(&self, name: &str, now: Timestamp) -> Result<NodeId> {
+        let name = name.to_string();
+        self.writer.run(move |txn| txn.join_node(&name, now)).await
+    }
+
+    async fn announce(&self, node: NodeId, abilities: Abilities) -> Result<()> {
+        self.writer.run(move |txn| txn.announce_capabilities(node, &abilities)).await
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeView>> {
+        self.reader.nodes().await
+    }
+
+    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+        self.reader.read_clock().await
+    }
+
+    async fn heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
+        self.writer.run(move |txn| txn.record_heartbeat(node, now)).await
+    }
+
+    async fn leave(&self, node: NodeId, now: Timestamp) -> Result<()> {
+        self.writer.run(move |txn| txn.remove_node(node, now)).await
+    }
+
+    async fn hold(&self, rule: Rule) -> Result<()> {
+        self.writer.run(move |txn| txn.add_rule(rule)).await
+    }
+
+    async fn release(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> Result<bool> {
+        let (place, tenant) = (place.clone(), tenant.cloned());
+        self.writer.run(move |txn| txn.remove_rule(kind, &place, tenant.as_ref())).await
+    }
+
+    async fn rules(&self) -> Result<Vec<Rule>> {
+        self.reader.rules().await
+    }
+
+    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>> {
+        self.reader.queues(handler).await
+    }
+
+    async fn note(&self, entry: Deed) -> Result<()> {
+        self.writer.run(move |txn| txn.record_audit_entry(&entry)).await
+    }
+
+    async fn deeds(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>> {
+        self.reader.audit_entries(before, limit).await
+    }
+}
+
+#[async_trait]
+impl<R: StoreReader> Tasks for BackendStore<R> {
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>> {
+        self.reader.task(id).await
+    }
+
+    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage> {
+        self.reader.tasks(filter, before, limit).await
+    }
+
+    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>> {
+        self.reader.logs(id, from, limit).await
+    }
+
+    async fn why(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+        let id = id.clone();
+        self.writer.run(move |txn| txn.explain_waiting(&id, now)).await
+    }
+
+    async fn retry(
+        &self,
+        tasks: Vec<TaskSeq>,
+        now: Timestamp,
+    ) -> Result<Vec<std::result::Result<(), Rejected>>> {
+        self.writer
+            .run(move |txn| {
+                let retry_task = |task| {
+                    Ok(txn.apply_command(task, Command::Retry, AttemptOutput::default(), now)?.map(|_| ()))
+                };
+                tasks.into_iter().map(retry_task).collect()
+            })
+            .await
+    }
+
+    async fn cancel(&self, id: &TaskId, now: Timestamp) -> Result<std::result::Result<(), Rejected>> {
+        let id = id.clone();
+        self.writer
+            .run(move |txn| match txn.find_task_by_id(&id)? {
+                Some(task) => Ok(txn
+                    .apply_command(task.seq, Command::Cancel, AttemptOutput::default(), now)?
+                    .map(|_| ())),
+                None => Ok(Err(Rejected::NoSuchTask)),
+            })
+            .await
+    }
+
+    async fn adopt(&self, handler: &HandlerName, now: Timestamp) -> Result<u64> {
+        // In batches, so that emits do not wait for a whole backlog.
+        let mut adopted = 0;
+        loop {
+            let handler = handler.clone();
+            let batch = self.writer.run(move |txn| txn.adopt_missing_tasks(&handler, now)).await?;
+            adopted += batch;
+            if batch < MAX_ADOPTED_PER_TRANSACTION as u64 {
+                return Ok(adopted);
+            }
+        }
+    }
+
+    async fn replay(&self, handler: &HandlerName, from: EventId, now: Timestamp) -> Result<Replayed> {
+        let handler = handler.clone();
+        self.writer.run(move |txn| txn.replay_gap(&handler, from, now)).await
+    }
+}
+
+#[async_trait]
+impl<R: StoreReader> Schedules for BackendStore<R> {
+    async fn plan(&self, plans: Vec<Plan>, now: Timestamp) -> Result<Vec<Standing>> {
+        self.writer.run(move |txn| txn.register_plans(plans, now)).await
+    }
+
+    async fn settle(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<(Fire, bool)>> {
+        let request = JobRequest {
+            position: JobPosition::Last,
+            input: firings,
+            add_to_read_set: add_firings_to_read_set,
+        };
+        self.writer.run_job(request, move |txn, firings| txn.resolve_firings(firings, now)).await
+    }
+
+    async fn made_up(&self, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
+        let schedule = schedule.clone();
+        self.writer.run(move |txn| txn.advance_catch_up(&schedule, up_to)).await
+    }
+
+    async fn fires(
+        &self,
+        schedule: &ScheduleName,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<FirePage> {
+        self.reader.fires(schedule, before, limit).await
+    }
+}
+
+#[async_trait]
+impl<R: StoreReader> Orders for BackendStore<R> {
+    async fn add_orders(
+        &self,
+        batch: OrderBatch,
+        now: Timestamp,
+    ) -> Result<std::result::Result<OrderReceipt, OrdersRefused>> {
+        self.check_accepts_writes()?;
+        self.writer.run(move |txn| txn.add_orders(batch, now)).await
+    }
+
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>> {
+        self.reader.order(tenant, key).await
+    }
+
+    async fn orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderCursor>,
+        limit: usize,
+    ) -> Result<OrderPage> {
+        self.reader.orders(path, tenant, after, limit).await
+    }
+
+    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage> {
+        self.reader.all_orders(path, tenant).await
+    }
+
+    async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, Extent)> {
+        self.reader.order_statistics(path, tenant, now).await
+    }
+
+    async fn steer_order(
+        &self,
+        tenant: &Tenant,
+        key: &OrderKey,
+        command: OrderCommand,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let (tenant, key) = (tenant.clone(), key.clone());
+        self.writer.run(move |txn| txn.apply_order_command(&tenant, &key, command, now)).await
+    }
+
+    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)> {
+        self.reader.chains().await
+    }
+
+    async fn stop_chain(
+        &self,
+        chain: &ChainPath,
+        stopped: bool,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let chain = chain.clone();
+        let done = self.writer.run(move |txn| txn.set_chain_stopped(&chain, stopped, now)).await?;
+        self.reevaluate_orders(now).await?;
+        Ok(done)
+    }
+
+    async fn set_node(
+        &self,
+        chain: &ChainPath,
+        node: &chain::NodeId,
+        action: Action,
+        now: Timestamp,
+    ) -> Result<std::result::Result<(), OrderRefused>> {
+        let (chain, node) = (chain.clone(), node.clone());
+        let done = self.writer.run(move |txn| txn.set_node_action(&chain, &node, action, now)).await?;
+        self.reevaluate_orders(now).await?;
+        Ok(done)
+    }
+}

@@ -1,0 +1,312 @@
+//! Fair queue: a weighted round robin over tenants, and within a tenant over its entries.
+//!
+//! An entry is a queue of a handler, or all source queues of the tenant together; among source queues, priority
+//! decides, then age. Tenants and entries have a virtual time, which advances by their stride whenever they are served
+//! (a larger weight has a shorter stride), and the smallest virtual time is served next. An entry that returns from
+//! idleness starts at the virtual time of those served last: idle time earns no credit.
+//!
+//! Only runnable queues are contained, so the number of idle queues does not matter.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
+
+use crate::row::QueueId;
+
+/// Index of a tenant, valid for the lifetime of the process.
+pub(crate) type TenantIndex = u32;
+
+/// An entry of a tenant's round robin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum FairQueueEntry {
+    Queue(QueueId),
+    Sources,
+}
+
+/// Rank of a source task among those of its tenant: the higher score first, then the older task.
+pub(crate) type SourceRank = (Reverse<i64>, i64);
+
+#[derive(Debug, Default)]
+pub(crate) struct FairQueue {
+    tenants: HashMap<TenantIndex, TenantRotation>,
+    tenant_order: BTreeSet<(i64, TenantIndex)>,
+    /// Virtual time of the tenant that was served last.
+    last_served_time: i64,
+}
+
+/// A tenant's virtual time, and the round robin of its entries.
+#[derive(Debug, Default)]
+struct TenantRotation {
+    virtual_time: i64,
+    entries: BTreeSet<(i64, FairQueueEntry)>,
+    /// Virtual time of the entry that was served last.
+    last_served_time: i64,
+    sources: BTreeSet<(SourceRank, QueueId)>,
+    sources_virtual_time: i64,
+}
+
+impl FairQueue {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tenant_order.is_empty()
+    }
+
+    /// Adds a runnable queue; returns its virtual time, which is at least that of the entry served last.
+    pub(crate) fn add_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) -> i64 {
+        let rotation = self.rotation_mut(tenant);
+        let virtual_time = virtual_time.max(rotation.last_served_time);
+        rotation.entries.insert((virtual_time, FairQueueEntry::Queue(queue)));
+        virtual_time
+    }
+
+    pub(crate) fn remove_queue(&mut self, tenant: TenantIndex, queue: QueueId, virtual_time: i64) {
+        if let Some(rotation) = self.tenants.get_mut(&tenant) {
+            rotation.entries.remove(&(virtual_time, FairQueueEntry::Queue(queue)));
+        }
+        self.remove_idle_tenant(tenant);
+    }
+
+    /// Adds a runnable queue of a source.
+    pub(crate) fn add_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
+        let rotation = self.rotation_mut(tenant);
+        if rotation.sources.is_empty() {
+            rotation.sources_virtual_time = rotation.sources_virtual_time.max(rotation.last_served_time);
+            rotation.entries.insert((rotation.sources_virtual_time, FairQueueEntry::Sources));
+        }
+        rotation.sources.insert((rank, queue));
+    }
+
+    pub(crate) fn remove_source_queue(&mut self, tenant: TenantIndex, queue: QueueId, rank: SourceRank) {
+        if let Some(rotation) = self.tenants.get_mut(&tenant)
+            && rotation.sources.remove(&(rank, queue))
+            && rotation.sources.is_empty()
+        {
+            rotation.entries.remove(&(rotation.sources_virtual_time, FairQueueEntry::Sources));
+        }
+        self.remove_idle_tenant(tenant);
+    }
+
+    /// Returns the round robin of a tenant, and adds the tenant to the order if it had nothing to run.
+    fn rotation_mut(&mut self, tenant: TenantIndex) -> &mut TenantRotation {
+        let rotation = self.tenants.entry(tenant).or_default();
+        if rotation.entries.is_empty() {
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_time);
+            self.tenant_order.insert((rotation.virtual_time, tenant));
+        }
+        rotation
+    }
+
+    /// Removes a tenant that has nothing to run from the order.
+    fn remove_idle_tenant(&mut self, tenant: TenantIndex) {
+        if let Some(rotation) = self.tenants.get(&tenant)
+            && rotation.entries.is_empty()
+        {
+            self.tenant_order.remove(&(rotation.virtual_time, tenant));
+        }
+    }
+
+    /// Returns the queue to serve next, among those for which `is_allowed` returns true.
+    pub(crate) fn first_queue(&self, is_allowed: impl Fn(QueueId) -> bool) -> Option<(TenantIndex, QueueId)> {
+        self.tenant_order.iter().find_map(|(_, tenant)| {
+            self.first_queue_of_tenant(*tenant, &is_allowed).map(|queue| (*tenant, queue))
+        })
+    }
+
+    /// Returns the queue of one tenant to serve next, among those for which `is_allowed` returns true.
+    pub(crate) fn first_queue_of_tenant(
+        &self,
+        tenant: TenantIndex,
+        is_allowed: impl Fn(QueueId) -> bool,
+    ) -> Option<QueueId> {
+        self.tenants.get(&tenant)?.entries.iter().find_map(|(_, entry)| match entry {
+            FairQueueEntry::Queue(queue) => is_allowed(*queue).then_some(*queue),
+            FairQueueEntry::Sources => {
+                let sources = self.tenants.get(&tenant)?.sources.iter();
+                sources.map(|(_, queue)| *queue).find(|queue| is_allowed(*queue))
+            }
+        })
+    }
+
+    /// Returns whether a queue that is added now would be served next.
+    pub(crate) fn would_be_first(&self, tenant: TenantIndex, virtual_time: i64) -> bool {
+        let Some((first_turn, first)) = self.tenant_order.first() else { return true };
+        match self.tenants.get(&tenant).filter(|rotation| !rotation.entries.is_empty()) {
+            Some(rotation) => {
+                *first == tenant
+                    && rotation
+                        .entries
+                        .first()
+                        .is_none_or(|(entry, _)| virtual_time.max(rotation.last_served_time) < *entry)
+            }
+            None => {
+                self.tenants.get(&tenant).map_or(self.last_served_time, |rotation| {
+                    rotation.virtual_time.max(self.last_served_time)
+                }) <= *first_turn
+            }
+        }
+    }
+
+    /// Serves an entry once: advances the virtual times of the entry and its tenant. Returns the entry's new virtual
+    /// time.
+    pub(crate) fn serve_entry(
+        &mut self,
+        tenant: TenantIndex,
+        entry: FairQueueEntry,
+        virtual_time: i64,
+        strides: Strides,
+    ) -> i64 {
+        let rotation = self.tenants.entry(tenant).or_default();
+        let is_listed = !rotation.entries.is_empty();
+        if is_listed {
+            self.tenant_order.remove(&(rotation.virtual_time, tenant));
+        } else {
+            rotation.virtual_time = rotation.virtual_time.max(self.last_served_time);
+        }
+        self.last_served_time = self.last_served_time.max(rotation.virtual_time);
+        rotation.virtual_time += strides.tenant;
+        if is_listed {
+            self.tenant_order.insert((rotation.virtual_time, tenant));
+        }
+        let virtual_time = match entry {
+            FairQueueEntry::Queue(_) => virtual_time,
+            FairQueueEntry::Sources => rotation.sources_virtual_time,
+        };
+        let was_listed = rotation.entries.remove(&(virtual_time, entry));
+        let virtual_time =
+            if was_listed { virtual_time } else { virtual_time.max(rotation.last_served_time) };
+        rotation.last_served_time = rotation.last_served_time.max(virtual_time);
+        let next = virtual_time + strides.entry;
+        if was_listed {
+            rotation.entries.insert((next, entry));
+        }
+        if entry == FairQueueEntry::Sources {
+            rotation.sources_virtual_time = next;
+        }
+        next
+    }
+}
+
+/// How far one service advances the virtual times of a tenant and of its entry.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strides {
+    pub(crate) tenant: i64,
+    pub(crate) entry: i64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EQUAL_STRIDES: Strides = Strides { tenant: 100, entry: 100 };
+
+    /// Serves `count` times; returns how often each queue was served.
+    fn serve_repeatedly(
+        fair_queue: &mut FairQueue,
+        virtual_times: &mut HashMap<QueueId, i64>,
+        strides: &dyn Fn(TenantIndex, QueueId) -> Strides,
+        count: usize,
+    ) -> HashMap<QueueId, usize> {
+        let mut served = HashMap::default();
+        for _ in 0..count {
+            let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
+            let virtual_time = fair_queue.serve_entry(
+                tenant,
+                FairQueueEntry::Queue(queue),
+                virtual_times[&queue],
+                strides(tenant, queue),
+            );
+            virtual_times.insert(queue, virtual_time);
+            *served.entry(queue).or_default() += 1;
+        }
+        served
+    }
+
+    #[test]
+    fn tenants_get_equal_shares_then_their_queues() {
+        let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
+        for queue in 1..=10 {
+            virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
+        }
+        virtual_times.insert(99, fair_queue.add_queue(2, 99, 0));
+        let served = serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 200);
+        assert_eq!(served[&99], 100, "one queue or ten, a tenant gets its half");
+        assert!((1..=10).all(|queue| served[&queue] == 10));
+    }
+
+    #[test]
+    fn services_are_proportional_to_weights() {
+        let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
+        for queue in [1, 2] {
+            virtual_times.insert(queue, fair_queue.add_queue(1, queue, 0));
+        }
+        virtual_times.insert(3, fair_queue.add_queue(2, 3, 0));
+        let strides = |tenant, queue| Strides {
+            tenant: if tenant == 2 { 25 } else { 100 },
+            entry: if queue == 1 { 50 } else { 100 },
+        };
+        let served = serve_repeatedly(&mut fair_queue, &mut virtual_times, &strides, 500);
+        assert_eq!(served[&3], 400);
+        assert!(served[&1].abs_diff(66) <= 1 && served[&2].abs_diff(33) <= 1, "{served:?}");
+    }
+
+    #[test]
+    fn idle_time_earns_no_credit() {
+        let (mut fair_queue, mut virtual_times) = (FairQueue::default(), HashMap::default());
+        virtual_times.insert(1, fair_queue.add_queue(1, 1, 0));
+        serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 50);
+        virtual_times.insert(2, fair_queue.add_queue(2, 2, 0));
+        let served = serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 20);
+        assert!(served[&1].abs_diff(served[&2]) <= 1, "{served:?}");
+    }
+
+    #[test]
+    fn source_queues_of_a_tenant_are_one_entry_by_priority_and_age() {
+        let mut fair_queue = FairQueue::default();
+        for (queue, score, seq) in [(1, 100, 7), (2, 200, 9), (3, 200, 8)] {
+            fair_queue.add_source_queue(1, queue, (Reverse(score), seq));
+        }
+        let virtual_time_of_queue = fair_queue.add_queue(1, 9, 0);
+        let mut order = Vec::new();
+        let mut virtual_time = virtual_time_of_queue;
+        for _ in 0..6 {
+            let Some((tenant, queue)) = fair_queue.first_queue(|_| true) else { break };
+            order.push(queue);
+            if queue == 9 {
+                virtual_time =
+                    fair_queue.serve_entry(tenant, FairQueueEntry::Queue(9), virtual_time, EQUAL_STRIDES);
+            } else {
+                fair_queue.serve_entry(tenant, FairQueueEntry::Sources, 0, EQUAL_STRIDES);
+                let rank = [(1, (Reverse(100), 7)), (2, (Reverse(200), 9)), (3, (Reverse(200), 8))];
+                fair_queue.remove_source_queue(1, queue, rank.iter().find(|(q, _)| *q == queue).unwrap().1);
+            }
+        }
+        let sources: Vec<_> = order.iter().filter(|queue| **queue != 9).copied().collect();
+        assert_eq!(sources, [3, 2, 1]);
+        assert_eq!(
+            order.iter().filter(|queue| **queue == 9).count(),
+            3,
+            "and take every other turn: {order:?}"
+        );
+    }
+
+    #[test]
+    fn least_served_queue_would_be_first() {
+        let mut fair_queue = FairQueue::default();
+        assert!(fair_queue.would_be_first(1, 0), "where nobody is");
+        let mut virtual_times = HashMap::from_iter([(1, fair_queue.add_queue(1, 1, 0))]);
+        serve_repeatedly(&mut fair_queue, &mut virtual_times, &|_, _| EQUAL_STRIDES, 3);
+        assert!(fair_queue.would_be_first(2, 0), "a tenant that has not been served");
+        assert!(fair_queue.would_be_first(1, 0), "a queue beside the one that was");
+        assert!(!fair_queue.would_be_first(1, virtual_times[&1] + 100), "but not one that has had more");
+        virtual_times.insert(2, fair_queue.add_queue(2, 2, 0));
+        assert!(!fair_queue.would_be_first(1, 0), "nor one whose tenant has had its turn");
+    }
+
+    #[test]
+    fn removed_queue_is_not_selected() {
+        let mut fair_queue = FairQueue::default();
+        let virtual_time = fair_queue.add_queue(1, 1, 5);
+        fair_queue.remove_queue(1, 1, virtual_time);
+        assert!(fair_queue.is_empty() && fair_queue.first_queue(|_| true).is_none());
+    }
+}

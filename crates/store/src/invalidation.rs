@@ -1,0 +1,167 @@
+//! Commit versions and invalidation records of a store that several nodes write to. A commit publishes what it changed,
+//! so that the other nodes drop stale cache entries.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use pointsman_core::TaskSeq;
+
+use crate::row::{HandlerId, QueueId};
+
+/// A commit with more invalidations publishes none; nodes that missed it reload everything.
+const MAX_INVALIDATIONS: usize = 128;
+/// A commit that changes more queues than this invalidates all queues.
+const MAX_QUEUE_INVALIDATIONS: usize = 48;
+
+/// A changed row that other nodes may have cached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Invalidation {
+    Queue(QueueId),
+    Limiter(HandlerId),
+    Task(TaskSeq),
+    AllQueues,
+}
+
+impl Invalidation {
+    fn encode(self) -> i64 {
+        match self {
+            Self::Queue(id) => id * 4,
+            Self::Limiter(id) => id * 4 + 1,
+            Self::Task(seq) => seq.0 * 4 + 2,
+            Self::AllQueues => 3,
+        }
+    }
+
+    fn decode(code: i64) -> Self {
+        match code % 4 {
+            0 => Self::Queue(code / 4),
+            1 => Self::Limiter(code / 4),
+            2 => Self::Task(TaskSeq(code / 4)),
+            _ => Self::AllQueues,
+        }
+    }
+}
+
+/// Version of a commit: its number, and a nonce that distinguishes it from another commit of the same number. A server
+/// that lost its last commits and continued without them reuses their numbers; behind a pooler, no broken connection
+/// reveals that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommitVersion {
+    pub number: i64,
+    pub nonce: i64,
+}
+
+impl CommitVersion {
+    pub fn next_version(self) -> Self {
+        Self { number: self.number + 1, nonce: RandomState::new().build_hasher().finish().cast_signed() }
+    }
+}
+
+/// A commit and its invalidations; `None` if there were too many.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommitRecord {
+    pub version: CommitVersion,
+    /// Encoded by [`encode_invalidations`].
+    pub invalidations: Option<Vec<i64>>,
+}
+
+/// Returns the commits after `version`, if `version` is the first of `commits`.
+pub fn commits_since<C>(
+    commits: &[C],
+    version: CommitVersion,
+    at: impl Fn(&C) -> CommitVersion,
+) -> Option<&[C]> {
+    let (first, later) = commits.split_first()?;
+    (at(first) == version).then_some(later)
+}
+
+/// Decodes the invalidations of commits; `None` if one of the commits published none.
+pub fn decode_invalidations<'c>(
+    changes: impl Iterator<Item = Option<&'c Vec<i64>>>,
+) -> Option<Vec<Invalidation>> {
+    let codes: Option<Vec<_>> = changes.collect();
+    Some(codes?.into_iter().flatten().map(|code| Invalidation::decode(*code)).collect())
+}
+
+/// Encodes the invalidations of a commit; `None` if there are too many.
+pub fn encode_invalidations(mut changes: Vec<Invalidation>) -> Option<Vec<i64>> {
+    changes.sort_unstable();
+    changes.dedup();
+    let queues = changes.iter().filter(|change| matches!(change, Invalidation::Queue(_))).count();
+    if queues > MAX_QUEUE_INVALIDATIONS {
+        changes.retain(|change| !matches!(change, Invalidation::Queue(_)));
+        changes.push(Invalidation::AllQueues);
+    }
+    (changes.len() <= MAX_INVALIDATIONS).then(|| changes.into_iter().map(Invalidation::encode).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version_numbered(version: i64) -> CommitVersion {
+        CommitVersion { number: version, nonce: version * 10 }
+    }
+
+    fn commit_records(changes: Vec<Vec<Invalidation>>) -> Vec<CommitRecord> {
+        let versions = changes.into_iter().zip(7..);
+        versions
+            .map(|(changes, version)| CommitRecord {
+                version: version_numbered(version),
+                invalidations: encode_invalidations(changes),
+            })
+            .collect()
+    }
+
+    fn invalidations_since(commits: &[CommitRecord], version: CommitVersion) -> Option<Vec<Invalidation>> {
+        decode_invalidations(
+            commits_since(commits, version, |commit| commit.version)?
+                .iter()
+                .map(|commit| commit.invalidations.as_ref()),
+        )
+    }
+
+    #[test]
+    fn invalidations_of_missed_commits_are_decoded() {
+        let second = vec![Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3)), Invalidation::Limiter(2)];
+        let records =
+            commit_records(vec![vec![Invalidation::Queue(9)], vec![Invalidation::Queue(1)], second]);
+        let all = vec![Invalidation::Queue(1), Invalidation::Limiter(2), Invalidation::Task(TaskSeq(3))];
+        assert_eq!(invalidations_since(&records, version_numbered(7)), Some(all));
+    }
+
+    #[test]
+    fn current_node_gets_no_invalidations_and_outdated_node_must_reload() {
+        let records = commit_records(vec![vec![Invalidation::Queue(9)]]);
+        assert_eq!(invalidations_since(&records, version_numbered(7)), Some(vec![]));
+        assert_eq!(
+            (
+                invalidations_since(&records, version_numbered(6)),
+                invalidations_since(&records, version_numbered(8))
+            ),
+            (None, None)
+        );
+        assert_eq!(
+            invalidations_since(&records, CommitVersion { nonce: 71, ..version_numbered(7) }),
+            None,
+            "of another history"
+        );
+    }
+
+    #[test]
+    fn large_commit_invalidates_all_queues_or_everything() {
+        assert_eq!(
+            encode_invalidations((1..=1000).map(Invalidation::Queue).collect()),
+            Some(vec![Invalidation::AllQueues.encode()])
+        );
+        assert_eq!(
+            encode_invalidations((1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect()),
+            None
+        );
+        let records = commit_records(vec![
+            vec![],
+            (1..=1000).map(|seq| Invalidation::Task(TaskSeq(seq))).collect(),
+            vec![],
+        ]);
+        assert_eq!(invalidations_since(&records, version_numbered(7)), None);
+    }
+}

@@ -1,0 +1,101 @@
+//! Fairness among the keys of a queue.
+//!
+//! Among ready tasks of the same score, keys are served round robin: a task gets a rank when it becomes ready, the
+//! first task of every key before the second of any key, and the smallest rank runs first. Keys are hashed into a
+//! bounded number of buckets, which bounds the memory; keys that share a bucket are served as one.
+
+use foldhash::HashMap;
+
+use crate::error::Result;
+use crate::row::QueueId;
+use crate::tables::Tables;
+
+/// More buckets would be fairer and take more memory.
+const KEY_BUCKETS: u64 = 1024;
+
+/// Returns the bucket of a key's hash.
+pub(crate) fn key_bucket_of(hash: i64) -> u16 {
+    (hash as u64 % KEY_BUCKETS) as u16
+}
+
+/// Round robin over the keys of a queue, separately for each score.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KeyRoundRobin(HashMap<i64, ScoreRanks>);
+
+#[derive(Clone, Debug, Default)]
+struct ScoreRanks {
+    /// Rank of the task that was served last.
+    last_served_rank: i64,
+    /// Rank assigned last to each bucket, as long as it is at or beyond [`Self::last_served_rank`].
+    last_rank_by_bucket: HashMap<u16, i64>,
+}
+
+impl KeyRoundRobin {
+    /// Loads the ranks from the table: once after a start, and after other nodes have worked on a queue that had been
+    /// empty.
+    pub(crate) fn load(tables: &dyn Tables, queue: QueueId) -> Result<Self> {
+        let mut ranks_by_score: HashMap<i64, ScoreRanks> = HashMap::default();
+        for (score, bucket, least, greatest) in tables.list_rank_ranges(queue)? {
+            let ranks = ranks_by_score
+                .entry(score)
+                .or_insert_with(|| ScoreRanks { last_served_rank: least, ..ScoreRanks::default() });
+            ranks.last_served_rank = ranks.last_served_rank.min(least);
+            if let Some(bucket) = bucket {
+                ranks.last_rank_by_bucket.insert(bucket, greatest);
+            }
+        }
+        Ok(Self(ranks_by_score))
+    }
+
+    /// Clears the ranks; the queue has no ready task.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Assigns the rank of a task that becomes ready. A task without a key does not wait for other tasks without a key.
+    pub(crate) fn assign_rank(&mut self, score: i64, bucket: Option<u16>) -> i64 {
+        let ranks = self.0.entry(score).or_default();
+        let Some(bucket) = bucket else { return ranks.last_served_rank };
+        let rank = match ranks.last_rank_by_bucket.get(&bucket) {
+            Some(last) if *last >= ranks.last_served_rank => last + 1,
+            Some(_) | None => ranks.last_served_rank,
+        };
+        ranks.last_rank_by_bucket.insert(bucket, rank);
+        rank
+    }
+
+    pub(crate) fn record_served(&mut self, score: i64, rank: i64) {
+        if let Some(ranks) = self.0.get_mut(&score) {
+            ranks.last_served_rank = ranks.last_served_rank.max(rank);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_served_round_robin_at_each_score() {
+        let mut ranks_by_score = KeyRoundRobin::default();
+        let busy: Vec<_> = (0..4).map(|_| ranks_by_score.assign_rank(100, Some(1))).collect();
+        assert_eq!(busy, [0, 1, 2, 3]);
+        assert_eq!(
+            (
+                ranks_by_score.assign_rank(100, Some(2)),
+                ranks_by_score.assign_rank(200, Some(1)),
+                ranks_by_score.assign_rank(100, None)
+            ),
+            (0, 0, 0)
+        );
+        ranks_by_score.record_served(100, 2);
+        assert_eq!(
+            (
+                ranks_by_score.assign_rank(100, Some(3)),
+                ranks_by_score.assign_rank(100, Some(1)),
+                ranks_by_score.assign_rank(100, Some(2))
+            ),
+            (2, 4, 2)
+        );
+    }
+}

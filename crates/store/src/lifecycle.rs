@@ -1,0 +1,416 @@
+//! Carries out lifecycle transitions: reads a task, asks [`transition`], and writes the result.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use pointsman_core::task::lifecycle::{Effect, transition};
+use pointsman_core::task::{AttemptEnd, Command, Life, QueueOf, Rejected, Run, State, Subject, TaskSeq};
+use pointsman_core::{EventId, HandlerDef, Pair, Priority, Timestamp};
+
+use crate::error::{Fault, Result};
+use crate::lanes::TaskGrouping;
+use crate::orders::step_end_of_command;
+use crate::row::{ActiveTaskRow, ArchivedTaskRow, AttemptRow, GatedTask, QueueId, TaskPhase, WaitingTask};
+use crate::tables::Tables;
+use crate::task_events::EndedTask;
+use crate::writer::Txn;
+use crate::writer_state::{RegisteredHandler, RunningTask};
+
+/// Output of an attempt that is stored with the task.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AttemptOutput<'a> {
+    pub(crate) error: Option<&'a str>,
+    pub(crate) result: Option<&'a str>,
+    /// Return code of a failed attempt.
+    pub(crate) return_code: i64,
+}
+
+impl Default for AttemptOutput<'_> {
+    fn default() -> Self {
+        Self { error: None, result: None, return_code: 1 }
+    }
+}
+
+impl<'a> AttemptOutput<'a> {
+    pub(crate) fn from_error(error: &'a str) -> Self {
+        Self { error: Some(error), ..Self::default() }
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Applies `command` to an active or archived task. A refusal changes nothing.
+    pub(crate) fn apply_command(
+        &mut self,
+        seq: TaskSeq,
+        command: Command,
+        output: AttemptOutput<'_>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        match self.read_cached_or_active_task(seq)? {
+            Some(task_row) => self.apply_command_to_active(task_row, command, output, now),
+            None => match self.tables.read_archived_task(seq)? {
+                Some(archived_row) => self.apply_command_to_archived(archived_row, command, now),
+                None => Ok(Err(Rejected::NoSuchTask)),
+            },
+        }
+    }
+
+    /// Returns an unfinished task, from the cache of running tasks or from the table.
+    pub(crate) fn read_cached_or_active_task(&self, seq: TaskSeq) -> Result<Option<ActiveTaskRow>> {
+        match self.state.running_tasks.get(&seq) {
+            Some(running) => Ok(Some(running.row.clone())),
+            None => self.tables.read_active_task(seq),
+        }
+    }
+
+    pub(crate) fn apply_command_to_active(
+        &mut self,
+        task_row: ActiveTaskRow,
+        command: Command,
+        output: AttemptOutput<'_>,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        let handler = self.state.handler(self.state.queue(task_row.queue)?.handler)?.clone();
+        let task_row =
+            if command == Command::Adopt { self.regroup_task(task_row, &handler)? } else { task_row };
+        let def = self.effective_definition(&task_row, &handler)?;
+        let (life, effects) = match transition(task_row.seq, task_row.life, command, &def, now) {
+            Ok(outcome) => outcome,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        if effects.contains(&Effect::JoinLane) && self.is_pair_busy(&task_row)? {
+            return Ok(Err(Rejected::PairIsBusy));
+        }
+        let (mut subject, order) = match self.state.running_tasks.remove(&task_row.seq) {
+            Some(RunningTask { subject, order, .. }) => (Some(subject), order),
+            None => {
+                if task_row.phase == TaskPhase::Locked {
+                    // Another node may have it cached as running.
+                    self.tables.invalidate_task_on_peers(task_row.seq);
+                }
+                (None, None)
+            }
+        };
+        let phase = if effects.contains(&Effect::Archive) {
+            // Read before the task is deleted: its event may be stored only because of this task.
+            let subject = match &mut subject {
+                Some(subject) => subject,
+                unknown => unknown.insert(self.read_subject(&task_row)?),
+            };
+            self.tables.delete_active_task(&task_row)?;
+            self.tables.insert_archived_task(&ArchivedTaskRow::from_ended_task(
+                &task_row, subject, life, now, output,
+            ))?;
+            self.state.count_phase_change(task_row.queue, Some(task_row.phase), None)?;
+            self.state.counters.archived_tasks += 1;
+            None
+        } else {
+            let mut task_row = task_row.clone();
+            if effects.contains(&Effect::JoinLane) {
+                self.join_lane(&mut task_row);
+            }
+            Some(self.update_unfinished_task(task_row, life, output.error, now)?)
+        };
+        for effect in effects {
+            match effect {
+                Effect::RecordAttempt(end) => self.record_attempt(&task_row, end, output.error, now)?,
+                Effect::OpenGate => {
+                    if let Some(event) = task_row.event.filter(|_| task_row.is_sync) {
+                        self.release_gated_tasks(event, now)?;
+                    }
+                }
+                Effect::AdvanceLane => self.advance_lane(task_row.lane, now)?,
+                Effect::Archive | Effect::Restore | Effect::JoinLane => {}
+            }
+        }
+        self.release_capacity(&task_row, phase, &handler, now)?;
+        self.record_step_end(&task_row, order, step_end_of_command(&task_row, command, &life, output), now)?;
+        let ended = EndedTask { row_before: &task_row, subject: subject.as_ref(), life: &life, output };
+        self.publish_attempt_end(ended, &handler, command, now)?;
+        Ok(Ok(life))
+    }
+
+    /// Returns the definition that applies to a task: a chain node may replace the retry policy of the handler.
+    fn effective_definition<'h>(
+        &self,
+        task_row: &ActiveTaskRow,
+        handler: &'h RegisteredHandler,
+    ) -> Result<Cow<'h, HandlerDef>> {
+        let retry_override = match task_row.order {
+            Some(_) => self.state.chains.find_retry_override(&self.state.queue(task_row.queue)?.kind),
+            None => None,
+        };
+        Ok(match retry_override {
+            Some(retry) => Cow::Owned(HandlerDef { retry: retry.clone(), ..handler.def.clone() }),
+            None => Cow::Borrowed(&handler.def),
+        })
+    }
+
+    /// Groups a task that was missing by the current definition of its handler.
+    fn regroup_task(
+        &mut self,
+        mut task_row: ActiveTaskRow,
+        handler: &RegisteredHandler,
+    ) -> Result<ActiveTaskRow> {
+        if task_row.event.is_none() {
+            return Ok(task_row);
+        }
+        let subject = self.read_subject(&task_row)?;
+        let key = subject.key().map(|key| key.as_str());
+        let object = self.read_object_number(subject.tenant(), key)?;
+        let TaskGrouping { lane, concurrency_group, key_bucket } =
+            TaskGrouping::for_object(self.state.salt, handler, object);
+        (task_row.lane, task_row.concurrency_group, task_row.key_bucket) =
+            (lane, concurrency_group, key_bucket);
+        task_row.life.laned = lane.is_some();
+        self.tables.set_task_grouping(&task_row)?;
+        Ok(task_row)
+    }
+
+    /// Passes the capacity that a task has released to other tasks: that of its concurrency group and that of its
+    /// handler.
+    fn release_capacity(
+        &mut self,
+        task_row: &ActiveTaskRow,
+        phase: Option<TaskPhase>,
+        handler: &RegisteredHandler,
+        now: Timestamp,
+    ) -> Result<()> {
+        if let Some(concurrency_group) = task_row.concurrency_group
+            && task_row.phase.is_active()
+            && !phase.is_some_and(TaskPhase::is_active)
+        {
+            self.advance_concurrency_group(concurrency_group, task_row.queue, now)?;
+        }
+        let ran = task_row.phase == TaskPhase::Locked && phase != Some(TaskPhase::Locked);
+        if ran && self.state.is_limited(handler.id)? {
+            self.state.apply_limits(handler.id, now)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the subject of an unfinished task. An event is stored as long as it has unfinished tasks.
+    pub(crate) fn read_subject(&self, task_row: &ActiveTaskRow) -> Result<Subject> {
+        if let Some(order) = self.read_task_order(task_row)? {
+            return self.step_run_of(task_row, &order).map(Subject::Step);
+        }
+        let Some(id) = task_row.event else {
+            return self.source_run_of_queue(task_row.queue).map(Subject::Run);
+        };
+        if let Some(event) = self.state.recent_events.find(id) {
+            return Ok(Subject::Event(event));
+        }
+        let event = self.tables.read_event(id)?;
+        let event = event
+            .ok_or_else(|| Fault::damaged(format!("the event of task {} does not exist", task_row.seq)))?;
+        Ok(Subject::Event(Arc::new(event)))
+    }
+
+    fn source_run_of_queue(&self, queue: QueueId) -> Result<Run> {
+        let queue = self.state.queue(queue)?;
+        let collection = queue
+            .collection()
+            .ok_or_else(|| Fault::damaged("a task has neither an event, an order nor a collection"))?;
+        let source = self.state.handler(queue.handler)?.def.name.clone();
+        let pair = Pair { source, collection: collection.clone() };
+        Ok(Run { pair, tenant: queue.tenant.clone() })
+    }
+
+    /// Returns whether a source's task cannot be restored, because another task of its pair is queued or running.
+    fn is_pair_busy(&self, task_row: &ActiveTaskRow) -> Result<bool> {
+        let queue = self.state.queue(task_row.queue)?;
+        match queue.collection() {
+            Some(collection) => Ok(self.find_pair_task(queue.handler, collection.as_str())?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// Puts a task at the end of its lane.
+    fn join_lane(&mut self, task_row: &mut ActiveTaskRow) {
+        if task_row.lane.is_some() {
+            task_row.lane_position = Some(self.state.allocate_task_numbers(1).0);
+        }
+    }
+
+    /// Applies a command to an archived task. The only command it accepts is to run again.
+    fn apply_command_to_archived(
+        &mut self,
+        mut archived_row: ArchivedTaskRow,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<std::result::Result<Life, Rejected>> {
+        let queue = self.state.queue(archived_row.queue)?.clone();
+        let handler = self.state.handler(queue.handler)?.clone();
+        let object = match (&queue.kind, &archived_row.key) {
+            (QueueOf::Events, Some(key)) => self.find_object_number(&queue.tenant, key)?,
+            (QueueOf::Events, None) | (QueueOf::Collection(_) | QueueOf::Node { .. }, _) => None,
+        };
+        let track = match &queue.kind {
+            QueueOf::Collection(collection) => {
+                TaskGrouping::for_pair(self.state.salt, handler.id, collection.as_str())
+            }
+            QueueOf::Events => TaskGrouping::for_object(self.state.salt, &handler, object),
+            QueueOf::Node { .. } if command == Command::Retry => return Ok(Err(Rejected::ResumeItsOrder)),
+            QueueOf::Node { .. } => TaskGrouping::default(),
+        };
+        archived_row.life.laned = track.lane.is_some();
+        let (life, _) = match transition(archived_row.seq, archived_row.life, command, &handler.def, now) {
+            Ok(outcome) => outcome,
+            Err(rejected) => return Ok(Err(rejected)),
+        };
+        if let Some(event) = archived_row.event {
+            let is_deleted = archived_row.key.is_some() && object.is_none();
+            if is_deleted || self.tables.read_event(event)?.is_none() {
+                return Ok(Err(Rejected::Forgotten));
+            }
+            if let Some(key) =
+                archived_row.key.as_deref().filter(|_| event <= self.state.counters.expired_up_to)
+            {
+                self.mark_object_in_use(&queue.tenant, key, now)?;
+            }
+        }
+        let priority = Priority::try_from(archived_row.priority).map_err(Fault::damaged)?;
+        let mut task_row = ActiveTaskRow {
+            seq: archived_row.seq,
+            queue: archived_row.queue,
+            event: archived_row.event,
+            order: None,
+            phase: TaskPhase::Gated,
+            lane: track.lane,
+            lane_position: None,
+            concurrency_group: track.concurrency_group,
+            key_bucket: track.key_bucket,
+            is_sync: archived_row.is_sync,
+            stage: archived_row.stage,
+            priority: archived_row.priority,
+            score: handler.def.limits.score(priority, archived_row.created_at),
+            rank: 0,
+            prev_sent_event: archived_row.prev_sent_event,
+            planned_at: archived_row.planned_at,
+            created_at: archived_row.created_at,
+            started_at: archived_row.started_at,
+            error: archived_row.error.clone(),
+            life,
+        };
+        if self.is_pair_busy(&task_row)? {
+            return Ok(Err(Rejected::PairIsBusy));
+        }
+        self.tables.delete_archived_task(archived_row.seq)?;
+        self.state.counters.archived_tasks -= 1;
+        self.join_lane(&mut task_row);
+        (task_row.phase, task_row.rank) = self.phase_of_new_task(&task_row, now, now)?;
+        self.tables.insert_active_task(&task_row)?;
+        self.state.count_phase_change(task_row.queue, None, Some(task_row.phase))?;
+        Ok(Ok(life))
+    }
+
+    /// Writes the new state of a task that stays unfinished; returns its phase.
+    fn update_unfinished_task(
+        &mut self,
+        mut task_row: ActiveTaskRow,
+        life: Life,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> Result<TaskPhase> {
+        let before = task_row.phase;
+        (task_row.phase, task_row.rank) = match life.state {
+            State::New { due } => self.phase_of_new_task(&task_row, due, now)?,
+            State::Scheduled => (TaskPhase::Scheduled, task_row.rank),
+            State::Locked(_) => (TaskPhase::Locked, task_row.rank),
+            State::Error { .. } => (TaskPhase::Halted, 0),
+            State::Missing { .. } => (TaskPhase::Missing, 0),
+            State::Done => return Err(Fault::damaged("a task that is done is stored as unfinished")),
+        };
+        // The error that the task had before its handler went missing is obsolete once the task is adopted.
+        let error = error.map(str::to_string).or(task_row.error.take());
+        task_row.error = error.filter(|_| before != TaskPhase::Missing);
+        task_row.lane_position = task_row.lane_position.filter(|_| life.ordered);
+        task_row.life = life;
+        task_row.started_at = task_row.lease().map(|lease| lease.since).or(task_row.started_at);
+        self.tables.update_active_task(&task_row)?;
+        self.state.count_phase_change(task_row.queue, Some(before), Some(task_row.phase))?;
+        if task_row.phase == TaskPhase::Blocked {
+            // The task gave up its position, so the head of the lane may run.
+            self.advance_lane(task_row.lane_position.and(task_row.lane), now)?;
+        }
+        Ok(task_row.phase)
+    }
+
+    /// Returns the phase of a task in state `new`, and its rank if it is ready.
+    fn phase_of_new_task(
+        &mut self,
+        task_row: &ActiveTaskRow,
+        due: Timestamp,
+        now: Timestamp,
+    ) -> Result<(TaskPhase, i64)> {
+        // Only a task that was missing or archived can be gated again.
+        let was_away = matches!(task_row.phase, TaskPhase::Missing | TaskPhase::Gated);
+        if let Some(event) = task_row.event.filter(|_| was_away)
+            && self.is_gated(event, task_row.stage)?
+        {
+            return Ok((TaskPhase::Gated, 0));
+        }
+        if let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position)
+            && !self.is_lane_head(lane, lane_position)?
+        {
+            return Ok((TaskPhase::Blocked, 0));
+        }
+        self.phase_when_unblocked(&WaitingTask::from_row(task_row, due), now)
+    }
+
+    /// Returns whether a synchronous task of the event before this stage has not had its first attempt yet.
+    fn is_gated(&self, event: EventId, stage: i64) -> Result<bool> {
+        if stage == 0 {
+            return Ok(false);
+        }
+        Ok(self.tables.find_unfinished_sync_task_before(event, stage, true)?.is_some())
+    }
+
+    /// Releases gated tasks of the event that no synchronous task holds back any more.
+    fn release_gated_tasks(&mut self, event: EventId, now: Timestamp) -> Result<()> {
+        for GatedTask { task: waiting, lane, lane_position, stage } in self.tables.list_gated_tasks(event)? {
+            if self.is_gated(event, stage)? {
+                // The remaining tasks have the same or a later stage, so they are gated too.
+                break;
+            }
+            let first = match (lane, lane_position) {
+                (Some(lane), Some(lane_position)) => self.is_lane_head(lane, lane_position)?,
+                _ => true,
+            };
+            if first {
+                self.unblock_task(&waiting, TaskPhase::Gated, now)?;
+            } else {
+                self.tables.set_task_phase(waiting.seq, TaskPhase::Blocked, 0)?;
+                self.state.count_phase_change(
+                    waiting.queue,
+                    Some(TaskPhase::Gated),
+                    Some(TaskPhase::Blocked),
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn record_attempt(
+        &mut self,
+        task_row: &ActiveTaskRow,
+        end: AttemptEnd,
+        error: Option<&str>,
+        now: Timestamp,
+    ) -> Result<()> {
+        if end == AttemptEnd::Succeeded {
+            return Ok(());
+        }
+        let ActiveTaskRow { seq: task, started_at: started, life: Life { attempt: number, .. }, .. } =
+            *task_row;
+        let started = started.unwrap_or(now);
+        self.tables.write_attempt(&AttemptRow {
+            task,
+            number,
+            started_at: started,
+            ended_at: now,
+            end,
+            error,
+        })
+    }
+}

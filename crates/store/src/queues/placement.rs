@@ -1,0 +1,181 @@
+//! Placement of queues: in the fair queue, parked, or absent.
+
+use pointsman_core::limit::Opening;
+use pointsman_core::{Tenant, Timestamp, Weight};
+
+use super::{QueuePlacement, WorkerPool};
+use crate::error::Result;
+use crate::fair_queue::{FairQueue, FairQueueEntry, Strides, TenantIndex};
+use crate::row::{HandlerId, QueueId};
+use crate::writer_state::WriterState;
+
+impl WriterState {
+    /// Serves a queue once: advances its virtual time and those of its tenant and pool.
+    pub(crate) fn serve_queue(&mut self, id: QueueId) -> Result<()> {
+        let queue = self.queue(id)?;
+        let weight = |weight: Option<&Weight>| weight.copied().unwrap_or_default().stride();
+        let strides = Strides {
+            tenant: weight(self.tenant_weights.get(&queue.tenant)),
+            entry: self.handler(queue.handler)?.def.limits.weight.stride(),
+        };
+        let entry = if queue.is_source_queue() { FairQueueEntry::Sources } else { FairQueueEntry::Queue(id) };
+        let (pool, tenant, virtual_time) =
+            (self.worker_pool_of(queue.handler)?, queue.tenant_index, queue.virtual_time);
+        let virtual_time = self.queues.fair_queues.entry(pool).or_default().serve_entry(
+            tenant,
+            entry,
+            virtual_time,
+            strides,
+        );
+        self.queue_mut(id)?.virtual_time = virtual_time;
+        if pool != WorkerPool::Nodes {
+            let now = self.queues.last_served_pool_time;
+            let pool_virtual_time = self.queues.pool_virtual_times.entry(pool).or_default();
+            let served = (*pool_virtual_time).max(now);
+            *pool_virtual_time = served + strides.entry;
+            self.queues.last_served_pool_time = served;
+        }
+        Ok(())
+    }
+
+    /// Returns the pools in the order in which to serve them.
+    pub(crate) fn sort_pools_by_virtual_time(&self, pools: &[WorkerPool]) -> Vec<WorkerPool> {
+        let mut pools = pools.to_vec();
+        if pools.len() > 1 {
+            pools.sort_by_key(|pool| self.queues.pool_virtual_times.get(pool).copied().unwrap_or(0));
+        }
+        pools
+    }
+
+    /// Returns whether a new task of this queue would be selected next. Tasks that are already scheduled have been
+    /// served and hold nobody up.
+    pub(crate) fn is_queue_next(&self, id: QueueId) -> Result<bool> {
+        let queue = self.queue(id)?;
+        let is_idle = queue.counts.ready == 0 && queue.counts.scheduled == 0;
+        let fair_queue = self.fair_queue(self.worker_pool_of(queue.handler)?);
+        Ok(is_idle
+            && fair_queue
+                .is_none_or(|fair_queue| fair_queue.would_be_first(queue.tenant_index, queue.virtual_time)))
+    }
+
+    pub(crate) fn worker_pool_of(&self, handler: HandlerId) -> Result<WorkerPool> {
+        let def = &self.handler(handler)?.def;
+        Ok(match (def.pull, def.source.is_some()) {
+            (false, _) => WorkerPool::Nodes,
+            (true, false) => WorkerPool::PullHandler(handler),
+            (true, true) => WorkerPool::PullSources,
+        })
+    }
+
+    pub(crate) fn fair_queue(&self, pool: WorkerPool) -> Option<&FairQueue> {
+        self.queues.fair_queues.get(&pool)
+    }
+
+    /// Returns whether any queue of any pool can run.
+    pub(crate) fn has_runnable_queue(&self) -> bool {
+        self.queues.fair_queues.values().any(|fair_queue| !fair_queue.is_empty())
+    }
+
+    pub(crate) fn find_tenant_index(&self, tenant: &Tenant) -> Option<TenantIndex> {
+        self.queues.tenant_indexes.get(tenant).copied()
+    }
+
+    /// Puts a queue where it belongs according to its counts, rules and limits.
+    pub(super) fn update_placement(&mut self, id: QueueId) -> Result<()> {
+        let queue = self.queue(id)?;
+        let is_runnable = queue.counts.ready > 0 && !queue.is_paused && queue.is_defined;
+        let placement = match is_runnable {
+            false => QueuePlacement::Absent,
+            true if self.limiter(queue.handler)?.is_closed => QueuePlacement::Parked,
+            true => QueuePlacement::InRotation,
+        };
+        // A queue in the fair queue stays there when its handler closes, until it is selected.
+        let is_unchanged = placement == queue.placement
+            || (placement == QueuePlacement::Parked && queue.placement == QueuePlacement::InRotation);
+        if is_unchanged {
+            return Ok(());
+        }
+        let (was_in, handler) = (queue.placement == QueuePlacement::InRotation, queue.handler);
+        self.place_queue(id, placement)?;
+        let limiter = self.limiter(handler)?;
+        match was_in && !limiter.is_closed && !limiter.parked_queues.is_empty() {
+            // The queue leaves without being served, so a parked queue of its handler can have the slot.
+            true => self.unpark_queues(handler, limiter.free_slots),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn place_queue(&mut self, id: QueueId, to: QueuePlacement) -> Result<()> {
+        let queue = self.queue(id)?;
+        let (from, handler, tenant, virtual_time, head) =
+            (queue.placement, queue.handler, queue.tenant_index, queue.virtual_time, queue.source_rank);
+        let source = queue.is_source_queue();
+        let pool = self.worker_pool_of(handler)?;
+        let fair_queue = self.queues.fair_queues.entry(pool).or_default();
+        match (from, head.filter(|_| source)) {
+            (QueuePlacement::InRotation, Some(rank)) => fair_queue.remove_source_queue(tenant, id, rank),
+            (QueuePlacement::InRotation, None) => fair_queue.remove_queue(tenant, id, virtual_time),
+            (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
+        }
+        let mut new_virtual_time = virtual_time;
+        match (to, head.filter(|_| source)) {
+            (QueuePlacement::InRotation, Some(rank)) => fair_queue.add_source_queue(tenant, id, rank),
+            (QueuePlacement::InRotation, None) => {
+                new_virtual_time = fair_queue.add_queue(tenant, id, virtual_time)
+            }
+            (QueuePlacement::Parked | QueuePlacement::Absent, _) => {}
+        }
+        let limiter = self.limiter_mut(handler)?;
+        match from {
+            QueuePlacement::Parked => {
+                limiter.parked_queues.remove(&(virtual_time, id));
+            }
+            QueuePlacement::InRotation | QueuePlacement::Absent => {}
+        }
+        if to == QueuePlacement::Parked {
+            limiter.parked_queues.insert((new_virtual_time, id));
+        }
+        limiter.queues_in_rotation += u32::from(to == QueuePlacement::InRotation);
+        limiter.queues_in_rotation -= u32::from(from == QueuePlacement::InRotation);
+        let queue = self.queue_mut(id)?;
+        queue.placement = to;
+        queue.virtual_time = new_virtual_time;
+        Ok(())
+    }
+
+    /// Removes a queue from the fair queue until its counts change: all its ready tasks have been selected.
+    pub(crate) fn remove_exhausted_queue(&mut self, id: QueueId) -> Result<()> {
+        match self.queue(id)?.placement {
+            QueuePlacement::InRotation => self.place_queue(id, QueuePlacement::Absent),
+            QueuePlacement::Absent | QueuePlacement::Parked => Ok(()),
+        }
+    }
+
+    /// Parks a queue whose handler has no free slot.
+    pub(crate) fn park_queue(&mut self, id: QueueId) -> Result<()> {
+        self.place_queue(id, QueuePlacement::Parked)
+    }
+
+    /// Returns a tenant's parked queues of a handler to the fair queue, if the handler has free slots: a worker pulls
+    /// for this tenant only.
+    pub(crate) fn unpark_tenant_queues(
+        &mut self,
+        handler: HandlerId,
+        tenant: TenantIndex,
+        now: Timestamp,
+    ) -> Result<()> {
+        let limiter = self.limiter(handler)?;
+        if limiter.parked_queues.is_empty() || !matches!(self.check_limits(handler, now)?, Opening::Open(_)) {
+            return Ok(());
+        }
+        let of_tenant = |id: &QueueId| self.queue(*id).is_ok_and(|queue| queue.tenant_index == tenant);
+        let ids: Vec<QueueId> =
+            self.limiter(handler)?.parked_queues.iter().map(|(_, id)| *id).filter(of_tenant).collect();
+        ids.into_iter().try_for_each(|id| self.unpark_queue(id))
+    }
+
+    /// Returns a parked queue to the fair queue; its handler has a free slot.
+    pub(crate) fn unpark_queue(&mut self, id: QueueId) -> Result<()> {
+        self.place_queue(id, QueuePlacement::InRotation)
+    }
+}

@@ -1,0 +1,118 @@
+//! Reconciles waiting tasks with a changed registration. Rare; the cost is proportional to the backlog.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pointsman_core::{Order, Priority, Timestamp};
+
+use crate::error::{Fault, Result};
+use crate::lanes::TaskGrouping;
+use crate::row::{ActiveTaskRow, QueueId, TaskPhase, WaitingTask};
+use crate::tables::Tables;
+use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
+
+impl<T: Tables> Txn<'_, T> {
+    /// Reconciles the tasks of handlers whose pull mode, definition or limit per key has changed.
+    pub(crate) fn reconcile_tasks(
+        &mut self,
+        before: &[Arc<RegisteredHandler>],
+        now: Timestamp,
+    ) -> Result<()> {
+        for old in before {
+            let new = self.state.handler(old.id)?.clone();
+            let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
+            let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
+            for queue in queues {
+                if new.def.pull || !new.is_defined {
+                    self.unschedule_queue(queue, now)?;
+                }
+                let widths = [&old.def, &new.def].map(|def| def.limits.concurrency_per_key);
+                if widths[0] != widths[1] && new.def.order == Order::None {
+                    self.regroup_queue(queue, &new, now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Recomputes the scores of tasks whose handler has changed its ageing.
+    pub(crate) fn rescore_changed_handlers(&mut self, before: &[Arc<RegisteredHandler>]) -> Result<()> {
+        for old in before {
+            let new = self.state.handler(old.id)?.clone();
+            if new.def.limits.ageing != old.def.limits.ageing {
+                let queues = self.state.iter_queues().filter(|queue| queue.handler == new.id);
+                let queues: Vec<QueueId> = queues.map(|queue| queue.id).collect();
+                for queue in queues {
+                    self.rescore_queue_tasks(queue, &new)?;
+                    self.state.reload_source_rank(self.tables, queue)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn rescore_queue_tasks(&mut self, queue: QueueId, handler: &RegisteredHandler) -> Result<()> {
+        for (seq, priority, created) in self.tables.list_tasks_to_rescore(queue)? {
+            let priority = Priority::try_from(priority).map_err(Fault::damaged)?;
+            self.tables.set_task_score(seq, handler.def.limits.score(priority, created))?;
+        }
+        Ok(())
+    }
+
+    /// Applies a new limit per key to the tasks of a queue: running tasks count first, then the oldest get the
+    /// remaining slots.
+    fn regroup_queue(&mut self, queue: QueueId, handler: &RegisteredHandler, now: Timestamp) -> Result<()> {
+        let max = handler.def.limits.concurrency_per_key.map_or(usize::MAX, |max| max as usize);
+        let tenant = self.state.queue(queue)?.tenant.clone();
+        let mut active: HashMap<String, usize> = HashMap::new();
+        for (mut waiting, phase, key) in self.tables.list_tasks_to_regroup(queue)? {
+            let object = self.read_object_number(&tenant, Some(&key))?;
+            waiting.concurrency_group =
+                TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group;
+            self.tables.set_concurrency_group(waiting.seq, waiting.concurrency_group)?;
+            let active = active.entry(key).or_default();
+            match phase {
+                TaskPhase::Scheduled | TaskPhase::Locked => *active += 1,
+                TaskPhase::Ready | TaskPhase::Blocked if *active < max => {
+                    *active += 1;
+                    if phase == TaskPhase::Blocked {
+                        self.change_phase(&waiting, phase, TaskPhase::Ready)?;
+                    }
+                }
+                TaskPhase::Ready => self.change_phase(&waiting, phase, TaskPhase::Blocked)?,
+                TaskPhase::Blocked
+                | TaskPhase::Gated
+                | TaskPhase::Delayed
+                | TaskPhase::Halted
+                | TaskPhase::Missing => {}
+            }
+        }
+        // Running tasks leave their concurrency group by the new definition; tasks in a lane keep their lane.
+        let mut concurrency_groups = HashMap::new();
+        let is_in_queue = |task_row: &ActiveTaskRow| task_row.queue == queue && task_row.lane.is_none();
+        for (seq, running) in self.state.running_tasks.iter().filter(|(_, running)| is_in_queue(&running.row))
+        {
+            let object = self.read_object_number(&tenant, running.subject.key().map(|key| key.as_str()))?;
+            concurrency_groups
+                .insert(*seq, TaskGrouping::for_object(self.state.salt, handler, object).concurrency_group);
+        }
+        for (seq, concurrency_group) in concurrency_groups {
+            if let Some(running) = self.state.running_tasks.get_mut(&seq) {
+                running.row.concurrency_group = concurrency_group;
+            }
+        }
+        self.state.apply_limits(handler.id, now)
+    }
+
+    fn change_phase(&mut self, waiting: &WaitingTask, from: TaskPhase, to: TaskPhase) -> Result<()> {
+        let rank = match to {
+            TaskPhase::Ready => {
+                self.state.assign_rank(self.tables, waiting.queue, waiting.score, waiting.key_bucket)?
+            }
+            _ => 0,
+        };
+        self.tables.set_task_phase(waiting.seq, to, rank)?;
+        self.state.count_phase_change(waiting.queue, Some(from), Some(to))
+    }
+}

@@ -1,0 +1,203 @@
+//! Selects what runs next: fairly among tenants, then queues, then keys; by priority and age within a queue.
+//!
+//! Slots are assigned to queues one at a time, by virtual time. A queue whose handler has no free slot is parked when
+//! it is selected. Then each queue contributes as many of its first tasks as it was assigned slots.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use pointsman_core::limit::Opening;
+use pointsman_core::store::{Claim, Claimant};
+use pointsman_core::{HandlerName, Timestamp};
+
+use crate::error::Result;
+use crate::fair_queue::TenantIndex;
+use crate::queues::WorkerPool;
+use crate::row::{ActiveTaskRow, HandlerId, QueueId};
+use crate::tables::Tables;
+use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
+
+/// Queues from which a selection may take tasks.
+struct SelectionScope {
+    pools: Vec<WorkerPool>,
+    /// Only queues of these handlers; `None` for all of the pools.
+    only_handlers: Option<BTreeSet<HandlerId>>,
+    only_tenant: Option<TenantIndex>,
+    /// The selection is for scheduling ahead: tasks that are already scheduled count against the handler's slots, too.
+    is_look_ahead: bool,
+}
+
+/// A selection in progress: how many tasks to take from each queue.
+#[derive(Default)]
+struct Selection {
+    queue_shares: Vec<(QueueId, i64)>,
+    share_indexes: HashMap<QueueId, usize>,
+    /// Remaining slots of each limited handler.
+    handler_slots: HashMap<HandlerId, u32>,
+}
+
+impl Selection {
+    fn add_share(&mut self, queue: QueueId) -> i64 {
+        let index = *self.share_indexes.entry(queue).or_insert_with(|| {
+            self.queue_shares.push((queue, 0));
+            self.queue_shares.len() - 1
+        });
+        let share = &mut self.queue_shares[index].1;
+        *share += 1;
+        *share
+    }
+}
+
+impl<T: Tables> Txn<'_, T> {
+    /// Selects up to `max` tasks for a claim.
+    pub(crate) fn select_for_claim(
+        &mut self,
+        claim: &Claim,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<Vec<ActiveTaskRow>> {
+        let Some(scope) = self.selection_scope(claim) else { return Ok(vec![]) };
+        if let Some(tenant) = scope.only_tenant {
+            for handler in scope.only_handlers.iter().flatten() {
+                self.state.unpark_tenant_queues(*handler, tenant, now)?;
+            }
+        }
+        self.select_tasks(&scope, max, now)
+    }
+
+    /// Selects up to `max` tasks to schedule ahead.
+    pub(crate) fn select_ahead(&mut self, max: usize, now: Timestamp) -> Result<Vec<ActiveTaskRow>> {
+        let scope = SelectionScope {
+            pools: vec![WorkerPool::Nodes],
+            only_handlers: None,
+            only_tenant: None,
+            is_look_ahead: true,
+        };
+        self.select_tasks(&scope, max, now)
+    }
+
+    /// Returns whether a claim would find more tasks.
+    pub(crate) fn has_more_for_claim(&mut self, claim: &Claim, now: Timestamp) -> Result<bool> {
+        let Some(scope) = self.selection_scope(claim) else { return Ok(false) };
+        Ok(self.next_queue(&scope, &mut Selection::default(), now)?.is_some())
+    }
+
+    /// Returns the queues that a claim may take tasks from; `None` if there are none.
+    fn selection_scope(&self, claim: &Claim) -> Option<SelectionScope> {
+        let mut scope =
+            SelectionScope { pools: vec![], only_handlers: None, only_tenant: None, is_look_ahead: false };
+        let named = |name: &HandlerName| self.state.find_handler(name).filter(|handler| handler.is_defined);
+        match &claim.by {
+            Claimant::Node(_) => {
+                scope.pools.push(WorkerPool::Nodes);
+                // Most nodes can run all handlers; then the handler of each queue need not be checked.
+                let on_nodes = |handler: &&Arc<RegisteredHandler>| handler.is_defined && !handler.def.pull;
+                let mut on_nodes = self.state.handlers.iter().filter(on_nodes);
+                if !on_nodes.all(|handler| claim.handlers.contains(&handler.def.name)) {
+                    let ids = claim.handlers.iter().filter_map(named).map(|handler| handler.id);
+                    scope.only_handlers = Some(ids.collect());
+                }
+            }
+            Claimant::Worker { tenant, .. } => {
+                scope.only_tenant = match tenant {
+                    Some(tenant) => Some(self.state.find_tenant_index(tenant)?),
+                    None => None,
+                };
+                let pulled = claim.handlers.iter().filter_map(named).filter(|handler| handler.def.pull);
+                let pulled: Vec<_> =
+                    pulled.map(|handler| (handler.id, handler.def.source.is_some())).collect();
+                scope.pools.extend(
+                    pulled.iter().filter(|(_, source)| !source).map(|(id, _)| WorkerPool::PullHandler(*id)),
+                );
+                if pulled.iter().any(|(_, source)| *source) {
+                    scope.pools.push(WorkerPool::PullSources);
+                }
+                scope.only_handlers = Some(pulled.into_iter().map(|(id, _)| id).collect());
+            }
+        }
+        Some(scope)
+    }
+
+    fn select_tasks(
+        &mut self,
+        scope: &SelectionScope,
+        max: usize,
+        now: Timestamp,
+    ) -> Result<Vec<ActiveTaskRow>> {
+        let mut selection = Selection::default();
+        for _ in 0..max {
+            let Some(queue) = self.next_queue(scope, &mut selection, now)? else { break };
+            self.state.serve_queue(queue)?;
+            let share = selection.add_share(queue);
+            let (handler, ready) = {
+                let queue = self.state.queue(queue)?;
+                (queue.handler, queue.counts.ready)
+            };
+            if share >= ready {
+                self.state.remove_exhausted_queue(queue)?;
+            }
+            if let Some(free_slots) = selection.handler_slots.get_mut(&handler) {
+                *free_slots -= 1;
+                let free_slots = *free_slots;
+                self.state.unpark_queues(handler, free_slots)?;
+            }
+        }
+        if scope.is_look_ahead {
+            // Queues that were parked only because of scheduled tasks can still be claimed from.
+            for handler in selection.handler_slots.keys() {
+                self.state.apply_limits(*handler, now)?;
+            }
+        }
+        self.tables.list_ready_tasks(&selection.queue_shares)
+    }
+
+    /// Returns the queue to serve next. Parks queues whose handler has no free slot.
+    fn next_queue(
+        &mut self,
+        scope: &SelectionScope,
+        selection: &mut Selection,
+        now: Timestamp,
+    ) -> Result<Option<QueueId>> {
+        for pool in self.state.sort_pools_by_virtual_time(&scope.pools) {
+            while let Some(queue) = self.first_queue_in_pool(scope, pool) {
+                let handler = self.state.queue(queue)?.handler;
+                if !self.state.is_limited(handler)? {
+                    return Ok(Some(queue));
+                }
+                let free_slots = match selection.handler_slots.get(&handler) {
+                    Some(free_slots) => *free_slots,
+                    None => match self.state.check_limits(handler, now)? {
+                        Opening::Open(free_slots) if scope.is_look_ahead => {
+                            let scheduled = self.state.limiter(handler)?.scheduled;
+                            free_slots.saturating_sub(u32::try_from(scheduled).unwrap_or(0))
+                        }
+                        Opening::Open(free_slots) => free_slots,
+                        Opening::Full | Opening::Paced(_) | Opening::Quiet(_) => {
+                            self.state.apply_limits(handler, now)?;
+                            0
+                        }
+                    },
+                };
+                selection.handler_slots.insert(handler, free_slots);
+                if free_slots > 0 {
+                    return Ok(Some(queue));
+                }
+                self.state.park_queue(queue)?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn first_queue_in_pool(&self, scope: &SelectionScope, pool: WorkerPool) -> Option<QueueId> {
+        let is_allowed = |queue: QueueId| {
+            let Ok(queue) = self.state.queue(queue) else { return false };
+            scope.only_handlers.as_ref().is_none_or(|only| only.contains(&queue.handler))
+        };
+        let turns = self.state.fair_queue(pool)?;
+        match scope.only_tenant {
+            Some(tenant) => turns.first_queue_of_tenant(tenant, is_allowed),
+            None => turns.first_queue(is_allowed).map(|(_, queue)| queue),
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! Copies a store into another and compares them.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::thread::{self, ScopedJoinHandle};
+
+use pointsman_core::store::{Result, StoreError};
+use serde::{Deserialize, Serialize};
+
+use super::{CopyCursor, CopyEndpoint, CopyError, CopyPage, CopyValue, TableChecksum, TableKind};
+
+/// Pages that are read ahead of the one being written.
+const PAGES_READ_AHEAD: usize = 2;
+
+/// Progress of a copy, for display.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyProgress {
+    /// Copying starts: `total_rows` in all, of which an earlier, interrupted copy has copied some.
+    Copying {
+        total_rows: u64,
+        already_copied: u64,
+    },
+    Copied {
+        table: TableKind,
+        rows: u64,
+    },
+    /// Comparing starts: `total_rows` are to be read, in both stores together.
+    Comparing {
+        total_rows: u64,
+    },
+    Compared {
+        table: TableKind,
+        rows: u64,
+    },
+}
+
+/// A table in both stores; `None` where a store of that kind has no such table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TableComparison {
+    pub table: TableKind,
+    pub source: Option<TableChecksum>,
+    pub target: Option<TableChecksum>,
+}
+
+/// Result of comparing two stores.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CopyReport {
+    pub tables: Vec<TableComparison>,
+}
+
+impl CopyReport {
+    /// Returns the tables that differ.
+    pub fn differing_tables(&self) -> Vec<TableKind> {
+        let differs = |comparison: &&TableComparison| {
+            comparison
+                .source
+                .zip(comparison.target)
+                .is_some_and(|(source_sums, target_sums)| source_sums != target_sums)
+        };
+        self.tables.iter().filter(differs).map(|comparison| comparison.table).collect()
+    }
+
+    /// Returns the tables that the target does not have, with the number of rows that were not copied.
+    pub fn uncopied_rows(&self) -> Vec<(TableKind, u64)> {
+        let missing = self.tables.iter().filter(|comparison| comparison.target.is_none());
+        let rows = missing
+            .filter_map(|comparison| comparison.source.map(|checksum| (comparison.table, checksum.rows)));
+        rows.filter(|(_, rows)| *rows > 0).collect()
+    }
+
+    /// Returns how many rows of the source belong to tables that the target has.
+    pub fn copied_rows(&self) -> u64 {
+        self.tables
+            .iter()
+            .filter(|comparison| comparison.target.is_some())
+            .filter_map(|comparison| comparison.source)
+            .map(|t| t.rows)
+            .sum()
+    }
+}
+
+/// Progress of a copy, as stored in the target.
+#[derive(Debug, Serialize, Deserialize)]
+struct StoredProgress {
+    /// The source's namespace of task ids and the checksum of its counters, which change whenever a node joins.
+    #[serde(rename = "realm")]
+    task_id_namespace: i64,
+    #[serde(rename = "stamp")]
+    counters_checksum: String,
+    #[serde(rename = "section")]
+    table: TableKind,
+    #[serde(rename = "place")]
+    cursor: Option<CopyCursor>,
+    /// Number of copied rows.
+    #[serde(rename = "rows")]
+    rows_copied: u64,
+}
+
+/// Copies a store, or continues an interrupted copy, and compares both stores. The copy is complete if the report shows
+/// no difference.
+pub fn copy_store(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    on_progress: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<CopyReport, CopyError> {
+    let mut progress = load_progress(source, target)?;
+    let total_rows = count_rows_to_copy(source, target)?;
+    on_progress(CopyProgress::Copying { total_rows, already_copied: progress.rows_copied });
+    copy_missing_rows(source, target, &mut progress, on_progress)?;
+    let report = compare_stores(source, target, on_progress)?;
+    if !source.is_unchanged().map_err(CopyError::ReadSource)? {
+        return Err(CopyError::SourceWritten);
+    }
+    if report.differing_tables().is_empty() && !target.finish_copy().map_err(CopyError::WriteTarget)? {
+        return Err(CopyError::TargetWritten);
+    }
+    Ok(report)
+}
+
+/// Compares two complete stores.
+pub fn verify_copy(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    on_progress: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<CopyReport, CopyError> {
+    if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
+        return Err(CopyError::SourceIncomplete);
+    }
+    if target.read_progress().map_err(CopyError::WriteTarget)?.is_some() {
+        return Err(CopyError::TargetIncomplete);
+    }
+    compare_stores(source, target, on_progress)
+}
+
+/// Loads the progress of an interrupted copy, or starts a new one. A target without progress must be empty.
+fn load_progress(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+) -> std::result::Result<StoredProgress, CopyError> {
+    if source.read_progress().map_err(CopyError::ReadSource)?.is_some() {
+        return Err(CopyError::SourceIncomplete);
+    }
+    let (task_id_namespace, counters_checksum) = read_counters(source).map_err(CopyError::ReadSource)?;
+    if let Some(text) = target.read_progress().map_err(CopyError::WriteTarget)? {
+        let progress: StoredProgress =
+            serde_json::from_str(&text).map_err(|_| CopyError::OtherCopyUnfinished)?;
+        return match (
+            progress.task_id_namespace == task_id_namespace,
+            progress.counters_checksum == counters_checksum,
+        ) {
+            (true, true) => Ok(progress),
+            (true, false) => Err(CopyError::SourceChanged),
+            (false, _) => Err(CopyError::OtherCopyUnfinished),
+        };
+    }
+    let holds = describe_contents(target).map_err(CopyError::WriteTarget)?;
+    if holds.is_empty() {
+        return Ok(StoredProgress {
+            task_id_namespace,
+            counters_checksum,
+            table: TableKind::Counters,
+            cursor: None,
+            rows_copied: 0,
+        });
+    }
+    match read_counters(target).map_err(CopyError::WriteTarget)?.0 == task_id_namespace {
+        true => Err(CopyError::AlreadyCopied),
+        false => Err(CopyError::TargetNotEmpty(holds.join(", "))),
+    }
+}
+
+/// Reads the namespace of task ids and the checksum of all counters.
+fn read_counters(store: &mut dyn CopyEndpoint) -> Result<(i64, String)> {
+    let mut checksum = TableChecksum::default();
+    let page = store.read_page(TableKind::Counters, None)?;
+    page.rows.iter().for_each(|row| checksum.add_row(row));
+    let task_id_namespace = page.rows.first().and_then(|row| row.first()).and_then(CopyValue::as_number);
+    Ok((task_id_namespace.unwrap_or_default(), checksum.format_checksum()))
+}
+
+/// Lists the tables that contain rows, with their counts. Counters always exist and are left out.
+fn describe_contents(store: &mut dyn CopyEndpoint) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    for table in TableKind::ALL.into_iter().filter(|table| *table != TableKind::Counters) {
+        if let Some(rows @ 1..) = store.count_rows(table)? {
+            found.push(format!("{table} ({rows})"));
+        }
+    }
+    if let waiting @ 1.. = store.count_outbox_events()? {
+        found.push(format!("outbox ({waiting})"));
+    }
+    Ok(found)
+}
+
+/// Counts the rows to copy.
+fn count_rows_to_copy(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+) -> std::result::Result<u64, CopyError> {
+    let mut total_rows = 0;
+    for table in list_common_tables(target)? {
+        total_rows += source.count_rows(table).map_err(CopyError::ReadSource)?.unwrap_or(0);
+    }
+    Ok(total_rows)
+}
+
+/// Returns the tables that the target has.
+fn list_common_tables(target: &mut dyn CopyEndpoint) -> std::result::Result<Vec<TableKind>, CopyError> {
+    let mut tables = Vec::new();
+    for table in TableKind::ALL {
+        if target.count_rows(table).map_err(CopyError::WriteTarget)?.is_some() {
+            tables.push(table);
+        }
+    }
+    Ok(tables)
+}
+
+/// Copies the missing rows. One thread reads ahead while this one writes.
+fn copy_missing_rows(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    progress: &mut StoredProgress,
+    on_progress: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<(), CopyError> {
+    let (first, cursor) = (progress.table, progress.cursor.clone());
+    let tables = list_common_tables(target)?.into_iter().filter(|table| *table >= first).collect();
+    thread::scope(|scope| {
+        let (pages, read) = sync_channel(PAGES_READ_AHEAD);
+        let reading = scope.spawn(move || read_pages(source, tables, cursor, &pages));
+        // If writing fails, the channel closes and the reading thread stops.
+        let written = write_pages(target, read, progress, on_progress);
+        let read = join_thread(reading).map_err(CopyError::ReadSource);
+        written.and(read)
+    })
+}
+
+/// Reads the first table from a cursor, and the others from the beginning.
+fn read_pages(
+    source: &mut dyn CopyEndpoint,
+    tables: Vec<TableKind>,
+    mut cursor: Option<CopyCursor>,
+    pages: &SyncSender<(TableKind, CopyPage)>,
+) -> Result<()> {
+    for table in tables {
+        let mut after = cursor.take();
+        loop {
+            let page = source.read_page(table, after.as_ref())?;
+            if page.rows.is_empty() {
+                break;
+            }
+            after = Some(page.next_cursor.clone());
+            if pages.send((table, page)).is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_pages(
+    target: &mut dyn CopyEndpoint,
+    read: Receiver<(TableKind, CopyPage)>,
+    progress: &mut StoredProgress,
+    on_progress: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<(), CopyError> {
+    for (table, page) in read {
+        let rows = page.rows.len() as u64;
+        (progress.table, progress.cursor) = (table, Some(page.next_cursor));
+        progress.rows_copied += rows;
+        let text = serde_json::to_string(progress)
+            .map_err(|e| CopyError::WriteTarget(StoreError::Damaged(e.to_string())))?;
+        if !target.write_rows(table, page.rows, &text).map_err(CopyError::WriteTarget)? {
+            return Err(CopyError::TargetWritten);
+        }
+        on_progress(CopyProgress::Copied { table, rows });
+    }
+    Ok(())
+}
+
+/// Reads both stores completely, in parallel, and compares their checksums.
+pub fn compare_stores(
+    source: &mut dyn CopyEndpoint,
+    target: &mut dyn CopyEndpoint,
+    on_progress: &mut dyn FnMut(CopyProgress),
+) -> std::result::Result<CopyReport, CopyError> {
+    let total_rows = 2 * count_rows_to_copy(source, target)?;
+    on_progress(CopyProgress::Comparing { total_rows });
+    thread::scope(|scope| {
+        let (progress_sender, received) = channel();
+        let target_steps = progress_sender.clone();
+        let source_sums = scope.spawn(move || checksum_tables(source, &progress_sender));
+        let target_sums = scope.spawn(move || checksum_tables(target, &target_steps));
+        received.into_iter().for_each(on_progress);
+        let source_sums = join_thread(source_sums).map_err(CopyError::ReadSource)?;
+        let target_sums = join_thread(target_sums).map_err(CopyError::WriteTarget)?;
+        let comparison = TableKind::ALL.into_iter().zip(source_sums.into_iter().zip(target_sums));
+        let tables = comparison.map(|(table, (source, target))| TableComparison { table, source, target });
+        Ok(CopyReport {
+            tables: tables.filter(|comparison| comparison.source.or(comparison.target).is_some()).collect(),
+        })
+    })
+}
+
+/// Computes the checksum of each table.
+fn checksum_tables(
+    store: &mut dyn CopyEndpoint,
+    progress_sender: &Sender<CopyProgress>,
+) -> Result<Vec<Option<TableChecksum>>> {
+    let checksum = |table| match store.count_rows(table)? {
+        Some(_) => checksum_table(store, table, progress_sender).map(Some),
+        None => Ok(None),
+    };
+    TableKind::ALL.into_iter().map(checksum).collect()
+}
+
+fn checksum_table(
+    store: &mut dyn CopyEndpoint,
+    table: TableKind,
+    progress_sender: &Sender<CopyProgress>,
+) -> Result<TableChecksum> {
+    let (mut checksum, mut after) = (TableChecksum::default(), None);
+    loop {
+        let page = store.read_page(table, after.as_ref())?;
+        if page.rows.is_empty() {
+            return Ok(checksum);
+        }
+        page.rows.iter().for_each(|row| checksum.add_row(row));
+        // The receiver may be gone.
+        let _ = progress_sender.send(CopyProgress::Compared { table, rows: page.rows.len() as u64 });
+        after = Some(page.next_cursor);
+    }
+}
+
+/// Returns the result of a thread, and propagates its panic.
+fn join_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}

@@ -1,0 +1,291 @@
+//! The tables of a store and their columns.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// A table of a store. Tables are copied in this order, so that rows come after the rows they refer to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TableKind {
+    /// One row: the counters, the namespace of task ids and the salt.
+    Counters,
+    /// Named texts: routes, weights of tenants, registrants and others.
+    #[serde(rename = "texts")]
+    NamedTexts,
+    Handlers,
+    Queues,
+    Chains,
+    Rules,
+    #[serde(rename = "files")]
+    FileDigests,
+    Nodes,
+    Schedules,
+    /// Events in the journal, and expired events that unfinished tasks need.
+    Journal,
+    Objects,
+    /// Unfinished tasks.
+    Tasks,
+    Orders,
+    /// Recorded outcomes of ended orders.
+    #[serde(rename = "ended_orders")]
+    EndedOrders,
+    /// Archived tasks.
+    History,
+    Attempts,
+    Logs,
+    /// Idempotency records.
+    #[serde(rename = "answers")]
+    IdempotencyRecords,
+    /// The fire ledger: rows of planned times.
+    Fires,
+    /// Audit entries: who changed what.
+    #[serde(rename = "deeds")]
+    AuditEntries,
+    /// Events emitted in SQL: the event of each receipt, the idempotency keys, and refused events. Only stores with an
+    /// SQL outbox have these three.
+    #[serde(rename = "receipts")]
+    OutboxReceipts,
+    #[serde(rename = "keys")]
+    OutboxKeys,
+    #[serde(rename = "refused")]
+    OutboxRefusals,
+    /// Rules for tenants that have no event yet. Only a store in which rules refer to a tenant by its uuid has them.
+    #[serde(rename = "ahead")]
+    UnknownTenantRules,
+}
+
+impl TableKind {
+    pub const ALL: [Self; 24] = [
+        Self::Counters,
+        Self::NamedTexts,
+        Self::Handlers,
+        Self::Queues,
+        Self::Chains,
+        Self::Rules,
+        Self::FileDigests,
+        Self::Nodes,
+        Self::Schedules,
+        Self::Journal,
+        Self::Objects,
+        Self::Tasks,
+        Self::Orders,
+        Self::EndedOrders,
+        Self::History,
+        Self::Attempts,
+        Self::Logs,
+        Self::IdempotencyRecords,
+        Self::Fires,
+        Self::AuditEntries,
+        Self::OutboxReceipts,
+        Self::OutboxKeys,
+        Self::OutboxRefusals,
+        Self::UnknownTenantRules,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Counters => "counters",
+            Self::NamedTexts => "texts",
+            Self::Handlers => "handlers",
+            Self::Queues => "queues",
+            Self::Chains => "chains",
+            Self::Rules => "rules",
+            Self::FileDigests => "files",
+            Self::Nodes => "nodes",
+            Self::Schedules => "schedules",
+            Self::Journal => "journal",
+            Self::Objects => "objects",
+            Self::Tasks => "tasks",
+            Self::Orders => "orders",
+            Self::EndedOrders => "ended_orders",
+            Self::History => "history",
+            Self::Attempts => "attempts",
+            Self::Logs => "logs",
+            Self::IdempotencyRecords => "answers",
+            Self::Fires => "fires",
+            Self::AuditEntries => "deeds",
+            Self::OutboxReceipts => "receipts",
+            Self::OutboxKeys => "keys",
+            Self::OutboxRefusals => "refused",
+            Self::UnknownTenantRules => "ahead",
+        }
+    }
+
+    /// Returns the columns of the rows. Derived columns (numbers of events, the order in which tasks ended, partitions)
+    /// are left out. A store with other column names translates.
+    pub fn columns(self) -> &'static [&'static str] {
+        match self {
+            // `unseen`: number of events before the first that has not expired.
+            Self::Counters => &[
+                "realm",
+                "salt",
+                "last_event",
+                "forgotten",
+                "unseen",
+                "journaled",
+                "tasks",
+                "fences",
+                "objects",
+                "ended",
+                "nodes",
+            ],
+            Self::NamedTexts => &["name", "text"],
+            Self::Handlers => &["id", "name", "def", "defined", "pace", "gaps"],
+            Self::Queues => &[
+                "id",
+                "handler",
+                "tenant",
+                "collection",
+                "ready",
+                "waiting",
+                "scheduled",
+                "running",
+                "halted",
+                "missing",
+            ],
+            Self::Chains => &["path", "def", "defined", "state", "pending"],
+            Self::Rules => &["kind", "space", "name", "tenant", "by", "reason", "since"],
+            Self::FileDigests => &["key", "digest"],
+            // `heard` is 0 for nodes that had not left: they do not exist in the target, and the first sweep releases
+            // their tasks.
+            Self::Nodes => &["id", "name", "joined", "heard", "gone", "abilities"],
+            Self::Schedules => &["name", "expression", "settled", "unmet", "last_event", "named"],
+            Self::Journal => &[
+                "id",
+                "prev",
+                "type",
+                "key",
+                "sub",
+                "tenant",
+                "value",
+                "context",
+                "cause_event",
+                "cause_task",
+                "depth",
+                "first_task",
+                "tasks",
+            ],
+            Self::Objects => &["tenant", "key", "number", "last", "sent", "checked"],
+            Self::Tasks => &[
+                "seq",
+                "queue",
+                "event",
+                "ord",
+                "phase",
+                "lane",
+                "place",
+                "crowd",
+                "bucket",
+                "sync",
+                "stage",
+                "priority",
+                "score",
+                "rank",
+                "due",
+                "attempt",
+                "retries",
+                "crashes",
+                "late",
+                "node",
+                "fence",
+                "until",
+                "started",
+                "prev_sent",
+                "planned",
+                "created",
+                "reason",
+                "error",
+            ],
+            Self::Orders => &[
+                "n",
+                "key",
+                "chain",
+                "node",
+                "tenant",
+                "value",
+                "priority",
+                "planned",
+                "created",
+                "started",
+                "suspended",
+                "task",
+                "origin",
+                "depth",
+                "stepped",
+                "halted_by",
+                "took_on_error",
+            ],
+            Self::EndedOrders => &["key", "tenant", "outcome", "node", "ended"],
+            Self::History => &[
+                "seq",
+                "queue",
+                "event",
+                "type",
+                "key",
+                "status",
+                "reason",
+                "sync",
+                "stage",
+                "priority",
+                "attempt",
+                "retries",
+                "crashes",
+                "late",
+                "laned",
+                "prev_sent",
+                "planned",
+                "created",
+                "started",
+                "finished",
+                "error",
+                "result",
+            ],
+            Self::Attempts => &["task", "number", "started", "ended", "how", "error"],
+            Self::Logs => &["task", "n", "time", "level", "message"],
+            Self::IdempotencyRecords => &["tenant", "key", "digest", "answer", "at"],
+            Self::Fires => &["schedule", "planned", "at", "outcome", "event", "task"],
+            Self::AuditEntries => &["n", "at", "by", "action", "what", "detail"],
+            Self::OutboxReceipts => &["n", "receipt", "event"],
+            Self::OutboxKeys => &["tenant", "key", "digest", "receipt", "at"],
+            Self::OutboxRefusals => &[
+                "n",
+                "receipt",
+                "type",
+                "key",
+                "sub",
+                "tenant",
+                "value",
+                "context",
+                "due",
+                "priority",
+                "idempotency_key",
+                "digest",
+                "at",
+                "reason",
+                "refused_at",
+            ],
+            Self::UnknownTenantRules => &["kind", "space", "name", "canvas", "since"],
+        }
+    }
+}
+
+impl fmt::Display for TableKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_tables_are_listed_in_copy_order() {
+        assert!(TableKind::ALL.is_sorted());
+        for table in TableKind::ALL {
+            let name = serde_json::to_string(&table).unwrap();
+            assert_eq!(name, format!("{:?}", table.name()));
+        }
+    }
+}

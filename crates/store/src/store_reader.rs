@@ -1,0 +1,92 @@
+//! Read operations of a store. Each result is consistent as of one moment; where the core's trait says so, it includes
+//! the extent of the journal at that moment.
+
+use async_trait::async_trait;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::journal::{Extent, Page, PathFilter};
+use pointsman_core::order::OrderStatistics;
+use pointsman_core::store::{
+    ChainView, Deed, EventView, FirePage, LogPage, NodeView, ObjectView, OrderCursor, OrderPage, OrderView,
+    QueueView, Read, Result, TaskFilter, TaskPage,
+};
+use pointsman_core::task::{Task, TaskId, TaskSeq};
+use pointsman_core::{EventId, HandlerName, ObjectKey, Rule, ScheduleName, Tenant, Timestamp};
+
+use crate::tables::Tables;
+
+/// Reads what the writer has committed. The operations have the meaning of the core's traits.
+#[async_trait]
+pub trait StoreReader: Clone + Send + Sync + 'static {
+    /// Tables that the writer of the same store writes to.
+    type Tables: Tables;
+
+    async fn extent(&self) -> Result<Extent>;
+
+    async fn journal_page(&self, read: Read) -> Result<Page>;
+
+    async fn event(&self, id: EventId) -> Result<Option<EventView>>;
+
+    async fn object(&self, tenant: &Tenant, key: &ObjectKey, limit: usize) -> Result<Option<ObjectView>>;
+
+    /// Reads the clock of the store's server; `None` for an embedded store.
+    async fn read_clock(&self) -> Result<Option<Timestamp>> {
+        Ok(None)
+    }
+
+    async fn nodes(&self) -> Result<Vec<NodeView>>;
+
+    async fn rules(&self) -> Result<Vec<Rule>>;
+
+    async fn queues(&self, handler: Option<&HandlerName>) -> Result<Vec<QueueView>>;
+
+    async fn audit_entries(&self, before: Option<i64>, limit: usize) -> Result<Vec<(i64, Deed)>>;
+
+    async fn task(&self, id: &TaskId) -> Result<Option<(Task, Extent)>>;
+
+    async fn tasks(&self, filter: TaskFilter, before: Option<TaskSeq>, limit: usize) -> Result<TaskPage>;
+
+    async fn lost_leases(&self, leases: Vec<(TaskSeq, i64)>) -> Result<Vec<i64>>;
+
+    async fn logs(&self, id: &TaskId, from: u64, limit: usize) -> Result<Option<LogPage>>;
+
+    async fn order(&self, tenant: &Tenant, key: &OrderKey) -> Result<Option<(OrderView, Extent)>>;
+
+    async fn orders(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        after: Option<OrderCursor>,
+        limit: usize,
+    ) -> Result<OrderPage>;
+
+    async fn all_orders(&self, path: &PathFilter, tenant: Option<&Tenant>) -> Result<OrderPage>;
+
+    async fn order_statistics(
+        &self,
+        path: &PathFilter,
+        tenant: Option<&Tenant>,
+        now: Timestamp,
+    ) -> Result<(OrderStatistics, Extent)>;
+
+    async fn chains(&self) -> Result<(Vec<ChainView>, Extent)>;
+
+    async fn fires(
+        &self,
+        schedule: &ScheduleName,
+        before: Option<Timestamp>,
+        limit: usize,
+    ) -> Result<FirePage>;
+
+    /// Returns why new events and orders are rejected now, while existing ones can still be processed.
+    fn reject_reason(&self) -> Option<String> {
+        None
+    }
+
+    /// Returns warnings about the storage, for operators.
+    fn storage_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Stops reading. The writer is closed afterwards.
+    fn close(&self);
+}

@@ -1,0 +1,103 @@
+//! Engine events about tasks (TaskStarted, TaskEnded, TaskClosed), as far as the handler is observed.
+
+use pointsman_core::engine_event::EngineEvent;
+use pointsman_core::handler::Observe;
+use pointsman_core::task::{Command, Life, QueueOf, State, Subject};
+use pointsman_core::{TaskId, Timestamp};
+
+use crate::error::Result;
+use crate::lifecycle::AttemptOutput;
+use crate::row::{ActiveTaskRow, TaskPhase};
+use crate::tables::Tables;
+use crate::writer::Txn;
+use crate::writer_state::RegisteredHandler;
+
+/// A task to which a command was applied.
+pub(crate) struct EndedTask<'a> {
+    /// Its row before the command.
+    pub(crate) row_before: &'a ActiveTaskRow,
+    /// Its subject, if it is cached.
+    pub(crate) subject: Option<&'a Subject>,
+    pub(crate) life: &'a Life,
+    pub(crate) output: AttemptOutput<'a>,
+}
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn publish_attempt_start(
+        &mut self,
+        task_row: &ActiveTaskRow,
+        handler: &RegisteredHandler,
+        task: &TaskId,
+        now: Timestamp,
+    ) -> Result<()> {
+        match handler.def.observe {
+            Observe::All => {
+                let (handler, task) = (handler.def.name.clone(), task.clone());
+                self.publish_task_event(task_row, &EngineEvent::TaskStarted { handler, task }, now)
+            }
+            Observe::Failures | Observe::None => Ok(()),
+        }
+    }
+
+    /// Publishes the end of an attempt or of the task, after a command was applied to it.
+    pub(crate) fn publish_attempt_end(
+        &mut self,
+        task: EndedTask<'_>,
+        handler: &RegisteredHandler,
+        command: Command,
+        now: Timestamp,
+    ) -> Result<()> {
+        let EndedTask { row_before: task_row, subject, life, output } = task;
+        let failed = matches!(command, Command::Fail { .. } | Command::Expire { .. });
+        let is_published = match handler.def.observe {
+            Observe::All => true,
+            Observe::Failures => failed,
+            Observe::None => false,
+        };
+        let ended = task_row.phase == TaskPhase::Locked && !matches!(life.state, State::Locked(_));
+        let closed = matches!(life.state, State::Done | State::Error { .. });
+        if !is_published || !(ended || closed) {
+            return Ok(());
+        }
+        let (name, task) = (handler.def.name.clone(), self.public_task_id(task_row, subject, handler)?);
+        if ended {
+            let failed = failed || command == Command::Cancel;
+            let return_code = if failed { output.return_code } else { 0 };
+            let (handler, task) = (name.clone(), task.clone());
+            self.publish_task_event(task_row, &EngineEvent::TaskEnded { handler, task, return_code }, now)?;
+        }
+        if closed {
+            self.publish_task_event(task_row, &EngineEvent::TaskClosed { handler: name, task }, now)?;
+        }
+        Ok(())
+    }
+
+    fn publish_task_event(
+        &mut self,
+        task_row: &ActiveTaskRow,
+        event: &EngineEvent,
+        now: Timestamp,
+    ) -> Result<()> {
+        let tenant = self.state.queue(task_row.queue)?.tenant.clone();
+        self.publish_tenant_event(&tenant, event, now).map(drop)
+    }
+
+    /// Returns the public id of a task that is unfinished or has just ended.
+    fn public_task_id(
+        &self,
+        task_row: &ActiveTaskRow,
+        subject: Option<&Subject>,
+        handler: &RegisteredHandler,
+    ) -> Result<TaskId> {
+        match (&self.state.queue(task_row.queue)?.kind, subject) {
+            (QueueOf::Events, Some(subject)) => {
+                self.state.task_id(handler.id, subject.collection(), task_row.seq)
+            }
+            (QueueOf::Events, None) => {
+                self.state.task_id(handler.id, self.read_subject(task_row)?.collection(), task_row.seq)
+            }
+            (QueueOf::Collection(name), _) => self.state.task_id(handler.id, name.as_str(), task_row.seq),
+            (QueueOf::Node { node, .. }, _) => self.state.task_id(handler.id, node.as_str(), task_row.seq),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Collects the facts that explain why a task waits. The core interprets them.
+
+use pointsman_core::task::why::{Facts, Gate, MOST_AHEAD, explain};
+use pointsman_core::task::{Status, Task, TaskId, TaskSeq};
+use pointsman_core::{HandlerName, Timestamp};
+
+use crate::error::Result;
+use crate::row::{ActiveTaskRow, HandlerId, TaskPhase};
+use crate::tables::{Tables, decode_task_seq};
+use crate::writer::Txn;
+
+/// Most tasks named as holding a limit.
+const MAX_NAMED_TASKS: usize = 10;
+
+impl<T: Tables> Txn<'_, T> {
+    pub(crate) fn explain_waiting(&self, id: &TaskId, now: Timestamp) -> Result<Option<Vec<Gate>>> {
+        let Some(task) = self.find_task_by_id(id)? else { return Ok(None) };
+        let Some(task_row) = self.tables.read_active_task(task.seq)? else { return Ok(Some(vec![])) };
+        Ok(Some(explain(&self.collect_wait_facts(&task_row, &task.handler)?, now)))
+    }
+
+    /// Returns the task with this complete public id: the uuid alone is not enough.
+    pub(crate) fn find_task_by_id(&self, id: &TaskId) -> Result<Option<Task>> {
+        let Some(seq) = decode_task_seq(self.state.task_id_namespace, id) else { return Ok(None) };
+        Ok(self.tables.read_task_with_attempts(seq)?.filter(|task| task.id == *id))
+    }
+
+    fn collect_wait_facts(&self, task_row: &ActiveTaskRow, name: &HandlerName) -> Result<Facts> {
+        let queue = self.state.queue(task_row.queue)?;
+        let handler = self.state.handler(queue.handler)?;
+        let limiter = self.state.limiter(handler.id)?;
+        let holds = |rule: &&pointsman_core::Rule| rule.holds(name, &queue.kind, &queue.tenant);
+        let concurrency_group =
+            match task_row.concurrency_group.filter(|_| task_row.phase == TaskPhase::Blocked) {
+                Some(concurrency_group) => self.read_concurrency_group(concurrency_group, task_row.queue)?.0,
+                None => vec![],
+            };
+        Ok(Facts {
+            state: task_row.life.state,
+            handler: name.clone(),
+            defined: queue.is_defined,
+            pull: handler.def.pull,
+            sync: self.find_blocking_sync_task(task_row)?,
+            lane: self.find_task_ahead_in_lane(task_row)?,
+            order: self.state.chains.describe_stop(&queue.kind),
+            rules: self.state.rules.iter().filter(holds).cloned().collect(),
+            limits: handler.def.limits.clone(),
+            pace: limiter.state,
+            running: u32::try_from(limiter.running).unwrap_or(0),
+            runners: self.list_running_task_ids(handler.id)?,
+            crowd: concurrency_group
+                .into_iter()
+                .take(MAX_NAMED_TASKS)
+                .filter_map(|seq| self.read_task_id(seq).transpose())
+                .collect::<Result<_>>()?,
+            nodes: self.list_capable_nodes(name)?,
+            asked: self.state.last_pulled.get(&handler.id).copied(),
+            ahead: self.count_tasks_ahead(task_row)?,
+        })
+    }
+
+    fn read_task_id(&self, seq: TaskSeq) -> Result<Option<TaskId>> {
+        Ok(self.tables.read_task_with_attempts(seq)?.map(|task| task.id))
+    }
+
+    fn read_task_status(&self, seq: Option<TaskSeq>) -> Result<Option<(TaskId, Status)>> {
+        let Some(seq) = seq else { return Ok(None) };
+        let task = self.tables.read_task_with_attempts(seq)?;
+        Ok(task.map(|task| (task.id, task.life.state.status())))
+    }
+
+    /// Returns the synchronous task of the same event that a gated task waits for.
+    fn find_blocking_sync_task(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+        let Some(event) = task_row.event.filter(|_| task_row.phase == TaskPhase::Gated) else {
+            return Ok(None);
+        };
+        let seq = self.tables.find_unfinished_sync_task_before(event, task_row.stage, false)?;
+        self.read_task_status(seq)
+    }
+
+    /// Returns the task ahead of this one in its lane.
+    fn find_task_ahead_in_lane(&self, task_row: &ActiveTaskRow) -> Result<Option<(TaskId, Status)>> {
+        let (Some(lane), Some(lane_position)) = (task_row.lane, task_row.lane_position) else {
+            return Ok(None);
+        };
+        let first = self.tables.read_lane_head(lane)?.filter(|head| head.lane_position < lane_position);
+        let seq = first.map(|head| head.task.seq);
+        self.read_task_status(seq)
+    }
+
+    /// Lists some running tasks of a handler.
+    fn list_running_task_ids(&self, handler: HandlerId) -> Result<Vec<TaskId>> {
+        let seqs = self.tables.list_running_tasks(handler, MAX_NAMED_TASKS)?;
+        seqs.into_iter().filter_map(|seq| self.read_task_id(seq).transpose()).collect()
+    }
+
+    fn list_capable_nodes(&self, handler: &HandlerName) -> Result<Vec<String>> {
+        let alive = self.tables.list_nodes()?.into_iter().filter(|node| self.state.nodes.contains(&node.id));
+        let able = alive.filter(|node| node.abilities.handlers.contains(handler));
+        Ok(able.map(|node| node.name).collect())
+    }
+
+    /// Counts the tasks of its queue that run before a ready task.
+    fn count_tasks_ahead(&self, task_row: &ActiveTaskRow) -> Result<u64> {
+        if task_row.phase != TaskPhase::Ready {
+            return Ok(0);
+        }
+        if self.state.queue(task_row.queue)?.collection().is_some() {
+            return Ok(self.state.count_source_queues_before(task_row.queue)?.min(MOST_AHEAD));
+        }
+        self.tables.count_ready_tasks_before(task_row, MOST_AHEAD)
+    }
+}

@@ -1,0 +1,285 @@
+//! The writer's cache of the tables. With a single node it is never stale; after a failed transaction it is reloaded.
+//! With several nodes, each learns at the beginning of a transaction what the others have changed.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use foldhash::HashMap;
+use pointsman_core::store::NodeId;
+use pointsman_core::task::{Lease, QueueOf, Realm, Subject};
+use pointsman_core::{
+    EventId, HandlerDef, HandlerName, HandlingKey, IdClock, Place, Routes, Rule, RuleKind, ScheduleName,
+    TaskId, TaskSeq, Tenant, Timestamp, Weight,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::chains::ChainRegistry;
+use crate::error::{Fault, Result};
+use crate::limiters::Limiters;
+use crate::queues::QueueStates;
+use crate::recent_events::RecentEvents;
+use crate::row::{ActiveTaskRow, HandlerId, HandlerRow, ObjectNumber, OrderRow};
+use crate::store_copy;
+use crate::tables::{Counters, PeerChanges, Tables};
+
+/// A handler that was ever registered. Tasks refer to it by number.
+#[derive(Debug)]
+pub(crate) struct RegisteredHandler {
+    pub(crate) id: HandlerId,
+    pub(crate) def: HandlerDef,
+    pub(crate) is_defined: bool,
+}
+
+/// A running task. Other nodes publish changes to it, so its end needs no read of the table.
+#[derive(Debug)]
+pub(crate) struct RunningTask {
+    pub(crate) row: ActiveTaskRow,
+    pub(crate) subject: Subject,
+    /// The order whose step it is.
+    pub(crate) order: Option<OrderRow>,
+}
+
+#[derive(Debug)]
+pub struct WriterState {
+    pub(crate) id_clock: IdClock,
+    /// Allocated numbers. The id of the last event is in `ids`, and is copied here when the counters are written.
+    pub(crate) counters: Counters,
+    /// The counters as last written.
+    written_counters: Counters,
+    pub(crate) task_id_namespace: Realm,
+    /// Mixed into hashes of lanes, so that nobody can choose keys that collide.
+    pub(crate) salt: u64,
+    pub(crate) handlers: Vec<Arc<RegisteredHandler>>,
+    handler_by_name: HashMap<HandlerName, HandlerId>,
+    pub(crate) routes: Routes,
+    /// Cache of resolved routes by event type; cleared when the registration changes.
+    resolved_routes: HashMap<HandlingKey, Arc<[(HandlerId, bool)]>>,
+    /// Weights of tenants; tenants not listed have weight 1.
+    pub(crate) tenant_weights: BTreeMap<Tenant, Weight>,
+    pub(crate) queues: QueueStates,
+    pub(crate) limiters: Limiters,
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) chains: ChainRegistry,
+    /// Nodes that have joined and have neither left nor been declared gone.
+    pub(crate) nodes: HashSet<NodeId>,
+    /// When workers last pulled tasks of each pull handler.
+    pub(crate) last_pulled: HashMap<HandlerId, Timestamp>,
+    pub(crate) recent_events: RecentEvents,
+    /// Tasks locked by this node since the start; at most as many as it has slots.
+    pub(crate) running_tasks: HashMap<TaskSeq, RunningTask>,
+    /// When this node last checked which registrants have live nodes.
+    pub(crate) registrants_checked_at: Timestamp,
+    /// Cursor of the pruner's current round over expired events.
+    pub(crate) pruned_up_to: EventId,
+    /// Number of `scheduled` tasks in all queues.
+    pub(crate) scheduled_count: i64,
+    /// A task became ready in this transaction.
+    pub(crate) has_new_ready_tasks: bool,
+    /// A task will be due earlier than all that waited before this transaction.
+    pub(crate) has_earlier_due: bool,
+}
+
+/// Most cached types; the cache is cleared when it is full, because unlimited type names would exhaust memory.
+pub(crate) const MAX_RESOLVED_TYPES: usize = 10_000;
+
+impl WriterState {
+    pub(crate) fn load(tables: &dyn Tables, now: Timestamp) -> Result<Self> {
+        store_copy::reject_incomplete_copy(tables)?;
+        let counters = tables.read_counters()?;
+        let mut state = Self {
+            id_clock: IdClock::starting(counters.last_event, now),
+            counters,
+            written_counters: counters,
+            task_id_namespace: tables.read_task_id_namespace()?,
+            salt: tables.read_salt()?,
+            handlers: Vec::new(),
+            handler_by_name: HashMap::default(),
+            routes: Routes::new(),
+            resolved_routes: HashMap::default(),
+            tenant_weights: BTreeMap::new(),
+            queues: QueueStates::default(),
+            limiters: Limiters::default(),
+            rules: tables.list_rules()?,
+            chains: ChainRegistry::load(tables)?,
+            nodes: tables.list_live_nodes()?.into_iter().collect(),
+            last_pulled: HashMap::default(),
+            recent_events: RecentEvents::default(),
+            running_tasks: HashMap::default(),
+            registrants_checked_at: Timestamp::MIN,
+            scheduled_count: 0,
+            pruned_up_to: EventId::ZERO,
+            has_new_ready_tasks: false,
+            has_earlier_due: false,
+        };
+        state.load_registry(tables)?;
+        state.load_queue_states(tables)?;
+        state.resume_fair_queues(now)?;
+        state.reload_next_due(tables)?;
+        Ok(state)
+    }
+
+    pub(crate) fn load_registry(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.handlers.clear();
+        self.handler_by_name.clear();
+        self.resolved_routes.clear();
+        let mut limiter_states = Vec::new();
+        for HandlerRow { id, def, is_defined, limiter_state } in tables.list_handlers()? {
+            self.handler_by_name.insert(def.name.clone(), id);
+            self.handlers.push(Arc::new(RegisteredHandler { id, def, is_defined }));
+            limiter_states.push(limiter_state);
+        }
+        self.add_missing_limiters(limiter_states);
+        self.routes = read_json_text(tables, "routes")?.unwrap_or_default();
+        self.tenant_weights = read_json_text(tables, "tenants")?.unwrap_or_default();
+        Ok(())
+    }
+
+    pub(crate) fn load_rules(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.rules = tables.list_rules()?;
+        Ok(())
+    }
+
+    pub(crate) fn reload_next_due(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.counters.next_due = tables.read_earliest_due()?;
+        Ok(())
+    }
+
+    /// Applies changes that other nodes have committed.
+    pub(crate) fn apply_peer_changes(&mut self, tables: &dyn Tables, changes: PeerChanges) -> Result<()> {
+        let PeerChanges { counters, queues, limiter_states, stale_tasks } = changes;
+        let is_earlier = |due: &Timestamp| self.counters.next_due.is_none_or(|cached| *due < cached);
+        self.has_earlier_due |= counters.next_due.as_ref().is_some_and(is_earlier);
+        self.id_clock.went_on(counters.last_event);
+        (self.counters, self.written_counters) = (counters, counters);
+        for task in stale_tasks {
+            self.running_tasks.remove(&task);
+        }
+        let mut changed_handlers = BTreeSet::new();
+        for row in queues {
+            let cached = self.queue(row.id).map_or(0, |queue| queue.counts.ready);
+            self.has_new_ready_tasks |= row.counts.ready > cached;
+            changed_handlers.insert(row.handler);
+            self.apply_queue_row(tables, row)?;
+        }
+        for (handler, limiter_state) in limiter_states {
+            self.limiter_mut(handler)?.state = limiter_state;
+            changed_handlers.insert(handler);
+        }
+        for handler in changed_handlers {
+            self.apply_limits(handler, self.id_clock.seen())?;
+        }
+        Ok(())
+    }
+
+    /// Lists the attempts begun here with a fence greater than this one.
+    pub(crate) fn list_attempts_begun_after(&self, fence: i64) -> Vec<(TaskSeq, Lease)> {
+        let begun = self.running_tasks.iter().filter_map(|(seq, running)| Some((*seq, running.row.lease()?)));
+        begun.filter(|(_, lease)| lease.fence > fence).collect()
+    }
+
+    /// Reserves ids up to this one, which may have been given to events that are not journaled yet.
+    pub fn reserve_ids(&mut self, up_to: EventId) {
+        self.id_clock.reserve(up_to);
+    }
+
+    /// Returns the latest time that a caller has reported.
+    pub fn last_observed_time(&self) -> Timestamp {
+        self.id_clock.seen()
+    }
+
+    pub(crate) fn handler(&self, id: HandlerId) -> Result<&Arc<RegisteredHandler>> {
+        let index = usize::try_from(id - 1).unwrap_or(usize::MAX);
+        self.handlers.get(index).ok_or_else(|| Fault::damaged(format!("handler {id} does not exist")))
+    }
+
+    pub(crate) fn find_handler(&self, name: &HandlerName) -> Option<&Arc<RegisteredHandler>> {
+        let id = self.handler_by_name.get(name)?;
+        self.handler(*id).ok()
+    }
+
+    /// Returns the handlers of an event type, synchronous ones first, and whether each is synchronous.
+    pub(crate) fn resolve_handlers(&mut self, kind: &HandlingKey) -> Arc<[(HandlerId, bool)]> {
+        if let Some(cached) = self.resolved_routes.get(kind) {
+            return cached.clone();
+        }
+        let bindings = self.routes.resolve(kind);
+        let found: Arc<[_]> = bindings
+            .iter()
+            .filter_map(|b| self.handler_by_name.get(&b.handler).map(|id| (*id, b.sync)))
+            .collect();
+        if self.resolved_routes.len() >= MAX_RESOLVED_TYPES {
+            self.resolved_routes.clear();
+        }
+        self.resolved_routes.insert(kind.clone(), found.clone());
+        found
+    }
+
+    pub(crate) fn is_queue_paused(&self, handler: HandlerId, kind: &QueueOf, tenant: &Tenant) -> bool {
+        let Ok(handler) = self.handler(handler) else { return false };
+        self.rules.iter().any(|rule| rule.holds(&handler.def.name, kind, tenant))
+            || self.chains.is_stopped(kind)
+    }
+
+    pub(crate) fn is_schedule_paused(&self, schedule: &ScheduleName) -> bool {
+        self.rules.iter().any(|rule| rule.holds_schedule(schedule))
+    }
+
+    pub(crate) fn has_rule(&self, kind: RuleKind, place: &Place, tenant: Option<&Tenant>) -> bool {
+        self.rules.iter().any(|r| r.kind == kind && r.place == *place && r.tenant.as_ref() == tenant)
+    }
+
+    /// Writes the counters that changed. Called once before each commit.
+    pub fn flush(&mut self, tables: &dyn Tables) -> Result<()> {
+        self.flush_queue_counts(tables)?;
+        self.flush_limiter_states(tables)?;
+        self.counters.last_event = self.id_clock.last();
+        if self.counters != self.written_counters {
+            tables.write_counters(&self.counters)?;
+            self.written_counters = self.counters;
+        }
+        Ok(())
+    }
+
+    /// Allocates `count` consecutive task numbers; returns the first.
+    pub(crate) fn allocate_task_numbers(&mut self, count: usize) -> TaskSeq {
+        let first = self.counters.last_task + 1;
+        self.counters.last_task += count as i64;
+        TaskSeq(first)
+    }
+
+    /// Allocates the fence of an attempt, which is greater than any before it.
+    pub(crate) fn allocate_fence(&mut self) -> i64 {
+        self.counters.last_fence += 1;
+        self.counters.last_fence
+    }
+
+    pub(crate) fn allocate_object_number(&mut self) -> ObjectNumber {
+        self.counters.last_object += 1;
+        self.counters.last_object
+    }
+
+    pub(crate) fn allocate_order_number(&mut self) -> i64 {
+        self.counters.last_order += 1;
+        self.counters.last_order
+    }
+
+    pub(crate) fn task_id(&self, handler: HandlerId, collection: &str, seq: TaskSeq) -> Result<TaskId> {
+        Ok(TaskId::new(
+            self.handler(handler)?.def.name.as_str(),
+            collection,
+            self.task_id_namespace.uuid(seq),
+        ))
+    }
+}
+
+/// Reads the JSON stored under a name.
+pub(crate) fn read_json_text<V: DeserializeOwned>(tables: &dyn Tables, name: &str) -> Result<Option<V>> {
+    let value = tables.read_named_text(name)?.map(|text| serde_json::from_str(&text)).transpose();
+    value.map_err(|e| Fault::damaged(format!("cannot decode the text {name}: {e}")))
+}
+
+/// Stores JSON under a name.
+pub(crate) fn write_json_text(tables: &dyn Tables, name: &str, value: &impl Serialize) -> Result<()> {
+    tables.write_named_text(name, &serde_json::to_string(value).map_err(Fault::damaged)?)
+}

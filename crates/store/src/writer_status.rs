@@ -1,0 +1,145 @@
+//! Status of the writer: what it has done since the start, and whether it can write now.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use pointsman_core::outage::{Outage, Said};
+use pointsman_core::store::StoreError;
+
+/// A transaction that takes longer than this is reported as trouble.
+const SLOW_COMMIT_THRESHOLD: Duration = Duration::from_secs(10);
+
+#[derive(Debug, Default)]
+pub struct WriterStatus {
+    commit_count: AtomicU64,
+    rows_written: AtomicU64,
+    transaction: Mutex<TransactionStatus>,
+}
+
+#[derive(Debug, Default)]
+struct TransactionStatus {
+    /// When the current transaction began.
+    begun_at: Option<Instant>,
+    outage: Outage,
+}
+
+impl WriterStatus {
+    pub fn commit_count(&self) -> u64 {
+        self.commit_count.load(Ordering::Relaxed)
+    }
+
+    pub fn rows_written(&self) -> u64 {
+        self.rows_written.load(Ordering::Relaxed)
+    }
+
+    /// Describes what keeps the writer from writing, without details, which are in the log. Heartbeats write every few
+    /// seconds, so this is never outdated for longer.
+    pub fn describe_trouble(&self, now: Instant) -> Option<String> {
+        let transaction = self.lock_transaction();
+        let ago = |then: Instant| now.saturating_duration_since(then);
+        if let Some(since) = transaction.outage.since() {
+            return Some(format!("commits have failed for {} s", ago(since).as_secs()));
+        }
+        let long = transaction.begun_at.map(ago).filter(|time| *time > SLOW_COMMIT_THRESHOLD)?;
+        Some(format!("a commit has been under way for {} s", long.as_secs()))
+    }
+
+    pub(crate) fn record_commit(&self, rows: u64) {
+        self.commit_count.fetch_add(1, Ordering::Relaxed);
+        self.rows_written.store(rows, Ordering::Relaxed);
+    }
+
+    /// Records the beginning of a transaction.
+    pub(crate) fn record_begin(&self, now: Instant) {
+        self.lock_transaction().begun_at = Some(now);
+    }
+
+    /// Records the end of a transaction, and logs the beginning and end of an outage.
+    pub(crate) fn record_end(&self, outcome: &Result<(), StoreError>, now: Instant) {
+        let mut transaction = self.lock_transaction();
+        transaction.begun_at = None;
+        let change = match outcome {
+            Ok(()) => transaction.outage.works(now),
+            Err(_) => transaction.outage.failed(now),
+        };
+        let error = outcome.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        match change {
+            None => {}
+            Some(Said::Begins) => tracing::error!(
+                error,
+                "the store cannot be written; callers get errors until it can; check the database if this persists"
+            ),
+            Some(Said::Lasts { failures }) => {
+                tracing::error!(error, failures, "the store still cannot be written; check the database");
+            }
+            Some(Said::Ends { after, failures }) => {
+                tracing::info!(failures, seconds = after.as_secs(), "the store can be written again");
+            }
+        }
+    }
+
+    fn lock_transaction(&self) -> MutexGuard<'_, TransactionStatus> {
+        self.transaction.lock().unwrap_or_else(|e| e.into_inner())
+    }
+}
+
+/// Logs when reads begin to fail, and when they succeed again.
+#[derive(Debug, Default)]
+pub struct ReadOutageLog(Mutex<Outage>);
+
+impl ReadOutageLog {
+    pub fn record_read<T>(&self, read: &Result<T, StoreError>) {
+        let now = Instant::now();
+        let mut outage = self.0.lock().unwrap_or_else(|e| e.into_inner());
+        let change = match read {
+            Ok(_) => outage.works(now),
+            Err(StoreError::Closed | StoreError::Full(_)) => None,
+            Err(StoreError::Unavailable(_) | StoreError::Damaged(_)) => outage.failed(now),
+        };
+        let error = read.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        match change {
+            None => {}
+            Some(Said::Begins) => tracing::warn!(
+                error,
+                "the store cannot be read; readers get errors until it can; check the database if this persists"
+            ),
+            Some(Said::Lasts { failures }) => {
+                tracing::warn!(error, failures, "the store still cannot be read; check the database");
+            }
+            Some(Said::Ends { after, failures }) => {
+                tracing::info!(failures, seconds = after.as_secs(), "the store can be read again");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trouble_lasts_from_a_failure_to_the_next_success() {
+        let (status, start) = (WriterStatus::default(), Instant::now());
+        let lost = Err(StoreError::Unavailable("the disk is full".into()));
+        assert_eq!(status.describe_trouble(start), None);
+        status.record_begin(start);
+        status.record_end(&lost, start);
+        status.record_begin(start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(
+            status.describe_trouble(start + SLOW_COMMIT_THRESHOLD).as_deref(),
+            Some("commits have failed for 10 s")
+        );
+        status.record_end(&Ok(()), start + SLOW_COMMIT_THRESHOLD);
+        assert_eq!(status.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
+    }
+
+    #[test]
+    fn slow_commit_is_reported_as_trouble() {
+        let (status, start) = (WriterStatus::default(), Instant::now());
+        status.record_begin(start);
+        assert_eq!(status.describe_trouble(start + SLOW_COMMIT_THRESHOLD), None);
+        let trouble = status.describe_trouble(start + SLOW_COMMIT_THRESHOLD * 2);
+        assert_eq!(trouble.as_deref(), Some("a commit has been under way for 20 s"));
+    }
+}

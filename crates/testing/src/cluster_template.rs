@@ -1,0 +1,68 @@
+//! A PostgreSQL data directory that is created once and copied from then on: `initdb` takes most of a second, a copy a
+//! tenth of that.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+use crate::programs::PostgresPrograms;
+use crate::server_folder::copy_folder;
+use crate::server_process::isolate_command;
+use crate::server_user::ServerUser;
+use crate::target_folder;
+
+/// The options of `initdb`. Every local user may log in, because the server listens on loopback only, for the time
+/// of a test. The locale is the one that every machine has.
+const INITDB_OPTIONS: [&str; 7] = [
+    "--username=postgres",
+    "--auth=trust",
+    "--encoding=UTF8",
+    "--locale=C.UTF-8",
+    "--no-sync",
+    "--no-instructions",
+    "--pgdata",
+];
+
+/// Creates a new data directory at `data`, inside of the server's folder.
+pub(crate) fn create_data_directory(
+    programs: &PostgresPrograms,
+    user: &ServerUser,
+    data: &Path,
+) -> anyhow::Result<()> {
+    let Some(templates) = target_folder::templates_folder() else { return run_initdb(programs, user, data) };
+    let template = templates.join(format!("postgres-{}", programs.version));
+    if template.exists() {
+        return copy_folder(&template, data, user);
+    }
+    run_initdb(programs, user, data)?;
+    store_template(data, &templates, &template)
+}
+
+fn run_initdb(programs: &PostgresPrograms, user: &ServerUser, data: &Path) -> anyhow::Result<()> {
+    let mut command = Command::new(&programs.initdb);
+    command.args(INITDB_OPTIONS).arg(data);
+    isolate_command(&mut command, data.parent().context("the data directory has no parent folder")?);
+    user.apply_to(&mut command);
+    let output = command.output().with_context(|| format!("cannot run {}", programs.initdb.display()))?;
+    if !output.status.success() {
+        bail!("initdb failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+/// Stores a copy of an unused data directory as the template. The rename is atomic, so that processes which do this at
+/// the same time cannot produce half a template.
+fn store_template(data: &Path, templates: &Path, template: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(templates)?;
+    let draft = tempfile::tempdir_in(templates)?;
+    let copied = draft.path().join("data");
+    copy_folder(data, &copied, &ServerUser::CurrentUser)?;
+    match fs::rename(&copied, template) {
+        Err(error) if !template.exists() => {
+            Err(error).context("cannot store the data directory as a template")
+        }
+        Ok(()) | Err(_) => Ok(()),
+    }
+}

@@ -1,0 +1,53 @@
+//! Parents and states of processes, read from `/proc`.
+
+use std::fs;
+
+/// The fields of `/proc/PID/stat` that are used here.
+struct ProcessStat {
+    /// `R`, `S`, `T`, `Z` and so on.
+    state: char,
+    parent: u32,
+}
+
+/// Reads the state and the parent of a process; None if the process does not exist.
+fn read_stat(pid: u32) -> Option<ProcessStat> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The program's name is in parentheses, and may contain parentheses and blanks itself.
+    let (_, after) = line.rsplit_once(')')?;
+    let mut fields = after.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    Some(ProcessStat { state, parent: fields.next()?.parse().ok()? })
+}
+
+/// Whether a process runs. A zombie, which has ended but was not waited for, does not.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    read_stat(pid).is_some_and(|stat| !matches!(stat.state, 'Z' | 'X'))
+}
+
+/// Whether a process was stopped by SIGSTOP, or has ended.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    read_stat(pid).is_none_or(|stat| matches!(stat.state, 'T' | 'Z' | 'X'))
+}
+
+pub(crate) fn list_children(parent: u32) -> anyhow::Result<Vec<u32>> {
+    let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let pids = names.filter_map(|name| name.parse().ok());
+    Ok(pids.filter(|pid| read_stat(*pid).is_some_and(|stat| stat.parent == parent)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_listed_until_they_end() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = child.id();
+        assert!(
+            list_children(std::process::id()).unwrap().contains(&pid) && is_alive(pid) && !is_stopped(pid)
+        );
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!list_children(std::process::id()).unwrap().contains(&pid) && !is_alive(pid));
+    }
+}

@@ -1,0 +1,39 @@
+//! Pseudo-random numbers that are the same for the same seed on every machine.
+
+/// A SplitMix64 generator: small, and good enough for test decisions.
+#[derive(Clone, Debug)]
+pub struct Rng(u64);
+
+impl Rng {
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Creates an independent generator for a part of a test, so that the parts do not influence each other.
+    #[must_use]
+    pub fn fork(&mut self) -> Self {
+        Self(self.next_u64())
+    }
+
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub fn next_below(&mut self, bound: usize) -> usize {
+        (self.next_u64() % bound.max(1) as u64) as usize
+    }
+
+    /// Returns true once in `times` calls on average.
+    pub fn one_in(&mut self, times: usize) -> bool {
+        self.next_below(times) == 0
+    }
+
+    /// Picks one of the items.
+    pub fn choose<'t, T>(&mut self, items: &'t [T]) -> &'t T {
+        &items[self.next_below(items.len())]
+    }
+}

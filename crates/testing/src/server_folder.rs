@@ -1,0 +1,96 @@
+//! The folder of one server. It is removed with the server; if the process was killed, the next one removes it.
+
+use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::Context;
+use tempfile::TempDir;
+
+use crate::server_user::ServerUser;
+
+const FOLDER_PREFIX: &str = "pointsman-server-";
+
+/// The file that the process using the folder keeps locked. The system releases the lock when that process ends in
+/// any way.
+const LOCK_FILE: &str = "lock";
+
+#[derive(Debug)]
+pub(crate) struct ServerFolder {
+    folder: TempDir,
+    _lock: File,
+}
+
+impl ServerFolder {
+    pub(crate) fn new(server_user: &ServerUser) -> anyhow::Result<Self> {
+        Self::new_in(&std::env::temp_dir(), server_user)
+    }
+
+    pub(crate) fn new_in(parent: &Path, server_user: &ServerUser) -> anyhow::Result<Self> {
+        remove_abandoned_folders();
+        let created = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(parent);
+        let folder = created.context("cannot create a folder for the server")?;
+        // The lock file gets its name after it is locked, so that a cleanup never finds it unlocked.
+        let unnamed = folder.path().join("lock-to-be");
+        let lock = File::create_new(&unnamed)?;
+        lock.try_lock().context("cannot lock the new lock file")?;
+        fs::rename(&unnamed, folder.path().join(LOCK_FILE))?;
+        server_user.chown_path(folder.path())?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
+
+/// Removes the folders of processes that were killed. A folder that cannot be removed belongs to another user.
+fn remove_abandoned_folders() {
+    let Ok(entries) = fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.filter_map(Result::ok) {
+        let is_server_folder = entry.file_name().to_str().is_some_and(|name| name.starts_with(FOLDER_PREFIX));
+        if is_server_folder
+            && let Ok(lock) = File::open(entry.path().join(LOCK_FILE))
+            && lock.try_lock().is_ok()
+        {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+/// Copies a folder with its contents and makes the server's user its owner.
+pub(crate) fn copy_folder(from: &Path, to: &Path, server_user: &ServerUser) -> anyhow::Result<()> {
+    fs::create_dir(to).with_context(|| format!("cannot create {}", to.display()))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o700))?;
+    server_user.chown_path(to)?;
+    for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_folder(&entry.path(), &target, server_user)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+            server_user.chown_path(&target)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abandoned_folders_are_removed_and_folders_in_use_are_kept() {
+        let server_user = ServerUser::find().unwrap();
+        let used = ServerFolder::new(&server_user).unwrap();
+        let abandoned = ServerFolder::new(&server_user).unwrap();
+        let abandoned_path = abandoned.path().to_path_buf();
+        // As after a killed process: the lock is free, the folder exists.
+        let ServerFolder { mut folder, _lock } = abandoned;
+        folder.disable_cleanup(true);
+        drop((folder, _lock));
+        remove_abandoned_folders();
+        assert!(!abandoned_path.exists() && used.path().exists());
+    }
+}
