@@ -29,7 +29,7 @@ async fn main() -> Result<(), BoxError> {
     println!("emitted event {}", emitted.id);
 
     for task in bus.ended(&emitted).await? {
-        println!("task {} is {}", task.id, task.life.state.status().as_str());
+        println!("task {} is {}", task.id, task.lifecycle.state.status().as_str());
     }
     bus.stop().await;
     Ok(())
