@@ -1,4 +1,4 @@
-//! What a web server knows of a request travels with the event to its handlers.
+//! The metadata of a web request is sent to handlers with the event.
 //!
 //! Run it with `cargo run -p pointsman --example request_context`.
 
@@ -13,7 +13,7 @@ struct RecordRead {
     id: u64,
 }
 
-/// Counts a view, unless a robot had it.
+/// Counts a view, unless it is by a robot.
 async fn views(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
     let agent = request.user_agent.unwrap_or_default();
     if agent.contains("bot") {
@@ -25,7 +25,7 @@ async fn views(event: RecordRead, request: RequestContext) -> Result<(), Handler
     Ok(())
 }
 
-/// Stands for what a web framework does: takes a request, and emits without a unit of work.
+/// A request handler of a web framework: emits an event without a unit of work.
 async fn handle_request(bus: &Bus, id: u64, headers: &HashMap<&str, &str>) -> Result<(), BoxError> {
     let context = RequestContext::from_headers(|name| headers.get(name).copied()).ip("192.0.2.7".parse()?);
     let emitted = bus.emit_with(RecordRead { id }, Emit::new().context(context)).await?;

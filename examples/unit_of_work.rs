@@ -1,4 +1,4 @@
-//! Rows of the program's own and the events that tell of them, committed in one transaction.
+//! Commits the program's own rows and the events about them in one transaction.
 //!
 //! Run it with `cargo run -p pointsman --example unit_of_work`.
 
@@ -12,7 +12,7 @@ struct AccountDebited {
     amount: i64,
 }
 
-/// Takes money from an account, unless it has too little.
+/// Withdraws money from an account, unless its balance is too low.
 struct Debit {
     account: i64,
     amount: i64,
@@ -63,12 +63,12 @@ async fn main() -> Result<(), BoxError> {
         bus.ended(&emitted).await?;
     }
 
-    // The first debit would do; the second would not; so neither happens, and no event tells of one.
+    // The balance covers the first debit but not the second: both are rolled back, and no event is emitted.
     let mut greedy = bus.unit_of_work();
     greedy.register(Debit { account: 7, amount: 30 })?;
     greedy.register(Debit { account: 7, amount: 30 })?;
     match greedy.commit().await {
-        Ok(_) => println!("this account is a miracle"),
+        Ok(_) => println!("unexpected: both debits were committed"),
         Err(refused) => println!(
             "{refused}: {}",
             std::error::Error::source(&refused).map_or_else(String::new, |e| e.to_string())
