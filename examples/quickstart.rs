@@ -1,4 +1,4 @@
-//! An event, a handler, and a durable bus between them.
+//! A durable bus with one event type and one handler.
 //!
 //! Run it with `cargo run -p pointsman --example quickstart`.
 

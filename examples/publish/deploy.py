@@ -1,6 +1,6 @@
-"""A step: puts a page where a web server would find it, and tells the world.
+"""A step that writes a page to the folder of a web server and emits an event.
 
-An article with `"busy": 2` finds the web server busy twice, so that one can see a setback.
+An article with `"busy": 2` finds the web server busy twice, to show retries.
 """
 
 import json
@@ -19,16 +19,15 @@ if attempt <= article.get("busy", 0):
 
 site = pathlib.Path(tempfile.gettempdir()) / "pointsman-site"
 site.mkdir(exist_ok=True)
-# An order's id holds letters, digits, `.`, `_` and `-` alone, and so is a good name for a file.
+# An order's id contains only letters, digits, `.`, `_` and `-`, so it can be used as a file name.
 page = site / f"{order.rsplit(',', 1)[1]}.html"
-# Written beside its place and moved into it: whoever reads meets the old page or the new one, and a step that is
-# run twice does no harm.
-half = page.with_suffix(".half")
-half.write_text(article["page"], encoding="utf-8")
-half.replace(page)
+# Written to a temporary file and renamed: readers get the old page or the new one, and the step is safe to repeat.
+temporary = page.with_suffix(".tmp")
+temporary.write_text(article["page"], encoding="utf-8")
+temporary.replace(page)
 print(f"wrote {page}")
 
 with open(os.environ["POINTSMAN_EFFECTS"], "a", encoding="utf-8") as effects:
-    told = {"type": "article.deployed", "key": order, "value": {"page": str(page)}}
+    event = {"type": "article.deployed", "key": order, "value": {"page": str(page)}}
     del article["page"]
-    print(json.dumps({"result": article, "emit": [told]}), file=effects)
+    print(json.dumps({"result": article, "emit": [event]}), file=effects)

@@ -1,6 +1,6 @@
-"""A step: turns an article into a page.
+"""A step that turns an article into a page.
 
-The order's value comes in on standard input. The result takes its place, and the next step finds it there.
+Standard input contains the order's value. The result becomes the new value, which the next step gets.
 """
 
 import html

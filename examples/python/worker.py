@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""A pull worker for Pointsman. Needs Python 3.9 and nothing else; README.md tells how to try it.
+"""A pull worker for Pointsman. Needs only Python 3.9; README.md explains how to try it.
 
-It claims a task, keeps its lease alive in a thread while it works, and tells how it ended. One that dies tells
-nothing: its lease runs out, and the task goes to another worker. To do more at a time, start more."""
+It claims a task, renews its lease in a thread while it works, and reports the outcome. If a worker dies, its lease
+expires, and another worker gets the task. To run more tasks at a time, start more workers."""
 
 import argparse, http.client, json, os, random, signal, sys, threading, time
 import urllib.error, urllib.parse, urllib.request
 
 
 def convert(task):
-    """What a handler's task is: something about an event."""
+    """A task of a handler: it has an event."""
     event, document = task["event"], task["event"]["value"]
     if document.get("uploading") and task["attempt"] == 1:
         raise Snooze(1)
     if document.get("pages", 0) < 1:
-        raise GiveUp("a document without pages")
+        raise PermanentError("a document without pages")
     for page in range(1, document["pages"] + 1):
         task.log(f"page {page} of {document['pages']}")
         task.wait(0.2)
@@ -23,7 +23,7 @@ def convert(task):
 
 
 def archive(task):
-    """What a source's task is: something about a collection, without any event."""
+    """A task of a source: it has a collection and no event."""
     task.log(f"reading {task['collection']} of {task['source']}")
     return {"collection": task["collection"]}
 
@@ -31,12 +31,12 @@ def archive(task):
 HANDLERS = {"convert": convert, "archive": archive}
 
 
-class Snooze(Exception): pass   # Not now: once more after so many seconds, at no cost.
-class GiveUp(Exception): pass   # It will never work. Any other exception is a failure that is tried again.
-class Lost(Exception):          # The task is no longer ours: it was cancelled, or its lease ran out.
-    repeated = False            # We have said it before, and may have been heard.
-class Away(Exception): pass     # The server is not there, or has no time.
-class Refused(Exception): pass  # The server says no, and would say so again.
+class Snooze(Exception): pass             # Run the task again after this many seconds, without using a retry.
+class PermanentError(Exception): pass     # Retrying would not help. Any other exception is retried.
+class TaskLost(Exception):                # The task was cancelled, or its lease expired.
+    repeated = False                      # The request was sent before, and may have been processed.
+class ServerUnavailable(Exception): pass  # The server cannot be reached, or is overloaded.
+class RequestRefused(Exception): pass     # The server refuses the request, and would refuse it again.
 
 
 class Server:
@@ -46,26 +46,27 @@ class Server:
     def post(self, path, body, timeout=20):
         request = urllib.request.Request(self.url + path, json.dumps(body).encode(), self.headers)
         try:
-            with urllib.request.urlopen(request, timeout=timeout) as answer:
-                return json.loads(answer.read() or b"{}")
+            with urllib.request.urlopen(request, timeout=timeout) as response:
+                return json.loads(response.read() or b"{}")
         except urllib.error.HTTPError as error:
-            kinds = {404: Lost, 409: Lost, 429: Away, 502: Away, 503: Away, 504: Away}
-            raise kinds.get(error.code, Refused)(f"HTTP {error.code}: {error.read().decode(errors='replace')}") from None
+            unavailable = dict.fromkeys((429, 502, 503, 504), ServerUnavailable)
+            kind = {404: TaskLost, 409: TaskLost, **unavailable}.get(error.code, RequestRefused)
+            raise kind(f"HTTP {error.code}: {error.read().decode(errors='replace')}") from None
         except (OSError, http.client.HTTPException) as error:
-            raise Away(error) from None
+            raise ServerUnavailable(error) from None
 
-    def patiently(self, path, body, timeout=20):
-        """Posts until there is an answer. A repeat does no harm: the fence lets an attempt end only once."""
+    def post_until_answered(self, path, body, timeout=20):
+        """Posts until there is a response. Repeats are safe: the fence lets an attempt end only once."""
         pause, repeated = 0.2, False
         while True:
             try:
                 return self.post(path, body, timeout)
-            except Away as why:
-                print(f"the server is away: {why}", file=sys.stderr, flush=True)
+            except ServerUnavailable as error:
+                print(f"the server is unavailable: {error}", file=sys.stderr, flush=True)
                 time.sleep(pause * random.uniform(0.5, 1.5))
                 pause, repeated = min(pause * 2, 30), True
-            except Lost as why:
-                why.repeated = repeated
+            except TaskLost as error:
+                error.repeated = repeated
                 raise
 
 
@@ -78,80 +79,81 @@ class Task:
     def __getitem__(self, name):
         return self.claimed[name]
 
-    def tell(self, what, **body):
-        return self.server.patiently(self.path + what, {"fence": self["fence"], **body})
+    def post(self, action, **body):
+        return self.server.post_until_answered(self.path + action, {"fence": self["fence"], **body})
 
     def log(self, message, level="info"):
-        self.tell("logs", logs=[{"level": level, "message": message}])
+        self.post("logs", logs=[{"level": level, "message": message}])
 
     def emit(self, kind, **members):
-        """Emits an event when the task is done: both happen, or neither."""
+        """Emits an event together with the end of the task: both are committed, or neither."""
         self.emits.append({"type": kind, **{name: value for name, value in members.items() if value is not None}})
 
     def wait(self, seconds):
-        """Sleeps, but only while the task is ours. Long work calls this, or looks at `lost`, now and then."""
+        """Sleeps, and raises TaskLost if the task is lost. Long work calls this, or checks `lost`, regularly."""
         if self.lost.wait(seconds):
-            raise Lost("it was cancelled, or its lease ran out")
+            raise TaskLost("it was cancelled, or its lease expired")
 
-    def keep_alive(self):
+    def renew_lease(self):
         while not self.ended.wait(self.lease / 4):
             try:
                 self.server.post(self.path + "heartbeat", {"fence": self["fence"]}, timeout=self.lease / 12)
-            except Away:
-                pass  # A lease outlives two heartbeats that are not heard: 3 waits and 2 timeouts are less.
-            except (Lost, Refused):
+            except ServerUnavailable:
+                pass  # A lease survives two failed heartbeats: 3 waits and 2 timeouts are shorter.
+            except (TaskLost, RequestRefused):
                 return self.lost.set()
 
     def run(self, handle):
-        threading.Thread(target=self.keep_alive, daemon=True).start()
+        threading.Thread(target=self.renew_lease, daemon=True).start()
         try:
-            self.attempt(handle)
-        except (Lost, Refused) as why:
-            print(f"lost {self['id']}: {why}", flush=True)
+            self.run_attempt(handle)
+        except (TaskLost, RequestRefused) as error:
+            print(f"lost {self['id']}: {error}", flush=True)
         finally:
             self.ended.set()
 
-    def attempt(self, handle):
+    def run_attempt(self, handle):
         try:
             self.end("done", result=handle(self), emit=self.emits)
-        except Lost:
+        except TaskLost:
             raise
         except Snooze as snooze:
             self.end("snooze", **{"for": f"{snooze.args[0]}s"})
         except Exception as error:
-            self.end("fail", error=f"{type(error).__name__}: {error}", retry=not isinstance(error, (GiveUp, Refused)))
+            retry = not isinstance(error, (PermanentError, RequestRefused))
+            self.end("fail", error=f"{type(error).__name__}: {error}", retry=retry)
 
-    def end(self, how, **body):
-        """Tells how it ended. If an answer gets lost we ask again, and the refusal says where the task stands."""
+    def end(self, outcome, **body):
+        """Reports the outcome. If the response is lost, it is sent again, and the refusal shows the task's state."""
         try:
-            self.tell(how, **body)
-        except Lost as why:
-            if not why.repeated:
+            self.post(outcome, **body)
+        except TaskLost as error:
+            if not error.repeated:
                 raise
-            print(f"told {self['id']} {how}; the answer was lost, and now: {why}", flush=True)
+            print(f"reported {self['id']} {outcome}; the response was lost; repeating it: {error}", flush=True)
 
 
 def main():
-    options = argparse.ArgumentParser(description="Works on the tasks of pulled handlers.")
+    options = argparse.ArgumentParser(description="Runs the tasks of pulled handlers.")
     options.add_argument("--handler", action="append", choices=HANDLERS, required=True)
-    options.add_argument("--lease", type=float, default=60, help="seconds until a silent worker is given up")
+    options.add_argument("--lease", type=float, default=60, help="seconds until a silent worker loses its task")
     options = options.parse_args()
     token = os.environ.get("POINTSMAN_TOKEN")
     if not token:
-        sys.exit("POINTSMAN_TOKEN is not set; README.md tells how to make a token for a worker")
+        sys.exit("POINTSMAN_TOKEN is not set; README.md explains how to create a token for a worker")
     server = Server(os.environ.get("POINTSMAN_URL", "http://127.0.0.1:7646"), token)
-    wanted = {"handlers": options.handler, "max": 1, "wait": "30s", "lease": f"{options.lease}s"}
+    claim = {"handlers": options.handler, "max": 1, "wait": "30s", "lease": f"{options.lease}s"}
     state = {"working": False, "stopping": False}
 
     def stop(*_):
         if state["stopping"] or not state["working"]:
             sys.exit()
-        state["stopping"] = True  # The task may end first, unless we are told twice.
+        state["stopping"] = True  # The running task may end first; a second signal ends the worker at once.
 
     for signal_number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(signal_number, stop)
     while not state["stopping"]:
-        for task in server.patiently("/api/v1/worker/claim", wanted, timeout=60)["tasks"]:
+        for task in server.post_until_answered("/api/v1/worker/claim", claim, timeout=60)["tasks"]:
             state["working"] = True
             print(f"working on {task['id']}, attempt {task['attempt']}", flush=True)
             Task(server, task, options.lease).run(HANDLERS[task["handler"]])
@@ -161,5 +163,5 @@ def main():
 if __name__ == "__main__":
     try:
         main()
-    except (Lost, Refused) as why:
-        sys.exit(f"cannot claim: {why}")
+    except (TaskLost, RequestRefused) as error:
+        sys.exit(f"cannot claim: {error}")

@@ -1,4 +1,4 @@
 #!/bin/sh
-# Says that the system is alive, once a minute.
+# Logs that the system is alive, once a minute.
 set -eu
 echo "still here at $(date -u +%H:%M:%S) UTC"

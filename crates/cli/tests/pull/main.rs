@@ -134,7 +134,7 @@ fn an_end_whose_answer_was_lost_is_asked_about_again() {
     let words = [&url, "python3", EXAMPLE, "--handler", "convert", "--lease", "10"];
     let worker = place.program("env", &words);
     let id = upload(&place, r#"{"pages": 1}"#);
-    let told = format!("told {id} done; the answer was lost");
+    let told = format!("reported {id} done; the response was lost");
     let line =
         worker.lines.find("what became of it", |line| line.starts_with(&told).then(|| line.to_owned()));
     assert!(line.contains("`done`"), "{line}");
