@@ -1,8 +1,9 @@
 //! Style that matters and that neither rustfmt nor clippy looks at: files stay short, nothing unfinished is
-//! left behind, nothing names the machine it was written on, no retired word is used, and links in the documents lead
-//! somewhere.
+//! left behind, nothing names the machine it was written on, no retired word is used, no name is given to
+//! many types, and links in the documents lead somewhere.
 
 mod retired;
+mod type_names;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use retired::Retired;
+use type_names::TypeNames;
 
 /// The longest source file, in lines. What is longer is two things.
 const MAX_LINES: usize = 600;
@@ -60,16 +62,19 @@ pub(crate) fn all(root: &Path) -> anyhow::Result<()> {
     let mut files = vec![];
     collect(root, Path::new(""), &mut files)?;
     files.sort();
-    let (retired, mut faults) = (Retired::load()?, vec![]);
+    let (retired, mut type_names, mut faults) = (Retired::load()?, TypeNames::default(), vec![]);
     for file in &files {
         let text = std::fs::read_to_string(root.join(file))
             .with_context(|| format!("{} cannot be read as text", file.display()))?;
         check(file, &text, &mut faults);
         check_words(&retired, file, &text, &mut faults);
-        if extension(file) == "md" {
-            check_links(root, file, &text, &mut faults);
+        match extension(file) {
+            "md" => check_links(root, file, &text, &mut faults),
+            "rs" => type_names.collect(file, &text),
+            _ => {}
         }
     }
+    type_names.check(&mut faults)?;
     if faults.is_empty() {
         eprintln!("{} files are tidy", files.len());
         return Ok(());
