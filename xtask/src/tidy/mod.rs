@@ -1,7 +1,9 @@
 //! Style rules that neither rustfmt nor clippy checks: files stay short, no unfinished work is left behind, no path of
-//! one machine is used, no retired word is used, and links in the documents lead to files.
+//! one machine is used, no retired word is used, no name is given to
+//! many types, and links in the documents lead to files.
 
 mod retired;
+mod type_names;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -9,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 
 use retired::RetiredWords;
+use type_names::TypeNames;
 
 /// The maximum length of a source file, in lines. A longer file should be split.
 const MAX_LINES: usize = 600;
@@ -60,16 +63,19 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
     let mut files = vec![];
     collect_files(root, Path::new(""), &mut files)?;
     files.sort();
-    let (retired, mut violations) = (RetiredWords::load()?, vec![]);
+    let (retired, mut <<<<<<< violations||||||| faults======= type_names, mut faults>>>>>>>) = (RetiredWords::load()?, TypeNames::default(), vec![]);
     for file in &files {
         let text = std::fs::read_to_string(root.join(file))
             .with_context(|| format!("cannot read {} as text", file.display()))?;
         check_text(file, &text, &mut violations);
         check_retired_words(&retired, file, &text, &mut violations);
-        if extension(file) == "md" {
-            check_links(root, file, &text, &mut violations);
+        match extension(file) {
+            "md" => check_links(root, file, &text, &mut violations),
+            "rs" => type_names.collect(file, &text),
+            _ => {}
         }
     }
+    type_names.check(&mut faults)?;
     if violations.is_empty() {
         eprintln!("{} files are tidy", files.len());
         return Ok(());

@@ -1,0 +1,130 @@
+//! No name for many types: a name that four visible types have says nothing about any of them.
+//!
+//! Counts `struct`, `enum`, `trait`, `union` and `type` items that are visible outside their module (`pub`,
+//! `pub(crate)`, `pub(super)`). Associated types have no visibility of their own and do not count. A name may be shared
+//! by more types if `shared_type_names.txt` lists it with a reason.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use super::Fault;
+
+const LIST: &str = include_str!("shared_type_names.txt");
+
+/// The most visible types of one name.
+const MAX_TYPES: usize = 3;
+
+/// Where each name is defined, by name.
+#[derive(Debug, Default)]
+pub(super) struct TypeNames {
+    definitions: BTreeMap<String, Vec<(PathBuf, usize)>>,
+}
+
+impl TypeNames {
+    /// Records the visible types that a Rust file defines.
+    pub(super) fn collect(&mut self, file: &Path, text: &str) {
+        for (index, line) in text.lines().enumerate() {
+            if let Some(name) = defined_type(line) {
+                self.definitions.entry(name.to_owned()).or_default().push((file.into(), index + 1));
+            }
+        }
+    }
+
+    /// Reports the fourth and every further type of one name.
+    pub(super) fn check(&self, faults: &mut Vec<Fault>) -> anyhow::Result<()> {
+        let shared = parse(LIST).context("xtask/src/tidy/shared_type_names.txt")?;
+        for (name, places) in &self.definitions {
+            if shared.contains_key(name.as_str()) {
+                continue;
+            }
+            for (file, line) in places.iter().skip(MAX_TYPES) {
+                let what = format!(
+                    "`{name}` already names {MAX_TYPES} visible types; choose a name that says which one this is, or \
+                     list it with a reason in xtask/src/tidy/shared_type_names.txt"
+                );
+                faults.push(Fault { file: file.clone(), line: *line, what });
+            }
+        }
+        for name in shared.keys() {
+            if self.definitions.get(*name).is_none_or(|places| places.len() <= MAX_TYPES) {
+                let what = format!("lists `{name}`, which at most {MAX_TYPES} types have");
+                faults.push(Fault { file: "xtask/src/tidy/shared_type_names.txt".into(), line: 1, what });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of the visible type that a line defines.
+fn defined_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub")?;
+    let rest = match rest.strip_prefix('(') {
+        Some(scope) => scope.split_once(')')?.1,
+        None => rest,
+    };
+    let rest = rest.strip_prefix(' ')?;
+    let rest =
+        ["struct ", "enum ", "trait ", "union ", "type "].iter().find_map(|kind| rest.strip_prefix(kind))?;
+    rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().filter(|name| !name.is_empty())
+}
+
+/// Reads lines of the form `NAME = REASON`.
+fn parse(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
+    let mut shared = BTreeMap::new();
+    for (index, line) in list.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match line.split_once(" = ") {
+            Some((name, reason)) if !reason.trim().is_empty() => shared.insert(name, reason),
+            _ => bail!("line {}: expected `NAME = REASON`", index + 1),
+        };
+    }
+    Ok(shared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(texts: &[&str]) -> Vec<Fault> {
+        let mut names = TypeNames::default();
+        for (index, text) in texts.iter().enumerate() {
+            names.collect(Path::new(&format!("{index}.rs")), text);
+        }
+        let mut faults = vec![];
+        names.check(&mut faults).unwrap();
+        faults
+    }
+
+    #[test]
+    fn visible_types_are_found_and_others_are_not() {
+        assert_eq!(defined_type("pub struct Row<'a> {"), Some("Row"));
+        assert_eq!(defined_type("    pub(crate) enum Row {"), Some("Row"));
+        assert_eq!(defined_type("pub(in super::super) type Row = ();"), Some("Row"));
+        for line in
+            ["struct Row;", "type Err = Row;", "pub fn row()", "public struct Row;", "// pub struct Row"]
+        {
+            assert_eq!(defined_type(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_fourth_type_of_one_name_is_a_fault() {
+        let line = "pub struct Row;\n";
+        assert!(faults(&[line, line, line]).is_empty());
+        let found = faults(&[line, line, line, line]);
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].file, Path::new("3.rs"));
+    }
+
+    #[test]
+    fn a_reason_is_required() {
+        assert!(parse("Row = each table has rows\n").is_ok());
+        for list in ["Row\n", "Row = \n"] {
+            assert!(parse(list).is_err(), "{list}");
+        }
+    }
+}
