@@ -1,4 +1,4 @@
-//! <<<<<<< Passes||||||| What======= The metadata of>>>>>>> <<<<<<< the||||||| a web server======= a web request>>>>>>> <<<<<<< context||||||| knows======= is>>>>>>> sent <<<<<<< an HTTP||||||| a request======= to>>>>>>> <<<<<<< request||||||| travels======= handlers>>>>>>> with the event.
+//! Passes the context of an HTTP request with the event to its handlers.
 //!
 //! Run it with `cargo run -p pointsman --example request_context`.
 
@@ -13,7 +13,7 @@ struct RecordRead {
     id: u64,
 }
 
-/// Counts a view, unless <<<<<<< the||||||| a======= it>>>>>>> <<<<<<< client||||||| robot======= is>>>>>>> <<<<<<< is||||||| had======= by>>>>>>> a robot.
+/// Counts a view, unless the client is a robot.
 async fn count_view(event: RecordRead, request: RequestContext) -> Result<(), HandlerError> {
     let agent = request.user_agent.unwrap_or_default();
     if agent.contains("bot") {
@@ -25,7 +25,7 @@ async fn count_view(event: RecordRead, request: RequestContext) -> Result<(), Ha
     Ok(())
 }
 
-/// <<<<<<< Does||||||| Stands======= A>>>>>>> <<<<<<< the||||||| for======= request>>>>>>> <<<<<<< work of||||||| what======= handler of>>>>>>> a web framework: emits an event without a unit of work.
+/// Does the work of a web framework: takes a request, and emits without a unit of work.
 async fn handle_request(bus: &Bus, id: u64, headers: &HashMap<&str, &str>) -> Result<(), BoxError> {
     let context = RequestContext::from_headers(|name| headers.get(name).copied()).ip("192.0.2.7".parse()?);
     let emitted = bus.emit_with(RecordRead { id }, EmitOptions::new().context(context)).await?;

@@ -12,7 +12,7 @@ struct AccountDebited {
     amount: i64,
 }
 
-/// <<<<<<< Debits||||||| Takes money from======= Withdraws money from>>>>>>> an account, unless its balance is too low.
+/// Debits an account, unless its balance is too low.
 struct DebitOperation {
     account: i64,
     amount: i64,
@@ -63,12 +63,12 @@ async fn main() -> Result<(), BoxError> {
         bus.wait_for_tasks(&emitted).await?;
     }
 
-    // The balance covers the first debit but <<<<<<< succeed and||||||| do;======= not>>>>>>> the second: <<<<<<< would not,||||||| would not;======= both>>>>>>> are <<<<<<< both are rolled||||||| neither======= rolled>>>>>>> back, and no event is emitted.
+    // The first debit would succeed and the second would not, so both are rolled back, and no event is emitted.
     let mut unaffordable = bus.unit_of_work();
     unaffordable.register(DebitOperation { account: 7, amount: 30 })?;
     unaffordable.register(DebitOperation { account: 7, amount: 30 })?;
     match unaffordable.commit().await {
-        Ok(_) => println!("unexpected: <<<<<<< the||||||| account======= both>>>>>>> <<<<<<< account||||||| is======= debits>>>>>>> <<<<<<< had||||||| a======= were>>>>>>> <<<<<<< enough||||||| miracle======= committed>>>>>>>"),
+        Ok(_) => println!("unexpected: the account had enough"),
         Err(error) => println!(
             "{error}: {}",
             std::error::Error::source(&error).map_or_else(String::new, |e| e.to_string())

@@ -63,7 +63,7 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
     let mut files = vec![];
     collect_files(root, Path::new(""), &mut files)?;
     files.sort();
-    let (retired, mut <<<<<<< violations||||||| faults======= type_names, mut faults>>>>>>>) = (RetiredWords::load()?, TypeNames::default(), vec![]);
+    let (retired, mut type_names, mut violations) = (RetiredWords::load()?, TypeNames::default(), vec![]);
     for file in &files {
         let text = std::fs::read_to_string(root.join(file))
             .with_context(|| format!("cannot read {} as text", file.display()))?;
@@ -75,7 +75,7 @@ pub(crate) fn check_repository(root: &Path) -> anyhow::Result<()> {
             _ => {}
         }
     }
-    type_names.check(&mut faults)?;
+    type_names.check(&mut violations)?;
     if violations.is_empty() {
         eprintln!("{} files are tidy", files.len());
         return Ok(());

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 
-use super::Fault;
+use super::StyleViolation;
 
 const LIST: &str = include_str!("shared_type_names.txt");
 
@@ -33,7 +33,7 @@ impl TypeNames {
     }
 
     /// Reports the fourth and every further type of one name.
-    pub(super) fn check(&self, faults: &mut Vec<Fault>) -> anyhow::Result<()> {
+    pub(super) fn check(&self, violations: &mut Vec<StyleViolation>) -> anyhow::Result<()> {
         let shared = parse(LIST).context("xtask/src/tidy/shared_type_names.txt")?;
         for (name, places) in &self.definitions {
             if shared.contains_key(name.as_str()) {
@@ -44,13 +44,17 @@ impl TypeNames {
                     "`{name}` already names {MAX_TYPES} visible types; choose a name that says which one this is, or \
                      list it with a reason in xtask/src/tidy/shared_type_names.txt"
                 );
-                faults.push(Fault { file: file.clone(), line: *line, what });
+                violations.push(StyleViolation { file: file.clone(), line: *line, message: what });
             }
         }
         for name in shared.keys() {
             if self.definitions.get(*name).is_none_or(|places| places.len() <= MAX_TYPES) {
                 let what = format!("lists `{name}`, which at most {MAX_TYPES} types have");
-                faults.push(Fault { file: "xtask/src/tidy/shared_type_names.txt".into(), line: 1, what });
+                violations.push(StyleViolation {
+                    file: "xtask/src/tidy/shared_type_names.txt".into(),
+                    line: 1,
+                    message: what,
+                });
             }
         }
         Ok(())
@@ -89,14 +93,14 @@ fn parse(list: &str) -> anyhow::Result<BTreeMap<&str, &str>> {
 mod tests {
     use super::*;
 
-    fn faults(texts: &[&str]) -> Vec<Fault> {
+    fn violations(texts: &[&str]) -> Vec<StyleViolation> {
         let mut names = TypeNames::default();
         for (index, text) in texts.iter().enumerate() {
             names.collect(Path::new(&format!("{index}.rs")), text);
         }
-        let mut faults = vec![];
-        names.check(&mut faults).unwrap();
-        faults
+        let mut violations = vec![];
+        names.check(&mut violations).unwrap();
+        violations
     }
 
     #[test]
@@ -112,10 +116,10 @@ mod tests {
     }
 
     #[test]
-    fn the_fourth_type_of_one_name_is_a_fault() {
+    fn the_fourth_type_of_one_name_is_a_violation() {
         let line = "pub struct Row;\n";
-        assert!(faults(&[line, line, line]).is_empty());
-        let found = faults(&[line, line, line, line]);
+        assert!(violations(&[line, line, line]).is_empty());
+        let found = violations(&[line, line, line, line]);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].file, Path::new("3.rs"));
     }
