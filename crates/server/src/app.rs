@@ -11,18 +11,18 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::{Caller, Tokens};
 use crate::config::Config;
-use crate::configured::Configured;
-use crate::jobscheduler::Tallies;
+use crate::config_status::ConfigStatus;
+use crate::jobscheduler::StatisticsCache;
 use crate::limits::{FailedAuthentications, ResponseBudget, StreamShares};
 use crate::listen::{self, Admission};
 use crate::metrics::HttpMetrics;
 
 /// How many bytes of request bodies are held at a time, over all connections.
-const BODY_BUDGET: usize = 256 << 20;
+const BODY_BUDGET_BYTES: usize = 256 << 20;
 
-pub(crate) type App = Arc<Shared>;
+pub(crate) type App = Arc<AppState>;
 
-pub(crate) struct Shared {
+pub(crate) struct AppState {
     pub(crate) engine: Engine,
     /// What kind of store it is.
     pub(crate) store_kind: &'static str,
@@ -40,12 +40,12 @@ pub(crate) struct Shared {
     /// One permit a byte.
     pub(crate) body_budget: Arc<Semaphore>,
     /// What has been begun and must not be cut short.
-    pub(crate) deeds: TaskTracker,
-    pub(crate) tallies: Tallies,
-    pub(crate) configured: Configured,
+    pub(crate) pending_changes: TaskTracker,
+    pub(crate) statistics_cache: StatisticsCache,
+    pub(crate) config_status: ConfigStatus,
 }
 
-impl Shared {
+impl AppState {
     pub(crate) fn new(engine: Engine, config: &Config, tokens: Tokens, stopping: CancellationToken) -> App {
         let (limits, metrics) = (&config.limits, Arc::new(HttpMetrics::default()));
         let max_connections = match config.http {
@@ -62,16 +62,16 @@ impl Shared {
             metrics,
             tokens: watch::Sender::new(tokens),
             stopping,
-            body_budget: Arc::new(Semaphore::new(BODY_BUDGET)),
-            deeds: TaskTracker::new(),
-            tallies: Tallies::default(),
-            configured: Configured::default(),
+            body_budget: Arc::new(Semaphore::new(BODY_BUDGET_BYTES)),
+            pending_changes: TaskTracker::new(),
+            statistics_cache: StatisticsCache::default(),
+            config_status: ConfigStatus::default(),
         })
     }
 
     /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who
     /// takes a token back means also what was begun with it.
-    pub(crate) async fn revoked(&self, caller: &Caller) {
+    pub(crate) async fn wait_until_revoked(&self, caller: &Caller) {
         // The sender is here, so the wait cannot end otherwise.
         let _ = self.tokens.subscribe().wait_for(|tokens| !tokens.knows(caller)).await;
     }

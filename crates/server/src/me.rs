@@ -12,7 +12,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(me))
+    OpenApiRouter::new().routes(routes!(show_me))
 }
 
 /// The name, the role and the tenant of the token that the request carries, whatever its role.
@@ -23,8 +23,8 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "house",
     responses((status = 200, description = "Whose token it is", body = MeBody)),
 )]
-pub(crate) async fn me(Anyone(caller): Anyone, uri: Uri) -> Result<Json<MeBody>, Problem> {
-    Query::of(&uri, &[])?;
+pub(crate) async fn show_me(Anyone(caller): Anyone, uri: Uri) -> Result<Json<MeBody>, Problem> {
+    Query::from_uri(&uri, &[])?;
     let tenant = caller.tenant.map(|tenant| tenant.to_string());
     Ok(Json(MeBody { name: caller.name, role: caller.role.to_string(), tenant }))
 }

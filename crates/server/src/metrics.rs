@@ -55,16 +55,16 @@ impl Default for HttpMetrics {
 
 impl HttpMetrics {
     fn register(&mut self) {
-        let to = &mut self.registry;
-        to.register("http_connections", "Open connections, by kind", self.connections.clone());
-        let evicted = "Connections without a valid token that were closed to make room for others";
-        to.register("http_connections_evicted", evicted, self.evicted.clone());
-        to.register("http_refused", "Requests refused with 429 or 503, by limit", self.refused.clone());
-        to.register("http_streams", "Open streams and long polls", self.streams.clone());
+        let registry = &mut self.registry;
+        registry.register("http_connections", "Open connections, by kind", self.connections.clone());
+        let evicted = "Connections without a valid token that were closed registry make room for others";
+        registry.register("http_connections_evicted", evicted, self.evicted.clone());
+        registry.register("http_refused", "Requests refused with 429 or 503, by limit", self.refused.clone());
+        registry.register("http_streams", "Open streams and long polls", self.streams.clone());
         let bytes = "Bytes of large answers that clients have not read yet";
-        to.register("http_response_bytes", bytes, self.response_bytes.clone());
+        registry.register("http_response_bytes", bytes, self.response_bytes.clone());
         let failed = "Requests with an unknown token";
-        to.register("http_failed_authentications", failed, self.failed_authentications.clone());
+        registry.register("http_failed_authentications", failed, self.failed_authentications.clone());
         for limit in ["connections", "streams", "responses", "failed_authentications"] {
             // Shown as 0 from the start.
             drop(self.refused.get_or_create(&RefusalLabels { limit }));
@@ -76,26 +76,26 @@ impl HttpMetrics {
     }
 
     pub(crate) fn refused_connection(&self) {
-        self.refused("connections");
+        self.count_refusal("connections");
     }
 
     pub(crate) fn refused_stream(&self) {
-        self.refused("streams");
+        self.count_refusal("streams");
     }
 
     pub(crate) fn refused_responses(&self) {
-        self.refused("responses");
+        self.count_refusal("responses");
     }
 
     pub(crate) fn throttled_authentication(&self) {
-        self.refused("failed_authentications");
+        self.count_refusal("failed_authentications");
     }
 
     pub(crate) fn failed_authentication(&self) {
         self.failed_authentications.inc();
     }
 
-    fn refused(&self, limit: &'static str) {
+    fn count_refusal(&self, limit: &'static str) {
         self.refused.get_or_create(&RefusalLabels { limit }).inc();
     }
 
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_as_documented() {
+    fn metric_names_match_the_documentation() {
         let metrics = HttpMetrics::default();
         metrics.evicted_connection();
         metrics.refused_stream();

@@ -17,7 +17,7 @@ const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(nodes)).routes(routes!(audit))
+    OpenApiRouter::new().routes(routes!(list_nodes)).routes(routes!(read_audit))
 }
 
 /// The nodes that live, and those that were heard of last.
@@ -28,12 +28,12 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "house",
     responses((status = 200, description = "The nodes, newest first", body = NodeList)),
 )]
-pub(crate) async fn nodes(
+pub(crate) async fn list_nodes(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<NodeList>, Problem> {
-    Query::of(&uri, &[])?;
+    Query::from_uri(&uri, &[])?;
     caller.unbound("nodes serve every tenant")?;
     let event_id = app.store().extent().await?.head.get();
     let nodes = app.store().nodes().await?.iter().map(NodeBody::from).collect();
@@ -52,17 +52,18 @@ pub(crate) async fn nodes(
     ),
     responses((status = 200, description = "What was done, newest first", body = AuditList)),
 )]
-pub(crate) async fn audit(
+pub(crate) async fn read_audit(
     Admin(caller): Admin,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<AuditList>, Problem> {
-    let query = Query::of(&uri, &["limit", "before"])?;
+    let query = Query::from_uri(&uri, &["limit", "before"])?;
     caller.unbound("the audit tells of every tenant")?;
-    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let before = query.read("before", |text| text.parse().map_err(|_| "this is the `next` of an answer"))?;
+    let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let before =
+        query.parse_with("before", |text| text.parse().map_err(|_| "this is the `next` of an answer"))?;
     let event_id = app.store().extent().await?.head.get();
-    let deeds = app.store().deeds(before, limit).await?;
-    let next = deeds.last().map(|(number, _)| *number).filter(|_| deeds.len() == limit);
-    Ok(Json(AuditList { event_id, deeds: deeds.iter().map(DeedBody::from).collect(), next }))
+    let entries = app.store().deeds(before, limit).await?;
+    let next = entries.last().map(|(number, _)| *number).filter(|_| entries.len() == limit);
+    Ok(Json(AuditList { event_id, deeds: entries.iter().map(DeedBody::from).collect(), next }))
 }

@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 use crate::{
-    chains, configured, events, handlers, health, jobscheduler, me, nodes, orders, redrives, schedules,
+    chains, config_status, events, handlers, health, jobscheduler, me, nodes, orders, redrives, schedules,
     stream, sync_tasks, tasks, worker,
 };
 
@@ -28,13 +28,13 @@ use crate::{
     ),
     components(schemas(pointsman_api::Problem, pointsman_api::TaskChangeBody)),
     security(("token" = []), ("admin_token" = [])),
-    modifiers(&Tokens),
+    modifiers(&TokenSchemes),
 )]
-struct Description;
+struct ApiDescription;
 
-struct Tokens;
+struct TokenSchemes;
 
-impl Modify for Tokens {
+impl Modify for TokenSchemes {
     fn modify(&self, document: &mut Document) {
         let components = document.components.get_or_insert_default();
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
@@ -45,8 +45,8 @@ impl Modify for Tokens {
 }
 
 /// All calls of the API and their description.
-pub(crate) fn api() -> (axum::Router<App>, Document) {
-    let (router, mut document) = OpenApiRouter::with_openapi(Description::openapi())
+pub(crate) fn build_api() -> (axum::Router<App>, Document) {
+    let (router, mut document) = OpenApiRouter::with_openapi(ApiDescription::openapi())
         .merge(events::routes())
         .merge(stream::routes())
         .merge(tasks::routes())
@@ -60,43 +60,43 @@ pub(crate) fn api() -> (axum::Router<App>, Document) {
         .merge(worker::routes())
         .merge(nodes::routes())
         .merge(me::routes())
-        .merge(configured::routes())
+        .merge(config_status::routes())
         .merge(health::routes())
         .split_for_parts();
-    name_rests(&mut document);
-    add_problems(&mut document);
+    normalize_tail_parameters(&mut document);
+    add_problem_responses(&mut document);
     (router, document)
 }
 
 /// A parameter that takes the rest of the path is written as any other.
-fn name_rests(document: &mut Document) {
+fn normalize_tail_parameters(document: &mut Document) {
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
 }
 
 /// What it means that a call answers with a problem.
-const NOT_GRANTED: &str = "Why the request was not granted. A 429 (too many requests with unknown tokens) and a 503 (a \
+const PROBLEM_DESCRIPTION: &str = "Why the request was not granted. A 429 (too many requests with unknown tokens) and a 503 (a \
      limit is reached, or the server or its store is not available) have `Retry-After`. With a 503 because the store is not available it is not \
      known whether a change is durable; with an idempotency key an emit can be sent again safely.";
 
 /// Every call can answer with a problem.
-fn add_problems(document: &mut Document) {
+fn add_problem_responses(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
-        let calls = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
-        for call in calls.into_iter().flatten() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
             let problem = RefOr::Ref(Ref::from_schema_name("Problem"));
             let response = ResponseBuilder::new()
-                .description(NOT_GRANTED)
+                .description(PROBLEM_DESCRIPTION)
                 .content(pointsman_api::problem::MEDIA_TYPE, Content::new(Some(problem)))
                 .build();
-            call.responses.responses.insert("default".into(), response.into());
+            operation.responses.responses.insert("default".into(), response.into());
         }
     }
 }
 
 /// The description as OpenAPI 3.1 in JSON.
 pub fn document() -> String {
-    let mut text = api().1.to_pretty_json().unwrap_or_default();
+    let mut text = build_api().1.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }

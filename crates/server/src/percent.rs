@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_and_valid_encodings_are_taken() {
+    fn only_valid_percent_encodings_are_accepted() {
         assert_eq!(decode("a%2Fb%C3%A4").as_deref(), Some("a/bä"));
         for bad in ["%", "%2", "%zz", "%ff", "a%+1"] {
             assert_eq!(decode(bad), None, "{bad}");

@@ -28,15 +28,15 @@ const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 /// How much of what a client sent is told back to it. A name may be as long as a body, and a part of a pointer
 /// would point elsewhere.
-const LONGEST: usize = 2 << 10;
+const MAX_DETAIL_BYTES: usize = 2 << 10;
 
 /// True of what could not be begun, and of a commit whose answer was lost.
-const UNAVAILABLE: &str = "the store is not available: `pointsman doctor` tells what is wrong with it. If a change was \
+const STORE_UNAVAILABLE: &str = "the store is not available: `pointsman doctor` tells what is wrong with it. If a change was \
      asked for, it is not known whether that is durable; with an idempotency key an emit can be sent again safely";
 
-fn shortened(mut text: String) -> String {
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
+fn shorten(mut text: String) -> String {
+    if text.len() > MAX_DETAIL_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_DETAIL_BYTES));
         text.push('…');
     }
     text
@@ -44,7 +44,7 @@ fn shortened(mut text: String) -> String {
 
 /// The kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProblemKind {
     Malformed,
     Unauthorized,
     Forbidden,
@@ -58,13 +58,13 @@ enum Kind {
     Refused,
     TooManyRequests { retry_after: u32 },
     HeadTooLarge,
-    Broken,
+    InternalError,
     Unavailable,
 }
 
-impl Kind {
+impl ProblemKind {
     /// The status, the last part of the type's URI, and the title.
-    fn policy(self) -> (StatusCode, &'static str, &'static str) {
+    fn status_and_slug(self) -> (StatusCode, &'static str, &'static str) {
         match self {
             Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The request is malformed"),
             Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed"),
@@ -89,13 +89,13 @@ impl Kind {
                 "head-too-large",
                 "Request header fields too large",
             ),
-            Self::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "Something is broken here"),
+            Self::InternalError => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "Something is broken here"),
             Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not now"),
         }
     }
 
     /// The header that goes with the status.
-    fn header(self) -> Option<(HeaderName, HeaderValue)> {
+    fn response_header(self) -> Option<(HeaderName, HeaderValue)> {
         match self {
             Self::Unauthorized => {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pointsman\"")))
@@ -110,75 +110,75 @@ impl Kind {
 /// Why a request is not granted.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
-    kind: Kind,
+    kind: ProblemKind,
     detail: String,
     parameter: Option<String>,
     pointer: Option<String>,
 }
 
 impl Problem {
-    fn new(kind: Kind, detail: impl fmt::Display) -> Self {
+    fn new(kind: ProblemKind, detail: impl fmt::Display) -> Self {
         Self { kind, detail: detail.to_string(), parameter: None, pointer: None }
     }
 
     pub(crate) fn malformed(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Malformed, detail)
+        Self::new(ProblemKind::Malformed, detail)
     }
 
     pub(crate) fn unauthorized(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Unauthorized, detail)
+        Self::new(ProblemKind::Unauthorized, detail)
     }
 
     pub(crate) fn forbidden(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Forbidden, detail)
+        Self::new(ProblemKind::Forbidden, detail)
     }
 
     pub(crate) fn not_found(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::NotFound, detail)
+        Self::new(ProblemKind::NotFound, detail)
     }
 
     pub(crate) fn method_not_allowed(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::MethodNotAllowed, detail)
+        Self::new(ProblemKind::MethodNotAllowed, detail)
     }
 
     pub(crate) fn too_slow(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::TooSlow, detail)
+        Self::new(ProblemKind::TooSlow, detail)
     }
 
     pub(crate) fn conflict(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Conflict, detail)
+        Self::new(ProblemKind::Conflict, detail)
     }
 
     pub(crate) fn too_large(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::TooLarge, detail)
+        Self::new(ProblemKind::TooLarge, detail)
     }
 
     pub(crate) fn address_too_long(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::AddressTooLong, detail)
+        Self::new(ProblemKind::AddressTooLong, detail)
     }
 
     pub(crate) fn media_type(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::MediaType, detail)
+        Self::new(ProblemKind::MediaType, detail)
     }
 
     pub(crate) fn refused(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Refused, detail)
+        Self::new(ProblemKind::Refused, detail)
     }
 
     pub(crate) fn too_many_requests(detail: impl fmt::Display, retry_after: u32) -> Self {
-        Self::new(Kind::TooManyRequests { retry_after }, detail)
+        Self::new(ProblemKind::TooManyRequests { retry_after }, detail)
     }
 
     pub(crate) fn head_too_large(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::HeadTooLarge, detail)
+        Self::new(ProblemKind::HeadTooLarge, detail)
     }
 
-    pub(crate) fn broken(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Broken, detail)
+    pub(crate) fn internal_error(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::InternalError, detail)
     }
 
     pub(crate) fn unavailable(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Unavailable, detail)
+        Self::new(ProblemKind::Unavailable, detail)
     }
 
     /// Names the parameter or header at fault.
@@ -194,7 +194,7 @@ impl Problem {
     }
 
     /// The same fault, seen from a body that holds what it points into at `prefix`.
-    pub(crate) fn under(mut self, prefix: &str) -> Self {
+    pub(crate) fn with_pointer_prefix(mut self, prefix: &str) -> Self {
         self.pointer = self.pointer.map(|pointer| format!("{prefix}{pointer}"));
         self
     }
@@ -203,21 +203,21 @@ impl Problem {
 impl Problem {
     /// The status and the document.
     fn encode(self) -> (StatusCode, String) {
-        let (status, slug, title) = self.kind.policy();
+        let (status, slug, title) = self.kind.status_and_slug();
         let body = pointsman_api::Problem {
             kind: format!("urn:pointsman:problem:{slug}"),
             title: title.into(),
             status: status.as_u16(),
-            detail: shortened(self.detail),
-            parameter: self.parameter.filter(|name| name.len() <= LONGEST),
-            pointer: self.pointer.filter(|pointer| pointer.len() <= LONGEST),
+            detail: shorten(self.detail),
+            parameter: self.parameter.filter(|name| name.len() <= MAX_DETAIL_BYTES),
+            pointer: self.pointer.filter(|pointer| pointer.len() <= MAX_DETAIL_BYTES),
         };
         (status, serde_json::to_string(&body).unwrap_or_default())
     }
 
     /// The whole response as it is written to a connection that has no request, and is closed after it.
     pub(crate) fn into_raw_response(self) -> String {
-        let header = self.kind.header();
+        let header = self.kind.response_header();
         let (status, body) = self.encode();
         let (media, length) = (pointsman_api::problem::MEDIA_TYPE, body.len());
         let mut response =
@@ -232,7 +232,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let header = self.kind.header();
+        let header = self.kind.response_header();
         let (status, text) = self.encode();
         let media = [(header::CONTENT_TYPE, pointsman_api::problem::MEDIA_TYPE)];
         let mut response = (status, media, text).into_response();
@@ -254,13 +254,13 @@ impl From<StoreError> for Problem {
         match error {
             StoreError::Unavailable(_) => {
                 tracing::debug!(%error, "a request met a store that is not available");
-                Self::unavailable(UNAVAILABLE)
+                Self::unavailable(STORE_UNAVAILABLE)
             }
             StoreError::Full(_) => Self::unavailable(format!("{error}; nothing was changed")),
             StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
             StoreError::Damaged(_) => {
                 tracing::error!(%error, "a request met a damaged store");
-                Self::broken(
+                Self::internal_error(
                     "the store is damaged; the server's log says how, and `pointsman doctor` what to do",
                 )
             }
@@ -308,12 +308,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_refusal_does_not_send_everything_back() {
+    async fn problems_truncate_what_the_client_sent() {
         let name = "ü".repeat(1 << 20);
         let problem = Problem::malformed(&name).parameter(&name).pointer(&name);
         let body = problem.into_response().into_body().collect().await.unwrap().to_bytes();
-        let told: pointsman_api::Problem = serde_json::from_slice(&body).unwrap();
-        assert_eq!(told.detail.len(), LONGEST + '…'.len_utf8());
-        assert_eq!((told.parameter, told.pointer), (None, None));
+        let sent: pointsman_api::Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!(sent.detail.len(), MAX_DETAIL_BYTES + '…'.len_utf8());
+        assert_eq!((sent.parameter, sent.pointer), (None, None));
     }
 }

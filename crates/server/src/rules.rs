@@ -8,7 +8,7 @@ use crate::auth::Caller;
 use crate::problem::Problem;
 
 /// Sets a rule in the place of one that stands there already.
-pub(crate) async fn set(
+pub(crate) async fn set_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
@@ -17,21 +17,21 @@ pub(crate) async fn set(
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
-    app.deed(async move {
-        let what = what(&place, tenant.as_ref());
+    app.run_to_completion(async move {
+        let target = describe_target(&place, tenant.as_ref());
         let by = caller.name.clone();
         inner
             .engine
             .hold(Rule { kind, place, tenant, by, reason: reason.clone(), since: inner.now() })
             .await?;
-        inner.note(&caller, kind.as_str(), what, reason).await;
+        inner.record_audit(&caller, kind.as_str(), target, reason).await;
         Ok(())
     })
     .await
 }
 
 /// Lifts a rule. If there is none, all is as wished.
-pub(crate) async fn lift(
+pub(crate) async fn lift_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
@@ -40,13 +40,13 @@ pub(crate) async fn lift(
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
-    app.deed(async move {
+    app.run_to_completion(async move {
         if inner.engine.release(kind, &place, tenant.as_ref()).await? {
             let action = match kind {
                 RuleKind::Pause => "unpause",
                 RuleKind::Block => "unblock",
             };
-            inner.note(&caller, action, what(&place, tenant.as_ref()), reason).await;
+            inner.record_audit(&caller, action, describe_target(&place, tenant.as_ref()), reason).await;
         }
         Ok(())
     })
@@ -54,7 +54,7 @@ pub(crate) async fn lift(
 }
 
 /// A rule as a caller may see it. Who set one for all tenants is not for one of them to know.
-pub(crate) fn told(caller: &Caller, rule: &Rule) -> RuleBody {
+pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
     let mut body = RuleBody::from(rule);
     if hides_setter(caller, rule) {
         body.by.clear();
@@ -64,12 +64,12 @@ pub(crate) fn told(caller: &Caller, rule: &Rule) -> RuleBody {
 
 /// Whether a caller is not told who set a rule. A schedule has no tenants: whoever sees it sees all of it.
 pub(crate) fn hides_setter(caller: &Caller, rule: &Rule) -> bool {
-    let everybodys = rule.tenant.is_none() && !matches!(rule.place, Place::Schedule(_));
-    caller.tenant.is_some() && everybodys
+    let is_for_all_tenants = rule.tenant.is_none() && !matches!(rule.place, Place::Schedule(_));
+    caller.tenant.is_some() && is_for_all_tenants
 }
 
 /// What a rule speaks of, in words.
-fn what(place: &Place, tenant: Option<&Tenant>) -> String {
+fn describe_target(place: &Place, tenant: Option<&Tenant>) -> String {
     let (space, name) = (place.space(), place.name());
     match tenant {
         Some(tenant) => format!("{space} {name} for {tenant}"),

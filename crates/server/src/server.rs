@@ -14,14 +14,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, Shared};
+use crate::app::{App, AppState};
 use crate::auth::{FirstToken, Tokens};
 use crate::config::{self, Config, Faults, Sources, StoreUrl, TokenDef};
-use crate::opening::Opened;
+use crate::open_store::OpenStore;
 use crate::{listen, router};
 
 /// How long requests may go on when the server stops. They are short: streams and long polls end at once.
-const DRAIN_REQUESTS: Duration = Duration::from_secs(5);
+const REQUEST_DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a server did not start, or did not take up a changed configuration.
 #[derive(Debug, thiserror::Error)]
@@ -30,15 +30,15 @@ pub enum StartError {
         "the server would listen on {0}, where others can reach it, but no token is configured; \
          add one under `auth: tokens:` or listen on 127.0.0.1"
     )]
-    Unguarded(SocketAddr),
+    NoTokenConfigured(SocketAddr),
     #[error("cannot open the store")]
-    Store(#[source] pointsman_store_sqlite::OpenError),
+    Sqlite(#[source] pointsman_store_sqlite::OpenError),
     #[error("cannot open the store")]
     Postgres(#[source] pointsman_store_postgres::OpenError),
     #[error("cannot open the store")]
     Redis(#[source] pointsman_store_redis::OpenError),
     #[error("cannot keep the first token with the store")]
-    Token(#[source] io::Error),
+    FirstToken(#[source] io::Error),
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -48,7 +48,7 @@ pub enum StartError {
     #[error("the configuration has faults")]
     Config(#[source] Faults),
     #[error("the handler {0} is defined both by the program and by the configuration")]
-    HandlerTwice(String),
+    DuplicateHandler(String),
     #[error("it has no tokens any more, so that nobody could reach the server")]
     NoTokenLeft,
     #[error("cannot start the engine")]
@@ -61,19 +61,19 @@ pub struct Server {
     address: Option<SocketAddr>,
     first_token: Option<String>,
     stopping: CancellationToken,
-    listening: Option<JoinHandle<()>>,
-    deeds: TaskTracker,
+    http_server: Option<JoinHandle<()>>,
+    pending_changes: TaskTracker,
     watch: Option<config::Watch>,
-    reloads: watch::Sender<Reloads>,
+    reloads: watch::Sender<ReloadCounts>,
     drain: Duration,
 }
 
 /// How often a changed configuration was met.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reloads {
+pub struct ReloadCounts {
     pub applied: u64,
     /// It had faults; everything stayed as it was.
-    pub refused: u64,
+    pub rejected: u64,
 }
 
 impl std::fmt::Debug for Server {
@@ -87,21 +87,21 @@ impl Server {
     /// it changes. `program` is what the program brings along beside the configuration: its in-process
     /// handlers and their routes.
     pub async fn start(config: Config, sources: Option<Sources>, program: Setup) -> Result<Self, StartError> {
-        let guarded = !config.tokens.is_empty() || config.listen.ip().is_loopback();
-        if config.http && !guarded {
-            return Err(StartError::Unguarded(config.listen));
+        let is_guarded = !config.tokens.is_empty() || config.listen.ip().is_loopback();
+        if config.http && !is_guarded {
+            return Err(StartError::NoTokenConfigured(config.listen));
         }
         let listener = match config.http {
-            true => Some(bind(config.listen).await?),
+            true => Some(bind_listener(config.listen).await?),
             false => None,
         };
-        let setup = together(&program, config.setup().map_err(StartError::Config)?)?;
-        let settings = settings(&config);
-        let opened = Opened::open(&config.store, &settings.time).await?;
+        let setup = merge_setups(&program, config.setup().map_err(StartError::Config)?)?;
+        let settings = engine_settings(&config);
+        let opened = OpenStore::open(&config.store, &settings.time).await?;
         let started = Engine::start(opened.store(), settings, setup).await;
         let engine = started.map_err(StartError::Engine)?;
         // Made last: were anything to fail after it, nobody would ever be told the token.
-        let first = match first_token(&config, &opened).await {
+        let first = match find_or_create_first_token(&config, &opened).await {
             Ok(first) => first,
             Err(error) => {
                 engine.stop(Duration::ZERO).await;
@@ -111,24 +111,34 @@ impl Server {
         };
 
         let stopping = CancellationToken::new();
-        let tokens = accepted(&config.tokens, first.as_ref());
-        let app = Shared::new(engine.clone(), &config, tokens, stopping.clone());
-        app.configured.started(node_name(), &config);
+        let tokens = accepted_tokens(&config.tokens, first.as_ref());
+        let app = AppState::new(engine.clone(), &config, tokens, stopping.clone());
+        app.config_status.record_start(node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        let listening = listener.map(|listener| {
-            let drain = DRAIN_REQUESTS.min(config.drain);
-            tokio::spawn(serve(listener, app.clone(), drain))
+        let http_server = listener.map(|listener| {
+            let drain = REQUEST_DRAIN_TIMEOUT.min(config.drain);
+            tokio::spawn(serve_http(listener, app.clone(), drain))
         });
-        let deeds = app.deeds.clone();
+        let pending_changes = app.pending_changes.clone();
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
-        let reloads = watch::Sender::new(Reloads::default());
-        let reload = Reload { app: app.clone(), program, first, count: reloads.clone() };
-        let watch = sources.and_then(|sources| reload.whenever_changed(sources, &config));
+        let reloads = watch::Sender::new(ReloadCounts::default());
+        let reload = ConfigReloader { app: app.clone(), program, first, count: reloads.clone() };
+        let watch = sources.and_then(|sources| reload.watch_config(sources, &config));
         if watch.is_some() {
-            app.configured.is_watched();
+            app.config_status.mark_watched();
         }
         let drain = config.drain;
-        Ok(Self { engine, address, first_token, stopping, listening, deeds, watch, reloads, drain })
+        Ok(Self {
+            engine,
+            address,
+            first_token,
+            stopping,
+            http_server,
+            pending_changes,
+            watch,
+            reloads,
+            drain,
+        })
     }
 
     /// Where it listens; nothing if this process does not answer HTTP.
@@ -142,7 +152,7 @@ impl Server {
     }
 
     /// Tells of every reload.
-    pub fn reloads(&self) -> watch::Receiver<Reloads> {
+    pub fn subscribe_reloads(&self) -> watch::Receiver<ReloadCounts> {
         self.reloads.subscribe()
     }
 
@@ -166,36 +176,36 @@ impl Server {
         // Before streams end, each of which still tells what has been journaled by then.
         self.engine.announce_stop().await;
         self.stopping.cancel();
-        if let Some(listening) = self.listening.take() {
-            let _ = listening.await;
+        if let Some(http_server) = self.http_server.take() {
+            let _ = http_server.await;
         }
         // What clients began and did not wait for. Should it take too long, it meets a store that is closed.
-        self.deeds.close();
-        let _ = timeout(DRAIN_REQUESTS, self.deeds.wait()).await;
+        self.pending_changes.close();
+        let _ = timeout(REQUEST_DRAIN_TIMEOUT, self.pending_changes.wait()).await;
         self.engine.stop(self.drain).await;
         self.engine.store().close();
     }
 }
 
 /// Answers HTTP until the server stops.
-async fn serve(listener: TcpListener, app: App, drain: Duration) {
-    let (router, connections) = (router::router(app.clone()), app.connections.clone());
-    let listening = listen::run(listener, router, connections, app.stopping.clone(), drain);
+async fn serve_http(listener: TcpListener, app: App, drain: Duration) {
+    let (router, connections) = (router::build_router(app.clone()), app.connections.clone());
+    let http_server = listen::run(listener, router, connections, app.stopping.clone(), drain);
     let logging = app.stopping.run_until_cancelled(app.failed_authentications.log());
-    tokio::join!(listening, logging);
+    tokio::join!(http_server, logging);
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+async fn bind_listener(address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
 }
 
 /// Opens the store of a configuration, by the time of its server.
-pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
-    Ok(Opened::open(url, &TimeSource::system()).await?.store())
+pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
+    Ok(OpenStore::open(url, &TimeSource::system()).await?.store())
 }
 
 /// What a node is told that a configuration describes.
-pub fn settings(config: &Config) -> Settings {
+pub fn engine_settings(config: &Config) -> Settings {
     Settings {
         node_name: node_name(),
         registrant: config.name.clone(),
@@ -215,14 +225,17 @@ fn node_name() -> String {
 }
 
 /// The token for a server that has no other.
-async fn first_token(config: &Config, opened: &Opened) -> Result<Option<FirstToken>, StartError> {
+async fn find_or_create_first_token(
+    config: &Config,
+    opened: &OpenStore,
+) -> Result<Option<FirstToken>, StartError> {
     if !config.tokens.is_empty() || !config.http {
         return Ok(None);
     }
-    opened.first_token(&config.store).await.map(Some)
+    opened.find_or_create_first_token(&config.store).await.map(Some)
 }
 
-fn accepted(configured: &[TokenDef], first: Option<&FirstToken>) -> Tokens {
+fn accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> Tokens {
     match first {
         Some(first) if configured.is_empty() => Tokens::new(vec![first.def.clone()]),
         _ => Tokens::new(configured.to_vec()),
@@ -230,11 +243,11 @@ fn accepted(configured: &[TokenDef], first: Option<&FirstToken>) -> Tokens {
 }
 
 /// What the program brings along and what the configuration says, as one.
-fn together(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
+fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
     let mut setup = program.clone();
     for spec in configured.handlers {
         if program.handlers.iter().any(|own| own.def.name == spec.def.name) {
-            return Err(StartError::HandlerTwice(spec.def.name.to_string()));
+            return Err(StartError::DuplicateHandler(spec.def.name.to_string()));
         }
         setup.handlers.push(spec);
     }
@@ -256,16 +269,16 @@ fn together(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
 }
 
 /// Takes up a changed configuration, whole or not at all.
-struct Reload {
+struct ConfigReloader {
     app: App,
     program: Setup,
     first: Option<FirstToken>,
-    count: watch::Sender<Reloads>,
+    count: watch::Sender<ReloadCounts>,
 }
 
-impl Reload {
+impl ConfigReloader {
     /// Watches the sources. Without the watch the server runs all the same.
-    fn whenever_changed(self, sources: Sources, config: &Config) -> Option<config::Watch> {
+    fn watch_config(self, sources: Sources, config: &Config) -> Option<config::Watch> {
         let runtime = tokio::runtime::Handle::current();
         let watch = config::watch(sources, config, move |changed| {
             let applied = match changed {
@@ -275,16 +288,16 @@ impl Reload {
             match applied {
                 Ok(()) => tracing::info!("the configuration was reloaded"),
                 Err(ref error) => {
-                    self.app.configured.refused(error);
+                    self.app.config_status.record_rejected(error);
                     tracing::error!(
                         "the configuration was not taken up; all stays as it is: {}",
-                        Chain(error)
+                        ErrorChain(error)
                     );
                 }
             }
             self.count.send_modify(|count| match applied {
                 Ok(()) => count.applied += 1,
-                Err(_) => count.refused += 1,
+                Err(_) => count.rejected += 1,
             });
         });
         let warn = |error: &io::Error| tracing::warn!(%error, "changes of the configuration go unnoticed");
@@ -295,21 +308,21 @@ impl Reload {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let setup = together(&self.program, config.setup().map_err(StartError::Config)?)?;
+        let setup = merge_setups(&self.program, config.setup().map_err(StartError::Config)?)?;
         if config.tokens.is_empty() && self.first.is_none() {
             return Err(StartError::NoTokenLeft);
         }
         self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
-        self.app.tokens.send_replace(accepted(&config.tokens, self.first.as_ref()));
-        self.app.configured.applied(config);
+        self.app.tokens.send_replace(accepted_tokens(&config.tokens, self.first.as_ref()));
+        self.app.config_status.record_applied(config);
         Ok(())
     }
 }
 
 /// An error with all that caused it.
-pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
+pub(crate) struct ErrorChain<'a>(pub(crate) &'a dyn std::error::Error);
 
-impl std::fmt::Display for Chain<'_> {
+impl std::fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
         let mut source = self.0.source();

@@ -5,10 +5,10 @@ use pointsman_api::{ChainDetail, HoldBody};
 use pointsman_core::chain::ChainPath;
 use pointsman_core::{Place, RuleKind};
 
-use super::overview::find;
-use crate::action::Hold;
+use super::overview::find_chain;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::json_body::RuleRequest;
 use crate::problem::Problem;
 use crate::rules;
 
@@ -26,9 +26,9 @@ pub(crate) async fn pause(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    set(app, caller, RuleKind::Pause, path, hold).await
+    set_chain_rule(app, caller, RuleKind::Pause, path, request).await
 }
 
 /// Lifts a pause.
@@ -45,9 +45,9 @@ pub(crate) async fn unpause(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    lift(app, caller, RuleKind::Pause, path, hold).await
+    lift_chain_rule(app, caller, RuleKind::Pause, path, request).await
 }
 
 /// Blocks a chain: as a pause, but only an admin lifts it.
@@ -64,9 +64,9 @@ pub(crate) async fn block(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    set(app, caller, RuleKind::Block, path, hold).await
+    set_chain_rule(app, caller, RuleKind::Block, path, request).await
 }
 
 /// Lifts a block.
@@ -83,36 +83,36 @@ pub(crate) async fn unblock(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    lift(app, caller, RuleKind::Block, path, hold).await
+    lift_chain_rule(app, caller, RuleKind::Block, path, request).await
 }
 
-async fn set(
+async fn set_chain_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
-    find(app, caller, &path).await?;
-    rules::set(app, caller, kind, Place::Chain(path.clone()), tenant, hold.reason).await?;
-    find(app, caller, &path).await.map(Json)
+    let tenant = caller.tenant(request.tenant)?;
+    find_chain(app, caller, &path).await?;
+    rules::set_rule(app, caller, kind, Place::Chain(path.clone()), tenant, request.reason).await?;
+    find_chain(app, caller, &path).await.map(Json)
 }
 
-async fn lift(
+async fn lift_chain_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
+    let tenant = caller.tenant(request.tenant)?;
     // Read before, because a chain of which only this rule was left is gone with it.
-    let before = find(app, caller, &path).await?;
-    rules::lift(app, caller, kind, Place::Chain(path.clone()), tenant, hold.reason).await?;
-    Ok(Json(find(app, caller, &path).await.unwrap_or_else(|_| without_rules(before))))
+    let before = find_chain(app, caller, &path).await?;
+    rules::lift_rule(app, caller, kind, Place::Chain(path.clone()), tenant, request.reason).await?;
+    Ok(Json(find_chain(app, caller, &path).await.unwrap_or_else(|_| without_rules(before))))
 }
 
 fn without_rules(mut found: ChainDetail) -> ChainDetail {

@@ -10,28 +10,28 @@
 //!  caused       what an event caused, as a tree
 //! ```
 
-mod caused;
+mod causal_tree;
 mod cloudevents;
 mod emit;
+mod event_detail;
+mod event_query;
+pub(crate) mod event_seq;
 mod object;
-mod one;
-pub(crate) mod seq;
-mod watch;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 
-pub(crate) use emit::event_at;
-pub(crate) use watch::Watch;
+pub(crate) use emit::parse_event_at;
+pub(crate) use event_query::EventQuery;
 
 /// Where events are emitted and read.
-pub(crate) const PATH: &str = "/api/v1/events";
+pub(crate) const EVENTS_PATH: &str = "/api/v1/events";
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(emit::emit, seq::read))
-        .routes(routes!(one::event))
-        .routes(routes!(object::object))
+        .routes(routes!(emit::emit_events, event_seq::read_events))
+        .routes(routes!(event_detail::show_event))
+        .routes(routes!(object::show_object))
 }

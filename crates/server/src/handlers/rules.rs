@@ -8,13 +8,13 @@ use pointsman_api::{HandlerDetail, HoldBody};
 use pointsman_core::names::BadName;
 use pointsman_core::{HandlerName, Place, RuleKind};
 
-use super::overview::{find_place, shown};
-use crate::action::Hold;
+use super::overview::{find_rule_target, with_busiest_queues};
 use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
+use crate::json_body::RuleRequest;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::rules;
-use crate::segment::Segment;
 
 /// Pauses a handler: when this answers, no new attempt starts.
 #[utoipa::path(
@@ -29,10 +29,10 @@ use crate::segment::Segment;
 pub(crate) async fn pause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set(&app, &caller, RuleKind::Pause, place, request).await
+    set_handler_rule(&app, &caller, RuleKind::Pause, place, request).await
 }
 
 /// Lifts a pause.
@@ -48,10 +48,10 @@ pub(crate) async fn pause(
 pub(crate) async fn unpause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Pause, place, request).await
+    lift_handler_rule(&app, &caller, RuleKind::Pause, place, request).await
 }
 
 /// Blocks a handler: as a pause, but only an admin lifts it.
@@ -67,10 +67,10 @@ pub(crate) async fn unpause(
 pub(crate) async fn block(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set(&app, &caller, RuleKind::Block, place, request).await
+    set_handler_rule(&app, &caller, RuleKind::Block, place, request).await
 }
 
 /// Lifts a block.
@@ -86,38 +86,38 @@ pub(crate) async fn block(
 pub(crate) async fn unblock(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Block, place, request).await
+    lift_handler_rule(&app, &caller, RuleKind::Block, place, request).await
 }
 
-async fn set(
+async fn set_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     place: Place,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
-    find_place(app, caller, &place).await?;
-    rules::set(app, caller, kind, place.clone(), tenant, hold.reason).await?;
-    find_place(app, caller, &place).await.map(|found| Json(shown(found)))
+    let tenant = caller.tenant(request.tenant)?;
+    find_rule_target(app, caller, &place).await?;
+    rules::set_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
+    find_rule_target(app, caller, &place).await.map(|found| Json(with_busiest_queues(found)))
 }
 
-async fn lift(
+async fn lift_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     place: Place,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
+    let tenant = caller.tenant(request.tenant)?;
     // Read before, because a place of which only this rule was left is gone with it.
-    let before = find_place(app, caller, &place).await?;
-    rules::lift(app, caller, kind, place.clone(), tenant, hold.reason).await?;
-    let after = find_place(app, caller, &place).await.unwrap_or_else(|_| without_rules(before));
-    Ok(Json(shown(after)))
+    let before = find_rule_target(app, caller, &place).await?;
+    rules::lift_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
+    let after = find_rule_target(app, caller, &place).await.unwrap_or_else(|_| without_rules(before));
+    Ok(Json(with_busiest_queues(after)))
 }
 
 fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
@@ -126,9 +126,9 @@ fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
 }
 
 /// What a rule under `/handlers` speaks of: a handler, a source, or one of its collections.
-pub(crate) struct Held(Place);
+pub(crate) struct HandlerRuleTarget(Place);
 
-impl FromStr for Held {
+impl FromStr for HandlerRuleTarget {
     type Err = BadName;
     fn from_str(text: &str) -> Result<Self, BadName> {
         Ok(Self(match text.contains('/') {

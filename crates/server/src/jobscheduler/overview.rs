@@ -14,7 +14,7 @@ use pointsman_core::{EventId, Tenant, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::wanted::Wanted;
+use super::order_query::OrderSelection;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::limits::{SMALL_RESPONSE, keep_permit};
@@ -22,7 +22,7 @@ use crate::orders::no_such_order;
 use crate::problem::Problem;
 
 /// How much text goes out at a time.
-const PIECE_BYTES: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// Orders as a snapshot.
 #[derive(Serialize, ToSchema)]
@@ -83,7 +83,7 @@ pub(super) enum OrderState {
 }
 
 impl OrderState {
-    fn of(view: &OrderView, now: Timestamp) -> Self {
+    fn from_view(view: &OrderView, now: Timestamp) -> Self {
         match view.order.planned {
             _ if view.order.running => Self::InProcess,
             _ if view.order.suspended => Self::Suspended,
@@ -98,14 +98,14 @@ impl OrderState {
 }
 
 impl OrderOverview {
-    fn of(view: &OrderView, now: Timestamp) -> Self {
+    fn from_view(view: &OrderView, now: Timestamp) -> Self {
         let order = &view.order;
         let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
         Self {
             kind: "OrderOverview",
             path: order.key.to_string(),
             node_id: order.node.to_string(),
-            order_state: OrderState::of(view, now),
+            order_state: OrderState::from_view(view, now),
             suspended: order.suspended,
             task_id: view.task.as_ref().map(|(id, _, _)| id.to_string()),
             planned_at: text(order.planned),
@@ -117,26 +117,26 @@ impl OrderOverview {
 
 /// Where the wanted orders stand; the one alone if the path names one.
 /// `tenant`: whose; where none is named, one order is `default`'s, and several are those of all tenants.
-pub(super) async fn overview(
+pub(super) async fn respond_with_overview(
     app: &App,
     caller: &Caller,
     tenant: Option<Tenant>,
-    wanted: &Wanted,
+    selection: &OrderSelection,
 ) -> Result<Response, Problem> {
-    let Some(key) = &wanted.one else {
-        let page = app.store().all_orders(&wanted.path, tenant.as_ref()).await?;
-        return whole(app, caller, page.orders, page.extent.head);
+    let Some(key) = &selection.order else {
+        let page = app.store().all_orders(&selection.path, tenant.as_ref()).await?;
+        return stream_orders(app, caller, page.orders, page.extent.head);
     };
     let tenant = tenant.unwrap_or_default();
     let found = app.store().order(&tenant, key).await?;
     let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order(&tenant, key)))?;
-    let order = OrderOverview::of(&view, app.now());
-    Ok(Json(Stamped { value: order, event_id: extent.head.get() }).into_response())
+    let order = OrderOverview::from_view(&view, app.now());
+    Ok(Json(WithEventId { value: order, event_id: extent.head.get() }).into_response())
 }
 
 /// Something as a snapshot: its own members, and the id at which they are true.
 #[derive(Serialize)]
-pub(super) struct Stamped<T> {
+pub(super) struct WithEventId<T> {
     #[serde(flatten)]
     pub(super) value: T,
     #[serde(rename = "eventId")]
@@ -144,46 +144,51 @@ pub(super) struct Stamped<T> {
 }
 
 /// All orders as one text, sent piece by piece. What else is known of them is dropped before anything is sent.
-fn whole(app: &App, caller: &Caller, orders: Vec<OrderView>, head: EventId) -> Result<Response, Problem> {
-    let pieces = pieces(orders, head, app.now());
-    let bytes: usize = pieces.iter().map(Bytes::len).sum();
+fn stream_orders(
+    app: &App,
+    caller: &Caller,
+    orders: Vec<OrderView>,
+    head: EventId,
+) -> Result<Response, Problem> {
+    let chunks = encode_chunks(orders, head, app.now());
+    let bytes: usize = chunks.iter().map(Bytes::len).sum();
     let memory = (bytes > SMALL_RESPONSE).then(|| app.responses.reserve(caller, bytes)).transpose()?;
-    let text = stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>));
+    let text = stream::iter(chunks.into_iter().map(Ok::<_, std::convert::Infallible>));
     let body = Body::from_stream(keep_permit(text, memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn pieces(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
-    Rest { orders: orders.into_iter(), head, begun: false, now }.collect()
+fn encode_chunks(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
+    OrderChunks { orders: orders.into_iter(), head, has_started: false, now }.collect()
 }
 
 /// What is still to be written.
-struct Rest {
+struct OrderChunks {
     orders: std::vec::IntoIter<OrderView>,
     head: EventId,
-    begun: bool,
+    has_started: bool,
     now: Timestamp,
 }
 
-impl Iterator for Rest {
+impl Iterator for OrderChunks {
     type Item = Bytes;
     fn next(&mut self) -> Option<Bytes> {
         let mut text = String::new();
-        if !self.begun {
+        if !self.has_started {
             text.push_str("{\"orders\":[");
         } else if self.orders.len() == 0 {
             return None;
         }
-        while text.len() < PIECE_BYTES
+        while text.len() < CHUNK_BYTES
             && let Some(view) = self.orders.next()
         {
-            if std::mem::replace(&mut self.begun, true) {
+            if std::mem::replace(&mut self.has_started, true) {
                 text.push(',');
             }
-            let order = OrderOverview::of(&view, self.now);
+            let order = OrderOverview::from_view(&view, self.now);
             text.push_str(&serde_json::to_string(&order).unwrap_or_default());
         }
-        self.begun = true;
+        self.has_started = true;
         if self.orders.len() == 0 {
             text.push_str(&format!("],\"eventId\":{}}}", self.head));
         }
@@ -224,11 +229,11 @@ mod tests {
 
     fn text(count: usize) -> Value {
         let orders = (0..count).map(|n| view(&format!("/a/b,{n}"))).collect();
-        serde_json::from_slice(&pieces(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
+        serde_json::from_slice(&encode_chunks(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
     }
 
     #[test]
-    fn any_number_of_orders_is_one_whole_answer() {
+    fn any_number_of_orders_is_encoded_as_one_document() {
         assert_eq!(text(0), serde_json::json!({"orders": [], "eventId": 7}));
         for count in [1, 2, 2_000] {
             let all = text(count);
@@ -239,12 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_state_that_holds_counts() {
+    fn the_first_matching_order_state_is_used() {
         let later = NOW.plus(std::time::Duration::from_secs(1));
         let state = |change: fn(&mut OrderView, Timestamp)| {
             let mut view = view("/a/b,1");
             change(&mut view, later);
-            OrderState::of(&view, NOW)
+            OrderState::from_view(&view, NOW)
         };
         assert_eq!(state(|_, _| {}), OrderState::NotPlanned);
         assert_eq!(state(|view, later| view.order.planned = Some(later)), OrderState::Planned);

@@ -15,10 +15,10 @@ use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::members;
-use super::one::audited;
+use super::single_order::audit_target;
 use crate::app::App;
 use crate::auth::{Caller, Operator};
-use crate::body::Received;
+use crate::body::ReceivedBody;
 use crate::config::nearest::hint;
 use crate::idempotency;
 use crate::media;
@@ -56,27 +56,29 @@ const MAX_ORDERS: usize = 1000;
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn add(
+pub(crate) async fn add_orders(
     Operator(caller): Operator,
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
-    body: Received,
+    body: ReceivedBody,
 ) -> Result<Response, Problem> {
-    let query = Query::of(&uri, &["tenant"])?;
+    let query = Query::from_uri(&uri, &["tenant"])?;
     let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
     media::require_json(&headers)?;
-    let asked = Asked::read(media::text(&body.bytes)?, &tenant, app.now())?;
-    if let Some(order) = asked.orders.iter().find(|order| !caller.sees(&order.tenant)) {
+    let request = NewOrdersRequest::parse(media::decode_utf8(&body.bytes)?, &tenant, app.now())?;
+    if let Some(order) = request.orders.iter().find(|order| !caller.sees(&order.tenant)) {
         return Err(caller.may_not_name(&order.tenant));
     }
     // Keys are a tenant's own: that of the first order, which a repeat of the request names as well.
-    let of = asked.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
+    let key_tenant = request.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
     let operation = ["add orders", tenant.as_str()];
-    let idempotency = idempotency::of_request(&headers, of, &operation, &body.bytes)?;
+    let idempotency = idempotency::for_request(&headers, key_tenant, &operation, &body.bytes)?;
     let inner = app.clone();
-    let receipt = app.deed(async move { carry_out(&inner, &caller, asked, idempotency).await }).await?;
-    Ok(answer(&receipt))
+    let receipt = app
+        .run_to_completion(async move { add_and_audit(&inner, &caller, request, idempotency).await })
+        .await?;
+    Ok(response(&receipt))
 }
 
 /// What is sent, for the description of the API: one order, or an array of them.
@@ -85,8 +87,8 @@ struct NewOrders;
 impl PartialSchema for NewOrders {
     fn schema() -> RefOr<Schema> {
         let one = || Ref::from_schema_name(NewOrderBody::name());
-        let several = ArrayBuilder::new().items(one()).min_items(Some(1)).max_items(Some(MAX_ORDERS));
-        Schema::from(OneOfBuilder::new().item(one()).item(several).build()).into()
+        let array = ArrayBuilder::new().items(one()).min_items(Some(1)).max_items(Some(MAX_ORDERS));
+        Schema::from(OneOfBuilder::new().item(one()).item(array).build()).into()
     }
 }
 
@@ -98,73 +100,73 @@ impl ToSchema for NewOrders {
 }
 
 /// The orders of a body.
-struct Asked {
+struct NewOrdersRequest {
     orders: Vec<NewOrder>,
     /// They came in an array.
-    several: bool,
+    is_array: bool,
 }
 
-impl Asked {
-    fn read(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
+impl NewOrdersRequest {
+    fn parse(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
         let order = |raw: &RawValue, at: &str| {
-            let said = members::Added::parse(raw.get()).map_err(|fault| fault.under(at))?;
-            said.into_order(now, tenant).map_err(|problem| problem.under(at))
+            let members = members::NewOrderMembers::parse(raw.get()).map_err(|fault| fault.under(at))?;
+            members.into_order(now, tenant).map_err(|problem| problem.with_pointer_prefix(at))
         };
-        let several = text.trim_start().starts_with('[');
-        if !several {
-            let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-            return Ok(Self { orders: vec![order(raw, "")?], several });
+        let is_array = text.trim_start().starts_with('[');
+        if !is_array {
+            let raw: &RawValue = serde_json::from_str(text).map_err(malformed_json)?;
+            return Ok(Self { orders: vec![order(raw, "")?], is_array });
         }
-        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(malformed_json)?;
         if list.is_empty() || list.len() > MAX_ORDERS {
             let detail = format!("an array holds 1 to {MAX_ORDERS} orders, this one holds {}", list.len());
             return Err(Fault::new("", detail).into());
         }
         let orders = list.into_iter().enumerate().map(|(index, raw)| order(raw, &format!("/{index}")));
-        Ok(Self { orders: orders.collect::<Result<_, _>>()?, several })
+        Ok(Self { orders: orders.collect::<Result<_, _>>()?, is_array })
     }
 }
 
-fn not_json(error: serde_json::Error) -> Problem {
+fn malformed_json(error: serde_json::Error) -> Problem {
     Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
 }
 
-async fn carry_out(
+async fn add_and_audit(
     app: &App,
     caller: &Caller,
-    asked: Asked,
+    request: NewOrdersRequest,
     idempotency: Option<Idempotency>,
 ) -> Result<OrderReceipt, Problem> {
-    let Asked { orders, several } = asked;
+    let NewOrdersRequest { orders, is_array } = request;
     match app.engine.add_orders(OrderBatch { orders, reuse_ended_ids: false, idempotency }).await? {
         Ok(receipt) => {
             if !receipt.repeated {
-                note(app, caller, &receipt.orders).await;
+                audit_added_orders(app, caller, &receipt.orders).await;
             }
             Ok(receipt)
         }
         Err(OrdersRefused::Order(index, refused)) => {
-            let at = if several { format!("/{index}") } else { String::new() };
+            let at = if is_array { format!("/{index}") } else { String::new() };
             let (chains, _) = app.engine.chains().await?;
-            Err(told(refused, &at, &chains))
+            Err(refusal_to_problem(refused, &at, &chains))
         }
         Err(OrdersRefused::Idempotency(conflict)) => Err(conflict.into()),
     }
 }
 
 /// Several are one deed.
-async fn note(app: &App, caller: &Caller, added: &[Added]) {
+async fn audit_added_orders(app: &App, caller: &Caller, added: &[Added]) {
     match added {
-        [one] => app.note(caller, "add", audited(&one.tenant, &one.order), "").await,
+        [one] => app.record_audit(caller, "add", audit_target(&one.tenant, &one.order), "").await,
         several => {
             let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
-            app.note(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
+            app.record_audit(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
         }
     }
 }
 
 /// A refusal, pointing at what it is about.
-fn told(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
+fn refusal_to_problem(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
     match &refused {
         OrderRefused::NoSuchChain(path) => {
             let hint = hint(path.as_str(), chains.iter().map(|view| view.chain.path.as_str()));
@@ -184,7 +186,7 @@ fn told(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
     }
 }
 
-fn answer(receipt: &OrderReceipt) -> Response {
+fn response(receipt: &OrderReceipt) -> Response {
     let OrderReceipt { orders: added, repeated } = receipt;
     let order = |added: &Added| AddedOrder {
         path: added.order.to_string(),
@@ -195,7 +197,7 @@ fn answer(receipt: &OrderReceipt) -> Response {
     let orders: Vec<_> = added.iter().map(order).collect();
     let event_id = orders.last().map_or(0, |last| last.event_id);
     let location = match added.as_slice() {
-        [one] => Some([(header::LOCATION, location(one))]),
+        [one] => Some([(header::LOCATION, order_location(one))]),
         _ => None,
     };
     let body = Json(AddedOrders { event_id, orders });
@@ -207,7 +209,7 @@ fn answer(receipt: &OrderReceipt) -> Response {
 }
 
 /// Where an order is. Another tenant's than `default`'s is named, so that the address works for any token.
-fn location(added: &Added) -> String {
+fn order_location(added: &Added) -> String {
     match added.tenant.is_default() {
         true => format!("/api/v1/orders{}", added.order),
         false => format!("/api/v1/orders{}?tenant={}", added.order, added.tenant),

@@ -30,17 +30,17 @@ const MAX_LIMIT: usize = 1000;
     ),
     responses((status = 200, description = "The orders", body = OrderList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_orders(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<OrderList>, Problem> {
-    let query = Query::of(&uri, &["path", "tenant", "limit", "cursor"])?;
+    let query = Query::from_uri(&uri, &["path", "tenant", "limit", "cursor"])?;
     let path: PathFilter = query.parse("path")?.unwrap_or_default();
     let tenant = caller.tenant(query.parse("tenant")?)?;
-    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let after =
-        query.read("cursor", |text| text.parse().map_err(|_| "a cursor is the `next` of an answer"))?;
+        query.parse_with("cursor", |text| text.parse().map_err(|_| "a cursor is the `next` of an answer"))?;
     let page = app.engine.orders(&path, tenant.as_ref(), after, limit).await?;
     Ok(Json(OrderList {
         event_id: page.extent.head.get(),

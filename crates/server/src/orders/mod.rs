@@ -11,10 +11,10 @@
 mod add;
 mod list;
 mod members;
-mod one;
-mod refused;
+mod refusals;
+mod single_order;
 
-pub(crate) use one::no_such_order;
+pub(crate) use single_order::no_such_order;
 
 use axum::routing::get;
 use utoipa::OpenApi;
@@ -24,13 +24,22 @@ use utoipa_axum::routes;
 use crate::app::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    let below = get(one::one).put(one::change).delete(one::remove).post(one::act);
-    OpenApiRouter::with_openapi(Below::openapi())
-        .routes(routes!(list::list, add::add))
-        .route("/api/v1/orders/{*path}", below)
+    let order_methods = get(single_order::show_order)
+        .put(single_order::change_order)
+        .delete(single_order::remove_order)
+        .post(single_order::dispatch_post);
+    OpenApiRouter::with_openapi(OrderPathsDescription::openapi())
+        .routes(routes!(list::list_orders, add::add_orders))
+        .route("/api/v1/orders/{*path}", order_methods)
 }
 
 /// The calls whose addresses end in an order's path, and what may follow it. They share one route.
 #[derive(OpenApi)]
-#[openapi(paths(one::one, one::change, one::remove, one::suspend, one::resume))]
-struct Below;
+#[openapi(paths(
+    single_order::show_order,
+    single_order::change_order,
+    single_order::remove_order,
+    single_order::suspend_order,
+    single_order::resume_order
+))]
+struct OrderPathsDescription;

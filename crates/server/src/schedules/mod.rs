@@ -12,26 +12,28 @@ use pointsman_core::{Rule, RuleKind, ScheduleName, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::action::Nothing;
 use crate::app::App;
 use crate::auth::{Caller, Operator, Role, Viewer};
 use crate::idempotency;
+use crate::json_body::EmptyRequest;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::Segment;
-use overview::{Times, find, find_defined, find_with, page};
+use overview::{
+    PlannedTimesQuery, find_schedule, find_schedule_with_times, read_page, require_defined_schedule,
+};
 
 /// How many schedules, and how many rows of a ledger, are shown at most.
 const MAX_LIMIT: usize = 1000;
 /// How many rows of a ledger are shown unless the caller says so.
-const USUAL_FIRES: usize = 100;
+const DEFAULT_FIRES_LIMIT: usize = 100;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(one))
-        .routes(routes!(fires))
-        .routes(routes!(run))
+        .routes(routes!(list_schedules))
+        .routes(routes!(show_schedule))
+        .routes(routes!(list_fires))
+        .routes(routes!(run_schedule))
         .routes(routes!(rules::pause, rules::unpause))
         .routes(routes!(rules::block, rules::unblock))
 }
@@ -52,15 +54,17 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     ),
     responses((status = 200, description = "The schedules", body = ScheduleList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_schedules(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ScheduleList>, Problem> {
-    let [times, after, until] = Times::PARAMETERS;
-    let query = Query::of(&uri, &["limit", "cursor", times, after, until])?;
-    let limit = query.limit(MAX_LIMIT, MAX_LIMIT)?;
-    page(&app, &caller, query.parse("cursor")?, limit, Times::read(&query, app.now())?).await.map(Json)
+    let [times, after, until] = PlannedTimesQuery::PARAMETERS;
+    let query = Query::from_uri(&uri, &["limit", "cursor", times, after, until])?;
+    let limit = query.parse_limit(MAX_LIMIT, MAX_LIMIT)?;
+    read_page(&app, &caller, query.parse("cursor")?, limit, PlannedTimesQuery::from_query(&query, app.now())?)
+        .await
+        .map(Json)
 }
 
 /// One schedule: when it fires, what it makes and what holds it.
@@ -77,14 +81,16 @@ pub(crate) async fn list(
     ),
     responses((status = 200, description = "The schedule", body = ScheduleDetail)),
 )]
-pub(crate) async fn one(
+pub(crate) async fn show_schedule(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
+    PathSegment(name): PathSegment<ScheduleName>,
     uri: Uri,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    let query = Query::of(&uri, &Times::PARAMETERS)?;
-    find_with(&app, &caller, &name, Times::read(&query, app.now())?).await.map(Json)
+    let query = Query::from_uri(&uri, &PlannedTimesQuery::PARAMETERS)?;
+    find_schedule_with_times(&app, &caller, &name, PlannedTimesQuery::from_query(&query, app.now())?)
+        .await
+        .map(Json)
 }
 
 /// What became of a schedule's planned times, the latest first.
@@ -100,16 +106,16 @@ pub(crate) async fn one(
     ),
     responses((status = 200, description = "A row a planned time", body = FireList)),
 )]
-pub(crate) async fn fires(
+pub(crate) async fn list_fires(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
+    PathSegment(name): PathSegment<ScheduleName>,
     uri: Uri,
 ) -> Result<Json<FireList>, Problem> {
-    let query = Query::of(&uri, &["limit", "before"])?;
-    let limit = query.limit(USUAL_FIRES, MAX_LIMIT)?;
+    let query = Query::from_uri(&uri, &["limit", "before"])?;
+    let limit = query.parse_limit(DEFAULT_FIRES_LIMIT, MAX_LIMIT)?;
     let before: Option<Timestamp> = query.parse("before")?;
-    find(&app, &caller, &name).await?;
+    find_schedule(&app, &caller, &name).await?;
     let page = app.store().fires(&name, before, limit).await?;
     let next = page.fires.last().map(|fire| fire.planned.to_string()).filter(|_| page.fires.len() == limit);
     let fires = page.fires.iter().map(FireBody::from).collect();
@@ -136,29 +142,29 @@ pub(crate) async fn fires(
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn run(
+pub(crate) async fn run_schedule(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
+    PathSegment(name): PathSegment<ScheduleName>,
     headers: HeaderMap,
-    _: Nothing,
+    _: EmptyRequest,
 ) -> Result<(StatusCode, Json<RanNow>), Problem> {
-    let idempotency = idempotency::of_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
+    let idempotency = idempotency::for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
     // A repeat gets its answer also when the schedule is gone, blocked, or creates something else now.
     if let Some(ran) = app.engine.recorded_run(idempotency.as_ref()).await? {
-        return Ok((StatusCode::OK, Json(body(ran)?)));
+        return Ok((StatusCode::OK, Json(run_body(ran)?)));
     }
-    find_defined(&app, &caller, &name)?;
-    not_blocked(&app, &caller, &name).await?;
+    require_defined_schedule(&app, &caller, &name)?;
+    require_not_blocked(&app, &caller, &name).await?;
     let inner = app.clone();
-    let ran = app.deed(async move { run_now(&inner, &caller, &name, idempotency).await });
+    let ran = app.run_to_completion(async move { run_now(&inner, &caller, &name, idempotency).await });
     let (ran, repeated) = ran.await?;
     let status = if ran.created && !repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(ran)))
 }
 
 /// What an admin has blocked, an operator does not run by hand. A pause is the operator's own.
-async fn not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
+async fn require_not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
     if caller.role.includes(Role::Admin) {
         return Ok(());
     }
@@ -181,17 +187,17 @@ async fn run_now(
     let ran = app.engine.run_schedule_once(name, idempotency).await?;
     let (ran, repeated) =
         ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
-    let ran = body(ran)?;
+    let ran = run_body(ran)?;
     if repeated {
         return Ok((ran, true));
     }
     let order = ran.order.as_ref().map(|order| format!("order {order}"));
     let made = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
-    app.note(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
+    app.record_audit(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
     Ok((ran, false))
 }
 
-fn body(ran: pointsman_engine::RanNow) -> Result<RanNow, Problem> {
+fn run_body(ran: pointsman_engine::RanNow) -> Result<RanNow, Problem> {
     Ok(match ran {
         pointsman_engine::RanNow::Event(id) => {
             RanNow { event_id: Some(id.get()), task_id: None, order: None, created: true }

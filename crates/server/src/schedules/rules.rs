@@ -5,13 +5,13 @@ use axum::extract::State;
 use pointsman_api::{HoldBody, ScheduleDetail};
 use pointsman_core::{Place, RuleKind, ScheduleName};
 
-use super::overview::find;
-use crate::action::Hold;
+use super::overview::find_schedule;
 use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
+use crate::json_body::RuleRequest;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::rules;
-use crate::segment::Segment;
 
 /// Pauses a schedule: when this answers, it no longer fires.
 #[utoipa::path(
@@ -26,10 +26,10 @@ use crate::segment::Segment;
 pub(crate) async fn pause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    set(&app, &caller, RuleKind::Pause, name, request).await
+    set_schedule_rule(&app, &caller, RuleKind::Pause, name, request).await
 }
 
 /// Lifts a pause. What was missed is made up for as the schedule's `catch_up` says.
@@ -45,10 +45,10 @@ pub(crate) async fn pause(
 pub(crate) async fn unpause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Pause, name, request).await
+    lift_schedule_rule(&app, &caller, RuleKind::Pause, name, request).await
 }
 
 /// Blocks a schedule: as a pause, but only an admin lifts it.
@@ -64,10 +64,10 @@ pub(crate) async fn unpause(
 pub(crate) async fn block(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    set(&app, &caller, RuleKind::Block, name, request).await
+    set_schedule_rule(&app, &caller, RuleKind::Block, name, request).await
 }
 
 /// Lifts a block.
@@ -83,37 +83,37 @@ pub(crate) async fn block(
 pub(crate) async fn unblock(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Block, name, request).await
+    lift_schedule_rule(&app, &caller, RuleKind::Block, name, request).await
 }
 
-async fn set(
+async fn set_schedule_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     name: ScheduleName,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    without_tenant(&hold)?;
-    find(app, caller, &name).await?;
-    rules::set(app, caller, kind, Place::Schedule(name.clone()), None, hold.reason).await?;
-    find(app, caller, &name).await.map(Json)
+    reject_tenant(&request)?;
+    find_schedule(app, caller, &name).await?;
+    rules::set_rule(app, caller, kind, Place::Schedule(name.clone()), None, request.reason).await?;
+    find_schedule(app, caller, &name).await.map(Json)
 }
 
-async fn lift(
+async fn lift_schedule_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     name: ScheduleName,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    without_tenant(&hold)?;
+    reject_tenant(&request)?;
     // Read before, because a schedule of which only this rule was left is gone with it.
-    let before = find(app, caller, &name).await?;
-    rules::lift(app, caller, kind, Place::Schedule(name.clone()), None, hold.reason).await?;
-    Ok(Json(find(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
+    let before = find_schedule(app, caller, &name).await?;
+    rules::lift_rule(app, caller, kind, Place::Schedule(name.clone()), None, request.reason).await?;
+    Ok(Json(find_schedule(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
 }
 
 fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
@@ -122,9 +122,9 @@ fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
     found
 }
 
-fn without_tenant(hold: &Hold) -> Result<(), Problem> {
-    match hold.tenant {
+fn reject_tenant(request: &RuleRequest) -> Result<(), Problem> {
+    match request.tenant {
         None => Ok(()),
-        Some(_) => Err(Problem::refused("a schedule has no tenants; hold it whole").pointer("/tenant")),
+        Some(_) => Err(Problem::refused("a schedule has no tenants; request it whole").pointer("/tenant")),
     }
 }

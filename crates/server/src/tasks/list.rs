@@ -17,7 +17,7 @@ use crate::query::Query;
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
 /// How many stretches of the store are looked at for one answer.
-const MAX_PAGES: usize = 16;
+const MAX_STORE_PAGES: usize = 16;
 
 const PARAMETERS: [&str; 11] = [
     "status",
@@ -55,18 +55,19 @@ const PARAMETERS: [&str; 11] = [
     ),
     responses((status = 200, description = "The tasks", body = TaskList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_tasks(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<TaskList>, Problem> {
-    let query = Query::of(&uri, &PARAMETERS)?;
-    let Wanted { statuses, reasons } = query.read("status", Wanted::read)?.unwrap_or_default();
-    let period = query.period()?;
+    let query = Query::from_uri(&uri, &PARAMETERS)?;
+    let StatusFilter { statuses, reasons } =
+        query.parse_with("status", StatusFilter::parse)?.unwrap_or_default();
+    let period = query.parse_period()?;
     let filter = TaskFilter {
         statuses,
         reasons,
-        handler: handler(&query)?,
+        handler: parse_handler(&query)?,
         collection: query.get("collection").map(Into::into),
         event: query.parse("event")?,
         tenant: caller.tenant(query.parse("tenant")?)?,
@@ -74,13 +75,13 @@ pub(crate) async fn list(
         start: period.start,
         end: period.end,
     };
-    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let cursor = query.read("cursor", cursor)?;
-    Ok(Json(read(&app, filter, limit, cursor).await?))
+    let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let cursor = query.parse_with("cursor", parse_cursor)?;
+    Ok(Json(read_tasks(&app, filter, limit, cursor).await?))
 }
 
 /// A source is a handler: either word names it.
-fn handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
+fn parse_handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
     match (query.parse("handler")?, query.parse("source")?) {
         (Some(handler), Some(source)) if handler != source => {
             Err(Problem::malformed("`source` and `handler` mean the same; give one").parameter("source"))
@@ -90,7 +91,7 @@ fn handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
 }
 
 /// Reads on until there is enough: a store's page may be short.
-async fn read(
+async fn read_tasks(
     app: &App,
     filter: TaskFilter,
     limit: usize,
@@ -98,7 +99,7 @@ async fn read(
 ) -> Result<TaskList, Problem> {
     let mut tasks: Vec<TaskBody> = Vec::new();
     let mut head = None;
-    for _ in 0..MAX_PAGES {
+    for _ in 0..MAX_STORE_PAGES {
         let page = app.store().tasks(filter.clone(), before, limit - tasks.len()).await?;
         head.get_or_insert(page.extent.head);
         tasks.extend(page.tasks.iter().map(TaskBody::from));
@@ -113,16 +114,16 @@ async fn read(
 
 /// The tasks of one status, in either vocabulary.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct StatusFilter {
     pub(crate) statuses: Vec<Status>,
     /// Which of those in `error`; all if empty.
     pub(crate) reasons: Vec<EndReason>,
 }
 
-impl Wanted {
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
-        if let Some(wanted) = Self::public(text) {
-            return Ok(wanted);
+impl StatusFilter {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(filter) = Self::from_public_status(text) {
+            return Ok(filter);
         }
         match Status::ALL.into_iter().find(|status| status.as_str() == text) {
             Some(status) => Ok(Self { statuses: vec![status], reasons: vec![] }),
@@ -134,7 +135,7 @@ impl Wanted {
     }
 
     /// What one of the public words means.
-    pub(crate) fn public(text: &str) -> Option<Self> {
+    pub(crate) fn from_public_status(text: &str) -> Option<Self> {
         let of = |statuses: &[Status], reasons: &[EndReason]| {
             Some(Self { statuses: statuses.to_vec(), reasons: reasons.to_vec() })
         };
@@ -149,7 +150,7 @@ impl Wanted {
     }
 }
 
-fn cursor(text: &str) -> Result<TaskSeq, &'static str> {
+fn parse_cursor(text: &str) -> Result<TaskSeq, &'static str> {
     let number = text.parse().ok().filter(|number: &i64| *number >= 0 && !text.starts_with('+'));
     number.map(TaskSeq).ok_or("a cursor is the `next` of an answer")
 }
@@ -159,11 +160,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_vocabularies_are_understood() {
-        assert_eq!(Wanted::read("SCHEDULED").unwrap().statuses, [Status::New, Status::Scheduled]);
-        assert_eq!(Wanted::read("CANCELED").unwrap().reasons, [EndReason::Canceled]);
-        let error = Wanted { statuses: vec![Status::Error], reasons: vec![] };
-        assert_eq!(Wanted::read("error").unwrap(), error);
-        assert!(Wanted::read("Scheduled").is_err());
+    fn public_and_internal_statuses_are_parsed() {
+        assert_eq!(StatusFilter::parse("SCHEDULED").unwrap().statuses, [Status::New, Status::Scheduled]);
+        assert_eq!(StatusFilter::parse("CANCELED").unwrap().reasons, [EndReason::Canceled]);
+        let error = StatusFilter { statuses: vec![Status::Error], reasons: vec![] };
+        assert_eq!(StatusFilter::parse("error").unwrap(), error);
+        assert!(StatusFilter::parse("Scheduled").is_err());
     }
 }

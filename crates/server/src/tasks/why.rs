@@ -7,13 +7,13 @@ use pointsman_api::{GateBody, WhyBody};
 use pointsman_core::task::why::{Gate, GateKind};
 use pointsman_core::task::{EndReason, State as TaskState, Task};
 
-use super::one::visible;
+use super::single_task::find_visible_task;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
+use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::rules::{hides_setter, told};
-use crate::segment::{Segment, TaskName};
+use crate::rules::{hides_setter, rule_body_for};
 
 /// The gates that a task has to pass before it runs, in order, each with its verdict and what holds it.
 #[utoipa::path(
@@ -24,20 +24,20 @@ use crate::segment::{Segment, TaskName};
     params(("id" = String, Path, description = "a task's id")),
     responses((status = 200, description = "The gates", body = WhyBody)),
 )]
-pub(crate) async fn why(
+pub(crate) async fn explain_task(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Json<WhyBody>, Problem> {
-    Query::of(&uri, &[])?;
-    let (task, extent) = visible(&app, &caller, &id).await?;
+    Query::from_uri(&uri, &[])?;
+    let (task, extent) = find_visible_task(&app, &caller, &id).await?;
     let mut gates = app.store().why(&id, app.now()).await?.unwrap_or_default();
     let mut bodies = Vec::new();
     for gate in &mut gates {
-        own_alone(&app, &caller, gate).await?;
+        hide_other_tenants(&app, &caller, gate).await?;
         bodies.push(GateBody {
-            rule: gate.rule.as_ref().map(|rule| told(&caller, rule)),
+            rule: gate.rule.as_ref().map(|rule| rule_body_for(&caller, rule)),
             ..GateBody::from(&*gate)
         });
     }
@@ -46,14 +46,14 @@ pub(crate) async fn why(
         event_id: extent.head.get(),
         task_id: id.to_string(),
         status: state.status().public(state.reason()).into(),
-        summary: summary(&task, &gates),
+        summary: summarize(&task, &gates),
         gates: bodies,
     }))
 }
 
 /// Leaves of a gate what is a caller's to know that is bound to a tenant: not what the tasks of others are called, nor
 /// the nodes that serve all, nor who holds all.
-async fn own_alone(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
+async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
     if caller.tenant.is_none() {
         return Ok(());
     }
@@ -79,14 +79,14 @@ async fn own_alone(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Pr
     gate.tasks = own;
     match others {
         0 => {}
-        1 => gate.detail.push_str("; one of the tasks that hold it is not shown"),
+        1 => gate.detail.push_str("; single_task of the tasks that hold it is not shown"),
         n => gate.detail.push_str(&format!("; {n} of the tasks that hold it are not shown")),
     }
     Ok(())
 }
 
 /// All of it in one sentence: the first gate that is closed, or why there is none.
-fn summary(task: &Task, gates: &[Gate]) -> String {
+fn summarize(task: &Task, gates: &[Gate]) -> String {
     if let Some(closed) = gates.iter().find(|gate| !gate.open) {
         return closed.detail.clone();
     }

@@ -12,8 +12,8 @@
 
 mod claim;
 mod end;
-mod keep;
-mod lines;
+mod heartbeat;
+mod log_lines;
 
 use pointsman_core::TaskId;
 use pointsman_core::task::Rejected;
@@ -26,38 +26,43 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
-use crate::tasks::visible;
+use crate::tasks::find_visible_task;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(claim::claim))
-        .routes(routes!(keep::heartbeat))
-        .routes(routes!(keep::logs))
-        .routes(routes!(end::done))
-        .routes(routes!(end::fail))
-        .routes(routes!(end::snooze))
+        .routes(routes!(claim::claim_tasks))
+        .routes(routes!(heartbeat::heartbeat))
+        .routes(routes!(heartbeat::add_logs))
+        .routes(routes!(end::complete_task))
+        .routes(routes!(end::fail_task))
+        .routes(routes!(end::snooze_task))
 }
 
 /// The fence that every word about a task carries.
-fn fence(raw: Option<Box<RawValue>>) -> Result<i64, Fault> {
+fn parse_fence(raw: Option<Box<RawValue>>) -> Result<i64, Fault> {
     let raw = raw.ok_or_else(|| Fault::new("/fence", "the `fence` of the claim is needed"))?;
     read("/fence", &raw, "a fence, as a whole number")
 }
 
 /// The task that a worker speaks of. A worker of one tenant does not learn of others' tasks. The task itself
 /// is read only where it is not held under this fence; then the worker is told so by what it came for.
-async fn own(app: &App, caller: &Caller, id: &TaskId, fence: i64) -> Result<Leased, Problem> {
+async fn require_visible_lease(
+    app: &App,
+    caller: &Caller,
+    id: &TaskId,
+    fence: i64,
+) -> Result<Leased, Problem> {
     match app.engine.leased(id, fence).await? {
         Ok(leased) if caller.sees(&leased.tenant) => Ok(leased),
         Ok(_) | Err(_) => {
-            let (task, _) = visible(app, caller, id).await?;
+            let (task, _) = find_visible_task(app, caller, id).await?;
             Ok(Leased { max_result: task.max_result(), tenant: task.tenant })
         }
     }
 }
 
 /// What a worker is told that no longer has its task.
-fn lost(rejected: Rejected) -> Problem {
+fn lease_lost_problem(rejected: Rejected) -> Problem {
     match rejected {
         Rejected::NoSuchTask => rejected.into(),
         Rejected::StaleFence => {

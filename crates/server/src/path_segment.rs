@@ -11,9 +11,9 @@ use crate::app::App;
 use crate::problem::Problem;
 
 /// The last parameter of the path. What cannot be read as a `T` is malformed.
-pub(crate) struct Segment<T>(pub(crate) T);
+pub(crate) struct PathSegment<T>(pub(crate) T);
 
-impl<T> FromRequestParts<App> for Segment<T>
+impl<T> FromRequestParts<App> for PathSegment<T>
 where
     T: FromStr,
     T::Err: Display,
@@ -27,9 +27,9 @@ where
 }
 
 /// The id of a task in a path. Whether there is such a task is for the store to say.
-pub(crate) struct TaskName(pub(crate) TaskId);
+pub(crate) struct TaskIdSegment(pub(crate) TaskId);
 
-impl FromStr for TaskName {
+impl FromStr for TaskIdSegment {
     type Err = std::convert::Infallible;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self(TaskId::from_text(text)))

@@ -19,8 +19,8 @@ impl PartialSchema for OrderAnswer {
     fn schema() -> RefOr<Schema> {
         let one_of = OneOfBuilder::new()
             .item(Ref::from_schema_name(Orders::name()))
-            .item(stamped(Ref::from_schema_name(OrderOverview::name())))
-            .item(stamped(Ref::from_schema_name(STATISTICS)))
+            .item(with_event_id(Ref::from_schema_name(OrderOverview::name())))
+            .item(with_event_id(Ref::from_schema_name(STATISTICS_SCHEMA)))
             .item(Ref::from_schema_name(EventSeq::name()))
             .description(Some("By what was asked for: orders, one order, their statistics, or events"));
         Schema::from(one_of.build()).into()
@@ -29,35 +29,35 @@ impl PartialSchema for OrderAnswer {
 
 impl ToSchema for OrderAnswer {
     fn schemas(schemas: &mut Schemas) {
-        add::<Orders>(schemas);
-        add::<OrderOverview>(schemas);
-        add::<EventSeq>(schemas);
-        schemas.push((STATISTICS.into(), statistics().into()));
+        add_schema::<Orders>(schemas);
+        add_schema::<OrderOverview>(schemas);
+        add_schema::<EventSeq>(schemas);
+        schemas.push((STATISTICS_SCHEMA.into(), statistics_schema().into()));
     }
 }
 
-fn add<T: ToSchema>(schemas: &mut Schemas) {
+fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
     schemas.push((T::name().into_owned(), T::schema()));
     T::schemas(schemas);
 }
 
-const STATISTICS: &str = "OrderStatistics";
+const STATISTICS_SCHEMA: &str = "OrderStatistics";
 
 /// How many orders stand where: one number for each of the words that are written.
-fn statistics() -> Schema {
+fn statistics_schema() -> Schema {
     let written = serde_json::to_value(OrderStatistics::default()).unwrap_or_default();
     let names = written.as_object().into_iter().flat_map(|numbers| numbers.keys());
     let described = ObjectBuilder::new().description(Some("How many orders stand where"));
-    names.fold(described, |object, name| object.property(name, number()).required(name)).into()
+    names.fold(described, |object, name| object.property(name, integer_schema()).required(name)).into()
 }
 
 /// The same, with the id at which it is true.
-fn stamped(what: Ref) -> Schema {
-    let stamp = ObjectBuilder::new().property("eventId", number()).required("eventId");
+fn with_event_id(what: Ref) -> Schema {
+    let stamp = ObjectBuilder::new().property("eventId", integer_schema()).required("eventId");
     AllOfBuilder::new().item(what).item(stamp).build().into()
 }
 
-fn number() -> ObjectBuilder {
+fn integer_schema() -> ObjectBuilder {
     let format = SchemaFormat::KnownFormat(KnownFormat::Int64);
     ObjectBuilder::new().schema_type(Type::Integer).format(Some(format)).minimum(Some(0))
 }

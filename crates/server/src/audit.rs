@@ -15,20 +15,20 @@ use std::panic::resume_unwind;
 
 use pointsman_core::store::Deed;
 
-use crate::app::Shared;
+use crate::app::AppState;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
 /// How much of a detail is written down, in bytes. A filter may be as long as a body.
-const LONGEST_DETAIL: usize = 1 << 10;
+const MAX_DETAIL_BYTES: usize = 1 << 10;
 
-impl Shared {
+impl AppState {
     /// Does what changes something, notes included, to its end, whether or not the client waits for it.
-    pub(crate) async fn deed<T: Send + 'static>(
+    pub(crate) async fn run_to_completion<T: Send + 'static>(
         &self,
-        act: impl Future<Output = Result<T, Problem>> + Send + 'static,
+        change: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
-        match self.deeds.spawn(act).await {
+        match self.pending_changes.spawn(change).await {
             Ok(done) => done,
             // Told and logged like any other panic of a call.
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
@@ -38,27 +38,33 @@ impl Shared {
 
     /// Writes down what a caller did. It has been done by then, and the answer must say so: a note that cannot be
     /// written is told to the log instead.
-    pub(crate) async fn note(&self, caller: &Caller, action: &str, what: impl Display, detail: impl Display) {
-        let deed = Deed {
+    pub(crate) async fn record_audit(
+        &self,
+        caller: &Caller,
+        action: &str,
+        what: impl Display,
+        detail: impl Display,
+    ) {
+        let entry = Deed {
             at: self.now(),
             by: caller.name.clone(),
             action: action.into(),
             what: what.to_string(),
-            detail: cut(detail.to_string()),
+            detail: shorten_detail(detail.to_string()),
         };
-        if let Err(error) = self.store().note(deed.clone()).await {
-            let Deed { by, action, what, .. } = deed;
+        if let Err(error) = self.store().note(entry.clone()).await {
+            let Deed { by, action, what, .. } = entry;
             tracing::warn!(%error, by, action, what, "what was done could not be written down");
         }
     }
 }
 
-/// A detail of at most [`LONGEST_DETAIL`], with a visible mark where it was cut.
-fn cut(mut detail: String) -> String {
-    const MARK: char = '…';
-    if detail.len() > LONGEST_DETAIL {
-        detail.truncate(detail.floor_char_boundary(LONGEST_DETAIL - MARK.len_utf8()));
-        detail.push(MARK);
+/// A detail of at most [`MAX_DETAIL_BYTES`], with a visible mark where it was cut.
+fn shorten_detail(mut detail: String) -> String {
+    const ELLIPSIS: char = '…';
+    if detail.len() > MAX_DETAIL_BYTES {
+        detail.truncate(detail.floor_char_boundary(MAX_DETAIL_BYTES - ELLIPSIS.len_utf8()));
+        detail.push(ELLIPSIS);
     }
     detail
 }
@@ -80,34 +86,37 @@ mod tests {
     use crate::config::{Sources, TokenDef};
 
     #[tokio::test]
-    async fn what_was_begun_is_done_and_noted_though_the_client_goes_away() {
+    async fn changes_finish_and_are_audited_though_the_client_disconnects() {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let config = Sources { working: folder.path().into(), ..Sources::default() }.load().unwrap();
-        let app = Shared::new(engine, &config, Tokens::default(), CancellationToken::new());
+        let app = AppState::new(engine, &config, Tokens::default(), CancellationToken::new());
         let token = TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash("x") };
-        let (at_it, caller) = (Arc::new(Notify::new()), Caller::from(&token));
-        let (inner, go_on) = (app.clone(), at_it.clone());
-        let mut request = Box::pin(app.deed(async move {
-            go_on.notified().await;
-            inner.note(&caller, "pause", "handler index", "x".repeat(2000)).await;
+        let (gate, caller) = (Arc::new(Notify::new()), Caller::from(&token));
+        let (inner, opened) = (app.clone(), gate.clone());
+        let mut request = Box::pin(app.run_to_completion(async move {
+            opened.notified().await;
+            inner.record_audit(&caller, "pause", "handler index", "x".repeat(2000)).await;
             Ok(())
         }));
         assert!(poll!(&mut request).is_pending());
         drop(request);
-        at_it.notify_one();
-        app.deeds.close();
-        timeout(Duration::from_secs(60), app.deeds.wait()).await.expect("it ends");
-        let deeds = app.store().deeds(None, 10).await.unwrap();
-        assert_eq!(deeds.len(), 1);
-        assert_eq!((deeds[0].1.what.as_str(), deeds[0].1.detail.len()), ("handler index", LONGEST_DETAIL));
+        gate.notify_one();
+        app.pending_changes.close();
+        timeout(Duration::from_secs(60), app.pending_changes.wait()).await.expect("it ends");
+        let entries = app.store().deeds(None, 10).await.unwrap();
+        assert_eq!(entries.len(), 1);
+        assert_eq!(
+            (entries[0].1.what.as_str(), entries[0].1.detail.len()),
+            ("handler index", MAX_DETAIL_BYTES)
+        );
     }
 
     #[test]
-    fn details_are_cut_between_characters() {
-        assert_eq!(cut("lunch".into()), "lunch");
-        let long = cut("ü".repeat(1000));
-        assert!(long.len() <= LONGEST_DETAIL && long.ends_with('…'), "{}", long.len());
+    fn details_are_truncated_between_characters() {
+        assert_eq!(shorten_detail("lunch".into()), "lunch");
+        let long = shorten_detail("ü".repeat(1000));
+        assert!(long.len() <= MAX_DETAIL_BYTES && long.ends_with('…'), "{}", long.len());
     }
 }

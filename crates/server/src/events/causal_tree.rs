@@ -14,72 +14,77 @@ use crate::app::App;
 use crate::auth::Caller;
 
 /// How deep a tree is told: readers of JSON have their bounds, and what lies deeper can be asked for by itself.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
-pub(super) struct Tree {
+pub(super) struct CausalTree {
     pub(super) caused: Vec<CausedBody>,
     /// There may be more.
-    pub(super) cut: bool,
+    pub(super) is_truncated: bool,
 }
 
 /// The tree below an event, as far as the caller may see.
-pub(super) async fn tree(app: &App, caller: &Caller, view: &EventView) -> Result<Tree, StoreError> {
+pub(super) async fn build_causal_tree(
+    app: &App,
+    caller: &Caller,
+    view: &EventView,
+) -> Result<CausalTree, StoreError> {
     let visible: Vec<&Event> =
         view.caused.iter().map(AsRef::as_ref).filter(|e| caller.sees(&e.tenant)).collect();
-    let tasks = names(app, caller, view, &visible).await?;
-    let mut grove = Grove { tasks, children: HashMap::new(), cut: view.caused.len() >= MOST_CAUSED };
+    let tasks = read_task_ids(app, caller, view, &visible).await?;
+    let mut builder =
+        TreeBuilder { tasks, children: HashMap::new(), is_truncated: view.caused.len() >= MOST_CAUSED };
     for event in visible {
         if let Some(cause) = event.cause.and_then(|cause| cause.event) {
-            grove.children.entry(cause).or_default().push(event);
+            builder.children.entry(cause).or_default().push(event);
         }
     }
-    let caused = grove.below(view.event.id, 1);
-    Ok(Tree { caused, cut: grove.cut })
+    let caused = builder.build_subtree(view.event.id, 1);
+    Ok(CausalTree { caused, is_truncated: builder.is_truncated })
 }
 
-struct Grove<'a> {
+struct TreeBuilder<'a> {
     children: HashMap<EventId, Vec<&'a Event>>,
     tasks: HashMap<TaskSeq, String>,
-    cut: bool,
+    is_truncated: bool,
 }
 
-impl Grove<'_> {
-    fn below(&mut self, id: EventId, level: usize) -> Vec<CausedBody> {
+impl TreeBuilder<'_> {
+    fn build_subtree(&mut self, id: EventId, level: usize) -> Vec<CausedBody> {
         let mut children = self.children.remove(&id).unwrap_or_default();
-        if level > DEEPEST {
-            self.cut |= !children.is_empty();
+        if level > MAX_DEPTH {
+            self.is_truncated |= !children.is_empty();
             return vec![];
         }
         children.sort_by_key(|event| event.id);
-        let branch = |event: &Event| CausedBody {
+        let to_body = |event: &Event| CausedBody {
             event: EventSnapshot::from(event),
             task: event.cause.and_then(|cause| self.tasks.get(&cause.task).cloned()),
-            caused: self.below(event.id, level + 1),
+            caused: self.build_subtree(event.id, level + 1),
         };
-        children.into_iter().map(branch).collect()
+        children.into_iter().map(to_body).collect()
     }
 }
 
 /// The names of the tasks that emitted these events, as far as they are remembered.
-async fn names(
+async fn read_task_ids(
     app: &App,
     caller: &Caller,
     view: &EventView,
     events: &[&Event],
 ) -> Result<HashMap<TaskSeq, String>, StoreError> {
-    let mut names: HashMap<_, _> = view.tasks.iter().map(|task| (task.seq, task.id.to_string())).collect();
+    let mut task_ids: HashMap<_, _> = view.tasks.iter().map(|task| (task.seq, task.id.to_string())).collect();
     for seq in events.iter().filter_map(|event| event.cause).map(|cause| cause.task) {
-        if !names.contains_key(&seq)
-            && let Some(task) = task(app, seq).await?.filter(|task| caller.sees(&task.tenant))
+        if !task_ids.contains_key(&seq)
+            && let Some(task) = find_task_by_seq(app, seq).await?.filter(|task| caller.sees(&task.tenant))
         {
-            names.insert(seq, task.id.to_string());
+            task_ids.insert(seq, task.id.to_string());
         }
     }
-    Ok(names)
+    Ok(task_ids)
 }
 
 /// A task by its number, as long as it is remembered.
-pub(super) async fn task(app: &App, seq: TaskSeq) -> Result<Option<Task>, StoreError> {
+pub(super) async fn find_task_by_seq(app: &App, seq: TaskSeq) -> Result<Option<Task>, StoreError> {
     let above = TaskSeq(seq.0.saturating_add(1));
     let page = app.store().tasks(TaskFilter::default(), Some(above), 1).await?;
     Ok(page.tasks.into_iter().find(|task| task.seq == seq))

@@ -7,18 +7,18 @@ use pointsman_core::wire::Fault;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::claim::lease;
-use super::lines::lines;
-use super::{fence, lost, own};
-use crate::action::Members;
+use super::claim::parse_lease;
+use super::log_lines::parse_log_lines;
+use super::{lease_lost_problem, parse_fence, require_visible_lease};
 use crate::app::App;
 use crate::auth::Worker;
+use crate::json_body::JsonBody;
+use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
-use crate::segment::{Segment, TaskName};
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Beat {
+pub(crate) struct HeartbeatMembers {
     fence: Option<Box<RawValue>>,
     lease: Option<Box<RawValue>>,
 }
@@ -40,18 +40,19 @@ pub(crate) struct Beat {
 pub(crate) async fn heartbeat(
     Worker(caller): Worker,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
-    Members(said): Members<Beat>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
+    JsonBody(members): JsonBody<HeartbeatMembers>,
 ) -> Result<Json<Leased>, Problem> {
-    let (fence, lease) = (fence(said.fence)?, said.lease.as_deref().map(lease).transpose()?);
-    own(&app, &caller, &id, fence).await?;
-    let until = app.engine.renew(&id, fence, lease).await?.map_err(lost)?;
+    let (fence, lease) =
+        (parse_fence(members.fence)?, members.lease.as_deref().map(parse_lease).transpose()?);
+    require_visible_lease(&app, &caller, &id, fence).await?;
+    let until = app.engine.renew(&id, fence, lease).await?.map_err(lease_lost_problem)?;
     Ok(Json(Leased { lease_until: until.to_string() }))
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Lines {
+pub(crate) struct LogMembers {
     fence: Option<Box<RawValue>>,
     logs: Option<Box<RawValue>>,
 }
@@ -70,16 +71,16 @@ pub(crate) struct Lines {
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn logs(
+pub(crate) async fn add_logs(
     Worker(caller): Worker,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
-    Members(said): Members<Lines>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
+    JsonBody(members): JsonBody<LogMembers>,
 ) -> Result<Json<Logged>, Problem> {
-    let fence = fence(said.fence)?;
-    let logs = said.logs.ok_or_else(|| Fault::new("/logs", "the lines are needed"))?;
-    let lines = lines("/logs", &logs, app.now())?;
-    own(&app, &caller, &id, fence).await?;
-    let logged = app.engine.pull_log(&id, fence, lines).await?.map_err(lost)?;
+    let fence = parse_fence(members.fence)?;
+    let logs = members.logs.ok_or_else(|| Fault::new("/logs", "the lines are needed"))?;
+    let lines = parse_log_lines("/logs", &logs, app.now())?;
+    require_visible_lease(&app, &caller, &id, fence).await?;
+    let logged = app.engine.pull_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;
     Ok(Json(Logged { logged: logged as u64 }))
 }

@@ -7,7 +7,7 @@ use pointsman_core::wire::{Fault, string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::overview::find;
+use super::overview::find_chain;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::config::nearest::hint;
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct StateSaid {
+pub(crate) struct ChainStateMembers {
     state: Option<Box<RawValue>>,
 }
 
@@ -29,33 +29,33 @@ pub(crate) struct StateSaid {
     request_body(content = ChainStateBody),
     responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
 )]
-pub(crate) async fn set_state(
+pub(crate) async fn set_chain_state(
     app: &App,
     caller: Caller,
     path: ChainPath,
-    said: StateSaid,
+    members: ChainStateMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
     caller.unbound("a chain carries the orders of every tenant")?;
-    let state = said.state.ok_or_else(|| Fault::new("/state", "say `running` or `stopped`"))?;
+    let state = members.state.ok_or_else(|| Fault::new("/state", "say `running` or `stopped`"))?;
     let stopped = match string("/state", &state)?.as_str() {
         "running" => false,
         "stopped" => true,
         other => return Err(Fault::new("/state", format!("{other:?} is neither running nor stopped")).into()),
     };
-    find_defined(app, &caller, &path).await?;
+    find_defined_chain(app, &caller, &path).await?;
     let inner = app.clone();
-    app.deed(async move {
+    app.run_to_completion(async move {
         inner.engine.stop_chain(&path, stopped).await??;
-        let word = if stopped { "stop" } else { "start" };
-        inner.note(&caller, word, format!("chain {path}"), "").await;
-        find(&inner, &caller, &path).await.map(Json)
+        let action = if stopped { "stop" } else { "start" };
+        inner.record_audit(&caller, action, format!("chain {path}"), "").await;
+        find_chain(&inner, &caller, &path).await.map(Json)
     })
     .await
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct ActionSaid {
+pub(crate) struct NodeActionMembers {
     action: Option<Box<RawValue>>,
 }
 
@@ -76,34 +76,36 @@ pub(crate) struct ActionSaid {
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn set_action(
+pub(crate) async fn set_node_action(
     app: &App,
     caller: Caller,
     path: ChainPath,
     node: NodeId,
-    said: ActionSaid,
+    members: NodeActionMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
     caller.unbound("a node carries the orders of every tenant")?;
-    let action = said.action.ok_or_else(|| Fault::new("/action", "say `process`, `stop` or `next_state`"))?;
-    let action = action_of(&string("/action", &action)?)?;
-    let chain = find_defined(app, &caller, &path).await?;
-    check_node(&chain, &node)?;
+    let action =
+        members.action.ok_or_else(|| Fault::new("/action", "say `process`, `stop` or `next_state`"))?;
+    let action = parse_action(&string("/action", &action)?)?;
+    let chain = find_defined_chain(app, &caller, &path).await?;
+    require_step_node(&chain, &node)?;
     let inner = app.clone();
-    app.deed(async move {
+    app.run_to_completion(async move {
         inner.engine.set_node(&path, &node, action).await??;
-        inner.note(&caller, "set", format!("node {node} of chain {path}"), action.as_str()).await;
-        find(&inner, &caller, &path).await.map(Json)
+        inner.record_audit(&caller, "set", format!("node {node} of chain {path}"), action.as_str()).await;
+        find_chain(&inner, &caller, &path).await.map(Json)
     })
     .await
 }
 
-fn action_of(text: &str) -> Result<Action, Fault> {
-    let known = Action::ALL.into_iter().find(|action| action.as_str() == text);
-    known.ok_or_else(|| Fault::new("/action", format!("{text:?} is not one of process, stop and next_state")))
+fn parse_action(text: &str) -> Result<Action, Fault> {
+    let action = Action::ALL.into_iter().find(|action| action.as_str() == text);
+    action
+        .ok_or_else(|| Fault::new("/action", format!("{text:?} is not one of process, stop and next_state")))
 }
 
-async fn find_defined(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainBody, Problem> {
-    let found = find(app, caller, path).await?.chain;
+async fn find_defined_chain(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainBody, Problem> {
+    let found = find_chain(app, caller, path).await?.chain;
     match found.defined {
         true => Ok(found),
         false => Err(Problem::not_found(format!("the chain {path} is not defined any more"))),
@@ -111,14 +113,14 @@ async fn find_defined(app: &App, caller: &Caller, path: &ChainPath) -> Result<Ch
 }
 
 /// Nothing is done at an end, so that there is nothing to set.
-fn check_node(chain: &ChainBody, node: &NodeId) -> Result<(), Problem> {
+fn require_step_node(chain: &ChainBody, node: &NodeId) -> Result<(), Problem> {
     let path = &chain.path;
-    match chain.nodes.iter().find(|known| known.id == node.as_str()) {
+    match chain.nodes.iter().find(|candidate| candidate.id == node.as_str()) {
         None => {
             let hint = hint(node.as_str(), chain.nodes.iter().map(|node| node.id.as_str()));
             Err(Problem::not_found(format!("the chain {path} has no node {node}{hint}")))
         }
-        Some(known) if known.end => {
+        Some(found) if found.end => {
             let detail = format!("{node} is an end of {path}: orders that come there have arrived");
             Err(Problem::refused(detail).pointer("/action"))
         }

@@ -16,14 +16,14 @@ use crate::auth::Admin;
 use crate::config::{Config, Fault};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::server::{Chain, StartError};
+use crate::server::{ErrorChain, StartError};
 
 /// How many reloads are remembered, and how many faults of each.
-const REMEMBERED: usize = 50;
-const SHOWN: usize = 200;
+const MAX_RELOADS: usize = 50;
+const MAX_FAULTS: usize = 200;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(show))
+    OpenApiRouter::new().routes(routes!(show_config))
 }
 
 /// The configuration of the process that answers, without secrets, URLs beyond their first path segment and arguments of
@@ -35,51 +35,53 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "house",
     responses((status = 200, description = "What it is set up with", body = ConfigBody)),
 )]
-pub(crate) async fn show(
+pub(crate) async fn show_config(
     Admin(caller): Admin,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ConfigBody>, Problem> {
-    Query::of(&uri, &[])?;
+    Query::from_uri(&uri, &[])?;
     caller.unbound("the configuration is everybody's")?;
-    app.configured.told().map(Json).ok_or_else(|| Problem::unavailable("the server is starting"))
+    app.config_status.to_body().map(Json).ok_or_else(|| Problem::unavailable("the server is starting"))
 }
 
 /// What is in force, and the last reloads.
 #[derive(Debug, Default)]
-pub(crate) struct Configured(Mutex<Known>);
+pub(crate) struct ConfigStatus(Mutex<ConfigRecord>);
 
 #[derive(Debug, Default)]
-struct Known {
-    in_force: Option<ConfigBody>,
+struct ConfigRecord {
+    active: Option<ConfigBody>,
     /// The newest first.
     reloads: VecDeque<ReloadBody>,
 }
 
-impl Configured {
-    fn known(&self) -> MutexGuard<'_, Known> {
+impl ConfigStatus {
+    fn lock_record(&self) -> MutexGuard<'_, ConfigRecord> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the process started with.
-    pub(crate) fn started(&self, node: String, config: &Config) {
-        self.known().in_force = Some(body(node, config));
+    pub(crate) fn record_start(&self, node: String, config: &Config) {
+        self.lock_record().active = Some(config_body(node, config));
     }
 
-    pub(crate) fn is_watched(&self) {
-        if let Some(in_force) = &mut self.known().in_force {
-            in_force.watched = true;
+    pub(crate) fn mark_watched(&self) {
+        if let Some(active) = &mut self.lock_record().active {
+            active.watched = true;
         }
     }
 
     /// A change was taken up.
-    pub(crate) fn applied(&self, config: &Config) {
-        let mut known = self.known();
-        if let Some(before) = &mut known.in_force {
-            *before =
-                ConfigBody { watched: before.watched, ..body(std::mem::take(&mut before.node), config) };
+    pub(crate) fn record_applied(&self, config: &Config) {
+        let mut record = self.lock_record();
+        if let Some(before) = &mut record.active {
+            *before = ConfigBody {
+                watched: before.watched,
+                ..config_body(std::mem::take(&mut before.node), config)
+            };
         }
-        known.remember(ReloadBody {
+        record.push_reload(ReloadBody {
             at: now().to_string(),
             applied: true,
             error: None,
@@ -89,37 +91,37 @@ impl Configured {
     }
 
     /// A change was not taken up.
-    pub(crate) fn refused(&self, error: &StartError) {
-        let (why, faults) = match error {
+    pub(crate) fn record_rejected(&self, error: &StartError) {
+        let (message, faults) = match error {
             StartError::Config(faults) => (error.to_string(), Some(faults)),
-            other => (Chain(other).to_string(), None),
+            other => (ErrorChain(other).to_string(), None),
         };
-        let all = faults.map_or(0, |faults| faults.len());
-        let shown = faults.into_iter().flat_map(|faults| faults.iter()).take(SHOWN).map(fault);
-        self.known().remember(ReloadBody {
+        let fault_count = faults.map_or(0, |faults| faults.len());
+        let listed = faults.into_iter().flat_map(|faults| faults.iter()).take(MAX_FAULTS).map(fault_body);
+        self.lock_record().push_reload(ReloadBody {
             at: now().to_string(),
             applied: false,
-            error: Some(why),
-            faults: shown.collect(),
-            more_faults: all.saturating_sub(SHOWN) as u64,
+            error: Some(message),
+            faults: listed.collect(),
+            more_faults: fault_count.saturating_sub(MAX_FAULTS) as u64,
         });
     }
 
-    fn told(&self) -> Option<ConfigBody> {
-        let known = self.known();
-        let in_force = known.in_force.clone()?;
-        Some(ConfigBody { reloads: known.reloads.iter().cloned().collect(), ..in_force })
+    fn to_body(&self) -> Option<ConfigBody> {
+        let record = self.lock_record();
+        let active = record.active.clone()?;
+        Some(ConfigBody { reloads: record.reloads.iter().cloned().collect(), ..active })
     }
 }
 
-impl Known {
-    fn remember(&mut self, reload: ReloadBody) {
+impl ConfigRecord {
+    fn push_reload(&mut self, reload: ReloadBody) {
         self.reloads.push_front(reload);
-        self.reloads.truncate(REMEMBERED);
+        self.reloads.truncate(MAX_RELOADS);
     }
 }
 
-fn body(node: String, config: &Config) -> ConfigBody {
+fn config_body(node: String, config: &Config) -> ConfigBody {
     let now = now();
     ConfigBody {
         node,
@@ -132,6 +134,6 @@ fn body(node: String, config: &Config) -> ConfigBody {
     }
 }
 
-fn fault(fault: &Fault) -> FaultBody {
+fn fault_body(fault: &Fault) -> FaultBody {
     FaultBody { place: fault.place(), message: fault.message().into(), excerpt: fault.excerpt_for_api() }
 }

@@ -21,21 +21,21 @@ use pointsman_core::time::parse_http_duration;
 use pointsman_core::{Event, EventId};
 use tokio::time::{Instant, timeout_at};
 
-use super::Watch;
+use super::EventQuery;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
+use crate::journal_reader::{BATCH_DELAY, JournalReader, ReadStep};
 use crate::limits::PageMemory;
-use crate::paging::{TARGET_BYTES, page_bytes, piece};
+use crate::paging::{TARGET_PAGE_BYTES, encode_chunk, page_bytes};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::walk::{GATHER, Step, Walk};
 
 /// How long a search that found nothing may go on beyond its deadline, so that a reader who does not wait
 /// still learns of an event that lies behind many others.
-const SEARCH_ON: Duration = Duration::from_millis(150);
+const SEARCH_GRACE: Duration = Duration::from_millis(150);
 /// The same for a reader that has not been shown anything at all: one that does not wait would otherwise be told
 /// by a store that is merely slow that there is nothing.
-const FIRST_LOOK: Duration = Duration::from_secs(1);
+const FIRST_READ_GRACE: Duration = Duration::from_secs(1);
 
 /// Reads the journal as an EventSeq, waiting for the first match until the timeout.
 #[utoipa::path(
@@ -54,101 +54,111 @@ const FIRST_LOOK: Duration = Duration::from_secs(1);
     ),
     responses((status = 200, description = "What there is", body = EventSeq)),
 )]
-pub(crate) async fn read(
+pub(crate) async fn read_events(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Watch::query(&uri, &Terms::PARAMETERS)?;
-    let watch = Watch::of(&query, &caller)?;
-    answer(&app, &caller, watch, &Terms::of(&query)?).await
+    let query = EventQuery::parse_query(&uri, &PollOptions::PARAMETERS)?;
+    let event_query = EventQuery::from_query(&query, &caller)?;
+    respond(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
 }
 
 /// How long a reader waits, and how much it takes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Terms {
+pub(crate) struct PollOptions {
     timeout: Duration,
-    limit: Limit,
+    limit: EventLimit,
 }
 
-impl Terms {
+impl PollOptions {
     pub(crate) const PARAMETERS: [&str; 2] = ["timeout", "limit"];
 
-    pub(crate) fn of(query: &Query) -> Result<Self, Problem> {
-        let limit = query.read("limit", limit)?.unwrap_or(Limit::None);
-        Ok(Self { timeout: timeout(query)?, limit })
+    pub(crate) fn from_query(query: &Query) -> Result<Self, Problem> {
+        let limit = query.parse_with("limit", parse_limit)?.unwrap_or(EventLimit::Unlimited);
+        Ok(Self { timeout: parse_timeout(query)?, limit })
     }
 }
 
 /// How long a query is willing to wait.
-pub(crate) fn timeout(query: &Query) -> Result<Duration, Problem> {
-    Ok(query.read("timeout", parse_http_duration)?.unwrap_or_default())
+pub(crate) fn parse_timeout(query: &Query) -> Result<Duration, Problem> {
+    Ok(query.parse_with("timeout", parse_http_duration)?.unwrap_or_default())
 }
 
 /// The EventSeq that a reader is answered with.
-pub(crate) async fn answer(
+pub(crate) async fn respond(
     app: &App,
     caller: &Caller,
-    watch: Watch,
-    terms: &Terms,
+    event_query: EventQuery,
+    options: &PollOptions,
 ) -> Result<Response, Problem> {
-    let wanted = terms.limit.wanted();
-    let walk = match terms.limit {
-        Limit::Backwards(_) => Walk::backwards(app.clone(), watch.filter, watch.after),
-        Limit::None | Limit::Forwards(_) => Walk::forwards(app.clone(), watch.filter, after(watch.after)?),
+    let max_events = options.limit.max_events();
+    let reader = match options.limit {
+        EventLimit::Backwards(_) => {
+            JournalReader::backwards(app.clone(), event_query.filter, event_query.after)
+        }
+        EventLimit::Unlimited | EventLimit::Forwards(_) => {
+            JournalReader::forwards(app.clone(), event_query.filter, require_after(event_query.after)?)
+        }
     };
     // A deadline beyond what the clock can count never comes.
-    let deadline = Instant::now().checked_add(terms.timeout);
-    let waiting = (!terms.timeout.is_zero()).then(|| app.streams.open(caller)).transpose()?;
-    let found = first(app, caller, walk, wanted, deadline).await?;
-    drop(waiting);
+    let deadline = Instant::now().checked_add(options.timeout);
+    let poll_permit = (!options.timeout.is_zero()).then(|| app.streams.open(caller)).transpose()?;
+    let found = find_first_match(app, caller, reader, max_events, deadline).await?;
+    drop(poll_permit);
     Ok(match found {
-        Found::Events { events, walk } => {
+        SearchOutcome::Events { events, reader } => {
             let page = page_bytes(&events);
             // If others follow, they are about as large as pages are meant to be.
-            let bytes = if walk.has_ended() { page } else { page.max(TARGET_BYTES) };
+            let bytes = if reader.has_ended() { page } else { page.max(TARGET_PAGE_BYTES) };
             let memory = PageMemory::reserve(&app.responses, caller, bytes)?;
-            let answer = Answer { walk, wanted, page: events.into(), begun: false, memory };
-            let text = stream::unfold(Some(answer), Answer::chunk);
+            let seq = EventSeqStream {
+                reader,
+                remaining: max_events,
+                page: events.into(),
+                has_started: false,
+                memory,
+            };
+            let text = stream::unfold(Some(seq), EventSeqStream::next_chunk);
             ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
         }
-        Found::Nothing { head, last } => nothing(head, last),
-        Found::Torn { head } => torn(head),
+        SearchOutcome::Empty { head, last } => empty_response(head, last),
+        SearchOutcome::Torn { head } => torn_response(head),
     })
 }
 
 /// The cursor of a reader that cannot do without one.
-pub(crate) fn after(after: Option<EventId>) -> Result<EventId, Problem> {
+pub(crate) fn require_after(after: Option<EventId>) -> Result<EventId, Problem> {
     after.ok_or_else(|| Problem::malformed("say which EventId to read after").parameter("after"))
 }
 
-pub(crate) fn nothing(head: EventId, last: EventId) -> Response {
+pub(crate) fn empty_response(head: EventId, last: EventId) -> Response {
     axum::Json(EventSeq::Empty { event_id: head.get(), last_event_id: last.get() }).into_response()
 }
 
-pub(crate) fn torn(head: EventId) -> Response {
+pub(crate) fn torn_response(head: EventId) -> Response {
     axum::Json(EventSeq::Torn { event_id: head.get() }).into_response()
 }
 
 /// How many events, and from which end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
-    None,
+enum EventLimit {
+    Unlimited,
     Forwards(usize),
     Backwards(usize),
 }
 
-impl Limit {
-    fn wanted(self) -> usize {
+impl EventLimit {
+    fn max_events(self) -> usize {
         match self {
-            Self::None => usize::MAX,
+            Self::Unlimited => usize::MAX,
             Self::Forwards(count) | Self::Backwards(count) => count,
         }
     }
 }
 
 /// A whole number other than zero. What is too large for any journal is as good as the largest.
-fn limit(text: &str) -> Result<Limit, &'static str> {
+fn parse_limit(text: &str) -> Result<EventLimit, &'static str> {
     let (digits, backwards) = match text.strip_prefix('-') {
         Some(digits) => (digits, true),
         None => (text, false),
@@ -157,66 +167,67 @@ fn limit(text: &str) -> Result<Limit, &'static str> {
     let count = digits.parse().unwrap_or(usize::MAX);
     match (is_number && count > 0, backwards) {
         (false, _) => Err("a limit is a whole number other than 0"),
-        (true, false) => Ok(Limit::Forwards(count)),
-        (true, true) => Ok(Limit::Backwards(count)),
+        (true, false) => Ok(EventLimit::Forwards(count)),
+        (true, true) => Ok(EventLimit::Backwards(count)),
     }
 }
 
 /// What decides the answer.
-pub(crate) enum Found {
-    Events { events: Vec<Arc<Event>>, walk: Walk },
-    Nothing { head: EventId, last: EventId },
+pub(crate) enum SearchOutcome {
+    Events { events: Vec<Arc<Event>>, reader: JournalReader },
+    Empty { head: EventId, last: EventId },
     Torn { head: EventId },
 }
 
 /// Walks to the first match, waiting for it until the deadline. Where the store does not answer in time, nothing has been
 /// found, and the reader goes on where it was.
-pub(crate) async fn first(
+pub(crate) async fn find_first_match(
     app: &App,
     caller: &Caller,
-    mut walk: Walk,
-    wanted: usize,
+    mut reader: JournalReader,
+    max_events: usize,
     deadline: Option<Instant>,
-) -> Result<Found, StoreError> {
-    let cursor = walk.reached();
-    let mut step = within(deadline.map(first_look), walk.step(wanted)).await.transpose()?;
-    let mut last = false;
+) -> Result<SearchOutcome, StoreError> {
+    let cursor = reader.resume_cursor();
+    let mut step =
+        run_until(deadline.map(first_read_deadline), reader.read_page(max_events)).await.transpose()?;
+    let mut is_draining = false;
     // A busy store must not hold up an answer that is due.
-    while let Some(met) = step {
-        match met {
-            Step::Events(events) => return Ok(Found::Events { events, walk }),
-            Step::Torn { head } => return Ok(Found::Torn { head }),
-            Step::Nothing => {}
-            Step::End if last => break,
-            Step::End => match wait(app, caller, &mut walk, deadline).await {
-                Waited::Grown => {
-                    gather(app, cursor, deadline).await;
-                    walk.go_on();
+    while let Some(current) = step {
+        match current {
+            ReadStep::Events(events) => return Ok(SearchOutcome::Events { events, reader }),
+            ReadStep::Torn { head } => return Ok(SearchOutcome::Torn { head }),
+            ReadStep::NoMatch => {}
+            ReadStep::End if is_draining => break,
+            ReadStep::End => match wait_for_events(app, caller, &mut reader, deadline).await {
+                WaitOutcome::NewEvents => {
+                    wait_for_batch(app, cursor, deadline).await;
+                    reader.resume();
                 }
                 // What was journaled before the stop was announced is still told, the announcement among it.
-                Waited::Stopping => {
-                    last = true;
-                    walk.go_on();
+                WaitOutcome::Stopping => {
+                    is_draining = true;
+                    reader.resume();
                 }
-                Waited::Over => break,
+                WaitOutcome::Ended => break,
             },
         }
-        let give_up = deadline.map(|deadline| deadline + SEARCH_ON);
+        let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE);
         step = match give_up.is_some_and(|end| end <= Instant::now()) {
             true => None,
-            false => within(give_up, walk.step(wanted)).await.transpose()?,
+            false => run_until(give_up, reader.read_page(max_events)).await.transpose()?,
         };
     }
-    Ok(Found::Nothing { head: walk.head(), last: walk.reached() })
+    Ok(SearchOutcome::Empty { head: reader.head(), last: reader.resume_cursor() })
 }
 
 /// Until when a first look may take that serves an answer due at `deadline`.
-pub(crate) fn first_look(deadline: Instant) -> Instant {
-    deadline + FIRST_LOOK
+pub(crate) fn first_read_deadline(deadline: Instant) -> Instant {
+    deadline + FIRST_READ_GRACE
 }
 
 /// What comes in time. Without an end all does.
-pub(crate) async fn within<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn run_until<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
     match end {
         Some(end) => timeout_at(end, work).await.ok(),
         None => Some(work.await),
@@ -224,16 +235,21 @@ pub(crate) async fn within<T>(end: Option<Instant>, work: impl Future<Output = T
 }
 
 /// How a wait for more ended.
-enum Waited {
-    Grown,
+enum WaitOutcome {
+    NewEvents,
     Stopping,
     /// The time is up, or the caller's token has been taken back.
-    Over,
+    Ended,
 }
 
 /// Waits until there is more to look at.
-async fn wait(app: &App, caller: &Caller, walk: &mut Walk, deadline: Option<Instant>) -> Waited {
-    let late = async {
+async fn wait_for_events(
+    app: &App,
+    caller: &Caller,
+    reader: &mut JournalReader,
+    deadline: Option<Instant>,
+) -> WaitOutcome {
+    let deadline_passed = async {
         match deadline {
             Some(deadline) => tokio::time::sleep_until(deadline).await,
             None => std::future::pending().await,
@@ -241,73 +257,75 @@ async fn wait(app: &App, caller: &Caller, walk: &mut Walk, deadline: Option<Inst
     };
     tokio::select! {
         biased;
-        () = app.stopping.cancelled() => Waited::Stopping,
-        () = app.revoked(caller) => Waited::Over,
-        () = walk.grown() => Waited::Grown,
-        () = late => Waited::Over,
+        () = app.stopping.cancelled() => WaitOutcome::Stopping,
+        () = app.wait_until_revoked(caller) => WaitOutcome::Ended,
+        () = reader.wait_for_match() => WaitOutcome::NewEvents,
+        () = deadline_passed => WaitOutcome::Ended,
     }
 }
 
 /// Lets more come for a reader whose last event, by its id, is only just past.
-async fn gather(app: &App, cursor: EventId, deadline: Option<Instant>) {
+async fn wait_for_batch(app: &App, cursor: EventId, deadline: Option<Instant>) {
     let passed = app.now().since(cursor.timestamp());
-    let pause = Instant::now() + GATHER.saturating_sub(passed);
+    let pause = Instant::now() + BATCH_DELAY.saturating_sub(passed);
     tokio::time::sleep_until(deadline.map_or(pause, |deadline| pause.min(deadline))).await;
 }
 
 /// A NonEmpty on its way out.
-struct Answer {
-    walk: Walk,
-    wanted: usize,
-    /// Found, but not sent yet.
+struct EventSeqStream {
+    reader: JournalReader,
+    remaining: usize,
+    /// SearchOutcome, but not sent yet.
     page: VecDeque<Arc<Event>>,
-    begun: bool,
+    has_started: bool,
     /// Of the page.
     memory: PageMemory,
 }
 
 type Chunk = Result<Bytes, io::Error>;
 
-impl Answer {
+impl EventSeqStream {
     /// The next piece of the text; the last one has no successor.
-    async fn chunk(answer: Option<Self>) -> Option<(Chunk, Option<Self>)> {
-        let mut answer = answer?;
-        while answer.page.is_empty() {
-            match answer.walk.step(answer.wanted).await {
-                Ok(Step::Events(events)) => match answer.memory.fit(page_bytes(&events)) {
-                    Ok(()) => answer.page = events.into(),
+    async fn next_chunk(seq: Option<Self>) -> Option<(Chunk, Option<Self>)> {
+        let mut seq = seq?;
+        while seq.page.is_empty() {
+            match seq.reader.read_page(seq.remaining).await {
+                Ok(ReadStep::Events(events)) => match seq.memory.fit(page_bytes(&events)) {
+                    Ok(()) => seq.page = events.into(),
                     Err(error) => return Some((Err(error), None)),
                 },
-                Ok(Step::Nothing) => {}
-                Ok(Step::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
-                Ok(Step::Torn { .. }) => {
+                Ok(ReadStep::NoMatch) => {}
+                Ok(ReadStep::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
+                Ok(ReadStep::Torn { .. }) => {
                     return Some((Err(io::Error::other("the rest has been forgotten")), None));
                 }
                 Err(error) => return Some((Err(io::Error::other(error)), None)),
             }
         }
-        let text = answer.piece();
-        Some((Ok(text.into()), Some(answer)))
+        let text = seq.encode_next_chunk();
+        Some((Ok(text.into()), Some(seq)))
     }
 
     /// As much of the page as goes out at a time.
-    fn piece(&mut self) -> String {
-        let opening = match self.begun {
-            false => format!("{{\"TYPE\":\"NonEmpty\",\"eventId\":{},\"eventSnapshots\":[", self.walk.head()),
+    fn encode_next_chunk(&mut self) -> String {
+        let prefix = match self.has_started {
+            false => {
+                format!("{{\"TYPE\":\"NonEmpty\",\"eventId\":{},\"eventSnapshots\":[", self.reader.head())
+            }
             true => String::new(),
         };
         let before = self.page.len();
-        let begun = &mut self.begun;
-        let text = piece(&mut self.page, |event, text| {
-            if std::mem::replace(begun, true) {
+        let has_started = &mut self.has_started;
+        let text = encode_chunk(&mut self.page, |event, text| {
+            if std::mem::replace(has_started, true) {
                 text.push(',');
             }
             text.push_str(&event.to_json());
         });
         let count = before - self.page.len();
-        self.wanted -= count.min(self.wanted);
-        self.walk.learn(count, text.len());
-        opening + &text
+        self.remaining -= count.min(self.remaining);
+        self.reader.adapt_page_size(count, text.len());
+        prefix + &text
     }
 }
 
@@ -317,11 +335,11 @@ mod tests {
 
     #[test]
     fn a_limit_is_any_whole_number_but_zero() {
-        assert_eq!(limit("3"), Ok(Limit::Forwards(3)));
-        assert_eq!(limit("-3"), Ok(Limit::Backwards(3)));
-        assert_eq!(limit("99999999999999999999999"), Ok(Limit::Forwards(usize::MAX)));
+        assert_eq!(parse_limit("3"), Ok(EventLimit::Forwards(3)));
+        assert_eq!(parse_limit("-3"), Ok(EventLimit::Backwards(3)));
+        assert_eq!(parse_limit("99999999999999999999999"), Ok(EventLimit::Forwards(usize::MAX)));
         for bad in ["", "-", "0", "-0", "+1", "1.5", "1e3", " 1", "x", "--1"] {
-            assert!(limit(bad).is_err(), "{bad:?}");
+            assert!(parse_limit(bad).is_err(), "{bad:?}");
         }
     }
 }

@@ -7,34 +7,35 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// The most lines of one request. More than an attempt may log in all would only be thrown away.
-const MOST: usize = 10_000;
+const MAX_LINES: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a string, or an object with a message")]
-struct Said {
+struct LogLineMembers {
     message: Option<Box<RawValue>>,
     level: Option<Box<RawValue>>,
     time: Option<Box<RawValue>>,
 }
 
 /// The lines at `at`; those without a time are of `now`.
-pub(super) fn lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, Fault> {
+pub(super) fn parse_log_lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, Fault> {
     let list: Vec<Box<RawValue>> = read(at, raw, "a list of log lines")?;
-    if list.len() > MOST {
-        return Err(Fault::new(at, format!("at most {MOST} lines at a time, these are {}", list.len())));
+    if list.len() > MAX_LINES {
+        return Err(Fault::new(at, format!("at most {MAX_LINES} lines at a time, these are {}", list.len())));
     }
     let each = list.iter().enumerate();
-    each.map(|(index, raw)| line(raw, now).map_err(|fault| fault.under(format!("{at}/{index}")))).collect()
+    each.map(|(index, raw)| parse_log_line(raw, now).map_err(|fault| fault.under(format!("{at}/{index}"))))
+        .collect()
 }
 
-fn line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
     if raw.get().starts_with('"') {
         return Ok(LogLine { time: now, level: Level::Info, message: string("", raw)? });
     }
-    let said: Said = members(raw.get())?;
-    let message = said.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
-    let level = said.level.map(|raw| read("/level", &raw, "`info` or `error`")).transpose()?;
-    let time = said.time.map(|raw| read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
+    let members: LogLineMembers = members(raw.get())?;
+    let message = members.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
+    let level = members.level.map(|raw| read("/level", &raw, "`info` or `error`")).transpose()?;
+    let time = members.time.map(|raw| read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
     Ok(LogLine {
         time: time.unwrap_or(now),
         level: level.unwrap_or(Level::Info),
@@ -49,7 +50,7 @@ mod tests {
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
     fn read(text: &str) -> Result<Vec<LogLine>, Fault> {
-        lines("/logs", serde_json::from_str(text).unwrap(), NOW)
+        parse_log_lines("/logs", serde_json::from_str(text).unwrap(), NOW)
     }
 
     #[test]

@@ -9,16 +9,16 @@ use crate::config::nearest::hint;
 use crate::problem::Problem;
 
 /// How many stretches of the history are looked through for tasks of a handler that is no longer defined.
-const MAX_PAGES: usize = 4;
+const MAX_HISTORY_PAGES: usize = 4;
 
 /// Makes sure that there is a handler of this name, or that there was one of which tasks are left, as far as the caller
-/// may see. One that was gone before all that the look comes to is not found any more. `word` says what it is called
+/// may see. One that was gone before all that the look comes to is not found any more. `noun` says what it is called
 /// where there is none.
-pub(crate) async fn handler(
+pub(crate) async fn require_handler(
     app: &App,
     caller: &Caller,
     name: &HandlerName,
-    word: &str,
+    noun: &str,
 ) -> Result<(), Problem> {
     let registration = app.store().registration().await?;
     let defs = registration.handlers.iter();
@@ -28,12 +28,12 @@ pub(crate) async fn handler(
         .collect();
     if visible.contains(&name.as_str())
         || has_queues(app, caller, name).await?
-        || has_past(app, caller, name).await?
+        || has_archived_tasks(app, caller, name).await?
     {
         return Ok(());
     }
     let hint = hint(name.as_str(), visible);
-    Err(Problem::not_found(format!("there is no {word} {name}{hint}")))
+    Err(Problem::not_found(format!("there is no {noun} {name}{hint}")))
 }
 
 async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
@@ -42,11 +42,11 @@ async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bo
 }
 
 /// A page that came to nothing says only that it looked at as much as it may.
-async fn has_past(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
+async fn has_archived_tasks(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
     let (handler, tenant) = (Some(name.clone()), caller.tenant.clone());
     let filter = TaskFilter { handler, tenant, ..TaskFilter::default() };
     let mut before = None;
-    for _ in 0..MAX_PAGES {
+    for _ in 0..MAX_HISTORY_PAGES {
         let page = app.store().tasks(filter.clone(), before, 1).await?;
         if !page.tasks.is_empty() {
             return Ok(true);

@@ -13,130 +13,135 @@ use serde_json::value::RawValue;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::body::Received;
+use crate::body::ReceivedBody;
 use crate::idempotency;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
 
 /// The longest reason.
-const MAX_REASON: usize = 1024;
+const MAX_REASON_BYTES: usize = 1024;
 
 /// The members of a request's body; none if it has no body. There are no parameters.
-pub(crate) struct Members<T>(pub(crate) T);
+pub(crate) struct JsonBody<T>(pub(crate) T);
 
-impl<T: Default + DeserializeOwned> FromRequest<App> for Members<T> {
+impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBody<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        Query::of(request.uri(), &[])?;
-        read(request, app).await.map(Self)
+        Query::from_uri(request.uri(), &[])?;
+        read_json_body(request, app).await.map(Self)
     }
 }
 
 /// The members of a request's body; none if it has no body. The call reads the parameters itself.
-pub(crate) struct BodyMembers<T>(pub(crate) T);
+pub(crate) struct JsonBodyWithQuery<T>(pub(crate) T);
 
-impl<T: Default + DeserializeOwned> FromRequest<App> for BodyMembers<T> {
+impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBodyWithQuery<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        read(request, app).await.map(Self)
+        read_json_body(request, app).await.map(Self)
     }
 }
 
 /// The members of a request that may be repeated, with what its idempotency record needs. There are no parameters.
-pub(crate) struct Repeatable<T> {
+pub(crate) struct IdempotentBody<T> {
     pub(crate) members: T,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl<T> Repeatable<T> {
+impl<T> IdempotentBody<T> {
     /// The members, and the idempotency key of the request for an operation.
-    pub(crate) fn keyed(
+    pub(crate) fn into_members_and_key(
         self,
         caller: &Caller,
         operation: &[&str],
     ) -> Result<(T, Option<Idempotency>), Problem> {
-        let idempotency = idempotency::of_action(&self.headers, caller, operation, &self.body)?;
+        let idempotency = idempotency::for_action(&self.headers, caller, operation, &self.body)?;
         Ok((self.members, idempotency))
     }
 }
 
-impl<T: Default + DeserializeOwned> FromRequest<App> for Repeatable<T> {
+impl<T: Default + DeserializeOwned> FromRequest<App> for IdempotentBody<T> {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        Query::of(request.uri(), &[])?;
+        Query::from_uri(request.uri(), &[])?;
         let headers = request.headers().clone();
-        let body = Received::from_request(request, app).await?.bytes;
-        Ok(Self { members: parse(&headers, &body)?, headers, body })
+        let body = ReceivedBody::from_request(request, app).await?.bytes;
+        Ok(Self { members: parse_json_body(&headers, &body)?, headers, body })
     }
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an empty JSON object, or nothing at all")]
-struct NoMembers {}
+struct EmptyObject {}
 
 /// The request of an action that takes nothing: no parameters, and no body or an empty object.
-pub(crate) struct Nothing;
+pub(crate) struct EmptyRequest;
 
-impl FromRequest<App> for Nothing {
+impl FromRequest<App> for EmptyRequest {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let Members(NoMembers {}) = Members::from_request(request, app).await?;
+        let JsonBody(EmptyObject {}) = JsonBody::from_request(request, app).await?;
         Ok(Self)
     }
 }
 
 /// The body of an action that is told all by its parameters: none, or an empty object.
-pub(crate) struct NoBody;
+pub(crate) struct EmptyBody;
 
-impl FromRequest<App> for NoBody {
+impl FromRequest<App> for EmptyBody {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let NoMembers {} = read(request, app).await?;
+        let EmptyObject {} = read_json_body(request, app).await?;
         Ok(Self)
     }
 }
 
 /// What a pause or a block says.
-pub(crate) struct Hold {
+pub(crate) struct RuleRequest {
     pub(crate) tenant: Option<Tenant>,
     pub(crate) reason: String,
 }
 
-impl FromRequest<App> for Hold {
+impl FromRequest<App> for RuleRequest {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         #[derive(Default, Deserialize)]
         #[serde(deny_unknown_fields, expecting = "a JSON object")]
-        struct Said {
+        struct RuleMembers {
             tenant: Option<Box<RawValue>>,
             reason: Option<Box<RawValue>>,
         }
-        let Members(said): Members<Said> = Members::from_request(request, app).await?;
+        let JsonBody(said): JsonBody<RuleMembers> = JsonBody::from_request(request, app).await?;
         let tenant = said.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
         let tenant = tenant.map(Tenant::new).transpose().map_err(|e| Fault::new("/tenant", e))?;
         let reason = said.reason.map(|raw| string("/reason", &raw)).transpose()?.unwrap_or_default();
-        if reason.len() > MAX_REASON {
-            return Err(Fault::new("/reason", format!("a reason has at most {MAX_REASON} bytes")).into());
+        if reason.len() > MAX_REASON_BYTES {
+            return Err(
+                Fault::new("/reason", format!("a reason has at most {MAX_REASON_BYTES} bytes")).into()
+            );
         }
         Ok(Self { tenant, reason })
     }
 }
 
 /// The members of a body; none if there is no body.
-pub(crate) async fn read<T: Default + DeserializeOwned>(request: Request, app: &App) -> Result<T, Problem> {
+pub(crate) async fn read_json_body<T: Default + DeserializeOwned>(
+    request: Request,
+    app: &App,
+) -> Result<T, Problem> {
     let headers = request.headers().clone();
-    let body = Received::from_request(request, app).await?;
-    parse(&headers, &body.bytes)
+    let body = ReceivedBody::from_request(request, app).await?;
+    parse_json_body(&headers, &body.bytes)
 }
 
-fn parse<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+fn parse_json_body<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
     if body.is_empty() {
         return Ok(T::default());
     }
     media::require_json(headers)?;
-    members(media::text(body)?).map_err(|fault| {
+    members(media::decode_utf8(body)?).map_err(|fault| {
         let detail = format!("the body is not what was expected: {}", fault.detail);
         Problem::malformed(detail).pointer(fault.pointer)
     })

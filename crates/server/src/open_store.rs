@@ -15,35 +15,40 @@ use crate::server::StartError;
 
 /// A store that is open, as what it is.
 #[derive(Debug)]
-pub(crate) enum Opened {
+pub(crate) enum OpenStore {
     Sqlite(SqliteStore),
     Postgres(PostgresStore),
     Redis(RedisStore),
 }
 
-impl Opened {
+impl OpenStore {
     /// Opens the store. The clock of a server is measured first, so that nothing is written by a clock that is off.
     pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartError> {
         match url.clone() {
             StoreUrl::Sqlite { path } => {
                 let now = time.now();
-                sqlite(move || Sqlite::open(path, now)).await
+                open_sqlite(move || Sqlite::open(path, now)).await
             }
             StoreUrl::SqliteMemory => {
                 let now = time.now();
-                sqlite(move || Sqlite::in_memory(now)).await
+                open_sqlite(move || Sqlite::in_memory(now)).await
             }
-            StoreUrl::Postgres(url) => Self::postgres(url.whole(), time).await.map_err(StartError::Postgres),
-            StoreUrl::Redis(url) => Self::redis(url.whole(), time).await.map_err(StartError::Redis),
+            StoreUrl::Postgres(url) => {
+                Self::open_postgres(url.whole(), time).await.map_err(StartError::Postgres)
+            }
+            StoreUrl::Redis(url) => Self::open_redis(url.whole(), time).await.map_err(StartError::Redis),
         }
     }
 
-    async fn postgres(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_postgres::OpenError> {
+    async fn open_postgres(
+        url: &str,
+        time: &TimeSource,
+    ) -> Result<Self, pointsman_store_postgres::OpenError> {
         time.measure(async || Postgres::read_clock(url).await.map(Some)).await?;
         Postgres::open(url, time.now()).await.map(Self::Postgres)
     }
 
-    async fn redis(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_redis::OpenError> {
+    async fn open_redis(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_redis::OpenError> {
         time.measure(async || Redis::read_clock(url).await.map(Some)).await?;
         Redis::open(url, time.now()).await.map(Self::Redis)
     }
@@ -57,48 +62,48 @@ impl Opened {
     }
 
     /// The token for a server that has no other. What is kept of it lies where all who share the store find it.
-    pub(crate) async fn first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
-        let mine = auth::fresh();
-        let sha256 = auth::to_hex(&mine.def.sha256);
+    pub(crate) async fn find_or_create_first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
+        let new_token = auth::fresh();
+        let sha256 = auth::to_hex(&new_token.def.sha256);
         match self {
             Self::Postgres(store) => {
-                let what = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new \
+                let corrupt_hash_message = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new \
                             token";
-                shared(mine, store.first_token(&sha256).await, what)
+                resolve_shared_token(new_token, store.first_token(&sha256).await, corrupt_hash_message)
             }
             Self::Redis(store) => {
-                let what = "pointsman:texts does not hold a token's hash under first_token; HDEL that field to get a new \
+                let corrupt_hash_message = "pointsman:texts does not hold a token's hash under first_token; HDEL that field to get a new \
                             token";
-                shared(mine, store.first_token(&sha256).await, what)
+                resolve_shared_token(new_token, store.first_token(&sha256).await, corrupt_hash_message)
             }
             Self::Sqlite(_) => match url {
-                StoreUrl::Sqlite { path } => auth::beside(path).map_err(StartError::Token),
-                StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(mine),
+                StoreUrl::Sqlite { path } => auth::beside(path).map_err(StartError::FirstToken),
+                StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(new_token),
             },
         }
     }
 }
 
-async fn sqlite(
+async fn open_sqlite(
     open: impl FnOnce() -> Result<SqliteStore, pointsman_store_sqlite::OpenError> + Send + 'static,
-) -> Result<Opened, StartError> {
+) -> Result<OpenStore, StartError> {
     let opened = tokio::task::spawn_blocking(open).await;
     let opened = opened.map_err(|error| StartError::Engine(StoreError::Damaged(error.to_string())))?;
-    opened.map(Opened::Sqlite).map_err(StartError::Store)
+    opened.map(OpenStore::Sqlite).map_err(StartError::Sqlite)
 }
 
 /// The one token of all nodes on a database: made by whichever came first, which alone can tell it. `what` is told if it
 /// keeps something else.
-fn shared(
-    mine: FirstToken,
-    kept: Result<String, StoreError>,
-    what: &'static str,
+fn resolve_shared_token(
+    new_token: FirstToken,
+    stored_hash: Result<String, StoreError>,
+    corrupt_hash_message: &'static str,
 ) -> Result<FirstToken, StartError> {
-    let Some(sha256) = auth::from_hex(&kept.map_err(StartError::Engine)?) else {
-        return Err(StartError::Token(io::Error::new(io::ErrorKind::InvalidData, what)));
+    let Some(sha256) = auth::from_hex(&stored_hash.map_err(StartError::Engine)?) else {
+        return Err(StartError::FirstToken(io::Error::new(io::ErrorKind::InvalidData, corrupt_hash_message)));
     };
-    match sha256 == mine.def.sha256 {
-        true => Ok(mine),
+    match sha256 == new_token.def.sha256 {
+        true => Ok(new_token),
         false => Ok(FirstToken::kept(sha256)),
     }
 }
