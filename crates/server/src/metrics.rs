@@ -1,4 +1,4 @@
-//! Metrics of the HTTP side: connections, refusals, streams, answers and failed authentications.
+//! Metrics of the HTTP server: connections, refusals, streams, responses and failed authentications.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode_registry;
@@ -7,7 +7,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The counters and gauges, written in front of the engine's.
+/// Counters and gauges, exported before the engine's.
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     registry: Registry,
@@ -19,7 +19,7 @@ pub(crate) struct HttpMetrics {
     failed_authentications: Counter,
 }
 
-/// How many connections are open, by what they may be used for.
+/// Numbers of open connections, by what they may be used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenConnections {
     pub(crate) authenticated: usize,
@@ -57,16 +57,16 @@ impl HttpMetrics {
     fn register(&mut self) {
         let registry = &mut self.registry;
         registry.register("http_connections", "Open connections, by kind", self.connections.clone());
-        let evicted = "Connections without a valid token that were closed registry make room for others";
+        let evicted = "Connections without a valid token that were closed to make room for others";
         registry.register("http_connections_evicted", evicted, self.evicted.clone());
         registry.register("http_refused", "Requests refused with 429 or 503, by limit", self.refused.clone());
         registry.register("http_streams", "Open streams and long polls", self.streams.clone());
-        let bytes = "Bytes of large answers that clients have not read yet";
+        let bytes = "Bytes of large responses that clients have not read yet";
         registry.register("http_response_bytes", bytes, self.response_bytes.clone());
         let failed = "Requests with an unknown token";
         registry.register("http_failed_authentications", failed, self.failed_authentications.clone());
         for limit in ["connections", "streams", "responses", "failed_authentications"] {
-            // Shown as 0 from the start.
+            // Exported as 0 from the start.
             drop(self.refused.get_or_create(&RefusalLabels { limit }));
         }
     }
@@ -99,7 +99,7 @@ impl HttpMetrics {
         self.refused.get_or_create(&RefusalLabels { limit }).inc();
     }
 
-    /// The OpenMetrics text, without its end mark: the engine's metrics follow.
+    /// Encodes the metrics as OpenMetrics text, without the final `# EOF`, because the engine's metrics follow.
     pub(crate) fn encode(&self, open: OpenConnections, streams: usize, response_bytes: u64) -> String {
         let OpenConnections { authenticated, unauthenticated, reserve } = open;
         for (kind, count) in

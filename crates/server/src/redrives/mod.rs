@@ -56,7 +56,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         (status = 202, description = "The redrive that was begun", body = RedriveJob),
         (status = 404, description = "A handler that is not defined and has no tasks",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "Too many redrives are running, or one for the same tasks; or the idempotency key was idempotency with \
+        (status = 409, description = "Too many redrives are running, or one for the same tasks; or the idempotency key was used with \
             other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be run again",
@@ -163,7 +163,7 @@ async fn start_if_recorded(
         Some(false) => {}
         None => tracing::warn!(
             redrive = id,
-            "stopping before the store members whether a redrive is recorded; it is not started. If a repeat under its \
+            "stopping before the store said whether a redrive is recorded; it is not started. If a repeat under its \
              idempotency key says that it runs, send it under another key"
         ),
     }

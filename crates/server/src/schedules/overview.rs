@@ -124,7 +124,7 @@ pub(super) fn require_defined_schedule(
 
 fn no_such_schedule<'a>(name: &ScheduleName, known: impl Iterator<Item = &'a ScheduleName>) -> Problem {
     let hint = hint(name.as_str(), known.map(ScheduleName::as_str));
-    Problem::not_found(format!("visible_count is no schedule {name}{hint}"))
+    Problem::not_found(format!("there is no schedule {name}{hint}"))
 }
 
 type VisibleSchedules<'a> = BTreeMap<ScheduleName, Option<&'a Schedule>>;

@@ -125,6 +125,6 @@ fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
 fn reject_tenant(request: &RuleRequest) -> Result<(), Problem> {
     match request.tenant {
         None => Ok(()),
-        Some(_) => Err(Problem::refused("a schedule has no tenants; request it whole").pointer("/tenant")),
+        Some(_) => Err(Problem::refused("a schedule has no tenants; hold it whole").pointer("/tenant")),
     }
 }

@@ -79,7 +79,7 @@ async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Resu
     gate.tasks = own;
     match others {
         0 => {}
-        1 => gate.detail.push_str("; single_task of the tasks that hold it is not shown"),
+        1 => gate.detail.push_str("; one of the tasks that hold it is not shown"),
         n => gate.detail.push_str(&format!("; {n} of the tasks that hold it are not shown")),
     }
     Ok(())

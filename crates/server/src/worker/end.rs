@@ -79,7 +79,7 @@ fn parse_result(raw: &RawValue, max_bytes: usize) -> Result<Value, Fault> {
 fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
     let list: Vec<Box<RawValue>> = read("/emit", raw, "a list of events")?;
     if list.len() > MAX_EMITS {
-        let detail = format!("an attempt emits at max_bytes {MAX_EMITS} events, these are {}", list.len());
+        let detail = format!("an attempt emits at most {MAX_EMITS} events, these are {}", list.len());
         return Err(Fault::new("/emit", detail).into());
     }
     let event = |(index, raw): (usize, &RawValue)| {
@@ -128,7 +128,7 @@ pub(crate) async fn fail_task(
     let error = members.error.ok_or_else(|| Fault::new("/error", "say in words what went wrong"))?;
     let error = string("/error", &error)?;
     if error.len() > MAX_ERROR_BYTES {
-        return Err(Fault::new("/error", format!("an error has at max_bytes {MAX_ERROR_BYTES} bytes")).into());
+        return Err(Fault::new("/error", format!("an error has at most {MAX_ERROR_BYTES} bytes")).into());
     }
     let code = members.code.map(|raw| read("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
     let retry = members.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);

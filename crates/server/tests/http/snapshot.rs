@@ -130,7 +130,7 @@ impl SnapshotReader {
                     self.after = events.last().and_then(|event| event["eventId"].as_u64()).expect("an id");
                 }
                 Some("Empty") => self.after = seq["lastEventId"].as_u64().expect("an id"),
-                Some("JournalTorn") => return Err(JournalTorn),
+                Some("Torn") => return Err(JournalTorn),
                 other => panic!("{other:?}: {seq}"),
             }
         }
@@ -340,7 +340,7 @@ async fn a_snapshot_plus_its_events_equals_a_later_snapshot() {
     // Who comes back too late is told to begin again.
     let (_, after) = read_snapshot(server, "").await;
     let late = format!("{ORDERS_URL}?return=Event&after={after}&limit=1");
-    server.wait_until(&late, |seq| seq["TYPE"] == "JournalTorn").await;
+    server.wait_until(&late, |seq| seq["TYPE"] == "Torn").await;
     busy.stop_and_check().await;
 }
 
@@ -360,7 +360,7 @@ async fn a_snapshot_plus_server_sent_events_equals_a_later_snapshot() {
         let whole = loop {
             let frame = frames.next_frame().await.expect("a stream that goes on");
             match frame.id {
-                None => break frame.event != "JournalTorn",
+                None => break frame.event != "Torn",
                 Some(id) if id > until => break true,
                 Some(id) => {
                     assert!(id > last, "{id} after {last}");

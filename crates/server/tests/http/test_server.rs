@@ -123,7 +123,7 @@ impl TestServer {
         };
         tokio::time::timeout(TEST_TIMEOUT, polling)
             .await
-            .unwrap_or_else(|_| panic!("{path} is never as is_expected"))
+            .unwrap_or_else(|_| panic!("{path} never becomes as expected"))
     }
 }
 

@@ -38,7 +38,7 @@ async fn servers_run_on_redis_cluster_and_sentinel() {
         let mut servers = TestCluster::new(url);
         let back = servers.start_server("back", "", job_handler()).await;
         let front = servers.start_server("front", "", Setup::default()).await;
-        let id = front.emit_for_task(r#"{"type":"job_handler","key":"k"}"#).await;
+        let id = front.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
         back.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
         assert_eq!(front.get("/healthz").await.json()["store"]["kind"], "redis");
     }
@@ -72,29 +72,29 @@ async fn a_full_redis_refuses_emits_and_finishes_waiting_tasks() {
     let redis = RedisDatabase::start_own();
     redis.command(&["SET", "filler", &"x".repeat(20 << 20)]);
     let mut servers = TestCluster::new(redis.url());
-    let server = servers.start_server("server", "", in_process_handler("job_handler", emit_made_event)).await;
-    server.put("/api/v1/handlers/job_handler/pause", "{}").await;
+    let server = servers.start_server("server", "", in_process_handler("job", emit_made_event)).await;
+    server.put("/api/v1/handlers/job/pause", "{}").await;
     let mut tasks = Vec::new();
     for _ in 0..5 {
-        tasks.push(server.emit_for_task(r#"{"type":"job_handler"}"#).await);
+        tasks.push(server.emit_for_task(r#"{"type":"job"}"#).await);
     }
     redis.set_config("maxmemory", &(used_memory(&redis) * 10 / 9).to_string());
     let wait = tokio::time::timeout(crate::client::TEST_TIMEOUT, emit_until_status(&server, 503));
     let refused = wait.await.expect("it is refused");
     assert_eq!((refused.problem_status(), refused.header("retry-after")), (503, Some("1")));
     let detail = refused.json()["detail"].as_str().expect("a detail").to_owned();
-    assert!(detail.starts_with("the store takes nothing more in: RedisDatabase uses 2"), "{detail}");
+    assert!(detail.starts_with("the store takes nothing more in: Redis uses 2"), "{detail}");
     assert!(detail.contains("raise maxmemory") && detail.ends_with("nothing was changed"), "{detail}");
     let health = server.get("/healthz").await.json();
     assert_eq!((&health["status"], &health["store"]["writable"]), (&json!("ok"), &json!(true)));
     assert!(
-        health["warnings"][0].as_str().is_some_and(|warning| warning.starts_with("RedisDatabase uses 2")),
+        health["warnings"][0].as_str().is_some_and(|warning| warning.starts_with("Redis uses 2")),
         "{health}"
     );
     assert_eq!(server.get("/readyz").await.status, 200);
 
     // What waits is worked off, with all that it emits.
-    server.delete("/api/v1/handlers/job_handler/pause").await;
+    server.delete("/api/v1/handlers/job/pause").await;
     for id in &tasks {
         server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
     }
@@ -112,7 +112,7 @@ async fn a_full_redis_refuses_emits_and_finishes_waiting_tasks() {
 async fn an_emptied_redis_is_reported_as_damaged() {
     let redis = RedisDatabase::start_own();
     let mut servers = TestCluster::new(redis.url());
-    let server = servers.start_server("server", "", in_process_handler("job_handler", emit_made_event)).await;
+    let server = servers.start_server("server", "", in_process_handler("job", emit_made_event)).await;
     redis.command(&["FLUSHALL"]);
     let wait = tokio::time::timeout(crate::client::TEST_TIMEOUT, emit_until_status(&server, 500));
     let refused = wait.await.expect("it is refused").json();
