@@ -1,5 +1,5 @@
-//! Requests of actions: a JSON object whose members stay raw until they are looked at one by one. Bodies of
-//! actions are optional; what a call cannot do without, it asks for itself.
+//! JSON bodies of actions: objects whose members stay raw until each is parsed, so that a fault points at its member.
+//! Bodies of actions are optional; each call checks for the members it requires.
 
 use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
@@ -19,10 +19,10 @@ use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// The longest reason.
+/// Maximum length of the reason for a rule.
 const MAX_REASON_BYTES: usize = 1024;
 
-/// The members of a request's body; none if it has no body. There are no parameters.
+/// The members of a body, all missing if there is no body. The request takes no query parameters.
 pub(crate) struct JsonBody<T>(pub(crate) T);
 
 impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBody<T> {
@@ -33,7 +33,7 @@ impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBody<T> {
     }
 }
 
-/// The members of a request's body; none if it has no body. The call reads the parameters itself.
+/// The members of a body, all missing if there is no body. The call parses the query parameters itself.
 pub(crate) struct JsonBodyWithQuery<T>(pub(crate) T);
 
 impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBodyWithQuery<T> {
@@ -43,7 +43,8 @@ impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBodyWithQuery<T> {
     }
 }
 
-/// The members of a request that may be repeated, with what its idempotency record needs. There are no parameters.
+/// The members of a body, with the headers and bytes that an idempotency record needs. The request takes no query
+/// parameters.
 pub(crate) struct IdempotentBody<T> {
     pub(crate) members: T,
     headers: HeaderMap,
@@ -51,7 +52,7 @@ pub(crate) struct IdempotentBody<T> {
 }
 
 impl<T> IdempotentBody<T> {
-    /// The members, and the idempotency key of the request for an operation.
+    /// Splits into the members and the idempotency key for an operation.
     pub(crate) fn into_members_and_key(
         self,
         caller: &Caller,
@@ -76,7 +77,7 @@ impl<T: Default + DeserializeOwned> FromRequest<App> for IdempotentBody<T> {
 #[serde(deny_unknown_fields, expecting = "an empty JSON object, or nothing at all")]
 struct EmptyObject {}
 
-/// The request of an action that takes nothing: no parameters, and no body or an empty object.
+/// The request of an action that takes neither query parameters nor members: no body, or an empty object.
 pub(crate) struct EmptyRequest;
 
 impl FromRequest<App> for EmptyRequest {
@@ -87,7 +88,7 @@ impl FromRequest<App> for EmptyRequest {
     }
 }
 
-/// The body of an action that is told all by its parameters: none, or an empty object.
+/// The body of an action that takes only query parameters: none, or an empty object.
 pub(crate) struct EmptyBody;
 
 impl FromRequest<App> for EmptyBody {
@@ -98,7 +99,7 @@ impl FromRequest<App> for EmptyBody {
     }
 }
 
-/// What a pause or a block says.
+/// The body of a request that sets or lifts a pause or a block.
 pub(crate) struct RuleRequest {
     pub(crate) tenant: Option<Tenant>,
     pub(crate) reason: String,
@@ -113,10 +114,10 @@ impl FromRequest<App> for RuleRequest {
             tenant: Option<Box<RawValue>>,
             reason: Option<Box<RawValue>>,
         }
-        let JsonBody(said): JsonBody<RuleMembers> = JsonBody::from_request(request, app).await?;
-        let tenant = said.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
+        let JsonBody(members): JsonBody<RuleMembers> = JsonBody::from_request(request, app).await?;
+        let tenant = members.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
         let tenant = tenant.map(Tenant::new).transpose().map_err(|e| Fault::new("/tenant", e))?;
-        let reason = said.reason.map(|raw| string("/reason", &raw)).transpose()?.unwrap_or_default();
+        let reason = members.reason.map(|raw| string("/reason", &raw)).transpose()?.unwrap_or_default();
         if reason.len() > MAX_REASON_BYTES {
             return Err(
                 Fault::new("/reason", format!("a reason has at most {MAX_REASON_BYTES} bytes")).into()
@@ -126,7 +127,7 @@ impl FromRequest<App> for RuleRequest {
     }
 }
 
-/// The members of a body; none if there is no body.
+/// Reads the members of a body; all are missing if there is no body.
 pub(crate) async fn read_json_body<T: Default + DeserializeOwned>(
     request: Request,
     app: &App,
@@ -141,7 +142,9 @@ fn parse_json_body<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u
         return Ok(T::default());
     }
     media::require_json(headers)?;
-    members(media::decode_utf8(body)?).map_err(|fault| {
+    let text = media::decode_utf8(body)?;
+    serde_json::from_str::<&RawValue>(text).map_err(media::malformed_json)?;
+    members(text).map_err(|fault| {
         let detail = format!("the body is not what was expected: {}", fault.detail);
         Problem::malformed(detail).pointer(fault.pointer)
     })

@@ -4,7 +4,7 @@ use http::{HeaderMap, header};
 
 use crate::problem::Problem;
 
-/// What a `Content-Type` says, in lower case and without its parameters; empty if there is none.
+/// Reads the media type of a body, in lower case and without parameters; empty if there is no `Content-Type`.
 pub(crate) fn read_media_type(headers: &HeaderMap) -> Result<String, Problem> {
     let Some(value) = headers.get(header::CONTENT_TYPE) else { return Ok(String::new()) };
     let text = value.to_str().map_err(|_| unsupported_media_type("this one"))?.to_ascii_lowercase();
@@ -18,11 +18,11 @@ pub(crate) fn read_media_type(headers: &HeaderMap) -> Result<String, Problem> {
 }
 
 pub(crate) fn unsupported_media_type(media_type: &str) -> Problem {
-    let detail = format!("bodies are application/json, {media_type} is not accepted");
+    let detail = format!("the media type {media_type} is not supported; send application/json");
     Problem::media_type(detail).parameter("Content-Type")
 }
 
-/// Requires JSON, or a body without any type.
+/// Requires `application/json`, or no media type.
 pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     match read_media_type(headers)?.as_str() {
         "" | "application/json" => Ok(()),
@@ -30,7 +30,12 @@ pub(crate) fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// The body as text.
+/// The problem of a body that is not valid JSON.
+pub(crate) fn malformed_json(error: serde_json::Error) -> Problem {
+    Problem::malformed(format!("the body is not valid JSON: {error}")).pointer("")
+}
+
+/// Decodes a body as UTF-8.
 pub(crate) fn decode_utf8(bytes: &[u8]) -> Result<&str, Problem> {
     std::str::from_utf8(bytes).map_err(|e| {
         Problem::malformed(format!("the body is not UTF-8 from byte {} on", e.valid_up_to())).pointer("")

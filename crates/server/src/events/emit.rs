@@ -137,7 +137,7 @@ fn parse_array(
     text: &str,
     read: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
 ) -> Result<Vec<NewEvent>, Problem> {
-    let list: Vec<&RawValue> = serde_json::from_str(text).map_err(malformed_json)?;
+    let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media::malformed_json)?;
     if list.is_empty() || list.len() > MAX_EVENTS {
         let detail = format!("an array holds 1 to {MAX_EVENTS} events, this one holds {}", list.len());
         return Err(Problem::malformed(detail).pointer(""));
@@ -146,11 +146,7 @@ fn parse_array(
 }
 
 fn parse_raw_json(text: &str) -> Result<&RawValue, Problem> {
-    serde_json::from_str(text).map_err(malformed_json)
-}
-
-fn malformed_json(error: serde_json::Error) -> Problem {
-    Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
+    serde_json::from_str(text).map_err(media::malformed_json)
 }
 
 /// Why an event is not taken: what is wrong with it, and how that counts.

@@ -91,3 +91,22 @@ async fn malformed_heads_get_a_response() {
     );
     assert_eq!(server.get("/healthz").await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_not_json_is_called_so() {
+    let server = TestServer::start().await;
+    for (method, path) in [
+        ("POST", "/api/v1/events"),
+        ("POST", "/api/v1/orders"),
+        ("POST", "/api/v1/tasks/redrive"),
+        ("PUT", "/api/v1/handlers/index/pause"),
+    ] {
+        for body in ["{", "[{}", "{\"type\": x}", "type=a"] {
+            let headers = [("content-type", "application/json")];
+            let response = server.call(method, path, &headers, body.as_bytes()).await;
+            assert_eq!(response.problem_status(), 400, "{method} {path} {body}");
+            let detail = response.json()["detail"].as_str().unwrap().to_owned();
+            assert!(detail.starts_with("the body is not valid JSON: "), "{method} {path} {body}: {detail}");
+        }
+    }
+}
