@@ -1,5 +1,8 @@
 //! Adding orders.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -114,10 +117,10 @@ impl NewOrdersRequest {
         };
         let is_array = text.trim_start().starts_with('[');
         if !is_array {
-            let raw: &RawValue = serde_json::from_str(text).map_err(malformed_json)?;
+            let raw: &RawValue = serde_json::from_str(text).map_err(media::malformed_json)?;
             return Ok(Self { orders: vec![order(raw, "")?], is_array });
         }
-        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(malformed_json)?;
+        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media::malformed_json)?;
         if list.is_empty() || list.len() > MAX_ORDERS {
             let detail = format!("an array holds 1 to {MAX_ORDERS} orders, this one holds {}", list.len());
             return Err(Fault::new("", detail).into());
@@ -127,10 +130,6 @@ impl NewOrdersRequest {
     }
 }
 
-fn malformed_json(error: serde_json::Error) -> Problem {
-    Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
-}
-
 async fn add_and_audit(
     app: &App,
     caller: &Caller,
@@ -138,12 +137,22 @@ async fn add_and_audit(
     idempotency: Option<Idempotency>,
 ) -> Result<OrderReceipt, Problem> {
     let NewOrdersRequest { orders, is_array } = request;
+    let duplicates = find_duplicates(&orders);
     match app.engine.add_orders(OrderBatch { orders, reuse_ended_ids: false, idempotency }).await? {
         Ok(receipt) => {
             if !receipt.repeated {
                 audit_added_orders(app, caller, &receipt.orders).await;
             }
             Ok(receipt)
+        }
+        Err(OrdersRefused::Order(index, OrderRefused::Exists(chain, id)))
+            if duplicates.contains_key(&index) =>
+        {
+            let (first, again) = (format!("/{}/path", duplicates[&index]), format!("/{index}/path"));
+            let detail = format!(
+                "the request names the order {chain},{id} twice, at {first} and {again}; nothing was added"
+            );
+            Err(Problem::conflict(detail).pointer(again))
         }
         Err(OrdersRefused::Order(index, refused)) => {
             let at = if is_array { format!("/{index}") } else { String::new() };
@@ -154,7 +163,20 @@ async fn add_and_audit(
     }
 }
 
-/// Several are one deed.
+/// Maps the index of each order whose id an earlier order of the request has to the index of that one.
+fn find_duplicates(orders: &[NewOrder]) -> HashMap<usize, usize> {
+    let (mut first, mut duplicates) = (HashMap::new(), HashMap::new());
+    for (index, order) in orders.iter().enumerate() {
+        let Some(id) = &order.id else { continue };
+        match first.entry((&order.tenant, &order.chain, id)) {
+            Entry::Vacant(entry) => drop(entry.insert(index)),
+            Entry::Occupied(earlier) => drop(duplicates.insert(index, *earlier.get())),
+        }
+    }
+    duplicates
+}
+
+/// Several orders of one request get one audit entry.
 async fn audit_added_orders(app: &App, caller: &Caller, added: &[Added]) {
     match added {
         [one] => app.record_audit(caller, "add", audit_target(&one.tenant, &one.order), "").await,

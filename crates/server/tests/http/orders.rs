@@ -221,6 +221,28 @@ async fn refusals_say_what_is_wrong_and_where() {
 
 /// As large as the value that it becomes; one that is larger is refused, and may be said again.
 #[tokio::test(flavor = "multi_thread")]
+async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let path = "/publish/article,130";
+    let twice =
+        json!([{"path": "/publish/article"}, {"path": path}, {"path": "/publish/article"}, {"path": path}]);
+    let refused = add_order(&server, &twice).await;
+    assert_eq!((refused.problem_status(), &refused.json()["pointer"]), (409, &json!("/3/path")));
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(
+        detail,
+        "the request names the order /publish/article,130 twice, at /1/path and /3/path; nothing was added"
+    );
+    assert_eq!(order_paths(&server.get("/api/v1/orders").await.json()), Vec::<&str>::new());
+    // Other tenants may have an order with this id.
+    let other = json!([{"path": path}, {"path": path, "tenant": "shop"}]);
+    assert_eq!(add_order(&server, &other).await.status, 201);
+    // Once it exists, the store is to blame.
+    let again = add_order(&server, &json!({"path": path})).await;
+    assert!(again.json()["detail"].as_str().unwrap().contains("has an order 130 already"), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_step_result_may_be_as_large_as_a_value() {
     let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
     add_order(&server, &json!({"path": "/publish/article,117"})).await;
