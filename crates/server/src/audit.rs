@@ -1,14 +1,14 @@
-//! Who changed what: every call that changes something writes down whose token it was.
+//! Audit entries: every call that changes something records whose token made the change.
 //!
 //! ```text
-//!  a request ─▶ deed ─▶ what was asked for ─▶ its note
-//!      ╎          └─ a task of its own, which ends when both are done
-//!      └╌╌ may be given up by its client at any time
+//!  a request ─▶ run_to_completion ─▶ the change ─▶ its audit entry
+//!      ╎          └─ a spawned future, which ends when both are done
+//!      └╌╌ may be cancelled by its client at any time
 //! ```
 //!
-//! A client that goes away takes its request with it. What has been begun by then is carried to its end all the same,
-//! so that nothing is done without being written down, and nobody who should be told of it is passed over. The two
-//! are two commits: should the process die between them, the deed stands without its note.
+//! A client that disconnects cancels its request. A change that has started then still runs to its end, so that every
+//! change is audited and everyone waiting for it is notified. The change and its audit entry are two commits: if the
+//! process dies between them, the change has no audit entry.
 
 use std::fmt::Display;
 use std::panic::resume_unwind;
@@ -19,25 +19,25 @@ use crate::app::AppState;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
-/// How much of a detail is written down, in bytes. A filter may be as long as a body.
+/// Maximum length of an audit detail. A filter may be as long as a body.
 const MAX_DETAIL_BYTES: usize = 1 << 10;
 
 impl AppState {
-    /// Does what changes something, notes included, to its end, whether or not the client waits for it.
+    /// Runs a change and its audit to the end, whether or not the client waits for it.
     pub(crate) async fn run_to_completion<T: Send + 'static>(
         &self,
         change: impl Future<Output = Result<T, Problem>> + Send + 'static,
     ) -> Result<T, Problem> {
         match self.pending_changes.spawn(change).await {
             Ok(done) => done,
-            // Told and logged like any other panic of a call.
+            // Reported and logged like any other panic of a call.
             Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
-            Err(_) => Err(Problem::unavailable("the server is stopping; look whether it was done")),
+            Err(_) => Err(Problem::unavailable("the server is stopping; check whether the change was made")),
         }
     }
 
-    /// Writes down what a caller did. It has been done by then, and the answer must say so: a note that cannot be
-    /// written is told to the log instead.
+    /// Records what a caller changed. The change is already durable and the response must report success, so an audit
+    /// entry that cannot be stored is logged instead.
     pub(crate) async fn record_audit(
         &self,
         caller: &Caller,
@@ -54,12 +54,12 @@ impl AppState {
         };
         if let Err(error) = self.store().note(entry.clone()).await {
             let Deed { by, action, what, .. } = entry;
-            tracing::warn!(%error, by, action, what, "what was done could not be written down");
+            tracing::warn!(%error, by, action, what, "audit entry could not be stored; the change was made and is missing from the audit");
         }
     }
 }
 
-/// A detail of at most [`MAX_DETAIL_BYTES`], with a visible mark where it was cut.
+/// Truncates a detail to [`MAX_DETAIL_BYTES`], with an ellipsis where it was cut.
 fn shorten_detail(mut detail: String) -> String {
     const ELLIPSIS: char = '…';
     if detail.len() > MAX_DETAIL_BYTES {

@@ -1,7 +1,7 @@
-//! Request bodies: bounded in size, in time and in all.
+//! Request bodies, bounded in size, in duration and in total memory.
 //!
-//! A body that is refused, or that nobody wanted, is still read for a while and thrown away: a client that
-//! writes its whole request before it reads would otherwise meet a reset connection in place of the answer.
+//! A body that is refused or not needed is still read for a while and discarded: a client that writes its whole
+//! request before it reads would otherwise see a reset connection instead of the response.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,22 +20,22 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::app::App;
 use crate::problem::Problem;
 
-/// The largest body that is taken.
+/// Maximum size of a body.
 pub(crate) const MAX_BODY_BYTES: usize = 16 << 20;
-/// How fast a body must come.
+/// Timeouts for receiving a body.
 const RECEIVE_TIMEOUTS: ReceiveTimeouts = ReceiveTimeouts {
     grace: Duration::from_secs(10),
     min_bytes_per_second: 16 << 10,
     max_duration: Duration::from_secs(300),
 };
-/// How much of an unwanted body is read, and for how long.
+/// Limits for draining a body that is not needed.
 const MAX_DRAIN_BYTES: usize = 64 << 20;
 const MAX_DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// A body that was read to its end.
+/// A body that was received completely.
 pub(crate) struct ReceivedBody {
     pub(crate) bytes: Bytes,
-    /// Its share of the budget, until the request is answered.
+    /// Permit of the body budget, released when the request has been answered.
     _budget_permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -46,7 +46,7 @@ impl FromRequest<App> for ReceivedBody {
     }
 }
 
-/// Reads a body to its end, within all bounds.
+/// Receives a body completely, within all limits.
 async fn receive_body(
     mut body: Body,
     budget: &Arc<Semaphore>,
@@ -61,9 +61,11 @@ async fn receive_body(
     let begun = Instant::now();
     loop {
         let frame = match timeout_at(timeouts.deadline(begun, bytes.len()), body.frame()).await {
-            Err(_) => return Err(Problem::too_slow("the body came too slowly")),
+            Err(_) => return Err(Problem::too_slow("the body arrived too slowly")),
             Ok(None) => return Ok(ReceivedBody { bytes: bytes.freeze(), _budget_permit: budget_permit }),
-            Ok(Some(Err(_))) => return Err(Problem::malformed("the body broke off or is framed wrongly")),
+            Ok(Some(Err(_))) => {
+                return Err(Problem::malformed("the body is incomplete or framed incorrectly"));
+            }
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
@@ -71,7 +73,8 @@ async fn receive_body(
             return Err(too_large());
         }
         let permit = budget.clone().try_acquire_many_owned(data.len() as u32);
-        let permit = permit.map_err(|_| Problem::unavailable("too many large requests at once"))?;
+        let permit =
+            permit.map_err(|_| Problem::unavailable("too many large request bodies at once; try again"))?;
         match &mut budget_permit {
             Some(budget_permit) => budget_permit.merge(permit),
             None => budget_permit = Some(permit),
@@ -82,16 +85,16 @@ async fn receive_body(
 
 #[derive(Clone, Copy, Debug)]
 struct ReceiveTimeouts {
-    /// What a sender has before its speed counts.
+    /// Time before the minimum speed applies.
     grace: Duration,
-    /// The min_bytes_per_second that it may be after that, in bytes a second.
+    /// Minimum average speed after the grace period.
     min_bytes_per_second: u32,
-    /// The max_duration that any body may take.
+    /// Maximum duration for any body.
     max_duration: Duration,
 }
 
 impl ReceiveTimeouts {
-    /// When a sender that has sent this much so far is too slow.
+    /// The time at which a sender that has sent `received` bytes so far is too slow.
     fn deadline(self, begun: Instant, received: usize) -> Instant {
         let earned =
             Duration::from_secs(1) * u32::try_from(received).unwrap_or(u32::MAX) / self.min_bytes_per_second;
@@ -99,7 +102,7 @@ impl ReceiveTimeouts {
     }
 }
 
-/// A body that its handler reads, and that can be drained when the handler has answered.
+/// A body that the call reads and that can be drained after the call has responded.
 #[derive(Clone)]
 pub(crate) struct SharedBody(Arc<Mutex<SharedBodyState>>);
 
@@ -117,8 +120,8 @@ impl SharedBody {
         use_state(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads what is left and throws it away, within bounds, while the answer is on its way. A client that
-    /// waits for a `100 Continue` which nobody gave will not send anything.
+    /// Reads and discards the rest of the body, within limits, while the response is sent. A client that waits for a
+    /// `100 Continue` that was not sent will not send a body.
     pub(crate) fn drain(self, expects_continue: bool) {
         let rest =
             self.with_state(|state| !state.body.is_end_stream() && (state.was_polled || !expects_continue));
@@ -161,7 +164,7 @@ impl HttpBody for SharedBody {
     }
 }
 
-/// Whether the client holds its body back until it is told to go on.
+/// Whether the client waits for `100 Continue` before it sends its body.
 pub(crate) fn expects_continue(request: &Request) -> bool {
     let expect = request.headers().get(header::EXPECT);
     expect.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))

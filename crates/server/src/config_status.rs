@@ -1,4 +1,4 @@
-//! `/api/v1/config`: what this process was set up with, from where, and what became of the changes since.
+//! `/api/v1/config`: the configuration of this process, its files, and its reloads.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::{ErrorChain, StartError};
 
-/// How many reloads are remembered, and how many faults of each.
+/// Maximum number of reloads kept, and of faults kept for each.
 const MAX_RELOADS: usize = 50;
 const MAX_FAULTS: usize = 200;
 
@@ -26,14 +26,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show_config))
 }
 
-/// The configuration of the process that answers, without secrets, URLs beyond their first path segment and arguments of
-/// commands; and its reloads with their faults.
+/// The configuration of the process that responds, and its reloads with their faults. Secrets, URLs beyond their first
+/// path segment and arguments of commands are left out.
 #[utoipa::path(
     get,
     path = "/api/v1/config",
     operation_id = "show_config",
     tag = "house",
-    responses((status = 200, description = "What it is set up with", body = ConfigBody)),
+    responses((status = 200, description = "The configuration", body = ConfigBody)),
 )]
 pub(crate) async fn show_config(
     Admin(caller): Admin,
@@ -41,18 +41,18 @@ pub(crate) async fn show_config(
     uri: Uri,
 ) -> Result<Json<ConfigBody>, Problem> {
     Query::from_uri(&uri, &[])?;
-    caller.unbound("the configuration is everybody's")?;
+    caller.unbound("the configuration covers every tenant")?;
     app.config_status.to_body().map(Json).ok_or_else(|| Problem::unavailable("the server is starting"))
 }
 
-/// What is in force, and the last reloads.
+/// The active configuration and the latest reloads.
 #[derive(Debug, Default)]
 pub(crate) struct ConfigStatus(Mutex<ConfigRecord>);
 
 #[derive(Debug, Default)]
 struct ConfigRecord {
     active: Option<ConfigBody>,
-    /// The newest first.
+    /// Newest first.
     reloads: VecDeque<ReloadBody>,
 }
 
@@ -61,7 +61,7 @@ impl ConfigStatus {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the process started with.
+    /// Records the configuration that the process started with.
     pub(crate) fn record_start(&self, node: String, config: &Config) {
         self.lock_record().active = Some(config_body(node, config));
     }
@@ -72,7 +72,7 @@ impl ConfigStatus {
         }
     }
 
-    /// A change was taken up.
+    /// Records a reload that was applied.
     pub(crate) fn record_applied(&self, config: &Config) {
         let mut record = self.lock_record();
         if let Some(before) = &mut record.active {
@@ -90,7 +90,7 @@ impl ConfigStatus {
         });
     }
 
-    /// A change was not taken up.
+    /// Records a reload that was rejected.
     pub(crate) fn record_rejected(&self, error: &StartError) {
         let (message, faults) = match error {
             StartError::Config(faults) => (error.to_string(), Some(faults)),

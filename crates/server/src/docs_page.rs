@@ -1,4 +1,4 @@
-//! The page that describes the API. It is made here, without scripts and without anything from elsewhere.
+//! The page `/docs`, which describes the API. It is rendered here, without scripts and external resources.
 
 use axum::Router;
 use axum::response::{Html, IntoResponse};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::app::App;
 
-/// Nothing but this server's own style sheet is loaded, and nothing is run.
+/// Allows only this server's own stylesheet, and no scripts.
 const CONTENT_SECURITY_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -22,10 +22,10 @@ dt b { text-transform: uppercase; }
 @media (prefers-color-scheme: dark) { body { background: #16181d; color: #ddd; } a { color: #8ab4f8; } }
 ";
 
-/// The page, and the description of the API that it is made from.
+/// Routes of the page, its stylesheet and the OpenAPI document.
 pub(crate) fn routes(document: String) -> Router<App> {
     let docs = render_page(&render_docs(&serde_json::from_str(&document).unwrap_or_default()));
-    // AppState by all answers.
+    // Shared by all responses.
     let (docs, document) = (Bytes::from(docs), Bytes::from(document));
     Router::new()
         .route("/docs", get(move || async move { html_response(docs) }))
@@ -54,7 +54,7 @@ fn render_page(body: &str) -> String {
     format!("{head}{body}</body></html>\n")
 }
 
-/// The calls of the API, by their tag.
+/// Renders the calls of the API, grouped by tag.
 fn render_docs(document: &Value) -> String {
     let mut html =
         "<h1>The API</h1><p>Described in full by <a href=\"/openapi.json\">openapi.json</a>.</p>".to_owned();

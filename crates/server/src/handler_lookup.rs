@@ -1,4 +1,4 @@
-//! Whether there is such a handler or source, for requests that name one whose tasks are meant.
+//! Checks that a handler or source exists, for requests that name one to select its tasks.
 
 use pointsman_core::HandlerName;
 use pointsman_core::store::TaskFilter;
@@ -8,12 +8,11 @@ use crate::auth::Caller;
 use crate::config::nearest::hint;
 use crate::problem::Problem;
 
-/// How many stretches of the history are looked through for tasks of a handler that is no longer defined.
+/// Maximum pages of the history that are searched for tasks of a handler that is no longer defined.
 const MAX_HISTORY_PAGES: usize = 4;
 
-/// Makes sure that there is a handler of this name, or that there was one of which tasks are left, as far as the caller
-/// may see. One that was gone before all that the look comes to is not found any more. `noun` says what it is called
-/// where there is none.
+/// Returns 404 unless a handler of this name is defined or tasks of it are left, as far as the caller may see. Tasks
+/// older than the searched pages do not count. `noun` is the word for it in the message: handler or source.
 pub(crate) async fn require_handler(
     app: &App,
     caller: &Caller,
@@ -41,7 +40,7 @@ async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bo
     Ok(queues.iter().any(|queue| caller.sees(&queue.tenant)))
 }
 
-/// A page that came to nothing says only that it looked at as much as it may.
+/// An empty page only means that the store stopped scanning; later pages may have tasks.
 async fn has_archived_tasks(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
     let (handler, tenant) = (Some(name.clone()), caller.tenant.clone());
     let filter = TaskFilter { handler, tenant, ..TaskFilter::default() };

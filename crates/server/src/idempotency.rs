@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: a request that may be repeated. Its first answer is stored under the key, together with a digest of
-//! what was asked for, so that a repeat gets that answer and another request under the same key is refused.
+//! `Idempotency-Key` makes a request safe to repeat. The first response is stored under the key, together with a digest of
+//! the request, so that a repeat gets the same response and another request under the same key is refused.
 
 use http::HeaderMap;
 use pointsman_core::Tenant;
@@ -13,10 +13,10 @@ use crate::auth::Caller;
 use crate::problem::Problem;
 
 const HEADER_NAME: &str = "idempotency-key";
-/// The longest idempotency key.
+/// Maximum length of an idempotency key.
 const MAX_KEY_BYTES: usize = 255;
 
-/// The idempotency key of a request, if it has one.
+/// Reads the idempotency key of a request, if it has one.
 pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     let malformed_header = |detail: String| Problem::malformed(detail).parameter("Idempotency-Key");
     let mut values = headers.get_all(HEADER_NAME).iter();
@@ -33,7 +33,7 @@ pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
     Ok(Some(String::from_utf8_lossy(key).into_owned()))
 }
 
-/// The idempotency key of a request for an operation on something, with a digest of both and of the body.
+/// The idempotency key of a request, with a digest of its operation and body.
 pub(crate) fn for_request(
     headers: &HeaderMap,
     tenant: Tenant,
@@ -43,7 +43,7 @@ pub(crate) fn for_request(
     let digest = || {
         let mut digest = Sha256::new();
         for part in operation {
-            // Lengths first, so that no two different requests are the same bytes.
+            // Lengths first, so that two different requests never give the same bytes.
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
@@ -53,8 +53,9 @@ pub(crate) fn for_request(
     Ok(read_key(headers)?.map(|key| Idempotency { tenant, key, digest: digest() }))
 }
 
-/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default one. Which of them
-/// is part of the digest, so that a token of the default tenant does not get the answer to a token of all tenants.
+/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The digest
+/// includes the token's tenant, so that a token of the default tenant does not get a response meant for a token of all
+/// tenants.
 pub(crate) fn for_action(
     headers: &HeaderMap,
     caller: &Caller,
@@ -66,7 +67,7 @@ pub(crate) fn for_action(
     for_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
 }
 
-/// The answer recorded for an earlier request under this key.
+/// Reads the response recorded for an earlier request under this key.
 pub(crate) async fn read_recorded_response<A: DeserializeOwned>(
     app: &App,
     idempotency: Option<&Idempotency>,
@@ -76,8 +77,8 @@ pub(crate) async fn read_recorded_response<A: DeserializeOwned>(
     parse_recorded_response(idempotency_key, &text).map(Some)
 }
 
-/// Records the answer to a request under its key. Answers what the request gets, and whether that was recorded by an
-/// earlier one.
+/// Records the response to a request under its key. Returns the response to send, and whether an earlier request
+/// recorded it.
 pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
     app: &App,
     idempotency: Option<&Idempotency>,
@@ -97,7 +98,7 @@ pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
     })
 }
 
-/// An answer of another type is that of another request.
+/// A recorded response of another type belongs to another request.
 fn parse_recorded_response<A: DeserializeOwned>(
     idempotency_key: &Idempotency,
     text: &str,

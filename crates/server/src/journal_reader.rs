@@ -1,8 +1,7 @@
-//! Walking the journal page by page, forwards or backwards.
+//! Reads the journal page by page, forwards or backwards.
 //!
-//! A walk goes to where the journal's end was when the walk began, so that it comes to an end however fast
-//! the journal grows, and holds one page at a time, however long it is. [`JournalReader::go_on`] lets it begin again
-//! where it stopped.
+//! A read ends at the head that the journal had when the read began, so that it ends however fast the journal grows. It
+//! has one page in memory at a time. [`JournalReader::resume`] starts the next read where the last one ended.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,20 +13,20 @@ use pointsman_core::{Event, EventId};
 use crate::app::App;
 use crate::paging::PageSize;
 
-/// A reader that has just been told something is told the next no sooner than this, and then all that has come
-/// meanwhile: where much happens, many readers would otherwise cost a message each for every event.
+/// Minimum time between two messages to a reader; events that arrive meanwhile are sent together. Without it a busy
+/// journal would cost one message per event and reader.
 pub(crate) const BATCH_DELAY: Duration = Duration::from_millis(10);
 
-/// What the next step of a walk met.
+/// The result of reading a page.
 #[derive(Debug)]
 pub(crate) enum ReadStep {
     /// Events that match.
     Events(Vec<Arc<Event>>),
-    /// A stretch without any match; there is more to look at.
+    /// The page has no match; there is more to read.
     NoMatch,
-    /// The end of the journal as it was when the walk began.
+    /// The head of the journal as it was when the read began.
     End,
-    /// Something that was still to come has been forgotten, or the cursor was never given out.
+    /// Events after the cursor have expired, or the cursor was never given out.
     Torn { head: EventId },
 }
 
@@ -35,20 +34,20 @@ pub(crate) struct JournalReader {
     app: App,
     filter: Filter,
     is_backwards: bool,
-    /// The cursor was the reader's own, so that it must be told of a gap.
+    /// The cursor was given by the client, so a gap must be reported to it.
     reports_gaps: bool,
-    /// Looks only beyond this id. Forwards, it moves.
+    /// Reads only ids above this one. It moves when reading forwards.
     after: EventId,
-    /// Looks only up to this id. Backwards, it moves.
+    /// Reads only ids up to this one. It moves when reading backwards.
     until: Option<EventId>,
-    /// The newest id when the walk began.
+    /// The newest id when the read began.
     head: EventId,
     ended: bool,
     page_size: PageSize,
 }
 
 impl JournalReader {
-    /// A walk towards the newest event.
+    /// Reads towards the newest event.
     pub(crate) fn forwards(app: App, filter: Filter, after: EventId) -> Self {
         Self {
             app,
@@ -63,13 +62,13 @@ impl JournalReader {
         }
     }
 
-    /// A walk from the newest event down to `after`, or to as far as is remembered.
+    /// Reads from the newest event down to `after`, or to the oldest that is retained.
     pub(crate) fn backwards(app: App, filter: Filter, after: Option<EventId>) -> Self {
         let reports_gaps = after.is_some();
         Self { is_backwards: true, reports_gaps, ..Self::forwards(app, filter, after.unwrap_or_default()) }
     }
 
-    /// The newest id when the walk began, or that it has passed since.
+    /// The newest id when the read began, or the last id read if that is newer.
     pub(crate) fn head(&self) -> EventId {
         self.head.max(self.after)
     }
@@ -79,13 +78,13 @@ impl JournalReader {
         self.ended
     }
 
-    /// The last id that was looked at when nothing matched: where a reader that got nothing goes on. A walk
-    /// backwards that did not come to its end has left out what lies below, so that all of it is still to come.
+    /// The cursor after which a client that got no events continues. A backward read that did not finish has skipped the
+    /// older events, so its cursor stays at the beginning.
     pub(crate) fn resume_cursor(&self) -> EventId {
         if self.is_backwards && self.ended { self.head() } else { self.after }
     }
 
-    /// The next matches, at most `wanted`.
+    /// Reads the next matches, at most `remaining`.
     pub(crate) async fn read_page(&mut self, remaining: usize) -> Result<ReadStep, StoreError> {
         if self.ended || remaining == 0 {
             return Ok(ReadStep::End);
@@ -99,7 +98,7 @@ impl JournalReader {
             self.app.engine.observer().page(&self.filter, self.after, self.until, limit).await?
         };
         if self.reports_gaps && page.extent.is_torn(self.after) {
-            // What this node has in memory may be behind the store.
+            // The cache of this node may be behind the store.
             let extent = self.app.engine.observer().extent().await?;
             let torn = ReadStep::Torn { head: extent.head };
             return Ok(if extent.is_torn(self.after) { torn } else { ReadStep::NoMatch });
@@ -119,7 +118,7 @@ impl JournalReader {
         self.until = Some(self.head);
         let has_advanced = scanned > self.after;
         self.after = self.after.max(scanned);
-        // A page that neither found anything nor came any further has nothing before it.
+        // An empty page that did not advance has nothing after it.
         self.ended = self.after >= self.head || (empty && !has_advanced);
     }
 
@@ -131,19 +130,19 @@ impl JournalReader {
         self.ended = !has_advanced || below <= self.after;
     }
 
-    /// Learns how large the events are.
+    /// Adapts the page size to the size of the events.
     pub(crate) fn adapt_page_size(&mut self, count: usize, bytes: usize) {
         self.page_size.adapt(count, bytes);
     }
 
-    /// Waits until something that matches has come beyond what this walk has seen. What does not match is passed over,
-    /// also when the wait is given up.
+    /// Waits for a matching event after those already read. Events that do not match are skipped, also when the wait is
+    /// cancelled.
     pub(crate) async fn wait_for_match(&mut self) {
         self.after = self.resume_cursor();
         self.app.engine.observer().matched(&self.filter, &mut self.after).await;
     }
 
-    /// Begins a new walk through what has come since.
+    /// Starts a new read of the events that have arrived since.
     pub(crate) fn resume(&mut self) {
         self.after = self.resume_cursor().max(self.after);
         self.until = None;

@@ -1,4 +1,4 @@
-//! The store of a configuration, opened.
+//! Opens the store that a configuration names.
 
 use std::io;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::auth::{self, FirstToken};
 use crate::config::StoreUrl;
 use crate::server::StartError;
 
-/// A store that is open, as what it is.
+/// An open store of one of the backends.
 #[derive(Debug)]
 pub(crate) enum OpenStore {
     Sqlite(SqliteStore),
@@ -22,7 +22,8 @@ pub(crate) enum OpenStore {
 }
 
 impl OpenStore {
-    /// Opens the store. The clock of a server is measured first, so that nothing is written by a clock that is off.
+    /// Opens the store. The clock of a database server is measured first, so that no timestamp is written by a local
+    /// clock that is off.
     pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartError> {
         match url.clone() {
             StoreUrl::Sqlite { path } => {
@@ -61,7 +62,7 @@ impl OpenStore {
         }
     }
 
-    /// The token for a server that has no other. What is kept of it lies where all who share the store find it.
+    /// The token of a server without configured tokens. Its hash is stored with the store, so that all nodes share it.
     pub(crate) async fn find_or_create_first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
         let new_token = auth::fresh();
         let sha256 = auth::to_hex(&new_token.def.sha256);
@@ -92,8 +93,8 @@ async fn open_sqlite(
     opened.map(OpenStore::Sqlite).map_err(StartError::Sqlite)
 }
 
-/// The one token of all nodes on a database: made by whichever came first, which alone can tell it. `what` is told if it
-/// keeps something else.
+/// The first token of all nodes on a database. The node that created it knows the token, the others only its hash.
+/// `corrupt_hash_message` is the error if the stored value is not a hash.
 fn resolve_shared_token(
     new_token: FirstToken,
     stored_hash: Result<String, StoreError>,

@@ -1,4 +1,4 @@
-//! The description of the API, made from the handlers themselves.
+//! The OpenAPI document, generated from the calls.
 
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder};
@@ -16,14 +16,14 @@ use crate::{
     info(title = "Pointsman", description = "A durable event bus and job scheduler."),
     tags(
         (name = "events", description = "Emitting events and reading the journal"),
-        (name = "tasks", description = "Tasks, their logs, and steering them"),
-        (name = "sources", description = "Tasks of sources, as their document has them"),
+        (name = "tasks", description = "Tasks, their logs, retrying and cancelling them"),
+        (name = "sources", description = "Tasks of sources"),
         (name = "handlers", description = "Handlers, their queues and rules"),
         (name = "schedules", description = "Schedules, their ledgers and rules"),
-        (name = "orders", description = "Orders, and what happens to them"),
+        (name = "orders", description = "Orders and their events"),
         (name = "chains", description = "Chains, their nodes and rules"),
-        (name = "worker", description = "Fetching tasks and telling how they went"),
-        (name = "house", description = "Nodes, their configuration, who changed what, and who one is"),
+        (name = "worker", description = "Claiming tasks and reporting their outcome"),
+        (name = "house", description = "Nodes, configuration, audit log, and the caller's token"),
         (name = "health", description = "Health and metrics"),
     ),
     components(schemas(pointsman_api::Problem, pointsman_api::TaskChangeBody)),
@@ -44,7 +44,7 @@ impl Modify for TokenSchemes {
     }
 }
 
-/// All calls of the API and their description.
+/// All calls of the API and their OpenAPI document.
 pub(crate) fn build_api() -> (axum::Router<App>, Document) {
     let (router, mut document) = OpenApiRouter::with_openapi(ApiDescription::openapi())
         .merge(events::routes())
@@ -68,18 +68,18 @@ pub(crate) fn build_api() -> (axum::Router<App>, Document) {
     (router, document)
 }
 
-/// A parameter that takes the rest of the path is written as any other.
+/// Writes a parameter that takes the rest of the path (`{*path}`) like any other (`{path}`).
 fn normalize_tail_parameters(document: &mut Document) {
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
 }
 
-/// What it means that a call answers with a problem.
-const PROBLEM_DESCRIPTION: &str = "Why the request was not granted. A 429 (too many requests with unknown tokens) and a 503 (a \
+/// Description of the problem response that every call has.
+const PROBLEM_DESCRIPTION: &str = "The request was refused or failed. A 429 (too many requests with unknown tokens) and a 503 (a \
      limit is reached, or the server or its store is not available) have `Retry-After`. With a 503 because the store is not available it is not \
      known whether a change is durable; with an idempotency key an emit can be sent again safely.";
 
-/// Every call can answer with a problem.
+/// Adds the problem response to every call.
 fn add_problem_responses(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
@@ -94,7 +94,7 @@ fn add_problem_responses(document: &mut Document) {
     }
 }
 
-/// The description as OpenAPI 3.1 in JSON.
+/// The OpenAPI 3.1 document as JSON.
 pub fn document() -> String {
     let mut text = build_api().1.to_pretty_json().unwrap_or_default();
     text.push('\n');

@@ -1,18 +1,18 @@
-//! How much is read from the store at a time, and how much is sent.
+//! Sizes of the pages that are read from the store and of the chunks that are sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pointsman_core::Event;
 
-/// How many events the next page holds, so that a page takes about a constant amount of memory whatever the
-/// size of its events.
+/// Number of events in the next page, adapted so that a page takes about the same memory whatever the size of its
+/// events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageSize(usize);
 
 const MIN_EVENTS: usize = 1;
 const MAX_EVENTS: usize = 512;
-/// The bytes that a page is meant to have.
+/// Intended size of a page.
 pub(crate) const TARGET_PAGE_BYTES: usize = 1 << 20;
 
 impl Default for PageSize {
@@ -22,12 +22,12 @@ impl Default for PageSize {
 }
 
 impl PageSize {
-    /// The size of the next page if at most `wanted` are wanted.
+    /// The limit for reading the next page, if at most `remaining` events are still to be read.
     pub(crate) fn next_limit(self, remaining: usize) -> usize {
         self.0.min(remaining)
     }
 
-    /// Learns from a page of `count` events in `bytes`.
+    /// Adapts to a page of `count` events that took `bytes`.
     pub(crate) fn adapt(&mut self, count: usize, bytes: usize) {
         if let Some(event_bytes_average) = bytes.checked_div(count) {
             self.0 = (TARGET_PAGE_BYTES / event_bytes_average.max(1)).clamp(MIN_EVENTS, MAX_EVENTS);
@@ -35,7 +35,7 @@ impl PageSize {
     }
 }
 
-/// The memory that a page takes while it is sent: its events, and the piece of text that is being written.
+/// The memory that a page takes while it is sent: its events and the chunk being encoded.
 pub(crate) fn page_bytes(events: &[Arc<Event>]) -> usize {
     events.iter().map(|event| event_bytes(event)).sum::<usize>() + CHUNK_BYTES
 }
@@ -45,11 +45,11 @@ fn event_bytes(event: &Event) -> usize {
     size_of::<Event>() + event.value.as_str().len() + context
 }
 
-/// How much of a page is written out at a time. A reader that does not read holds one such piece; the events
-/// behind it are shared with all who follow.
+/// Intended size of a chunk. A client that does not read costs one chunk; the events after it are shared with other
+/// readers.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Takes events off a page and writes them, until there is enough to send.
+/// Takes events off a page and encodes them with `write` until the chunk is large enough.
 pub(crate) fn encode_chunk(
     page: &mut VecDeque<Arc<Event>>,
     mut write: impl FnMut(&Event, &mut String),

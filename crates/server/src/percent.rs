@@ -1,6 +1,6 @@
-//! Percent-encoding, strictly: every `%` is followed by two hexadecimal digits, and the bytes are UTF-8.
+//! Strict percent-decoding: every `%` is followed by two hexadecimal digits, and the bytes are UTF-8.
 
-/// The decoded text, or nothing where the encoding is broken.
+/// Decodes a text; `None` if the encoding is invalid.
 pub(crate) fn decode(text: &str) -> Option<String> {
     if !is_well_formed(text) {
         return None;

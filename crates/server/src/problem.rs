@@ -1,18 +1,18 @@
-//! The one policy on errors: which status each kind of fault has, and what its problem document says.
+//! Errors of calls: the status of each kind and its problem document (RFC 9457). The title is the standard reason phrase.
 //!
 //! | status | when |
 //! |---|---|
 //! | 400 | the request is malformed: it would be wrong on any server, at any time |
-//! | 401, 403 | no token or a bad one; a token that may not do this |
-//! | 404, 405 | not there; there, but not with this method |
-//! | 408 | the body came too slowly |
-//! | 409 | it contradicts what is already there |
-//! | 413, 414, 415 | body or address too large; a media type that is not taken |
-//! | 422 | well-formed, but refused |
+//! | 401, 403 | no token or an unknown one; a token that may not do this |
+//! | 404, 405 | not found; method not allowed |
+//! | 408 | the body arrived too slowly |
+//! | 409 | conflict with the current state |
+//! | 413, 414, 415 | body or address too large; unsupported media type |
+//! | 422 | well-formed, but not allowed |
 //! | 429 | too many failed authentications; `Retry-After` says when to try again |
 //! | 431 | the head of the request is too large |
 //! | 500 | a fault of the server or of its store |
-//! | 503 | overloaded or unavailable; `Retry-After` says when to come again |
+//! | 503 | overloaded or unavailable; `Retry-After` says when to try again |
 
 use std::fmt;
 
@@ -23,16 +23,16 @@ use pointsman_core::task::Rejected;
 use pointsman_core::wire::Fault;
 use pointsman_engine::EmitError;
 
-/// How long a client is asked to stay away from a server that cannot serve it now.
+/// Value of `Retry-After` for a server that is unavailable.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// How much of what a client sent is told back to it. A name may be as long as a body, and a part of a pointer
-/// would point elsewhere.
+/// Maximum length of a detail, a parameter or a pointer in a problem. They may quote what the client sent, which may be
+/// as long as a body. Longer parameters and pointers are left out, because a part of a pointer would point elsewhere.
 const MAX_DETAIL_BYTES: usize = 2 << 10;
 
-/// True of what could not be begun, and of a commit whose answer was lost.
-const STORE_UNAVAILABLE: &str = "the store is not available: `pointsman doctor` tells what is wrong with it. If a change was \
-     asked for, it is not known whether that is durable; with an idempotency key an emit can be sent again safely";
+/// Covers both a request that could not start and a commit whose result was lost.
+const STORE_UNAVAILABLE: &str = "the store is not available; run `pointsman doctor` to find out why. If the request changes \
+     something, it is not known whether the change is durable; with an idempotency key it can be repeated safely";
 
 fn shorten(mut text: String) -> String {
     if text.len() > MAX_DETAIL_BYTES {
@@ -42,7 +42,7 @@ fn shorten(mut text: String) -> String {
     text
 }
 
-/// The kinds of problems.
+/// The kind of a problem; it decides the status and the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProblemKind {
     Malformed,
@@ -63,38 +63,28 @@ enum ProblemKind {
 }
 
 impl ProblemKind {
-    /// The status, the last part of the type's URI, and the title.
-    fn status_and_slug(self) -> (StatusCode, &'static str, &'static str) {
+    /// The status and the last part of the type's URI.
+    fn status_and_slug(self) -> (StatusCode, &'static str) {
         match self {
-            Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The request is malformed"),
-            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed"),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The token may not do this"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not there"),
-            Self::MethodNotAllowed => {
-                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not with this method")
-            }
-            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow", "The request came too slowly"),
-            Self::Conflict => (StatusCode::CONFLICT, "conflict", "It contradicts what is there"),
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
-            Self::AddressTooLong => (StatusCode::URI_TOO_LONG, "address-too-long", "The address is too long"),
-            Self::MediaType => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "This media type is not taken")
-            }
-            Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused", "Well-formed, but refused"),
-            Self::TooManyRequests { .. } => {
-                (StatusCode::TOO_MANY_REQUESTS, "too-many-requests", "Too many requests")
-            }
-            Self::HeadTooLarge => (
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "head-too-large",
-                "Request header fields too large",
-            ),
-            Self::InternalError => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "Something is broken here"),
-            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not now"),
+            Self::Malformed => (StatusCode::BAD_REQUEST, "malformed"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
+            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+            Self::AddressTooLong => (StatusCode::URI_TOO_LONG, "address-too-long"),
+            Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
+            Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
+            Self::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "too-many-requests"),
+            Self::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large"),
+            Self::InternalError => (StatusCode::INTERNAL_SERVER_ERROR, "broken"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
         }
     }
 
-    /// The header that goes with the status.
+    /// The header that belongs to the status.
     fn response_header(self) -> Option<(HeaderName, HeaderValue)> {
         match self {
             Self::Unauthorized => {
@@ -107,7 +97,7 @@ impl ProblemKind {
     }
 }
 
-/// Why a request is not granted.
+/// An error response: why a request was refused or failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     kind: ProblemKind,
@@ -187,13 +177,13 @@ impl Problem {
         self
     }
 
-    /// Points into the body at what is at fault.
+    /// Sets the JSON pointer to the part of the body at fault.
     pub(crate) fn pointer(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self
     }
 
-    /// The same fault, seen from a body that holds what it points into at `prefix`.
+    /// Prefixes the JSON pointer, for a problem in a part of the body that is at `prefix`.
     pub(crate) fn with_pointer_prefix(mut self, prefix: &str) -> Self {
         self.pointer = self.pointer.map(|pointer| format!("{prefix}{pointer}"));
         self
@@ -201,12 +191,12 @@ impl Problem {
 }
 
 impl Problem {
-    /// The status and the document.
+    /// The status and the problem document as JSON.
     fn encode(self) -> (StatusCode, String) {
-        let (status, slug, title) = self.kind.status_and_slug();
+        let (status, slug) = self.kind.status_and_slug();
         let body = pointsman_api::Problem {
             kind: format!("urn:pointsman:problem:{slug}"),
-            title: title.into(),
+            title: status.canonical_reason().unwrap_or_default().into(),
             status: status.as_u16(),
             detail: shorten(self.detail),
             parameter: self.parameter.filter(|name| name.len() <= MAX_DETAIL_BYTES),
@@ -215,7 +205,7 @@ impl Problem {
         (status, serde_json::to_string(&body).unwrap_or_default())
     }
 
-    /// The whole response as it is written to a connection that has no request, and is closed after it.
+    /// The complete HTTP response, for a connection whose request could not be parsed and that is closed after it.
     pub(crate) fn into_raw_response(self) -> String {
         let header = self.kind.response_header();
         let (status, body) = self.encode();
@@ -248,27 +238,27 @@ impl From<Fault> for Problem {
     }
 }
 
-/// What a store could not do is never the caller's fault. The details are for the log: they may name files.
+/// A failure of the store is never the caller's fault. Its details go to the log only, because they may name files.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => {
-                tracing::debug!(%error, "a request met a store that is not available");
+                tracing::debug!(%error, "request failed with 503: the store is not available");
                 Self::unavailable(STORE_UNAVAILABLE)
             }
             StoreError::Full(_) => Self::unavailable(format!("{error}; nothing was changed")),
             StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
             StoreError::Damaged(_) => {
-                tracing::error!(%error, "a request met a damaged store");
+                tracing::error!(%error, "request failed with 500: the store is damaged; run `pointsman doctor`");
                 Self::internal_error(
-                    "the store is damaged; the server's log says how, and `pointsman doctor` what to do",
+                    "the store is damaged; see the server's log, and run `pointsman doctor` for what to do",
                 )
             }
         }
     }
 }
 
-/// An idempotency key that was used for another request.
+/// The idempotency key was used for another request.
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         match refused {

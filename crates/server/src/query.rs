@@ -1,4 +1,4 @@
-//! Query parameters, strictly: what is not known, or comes twice, is refused by name.
+//! Strict parsing of query parameters: an unknown or repeated parameter is an error that names it.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use crate::problem::Problem;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// The parameters of an address, all of which must be among `known`.
+    /// Parses the query of a URI, whose parameters must all be among `allowed`.
     pub(crate) fn from_uri(uri: &Uri, allowed: &[&str]) -> Result<Self, Problem> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
@@ -38,7 +38,7 @@ impl Query {
         self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter's value in its own type.
+    /// Parses a parameter with its `FromStr`.
     pub(crate) fn parse<T: FromStr>(&self, name: &str) -> Result<Option<T>, Problem>
     where
         T::Err: Display,
@@ -46,7 +46,7 @@ impl Query {
         self.parse_with(name, T::from_str)
     }
 
-    /// A parameter's value, read by `read`.
+    /// Parses a parameter with `read`.
     pub(crate) fn parse_with<T, E: Display>(
         &self,
         name: &str,
@@ -56,7 +56,7 @@ impl Query {
     }
 }
 
-/// Two times that bound a period from one up to the other, which itself does not count.
+/// A period from `start` (inclusive) to `end` (exclusive).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Period {
     pub(crate) start: Option<Timestamp>,
@@ -64,7 +64,7 @@ pub(crate) struct Period {
 }
 
 impl Query {
-    /// The period of `start` and `end`.
+    /// Parses the period of the parameters `start` and `end`.
     pub(crate) fn parse_period(&self) -> Result<Period, Problem> {
         let (start, end) = (self.parse("start")?, self.parse("end")?);
         match (start, end) {
@@ -75,14 +75,14 @@ impl Query {
         }
     }
 
-    /// A parameter that the call cannot do without.
+    /// Unwraps a required parameter; 400 if it is missing.
     pub(crate) fn require<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
         value.ok_or_else(|| {
             Problem::malformed(format!("this call needs the parameter `{name}`")).parameter(name)
         })
     }
 
-    /// How many at most: 1 to `most`.
+    /// Parses the parameter `limit`: a whole number from 1 to `max`.
     pub(crate) fn parse_limit(&self, default: usize, max: usize) -> Result<usize, Problem> {
         let limit = self.parse_with("limit", |text| {
             let number = text.parse().ok().filter(|n| (1..=max).contains(n) && !text.starts_with('+'));
@@ -92,7 +92,7 @@ impl Query {
     }
 }
 
-/// As forms write it: `+` is a blank.
+/// Decodes a form-encoded text, in which `+` is a blank.
 fn decode_form(text: &str) -> Result<String, Problem> {
     percent::decode(&text.replace('+', " "))
         .ok_or_else(|| Problem::malformed("the query is not percent-encoded UTF-8"))

@@ -1,7 +1,7 @@
-//! All calls, and what stands before each of them.
+//! All routes, and the middleware before each call.
 //!
 //! ```text
-//!  request ─▶ catch panics ─▶ address check, body drain ─▶ whose token, reserve ─▶ the call: role ─▶ query, path ─▶ body
+//!  request ─▶ catch panics ─▶ address check, body drain ─▶ token, connection reserve ─▶ the call: role ─▶ query, path ─▶ body
 //! ```
 
 use std::any::Any;
@@ -23,10 +23,10 @@ use crate::listen::{Connection, ConnectionShortage, RequestAdmission, RequestPur
 use crate::problem::Problem;
 use crate::{console, docs_page, events, health, openapi, percent};
 
-/// The longest address: path and query.
+/// Maximum length of an address: path and query.
 const MAX_ADDRESS_BYTES: usize = 8 << 10;
 
-/// Everything this server answers to.
+/// Builds the router with all routes and middleware.
 pub(crate) fn build_router(app: App) -> Router {
     let (api, _) = openapi::build_api();
     api.merge(docs_page::routes(openapi::document()))
@@ -40,19 +40,19 @@ pub(crate) fn build_router(app: App) -> Router {
 }
 
 async fn not_found_response(uri: Uri) -> Problem {
-    Problem::not_found(format!("there is nothing at {}", uri.path()))
+    Problem::not_found(format!("no resource at {}", uri.path()))
 }
 
 async fn method_not_allowed_response(method: Method, uri: Uri) -> Problem {
-    Problem::method_not_allowed(format!("{method} cannot be done to {}; see `Allow`", uri.path()))
+    Problem::method_not_allowed(format!("{method} is not allowed for {}; see the `Allow` header", uri.path()))
 }
 
 fn panic_response(_: Box<dyn Any + Send + 'static>) -> Response {
-    // The panic itself has been written to the log by the hook.
-    Problem::internal_error("the server made a mistake; its log says which").into_response()
+    // The panic hook has logged the panic itself.
+    Problem::internal_error("the call panicked; see the server's log").into_response()
 }
 
-/// Checks the address, and drains what the call did not read of its body.
+/// Checks the address, and drains the part of the body that the call did not read.
 async fn check_address_and_drain_body(request: Request, next: Next) -> Response {
     let awaits_continue = expects_continue(&request);
     let (parts, body) = request.into_parts();
@@ -67,8 +67,8 @@ async fn check_address_and_drain_body(request: Request, next: Next) -> Response 
     response
 }
 
-/// Finds out whose token a request carries, keeps connections of the reserve for what they are for, and counts the
-/// memory of the answer.
+/// Authenticates the request, refuses it if its connection of the reserve is for other purposes, and charges the memory
+/// of the response to the token.
 async fn authenticate_and_admit(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let identity = Identity::of(request.headers(), &app.tokens.borrow());
     let connection = request.extensions().get::<Connection>().cloned();

@@ -1,4 +1,4 @@
-//! Setting and lifting rules, wherever they stand.
+//! Setting and lifting rules (pause, block) of handlers, collections, schedules and chains.
 
 use pointsman_api::RuleBody;
 use pointsman_core::{Place, Rule, RuleKind, Tenant};
@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
-/// Sets a rule in the place of one that stands there already.
+/// Sets a rule; replaces an existing one of the same kind and target.
 pub(crate) async fn set_rule(
     app: &App,
     caller: &Caller,
@@ -30,7 +30,7 @@ pub(crate) async fn set_rule(
     .await
 }
 
-/// Lifts a rule. If there is none, all is as wished.
+/// Lifts a rule. Succeeds if there is none.
 pub(crate) async fn lift_rule(
     app: &App,
     caller: &Caller,
@@ -53,7 +53,7 @@ pub(crate) async fn lift_rule(
     .await
 }
 
-/// A rule as a caller may see it. Who set one for all tenants is not for one of them to know.
+/// The body of a rule as the caller may see it. A caller bound to a tenant does not see who set a rule for all tenants.
 pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
     let mut body = RuleBody::from(rule);
     if hides_setter(caller, rule) {
@@ -62,13 +62,13 @@ pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
     body
 }
 
-/// Whether a caller is not told who set a rule. A schedule has no tenants: whoever sees it sees all of it.
+/// Whether the setter of a rule is hidden from the caller. A schedule has no tenants, so its rules are shown in full.
 pub(crate) fn hides_setter(caller: &Caller, rule: &Rule) -> bool {
     let is_for_all_tenants = rule.tenant.is_none() && !matches!(rule.place, Place::Schedule(_));
     caller.tenant.is_some() && is_for_all_tenants
 }
 
-/// What a rule speaks of, in words.
+/// Describes the target of a rule for the audit.
 fn describe_target(place: &Place, tenant: Option<&Tenant>) -> String {
     let (space, name) = (place.space(), place.name());
     match tenant {

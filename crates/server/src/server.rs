@@ -20,10 +20,10 @@ use crate::config::{self, Config, Faults, Sources, StoreUrl, TokenDef};
 use crate::open_store::OpenStore;
 use crate::{listen, router};
 
-/// How long requests may go on when the server stops. They are short: streams and long polls end at once.
+/// Maximum time for running requests to finish when the server stops. Streams and long polls end at once.
 const REQUEST_DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a server did not start, or did not take up a changed configuration.
+/// The server did not start, or a changed configuration was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(
@@ -37,7 +37,7 @@ pub enum StartError {
     Postgres(#[source] pointsman_store_postgres::OpenError),
     #[error("cannot open the store")]
     Redis(#[source] pointsman_store_redis::OpenError),
-    #[error("cannot keep the first token with the store")]
+    #[error("cannot store the first token")]
     FirstToken(#[source] io::Error),
     #[error("cannot listen on {address}")]
     Listen {
@@ -49,7 +49,9 @@ pub enum StartError {
     Config(#[source] Faults),
     #[error("the handler {0} is defined both by the program and by the configuration")]
     DuplicateHandler(String),
-    #[error("it has no tokens any more, so that nobody could reach the server")]
+    #[error(
+        "the new configuration has no tokens, so that no client could be authenticated; add one under `auth: tokens:`"
+    )]
     NoTokenLeft,
     #[error("cannot start the engine")]
     Engine(#[source] StoreError),
@@ -68,11 +70,11 @@ pub struct Server {
     drain: Duration,
 }
 
-/// How often a changed configuration was met.
+/// Counts of configuration reloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReloadCounts {
     pub applied: u64,
-    /// It had faults; everything stayed as it was.
+    /// The new configuration had faults, and the old one stayed active.
     pub rejected: u64,
 }
 
@@ -83,9 +85,8 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the store, starts the engine and listens. With `sources` the configuration is reloaded whenever
-    /// it changes. `program` is what the program brings along beside the configuration: its in-process
-    /// handlers and their routes.
+    /// Opens the store, starts the engine and listens. With `sources`, the configuration is reloaded whenever it changes.
+    /// `program` has the in-process handlers and routes that the program adds to the configuration.
     pub async fn start(config: Config, sources: Option<Sources>, program: Setup) -> Result<Self, StartError> {
         let is_guarded = !config.tokens.is_empty() || config.listen.ip().is_loopback();
         if config.http && !is_guarded {
@@ -100,7 +101,7 @@ impl Server {
         let opened = OpenStore::open(&config.store, &settings.time).await?;
         let started = Engine::start(opened.store(), settings, setup).await;
         let engine = started.map_err(StartError::Engine)?;
-        // Made last: were anything to fail after it, nobody would ever be told the token.
+        // Created last: if a later step failed, the token would be stored but never shown.
         let first = match find_or_create_first_token(&config, &opened).await {
             Ok(first) => first,
             Err(error) => {
@@ -141,17 +142,17 @@ impl Server {
         })
     }
 
-    /// Where it listens; nothing if this process does not answer HTTP.
+    /// The address it listens on; `None` if this process does not serve HTTP.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The token that was made because there was none. It is told this once.
+    /// The token that this start created because none was configured. It cannot be read again later.
     pub fn first_token(&self) -> Option<&str> {
         self.first_token.as_deref()
     }
 
-    /// Tells of every reload.
+    /// Subscribes to the counts of reloads.
     pub fn subscribe_reloads(&self) -> watch::Receiver<ReloadCounts> {
         self.reloads.subscribe()
     }
@@ -166,20 +167,20 @@ impl Server {
         self.stop().await;
     }
 
-    /// Tells that it stops, ends streams and long polls once they have been told, lets requests and running attempts end within bounds, gives back what is
-    /// left without cost, and closes the store.
+    /// Publishes that the server stops, ends streams and long polls after they have sent that event, lets requests and
+    /// running attempts finish within limits, releases the remaining tasks at no cost of a retry, and closes the store.
     pub async fn stop(mut self) {
         if let Some(watch) = self.watch.take() {
-            // Its thread may be in the middle of a reload, which needs this runtime to go on.
+            // Its thread may be in the middle of a reload, which needs this runtime to finish.
             let _ = tokio::task::spawn_blocking(move || watch.stop()).await;
         }
-        // Before streams end, each of which still tells what has been journaled by then.
+        // Before streams end, because each still sends what has been journaled by then.
         self.engine.announce_stop().await;
         self.stopping.cancel();
         if let Some(http_server) = self.http_server.take() {
             let _ = http_server.await;
         }
-        // What clients began and did not wait for. Should it take too long, it meets a store that is closed.
+        // Changes whose clients did not wait for them. If one takes too long, it finds the store closed.
         self.pending_changes.close();
         let _ = timeout(REQUEST_DRAIN_TIMEOUT, self.pending_changes.wait()).await;
         self.engine.stop(self.drain).await;
@@ -187,7 +188,7 @@ impl Server {
     }
 }
 
-/// Answers HTTP until the server stops.
+/// Serves HTTP until the server stops.
 async fn serve_http(listener: TcpListener, app: App, drain: Duration) {
     let (router, connections) = (router::build_router(app.clone()), app.connections.clone());
     let http_server = listen::run(listener, router, connections, app.stopping.clone(), drain);
@@ -199,12 +200,12 @@ async fn bind_listener(address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
 }
 
-/// Opens the store of a configuration, by the time of its server.
+/// Opens the store of a configuration, with the time of its database server.
 pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
     Ok(OpenStore::open(url, &TimeSource::system()).await?.store())
 }
 
-/// What a node is told that a configuration describes.
+/// The engine settings that a configuration describes.
 pub fn engine_settings(config: &Config) -> Settings {
     Settings {
         node_name: node_name(),
@@ -218,13 +219,13 @@ pub fn engine_settings(config: &Config) -> Settings {
     }
 }
 
-/// Tells this process from others, also from those on other machines.
+/// A name that is unique to this process, also among machines.
 fn node_name() -> String {
     let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     format!("pointsman-{}-{}", host.as_deref().unwrap_or("unnamed"), std::process::id())
 }
 
-/// The token for a server that has no other.
+/// The first token, if no token is configured and the server serves HTTP.
 async fn find_or_create_first_token(
     config: &Config,
     opened: &OpenStore,
@@ -242,7 +243,7 @@ fn accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> Token
     }
 }
 
-/// What the program brings along and what the configuration says, as one.
+/// Merges the setup of the program with that of the configuration.
 fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
     let mut setup = program.clone();
     for spec in configured.handlers {
@@ -268,7 +269,7 @@ fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError>
     Ok(setup)
 }
 
-/// Takes up a changed configuration, whole or not at all.
+/// Applies a changed configuration, completely or not at all.
 struct ConfigReloader {
     app: App,
     program: Setup,
@@ -277,7 +278,7 @@ struct ConfigReloader {
 }
 
 impl ConfigReloader {
-    /// Watches the sources. Without the watch the server runs all the same.
+    /// Watches the sources. If they cannot be watched, the server runs without reloads.
     fn watch_config(self, sources: Sources, config: &Config) -> Option<config::Watch> {
         let runtime = tokio::runtime::Handle::current();
         let watch = config::watch(sources, config, move |changed| {
@@ -286,11 +287,11 @@ impl ConfigReloader {
                 Err(faults) => Err(StartError::Config(faults)),
             };
             match applied {
-                Ok(()) => tracing::info!("the configuration was reloaded"),
+                Ok(()) => tracing::info!("configuration reloaded"),
                 Err(ref error) => {
                     self.app.config_status.record_rejected(error);
                     tracing::error!(
-                        "the configuration was not taken up; all stays as it is: {}",
+                        "configuration reload rejected; the previous configuration stays active: {}",
                         ErrorChain(error)
                     );
                 }
@@ -300,7 +301,7 @@ impl ConfigReloader {
                 Err(_) => count.rejected += 1,
             });
         });
-        let warn = |error: &io::Error| tracing::warn!(%error, "changes of the configuration go unnoticed");
+        let warn = |error: &io::Error| tracing::warn!(%error, "cannot watch the configuration files; changes take effect only after a restart");
         watch.inspect_err(warn).ok()
     }
 
@@ -319,7 +320,7 @@ impl ConfigReloader {
     }
 }
 
-/// An error with all that caused it.
+/// Displays an error with its chain of causes.
 pub(crate) struct ErrorChain<'a>(pub(crate) &'a dyn std::error::Error);
 
 impl std::fmt::Display for ErrorChain<'_> {

@@ -8,11 +8,10 @@ use bytes::Bytes;
 use futures::Stream;
 use http::header;
 
-/// How often a quiet stream shows that it lives.
+/// Interval of keep-alive comments on an idle stream.
 pub(crate) const KEEP_ALIVE_INTERVAL: std::time::Duration = std::time::Duration::from_secs(15);
 
-/// A frame. Its data may hold line breaks (raw payloads do, between their tokens): each line is a field of
-/// its own.
+/// Formats a frame. Data with line breaks (raw JSON may have them between tokens) becomes one `data` field per line.
 pub(crate) fn format_frame(id: Option<u64>, event: impl Display, data: &str) -> String {
     let mut text = String::with_capacity(data.len() + 64);
     if let Some(id) = id {
@@ -28,8 +27,8 @@ pub(crate) fn format_frame(id: Option<u64>, event: impl Display, data: &str) -> 
     text
 }
 
-/// A comment that keeps the connection open, and moves the reader's cursor if it lags behind what was looked
-/// at: without it a quiet filter would tear in the end.
+/// Formats a comment that keeps the connection open. With an id it also moves the client's cursor past events that its
+/// filter skipped; otherwise the cursor of a filter that rarely matches would expire.
 pub(crate) fn format_keep_alive(id: Option<u64>) -> String {
     match id {
         Some(id) => format!(": keep-alive\nid: {id}\n\n"),
@@ -37,14 +36,14 @@ pub(crate) fn format_keep_alive(id: Option<u64>) -> String {
     }
 }
 
-/// An answer that streams frames.
+/// A response that streams frames.
 pub(crate) fn stream_response(frames: impl Stream<Item = String> + Send + 'static) -> Response {
     use futures::StreamExt;
     let body = Body::from_stream(frames.map(|text| Ok::<_, std::convert::Infallible>(Bytes::from(text))));
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // Proxies that gather answers would hold the frames back.
+        // Proxies that buffer responses would delay the frames.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     (headers, body).into_response()

@@ -1,8 +1,8 @@
-//! `/api/v1/stream`: the journal as server-sent events, and beside it what becomes of tasks.
+//! `/api/v1/stream`: the journal as server-sent events, together with task changes.
 //!
-//! Events carry their id and are never missed: a reader that comes back with `Last-Event-ID` goes on where it
-//! was, or is told by `Torn` that it cannot. Task changes carry none: they are told as they happen on this
-//! node, after the event they belong to, and a reader that is too slow for them misses some.
+//! Events have an id and are never missed: a client that reconnects with `Last-Event-ID` continues after it, or gets
+//! `Torn` if events after it have expired. Task changes have no id: they are sent as they happen on this node, after the
+//! event they belong to, and a slow client misses some.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::paging::{encode_chunk, page_bytes};
 use crate::problem::Problem;
 use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
-/// So many changes of tasks at most are told in one go.
+/// Maximum number of task changes that are sent together.
 const MAX_PENDING_TASK_CHANGES: usize = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -44,14 +44,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "events",
     params(
         ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),
-        ("after" = Option<u64>, Query, description = "an EventId; without it the stream begins at the newest"),
-        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its children, `/a` that"),
-        ("key" = Option<String>, Query, description = "an object"),
-        ("tenant" = Option<String>, Query, description = "a tenant"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "goes on after this event, whatever `after` says"),
+        ("after" = Option<u64>, Query, description = "an EventId; without it the stream begins at the newest event"),
+        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its direct children, `/a` exactly that key"),
+        ("key" = Option<String>, Query, description = "key of an object"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's events"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "resumes after this event; takes precedence over `after`"),
     ),
     responses((status = 200, description = "Frames: `id` the EventId, `event` the type, `data` the event; \
-        `event: task` without an id for a task's change; `event: Torn` before the end if there is a gap",
+        `event: task` without an id for a task change; `event: Torn` before the end of the stream if there is a gap",
         body = String, content_type = "text/event-stream")),
 )]
 pub(crate) async fn follow_events(
@@ -62,7 +62,7 @@ pub(crate) async fn follow_events(
 ) -> Result<Response, Problem> {
     let event_query = EventQuery::from_query(&EventQuery::parse_query(&uri, &[])?, &caller)?;
     let permit = app.streams.open(&caller)?;
-    // Listening begins before anything is read, so that no change falls between the two.
+    // Subscribe before reading, so that no change is missed between the two.
     let task_changes = (!event_query.names_types).then(|| app.engine.changes());
     let given_cursor = read_last_event_id(&headers)?.or(event_query.after);
     let after = match given_cursor {
@@ -77,8 +77,8 @@ pub(crate) async fn follow_events(
         filter: event_query.filter,
         task_changes,
         pending_task_changes: Vec::new(),
-        // Who named no place to begin at is told it at once: without it, one that loses its connection before
-        // the first event would begin anew at a later place, and miss what lies between.
+        // A client without a cursor gets one at once. Otherwise, if its connection broke before the first event, it
+        // would reconnect at a later position and miss the events between.
         initial_cursor: given_cursor.is_none().then_some(after),
         sent_cursor: after,
         next_send_at: Instant::now(),
@@ -94,11 +94,11 @@ pub(crate) async fn follow_events(
     })))
 }
 
-/// The cursor of a reader that comes back.
+/// Reads the cursor of a client that reconnects.
 pub(crate) fn read_last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
     let bad = |detail: String| Problem::malformed(detail).parameter("Last-Event-ID");
-    let text = value.to_str().map_err(|_| bad("this is not an EventId".into()))?;
+    let text = value.to_str().map_err(|_| bad("`Last-Event-ID` is not an EventId".into()))?;
     text.parse().map(Some).map_err(|e: pointsman_core::event_id::BadEventId| bad(e.to_string()))
 }
 
@@ -106,20 +106,20 @@ struct JournalFollower {
     app: App,
     caller: Caller,
     reader: JournalReader,
-    /// Found, but not sent yet.
+    /// Events that were read and not sent yet.
     page: VecDeque<Arc<Event>>,
     filter: Filter,
     task_changes: Option<broadcast::Receiver<TaskChange>>,
-    /// Heard of, but not told yet: what was journaled before them goes first.
+    /// Received but not sent yet: events journaled before them are sent first.
     pending_task_changes: Vec<TaskChange>,
-    /// Where the stream begins, if the reader does not know it yet.
+    /// The cursor at which the stream begins, if the client does not have it yet.
     initial_cursor: Option<EventId>,
-    /// The last id that the reader has.
+    /// The last id that was sent.
     sent_cursor: EventId,
-    /// When the reader may hear something again, and when it must.
+    /// Earliest time of the next message, and time of the next keep-alive.
     next_send_at: Instant,
     keep_alive_at: Instant,
-    /// The server stops: what has been journaled until then is all that is still told.
+    /// The server stops: events journaled until then are still sent.
     is_draining: bool,
     is_finished: bool,
     /// The memory of a large page until it is sent.
@@ -127,19 +127,19 @@ struct JournalFollower {
     _permit: StreamPermit,
 }
 
-/// What a follower waits for.
+/// The reason why a waiting follower continues.
 enum WakeReason {
     NewEvents,
     TaskChanged(TaskChange),
     KeepAliveDue,
     /// The server stops.
     Stopping,
-    /// The reader's token has been taken back.
+    /// The client's token is no longer accepted.
     TokenRevoked,
 }
 
 impl JournalFollower {
-    /// The next frames; nothing when the stream is over.
+    /// The next frames; `None` when the stream has ended.
     async fn next_frames(&mut self) -> Option<String> {
         if let Some(start) = self.initial_cursor.take() {
             return Some(sse::format_keep_alive(Some(start.get())));
@@ -169,8 +169,8 @@ impl JournalFollower {
         None
     }
 
-    /// Takes a page to send, if there is memory for it. Otherwise the page is dropped and read again once there is; a
-    /// stream for which there is none in time ends, and its reader resumes it.
+    /// Takes a page to send, if there is memory for it. Otherwise drops the page, waits for memory and reads it again; if
+    /// there is no memory in time, the stream ends and the client resumes it.
     async fn load_page(&mut self, events: Vec<Arc<Event>>) -> bool {
         let bytes = page_bytes(&events);
         if !self.page_memory.fit(&self.app, &self.caller, bytes) {
@@ -183,7 +183,7 @@ impl JournalFollower {
         true
     }
 
-    /// As much of the page as goes out at a time.
+    /// Encodes the next chunk of the page.
     fn encode_next_chunk(&mut self) -> String {
         let before = self.page.len();
         let sent_cursor = &mut self.sent_cursor;
@@ -201,7 +201,7 @@ impl JournalFollower {
         (self.next_send_at, self.keep_alive_at) = (now + BATCH_DELAY, now + KEEP_ALIVE_INTERVAL);
     }
 
-    /// Everything journaled has been told: tells of tasks, or waits.
+    /// All events have been sent: sends task changes, or waits.
     async fn wait_at_head(&mut self) -> Option<String> {
         self.page_memory.release();
         let pending_task_changes = std::mem::take(&mut self.pending_task_changes);
@@ -225,7 +225,7 @@ impl JournalFollower {
                 self.sent_cursor = self.sent_cursor.max(reached);
                 return Some(sse::format_keep_alive(moved.then(|| reached.get())));
             }
-            // What was journaled before the stop was announced is still told, the announcement among it.
+            // Events up to the announcement of the stop are still sent, including the announcement.
             WakeReason::Stopping if !self.is_draining => {
                 self.is_draining = true;
                 self.resume_reading();
@@ -235,8 +235,8 @@ impl JournalFollower {
         None
     }
 
-    /// Walks on through what has come. Changes are heard before it: where the journal never rests, they would otherwise
-    /// never have their turn.
+    /// Continues with new events. Task changes are collected first; otherwise a journal that grows all the time would
+    /// keep them from ever being sent.
     fn resume_reading(&mut self) {
         self.collect_task_changes();
         self.reader.resume();
@@ -261,7 +261,7 @@ impl JournalFollower {
         }
     }
 
-    /// What else is known of tasks by now.
+    /// Collects the task changes that have arrived.
     fn collect_task_changes(&mut self) {
         let Some(task_changes) = &mut self.task_changes else { return };
         while self.pending_task_changes.len() < MAX_PENDING_TASK_CHANGES {
