@@ -1,4 +1,4 @@
-//! Stopping chains, and saying what their nodes do. Both reach the orders of every tenant.
+//! Stopping chains and setting the action of their nodes. Both affect the orders of every tenant.
 
 use axum::Json;
 use pointsman_api::{ChainBody, ChainDetail, ChainStateBody, NodeActionBody};
@@ -19,15 +19,15 @@ pub(crate) struct ChainStateMembers {
     state: Option<Box<RawValue>>,
 }
 
-/// Stops a chain, or starts it again. When this answers, no step of a stopped one begins.
+/// Stops a chain or starts it again. After the response, no step of a stopped chain starts.
 #[utoipa::path(
     put,
     path = "/api/v1/chains/{path}/state",
     operation_id = "set_chain_state",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = ChainStateBody),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn set_chain_state(
     app: &App,
@@ -35,8 +35,9 @@ pub(crate) async fn set_chain_state(
     path: ChainPath,
     members: ChainStateMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
-    caller.unbound("a chain carries the orders of every tenant")?;
-    let state = members.state.ok_or_else(|| Fault::new("/state", "say `running` or `stopped`"))?;
+    caller.unbound("a chain has orders of every tenant")?;
+    let state =
+        members.state.ok_or_else(|| Fault::new("/state", "`state` is required: `running` or `stopped`"))?;
     let stopped = match string("/state", &state)?.as_str() {
         "running" => false,
         "stopped" => true,
@@ -59,20 +60,20 @@ pub(crate) struct NodeActionMembers {
     action: Option<Box<RawValue>>,
 }
 
-/// Says what a node does: `process`, `stop`, or `next_state`.
+/// Sets the action of a node: `process`, `stop` or `next_state`.
 #[utoipa::path(
     put,
     path = "/api/v1/chains/{path}/nodes/{id}/action",
     operation_id = "set_node_action",
     tag = "chains",
     params(
-        ("path" = String, Path, description = "a chain's path, raw, without its leading slash"),
-        ("id" = String, Path, description = "a node of it"),
+        ("path" = String, Path, description = "a chain's path, not encoded, without its leading slash"),
+        ("id" = String, Path, description = "a node of the chain"),
     ),
     request_body(content = NodeActionBody),
     responses(
-        (status = 200, description = "The chain as it stands now", body = ChainDetail),
-        (status = 422, description = "The node is an end",
+        (status = 200, description = "The chain after the change", body = ChainDetail),
+        (status = 422, description = "The node is an end node",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -83,9 +84,10 @@ pub(crate) async fn set_node_action(
     node: NodeId,
     members: NodeActionMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
-    caller.unbound("a node carries the orders of every tenant")?;
-    let action =
-        members.action.ok_or_else(|| Fault::new("/action", "say `process`, `stop` or `next_state`"))?;
+    caller.unbound("a node has orders of every tenant")?;
+    let action = members
+        .action
+        .ok_or_else(|| Fault::new("/action", "`action` is required: `process`, `stop` or `next_state`"))?;
     let action = parse_action(&string("/action", &action)?)?;
     let chain = find_defined_chain(app, &caller, &path).await?;
     require_step_node(&chain, &node)?;
@@ -108,11 +110,11 @@ async fn find_defined_chain(app: &App, caller: &Caller, path: &ChainPath) -> Res
     let found = find_chain(app, caller, path).await?.chain;
     match found.defined {
         true => Ok(found),
-        false => Err(Problem::not_found(format!("the chain {path} is not defined any more"))),
+        false => Err(Problem::not_found(format!("the chain {path} is no longer defined"))),
     }
 }
 
-/// Nothing is done at an end, so that there is nothing to set.
+/// Requires a node that runs a step. An end node runs nothing, so it has no action.
 fn require_step_node(chain: &ChainBody, node: &NodeId) -> Result<(), Problem> {
     let path = &chain.path;
     match chain.nodes.iter().find(|candidate| candidate.id == node.as_str()) {
@@ -121,7 +123,7 @@ fn require_step_node(chain: &ChainBody, node: &NodeId) -> Result<(), Problem> {
             Err(Problem::not_found(format!("the chain {path} has no node {node}{hint}")))
         }
         Some(found) if found.end => {
-            let detail = format!("{node} is an end of {path}: orders that come there have arrived");
+            let detail = format!("{node} is an end of {path}: orders finish there, and no step runs");
             Err(Problem::refused(detail).pointer("/action"))
         }
         Some(_) => Ok(()),

@@ -1,7 +1,7 @@
-//! `/api/v1/chains`: what chains there are, how many orders are where, stopping them, and what their nodes do.
+//! `/api/v1/chains`: chains with the number of orders at each node, stopping them, and the actions of their nodes.
 //!
-//! Chains have folders in their paths, and what is to be done to one follows its path in the address: `…/state`,
-//! `…/nodes/ID/action`, `…/pause`, `…/block`.
+//! The path of a chain has folders, and the endpoint follows it in the URL: `…/state`, `…/nodes/ID/action`, `…/pause`,
+//! `…/block`.
 
 mod control;
 mod overview;
@@ -31,7 +31,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .route("/api/v1/chains/{*path}", get(show_chain).put(dispatch_put).delete(dispatch_delete))
 }
 
-/// The calls whose addresses end in a chain's path, and what may follow it. They share one route.
+/// The calls whose URL ends in a chain's path and an optional endpoint. They share one route.
 #[derive(OpenApi)]
 #[openapi(paths(
     show_chain,
@@ -61,13 +61,13 @@ pub(crate) async fn list_chains(
     overview::list_chains(&app, &caller).await.map(Json)
 }
 
-/// One chain: its nodes, how many orders are where, and what holds it.
+/// One chain: its nodes, the number of orders at each, and its rules.
 #[utoipa::path(
     get,
     path = "/api/v1/chains/{path}",
     operation_id = "show_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     responses((status = 200, description = "The chain", body = ChainDetail)),
 )]
 pub(crate) async fn show_chain(
@@ -80,7 +80,7 @@ pub(crate) async fn show_chain(
     overview::find_chain(&app, &caller, &path).await.map(Json)
 }
 
-/// What an address asks to be done to a chain.
+/// The endpoint of a chain that a URL names.
 #[derive(Debug, PartialEq)]
 enum ChainEndpoint {
     State(ChainPath),
@@ -149,7 +149,7 @@ async fn dispatch_delete(
             rules::unblock(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
         ChainEndpoint::State(_) | ChainEndpoint::NodeAction(..) => Err(Problem::not_found(
-            "of a chain, `…/pause` and `…/block` can be deleted; the rest is set by PUT",
+            "only `…/pause` and `…/block` of a chain can be deleted; the others are set with PUT",
         )),
     }
 }

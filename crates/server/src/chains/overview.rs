@@ -1,4 +1,4 @@
-//! What is known of chains: their nodes, the orders at each, how they are set, and the rules that hold them.
+//! The bodies of chains: nodes with their orders and actions, and rules.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) async fn list_chains(app: &App, caller: &Caller) -> Result<ChainList,
     Ok(ChainList { event_id, chains: chains.into_values().collect() })
 }
 
-/// The chain, if there is one. One of which only rules are left is shown, so that they can be lifted.
+/// Finds a chain. One of which only rules are left is found too, so that they can be lifted.
 pub(super) async fn find_chain(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainDetail, Problem> {
     let ChainOverview { event_id, mut chains } = read_chains(app, caller).await?;
     match chains.remove(path) {
@@ -53,7 +53,7 @@ async fn read_chains(app: &App, caller: &Caller) -> Result<ChainOverview, Proble
 }
 
 fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {
-    // The orders of a chain are everybody's, and how many others have is not for one of them to know.
+    // The counts include orders of all tenants, so a caller bound to a tenant does not see them.
     let shows_counts = caller.tenant.is_none();
     let at =
         |id: &str| view.orders.iter().find(|(node, _)| node.as_str() == id).map_or(0, |(_, count)| *count);
@@ -77,7 +77,7 @@ fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {
     }
 }
 
-/// A chain that is no longer defined.
+/// The body of a chain that is no longer defined.
 fn undefined_chain_body(path: &ChainPath) -> ChainBody {
     ChainBody {
         path: path.to_string(),

@@ -1,4 +1,4 @@
-//! Holding the steps of chains.
+//! Pausing and blocking chains.
 
 use axum::Json;
 use pointsman_api::{ChainDetail, HoldBody};
@@ -12,15 +12,15 @@ use crate::json_body::RuleRequest;
 use crate::problem::Problem;
 use crate::rules;
 
-/// Pauses a chain: when this answers, no new attempt of a step starts.
+/// Pauses a chain. After the response, no new attempt of a step starts.
 #[utoipa::path(
     put,
     path = "/api/v1/chains/{path}/pause",
     operation_id = "pause_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn pause(
     app: &App,
@@ -37,9 +37,9 @@ pub(crate) async fn pause(
     path = "/api/v1/chains/{path}/pause",
     operation_id = "unpause_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn unpause(
     app: &App,
@@ -50,15 +50,15 @@ pub(crate) async fn unpause(
     lift_chain_rule(app, caller, RuleKind::Pause, path, request).await
 }
 
-/// Blocks a chain: as a pause, but only an admin lifts it.
+/// Blocks a chain: like a pause, but only an admin can lift it.
 #[utoipa::path(
     put,
     path = "/api/v1/chains/{path}/block",
     operation_id = "block_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn block(
     app: &App,
@@ -75,9 +75,9 @@ pub(crate) async fn block(
     path = "/api/v1/chains/{path}/block",
     operation_id = "unblock_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn unblock(
     app: &App,
@@ -109,7 +109,7 @@ async fn lift_chain_rule(
     request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
     let tenant = caller.tenant(request.tenant)?;
-    // Read before, because a chain of which only this rule was left is gone with it.
+    // Read before, because a chain of which only this rule was left disappears with it.
     let before = find_chain(app, caller, &path).await?;
     rules::lift_rule(app, caller, kind, Place::Chain(path.clone()), tenant, request.reason).await?;
     Ok(Json(find_chain(app, caller, &path).await.unwrap_or_else(|_| without_rules(before))))

@@ -1,7 +1,7 @@
-//! What an event caused, as a tree.
+//! The causal tree of an event: the events that its tasks emitted, and so on.
 //!
-//! The store answers a list in which each event names its cause. What belongs to a tenant that the caller may not see
-//! is left out, with all that hangs below it.
+//! The store returns a list in which each event names its cause. Events of tenants that the caller may not see are left
+//! out, with their subtrees.
 
 use std::collections::HashMap;
 
@@ -13,16 +13,16 @@ use pointsman_core::{Event, EventId, TaskSeq};
 use crate::app::App;
 use crate::auth::Caller;
 
-/// How deep a tree is told: readers of JSON have their bounds, and what lies deeper can be asked for by itself.
+/// Maximum depth of a tree. JSON parsers limit the depth, and deeper events can be read by their own id.
 const MAX_DEPTH: usize = 32;
 
 pub(super) struct CausalTree {
     pub(super) caused: Vec<CausedBody>,
-    /// There may be more.
+    /// The tree may have more events.
     pub(super) is_truncated: bool,
 }
 
-/// The tree below an event, as far as the caller may see.
+/// Builds the tree below an event, as far as the caller may see.
 pub(super) async fn build_causal_tree(
     app: &App,
     caller: &Caller,
@@ -65,7 +65,7 @@ impl TreeBuilder<'_> {
     }
 }
 
-/// The names of the tasks that emitted these events, as far as they are remembered.
+/// Reads the ids of the tasks that emitted these events, as far as they are retained.
 async fn read_task_ids(
     app: &App,
     caller: &Caller,
@@ -83,7 +83,7 @@ async fn read_task_ids(
     Ok(task_ids)
 }
 
-/// A task by its number, as long as it is remembered.
+/// Finds a task by its sequence number, if it is retained.
 pub(super) async fn find_task_by_seq(app: &App, seq: TaskSeq) -> Result<Option<Task>, StoreError> {
     let above = TaskSeq(seq.0.saturating_add(1));
     let page = app.store().tasks(TaskFilter::default(), Some(above), 1).await?;

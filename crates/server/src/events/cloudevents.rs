@@ -18,7 +18,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::percent;
 use crate::problem::Problem;
 
-/// Where the members of an event stand in a CloudEvent.
+/// JSON pointers of an event's members, and of the CloudEvent members they are read from.
 pub(super) const MEMBER_POINTERS: &[(&str, &str)] =
     &[("/key", "/subject"), ("/value", "/data"), ("/context/", "/"), ("/context", "")];
 
@@ -35,8 +35,9 @@ impl CloudEventAttributes {
     fn add(&mut self, name: &str, text: String) -> Result<(), Fault> {
         let at = pointer_step(name);
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
-            let detail =
-                format!("{name:?} is no attribute of a CloudEvent: those are lower-case letters and digits");
+            let detail = format!(
+                "{name:?} is not an attribute of a CloudEvent: names have lower-case letters and digits"
+            );
             return Err(Fault::new(at, detail));
         }
         match self.values.insert(name.into(), text) {
@@ -55,16 +56,16 @@ impl CloudEventAttributes {
             }
         }
         if self.values["specversion"] != "1.0" {
-            return Err(Fault::new("/specversion", "only CloudEvents 1.0 are taken"));
+            return Err(Fault::new("/specversion", "only CloudEvents 1.0 are supported"));
         }
         if let Some(time) = self.values.get("time") {
             time.parse::<Timestamp>().map_err(|e| Fault::new("/time", e))?;
         }
         let priority = match self.values.remove("priority") {
-            // Headers know no numbers.
-            Some(text) => {
-                Some(text.parse::<i64>().map_err(|_| Fault::new("/priority", "this is no whole number"))?)
-            }
+            // Headers have no numbers.
+            Some(text) => Some(
+                text.parse::<i64>().map_err(|_| Fault::new("/priority", "`priority` is a whole number"))?,
+            ),
             None => None,
         };
         let mut text = |name: &str| self.values.remove(name).map(|text| to_raw_json(&text)).transpose();
@@ -86,7 +87,7 @@ fn to_raw_json(value: &impl serde::Serialize) -> Result<Box<RawValue>, Fault> {
     to_raw_value(value).map_err(|e| Fault::new("", e))
 }
 
-/// One CloudEvent in JSON, with its data in it.
+/// Parses a CloudEvent in structured mode: one JSON object with its data.
 pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, Fault> {
     let members: RawMembers = serde_json::from_str(raw.get()).map_err(|e| Fault::new("", e))?;
     let mut attributes = CloudEventAttributes::default();
@@ -116,7 +117,7 @@ pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, Fault> {
     attributes.into_event_body()
 }
 
-/// An attribute's value as text: a string, a boolean or a whole number.
+/// Parses the value of an attribute as text: a string, a boolean or a whole number.
 fn parse_attribute(name: &str, raw: &RawValue) -> Result<String, Fault> {
     let text = raw.get();
     if text.starts_with('"') {
@@ -132,7 +133,7 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("ce-"))
 }
 
-/// A CloudEvent in binary mode; its body is the data.
+/// Parses a CloudEvent in binary mode; its body is the data.
 pub(super) fn parse_binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<EventBody, Problem> {
     let header_problem = |fault: Fault| {
         let header = header_for_pointer(&fault.pointer).unwrap_or_default();
@@ -156,8 +157,8 @@ pub(super) fn parse_binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> R
     attributes.into_event_body().map_err(header_problem)
 }
 
-/// A header's value without the double quotes around it. Older versions of CloudEvents wrote blanks that way,
-/// and the binding still has receivers understand it.
+/// Removes the double quotes around a header value. Older versions of CloudEvents quoted values with blanks, and the
+/// HTTP binding requires receivers to accept that.
 fn unquote_header_value(text: &str) -> Cow<'_, str> {
     let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let Some(inner) = quoted else { return text.into() };
@@ -166,7 +167,7 @@ fn unquote_header_value(text: &str) -> Cow<'_, str> {
     while let Some(c) = rest.next() {
         match c {
             '\\' => plain.extend(rest.next()),
-            // Two quoted texts, or a quote that a backslash has taken: not what this is about.
+            // Two quoted strings, or an escaped closing quote: not one quoted value.
             '"' => return text.into(),
             c => plain.push(c),
         }
@@ -174,7 +175,7 @@ fn unquote_header_value(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// The header that a pointer into a CloudEvent speaks of, if it speaks of an attribute.
+/// The header that a JSON pointer into a CloudEvent refers to, if it refers to an attribute.
 pub(super) fn header_for_pointer(pointer: &str) -> Option<String> {
     let name = match pointer {
         "/key" => "subject",
@@ -184,7 +185,7 @@ pub(super) fn header_for_pointer(pointer: &str) -> Option<String> {
     Some(format!("ce-{name}"))
 }
 
-/// Data of this type as JSON.
+/// Converts data of a media type to JSON.
 fn data_to_json(essence: &str, bytes: &[u8]) -> Result<Box<RawValue>, String> {
     let is_json = matches!(essence, "" | "application/json" | "text/json") || essence.ends_with("+json");
     let problem = |e: serde_json::Error| format!("the data is not JSON: {e}");
@@ -198,7 +199,7 @@ fn data_to_json(essence: &str, bytes: &[u8]) -> Result<Box<RawValue>, String> {
     }
 }
 
-/// The members of an object, in order, none read yet.
+/// The raw members of a JSON object, in order.
 struct RawMembers(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for RawMembers {

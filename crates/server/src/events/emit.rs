@@ -20,7 +20,7 @@ use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// The most events in one request.
+/// Maximum number of events in a request.
 const MAX_EVENTS: usize = 10_000;
 
 /// Emits one event, an array of 1 to 10,000 of them (all or nothing), or CloudEvents 1.0.
@@ -30,7 +30,7 @@ const MAX_EVENTS: usize = 10_000;
     operation_id = "emit_events",
     tag = "events",
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer")),
+        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response")),
     request_body(content(
         (serde_json::Value = "application/json", example = json!({"type": "record.published", "key": "record:1",
             "value": {"title": "Hello"}})),
@@ -39,7 +39,7 @@ const MAX_EVENTS: usize = 10_000;
     )),
     responses(
         (status = 201, description = "The events and their tasks are durable", body = Emitted),
-        (status = 200, description = "The same idempotency key and content came before; this was its answer",
+        (status = 200, description = "A repeat of an earlier request with the same idempotency key and content; its response",
             body = Emitted),
         (status = 409, description = "The idempotency key was used with other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
@@ -60,7 +60,7 @@ pub(crate) async fn emit_events(
     let tenant = caller.tenant.clone().unwrap_or_default();
     let events = parse_events(&headers, &body.bytes, &tenant, app.now())?;
     check_tenants(&caller, &events)?;
-    // Keys are a tenant's own: that of the first event, which a repeat of the request names as well.
+    // Idempotency keys belong to a tenant: that of the first event, which a repeat names as well.
     let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
     let digest = || request_digest(&headers, &body.bytes);
     let idempotency =
@@ -80,7 +80,7 @@ fn response_body(receipt: &Receipt) -> Emitted {
     Emitted { event_id: events.last().map_or(0, |last| last.event_id), events }
 }
 
-/// The events of a body, in whichever form they came.
+/// Parses the events of a body: JSON or CloudEvents in any mode.
 fn parse_events(
     headers: &HeaderMap,
     bytes: &[u8],
@@ -111,7 +111,7 @@ fn parse_events(
     }
 }
 
-/// One event, or an array of them, in the house's own form.
+/// Parses one event or an array of them in Pointsman's own JSON.
 fn parse_native_events(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
     let read = |raw: &RawValue, at: &str| parse_event_at(raw, at, tenant, now);
     if text.trim_start().starts_with('[') {
@@ -121,7 +121,7 @@ fn parse_native_events(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Ve
     }
 }
 
-/// The event that stands at a JSON pointer of a body, in the house's own form.
+/// Parses the event at a JSON pointer of a body, in Pointsman's own JSON.
 pub(crate) fn parse_event_at(
     raw: &RawValue,
     at: &str,
@@ -132,7 +132,7 @@ pub(crate) fn parse_event_at(
     build_event(body, tenant, now).map_err(|refusal| refusal.into_body_problem(at, &[]))
 }
 
-/// Reads an array element by element; each is told its JSON pointer.
+/// Parses an array; `read` gets each element with its JSON pointer.
 fn parse_array(
     text: &str,
     read: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
@@ -149,14 +149,14 @@ fn parse_raw_json(text: &str) -> Result<&RawValue, Problem> {
     serde_json::from_str(text).map_err(media::malformed_json)
 }
 
-/// Why an event is not taken: what is wrong with it, and how that counts.
+/// An event was refused: the fault, and the kind of problem it is.
 struct EventRefusal {
     fault: Fault,
     problem: fn(String) -> Problem,
 }
 
 impl EventRefusal {
-    /// As a fault in a body that holds the event at `prefix` and names its members by `names`.
+    /// Converts to a problem in a body that has the event at `prefix`, with pointers translated by `names`.
     fn into_body_problem(self, prefix: &str, names: &[(&str, &str)]) -> Problem {
         let Fault { pointer, detail } = self.fault;
         let pointer = names
@@ -169,7 +169,7 @@ impl EventRefusal {
         (self.problem)(detail).pointer(format!("{prefix}{pointer}"))
     }
 
-    /// As a fault in the headers of a CloudEvent in binary mode.
+    /// Converts to a problem in the headers of a CloudEvent in binary mode.
     fn into_header_problem(self) -> Problem {
         let Fault { pointer, detail } = self.fault;
         let problem = (self.problem)(detail);
@@ -180,7 +180,7 @@ impl EventRefusal {
     }
 }
 
-/// The event that a body asks for. Its size and its type have statuses of their own.
+/// Builds the event of a body. A value that is too large and a reserved type have their own statuses.
 fn build_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, EventRefusal> {
     if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE) {
         let fault = Fault::new("/value", format!("a value has at most {MAX_VALUE} bytes"));
@@ -211,7 +211,7 @@ fn request_digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
     lines.sort_unstable();
     let mut digest = Sha256::new();
     for (name, value) in lines {
-        // Lengths first, so that no two different requests are the same bytes.
+        // Lengths first, so that two different requests never give the same bytes.
         digest.update((name.len() as u64).to_be_bytes());
         digest.update(name);
         digest.update((value.len() as u64).to_be_bytes());

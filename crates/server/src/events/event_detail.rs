@@ -15,7 +15,7 @@ use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// One event, its tasks, what caused it, and the tree of what it caused.
+/// One event with its tasks, its cause, and the tree of events that it caused.
 #[utoipa::path(
     get,
     path = "/api/v1/events/{eventId}",
@@ -48,8 +48,8 @@ pub(crate) async fn show_event(
     }))
 }
 
-/// Names the event and the task that made an event be emitted, as long as they are remembered. Where they are another
-/// tenant's, nothing is told but that there was a cause.
+/// The event and the task that caused an event, if they are retained. If they belong to a tenant that the caller may not
+/// see, only the depth is shown.
 async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBody, StoreError> {
     let task = causal_tree::find_task_by_seq(app, cause.task).await?;
     let hidden = match (&task, cause.event) {

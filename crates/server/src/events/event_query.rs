@@ -1,4 +1,4 @@
-//! What a reader of the journal wants to see.
+//! The filter and cursor of a request that reads the journal.
 
 use http::Uri;
 use pointsman_core::journal::Filter;
@@ -8,20 +8,20 @@ use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// A filter and where to begin.
+/// Which events a request selects: a filter and a cursor.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQuery {
     pub(crate) filter: Filter,
     pub(crate) after: Option<EventId>,
-    /// Types were named, and the root of all types was not among them.
+    /// The query names types, and the root type `Event` is not among them.
     pub(crate) names_types: bool,
 }
 
 impl EventQuery {
-    /// The parameters that a watch is made of.
+    /// The query parameters of the filter and cursor.
     pub(crate) const PARAMETERS: [&str; 5] = ["return", "after", "path", "key", "tenant"];
 
-    /// The watch that a query asks for, as far as the caller may see.
+    /// Parses the filter and cursor, restricted to what the caller may see.
     pub(crate) fn from_query(query: &Query, caller: &Caller) -> Result<Self, Problem> {
         let types = query.parse_with("return", parse_types)?.unwrap_or_default();
         let filter = Filter {
@@ -35,13 +35,13 @@ impl EventQuery {
         Ok(Self { filter, after: query.parse("after")?, names_types })
     }
 
-    /// The watch of a request that takes these parameters and some more.
+    /// Parses the query of a request that takes these parameters and `more`.
     pub(crate) fn parse_query(uri: &Uri, more: &[&'static str]) -> Result<Query, Problem> {
         Query::from_uri(uri, &[&Self::PARAMETERS, more].concat())
     }
 }
 
-/// Types, separated by commas. One that stands above all is as good as none.
+/// Parses types separated by commas. The root type `Event` selects all, as no type does.
 fn parse_types(text: &str) -> Result<Vec<HandlingKey>, pointsman_core::names::BadName> {
     let types: Vec<HandlingKey> = text.split(',').map(HandlingKey::new).collect::<Result<_, _>>()?;
     let everything = types.iter().any(|kind| kind.as_str() == "Event");

@@ -1,8 +1,8 @@
-//! A stretch of the journal as an EventSeq.
+//! Events of the journal as an EventSeq.
 //!
-//! The answer is decided by the first match: until then nothing is sent, and the request may wait. After it,
-//! everything up to the head at that time is streamed page by page. If something is forgotten while an answer
-//! streams, the connection breaks off: a complete answer never has a gap.
+//! The first match decides the response: until then nothing is sent, and the request may wait. Then all matches up to
+//! the head at that time are streamed page by page. If events expire while a response is streamed, the connection is
+//! aborted: a complete response never has a gap.
 
 use std::collections::VecDeque;
 use std::io;
@@ -30,11 +30,11 @@ use crate::paging::{TARGET_PAGE_BYTES, encode_chunk, page_bytes};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// How long a search that found nothing may go on beyond its deadline, so that a reader who does not wait
-/// still learns of an event that lies behind many others.
+/// Time that a search without a match may take beyond its deadline, so that a client that does not wait still gets an
+/// event that comes after many others.
 const SEARCH_GRACE: Duration = Duration::from_millis(150);
-/// The same for a reader that has not been shown anything at all: one that does not wait would otherwise be told
-/// by a store that is merely slow that there is nothing.
+/// Time that the first read may take beyond the deadline: otherwise a client that does not wait would get an empty
+/// response from a store that is merely slow.
 const FIRST_READ_GRACE: Duration = Duration::from_secs(1);
 
 /// Reads the journal as an EventSeq, waiting for the first match until the timeout.
@@ -47,12 +47,12 @@ const FIRST_READ_GRACE: Duration = Duration::from_secs(1);
         ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),
         ("after" = Option<u64>, Query, description = "an EventId; required unless `limit` is negative"),
         ("timeout" = Option<String>, Query, description = "how long to wait: `60`, `60s`, `1h2m3s` or ISO 8601"),
-        ("limit" = Option<i64>, Query, description = "at most so many; a negative one reads backwards from the newest"),
-        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its children, `/a` that"),
-        ("key" = Option<String>, Query, description = "an object"),
-        ("tenant" = Option<String>, Query, description = "a tenant"),
+        ("limit" = Option<i64>, Query, description = "maximum number of events; a negative one reads backwards from the newest"),
+        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its direct children, `/a` exactly that key"),
+        ("key" = Option<String>, Query, description = "key of an object"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's events"),
     ),
-    responses((status = 200, description = "What there is", body = EventSeq)),
+    responses((status = 200, description = "The events, or an empty or torn EventSeq", body = EventSeq)),
 )]
 pub(crate) async fn read_events(
     Viewer(caller): Viewer,
@@ -64,7 +64,7 @@ pub(crate) async fn read_events(
     respond(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
 }
 
-/// How long a reader waits, and how much it takes.
+/// The timeout and limit of a request that reads events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PollOptions {
     timeout: Duration,
@@ -80,12 +80,12 @@ impl PollOptions {
     }
 }
 
-/// How long a query is willing to wait.
+/// Parses the parameter `timeout`; zero if it is not given.
 pub(crate) fn parse_timeout(query: &Query) -> Result<Duration, Problem> {
     Ok(query.parse_with("timeout", parse_http_duration)?.unwrap_or_default())
 }
 
-/// The EventSeq that a reader is answered with.
+/// Responds with an EventSeq.
 pub(crate) async fn respond(
     app: &App,
     caller: &Caller,
@@ -101,7 +101,7 @@ pub(crate) async fn respond(
             JournalReader::forwards(app.clone(), event_query.filter, require_after(event_query.after)?)
         }
     };
-    // A deadline beyond what the clock can count never comes.
+    // A deadline that the clock cannot represent never passes.
     let deadline = Instant::now().checked_add(options.timeout);
     let poll_permit = (!options.timeout.is_zero()).then(|| app.streams.open(caller)).transpose()?;
     let found = find_first_match(app, caller, reader, max_events, deadline).await?;
@@ -109,7 +109,7 @@ pub(crate) async fn respond(
     Ok(match found {
         SearchOutcome::Events { events, reader } => {
             let page = page_bytes(&events);
-            // If others follow, they are about as large as pages are meant to be.
+            // Later pages have about the target size.
             let bytes = if reader.has_ended() { page } else { page.max(TARGET_PAGE_BYTES) };
             let memory = PageMemory::reserve(&app.responses, caller, bytes)?;
             let seq = EventSeqStream {
@@ -127,9 +127,11 @@ pub(crate) async fn respond(
     })
 }
 
-/// The cursor of a reader that cannot do without one.
+/// Unwraps a required cursor.
 pub(crate) fn require_after(after: Option<EventId>) -> Result<EventId, Problem> {
-    after.ok_or_else(|| Problem::malformed("say which EventId to read after").parameter("after"))
+    after.ok_or_else(|| {
+        Problem::malformed("this call needs `after`: the EventId to read after").parameter("after")
+    })
 }
 
 pub(crate) fn empty_response(head: EventId, last: EventId) -> Response {
@@ -140,7 +142,7 @@ pub(crate) fn torn_response(head: EventId) -> Response {
     axum::Json(EventSeq::Torn { event_id: head.get() }).into_response()
 }
 
-/// How many events, and from which end.
+/// The number of events to read, and the direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EventLimit {
     Unlimited,
@@ -157,7 +159,7 @@ impl EventLimit {
     }
 }
 
-/// A whole number other than zero. What is too large for any journal is as good as the largest.
+/// Parses a whole number other than zero. A number too large for `usize` counts as its maximum.
 fn parse_limit(text: &str) -> Result<EventLimit, &'static str> {
     let (digits, backwards) = match text.strip_prefix('-') {
         Some(digits) => (digits, true),
@@ -172,15 +174,15 @@ fn parse_limit(text: &str) -> Result<EventLimit, &'static str> {
     }
 }
 
-/// What decides the answer.
+/// The result of the search for the first match.
 pub(crate) enum SearchOutcome {
     Events { events: Vec<Arc<Event>>, reader: JournalReader },
     Empty { head: EventId, last: EventId },
     Torn { head: EventId },
 }
 
-/// Walks to the first match, waiting for it until the deadline. Where the store does not answer in time, nothing has been
-/// found, and the reader goes on where it was.
+/// Finds the first match, waiting for it until the deadline. If the store does not respond in time, the result is empty
+/// and the client continues at its cursor.
 pub(crate) async fn find_first_match(
     app: &App,
     caller: &Caller,
@@ -192,7 +194,7 @@ pub(crate) async fn find_first_match(
     let mut step =
         run_until(deadline.map(first_read_deadline), reader.read_page(max_events)).await.transpose()?;
     let mut is_draining = false;
-    // A busy store must not hold up an answer that is due.
+    // A busy store must not delay a response whose deadline has passed.
     while let Some(current) = step {
         match current {
             ReadStep::Events(events) => return Ok(SearchOutcome::Events { events, reader }),
@@ -204,7 +206,7 @@ pub(crate) async fn find_first_match(
                     wait_for_batch(app, cursor, deadline).await;
                     reader.resume();
                 }
-                // What was journaled before the stop was announced is still told, the announcement among it.
+                // Events up to the announcement of the stop are still sent, including the announcement.
                 WaitOutcome::Stopping => {
                     is_draining = true;
                     reader.resume();
@@ -221,12 +223,12 @@ pub(crate) async fn find_first_match(
     Ok(SearchOutcome::Empty { head: reader.head(), last: reader.resume_cursor() })
 }
 
-/// Until when a first look may take that serves an answer due at `deadline`.
+/// The deadline of the first read for a response that is due at `deadline`.
 pub(crate) fn first_read_deadline(deadline: Instant) -> Instant {
     deadline + FIRST_READ_GRACE
 }
 
-/// What comes in time. Without an end all does.
+/// Runs a future until `end`; `None` if it does not finish. Without an end it always finishes.
 pub(crate) async fn run_until<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
     match end {
         Some(end) => timeout_at(end, work).await.ok(),
@@ -234,15 +236,15 @@ pub(crate) async fn run_until<T>(end: Option<Instant>, work: impl Future<Output 
     }
 }
 
-/// How a wait for more ended.
+/// The reason why a wait for events ended.
 enum WaitOutcome {
     NewEvents,
     Stopping,
-    /// The time is up, or the caller's token has been taken back.
+    /// The deadline has passed, or the caller's token is no longer accepted.
     Ended,
 }
 
-/// Waits until there is more to look at.
+/// Waits for new events until the deadline.
 async fn wait_for_events(
     app: &App,
     caller: &Caller,
@@ -264,28 +266,28 @@ async fn wait_for_events(
     }
 }
 
-/// Lets more come for a reader whose last event, by its id, is only just past.
+/// Waits for more events to send together, if the client's cursor is only a few milliseconds old.
 async fn wait_for_batch(app: &App, cursor: EventId, deadline: Option<Instant>) {
     let passed = app.now().since(cursor.timestamp());
     let pause = Instant::now() + BATCH_DELAY.saturating_sub(passed);
     tokio::time::sleep_until(deadline.map_or(pause, |deadline| pause.min(deadline))).await;
 }
 
-/// A NonEmpty on its way out.
+/// A NonEmpty EventSeq that is being streamed.
 struct EventSeqStream {
     reader: JournalReader,
     remaining: usize,
-    /// SearchOutcome, but not sent yet.
+    /// Events that were read and not sent yet.
     page: VecDeque<Arc<Event>>,
     has_started: bool,
-    /// Of the page.
+    /// The memory reserved for the page.
     memory: PageMemory,
 }
 
 type Chunk = Result<Bytes, io::Error>;
 
 impl EventSeqStream {
-    /// The next piece of the text; the last one has no successor.
+    /// Produces the next chunk of the JSON; the state after the last chunk is `None`.
     async fn next_chunk(seq: Option<Self>) -> Option<(Chunk, Option<Self>)> {
         let mut seq = seq?;
         while seq.page.is_empty() {
@@ -297,7 +299,7 @@ impl EventSeqStream {
                 Ok(ReadStep::NoMatch) => {}
                 Ok(ReadStep::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
                 Ok(ReadStep::Torn { .. }) => {
-                    return Some((Err(io::Error::other("the rest has been forgotten")), None));
+                    return Some((Err(io::Error::other("the remaining events have expired")), None));
                 }
                 Err(error) => return Some((Err(io::Error::other(error)), None)),
             }
@@ -306,7 +308,7 @@ impl EventSeqStream {
         Some((Ok(text.into()), Some(seq)))
     }
 
-    /// As much of the page as goes out at a time.
+    /// Encodes the next chunk of the page.
     fn encode_next_chunk(&mut self) -> String {
         let prefix = match self.has_started {
             false => {

@@ -1,13 +1,13 @@
 //! `/api/v1/events` and `/api/v1/objects`: emitting events, and reading the journal.
 //!
 //! ```text
-//!  emit         POST: in the house's own form or as CloudEvents, with idempotency keys
-//!  cloudevents  what a CloudEvent is to us
-//!  watch        what a reader wants to see: filter and cursor, from the query
-//!  seq          GET: an EventSeq, streamed
-//!  one          one event
-//!  object       one object, streamed
-//!  caused       what an event caused, as a tree
+//!  emit          POST: events as JSON or CloudEvents, with idempotency keys
+//!  cloudevents   conversion of CloudEvents to events
+//!  event_query   filter and cursor of a request that reads the journal
+//!  event_seq     GET: an EventSeq, streamed
+//!  event_detail  one event
+//!  object        one object, streamed
+//!  causal_tree   the events that an event caused
 //! ```
 
 mod causal_tree;
@@ -26,7 +26,7 @@ use crate::app::App;
 pub(crate) use emit::parse_event_at;
 pub(crate) use event_query::EventQuery;
 
-/// Where events are emitted and read.
+/// Path for emitting and reading events.
 pub(crate) const EVENTS_PATH: &str = "/api/v1/events";
 
 pub(crate) fn routes() -> OpenApiRouter<App> {

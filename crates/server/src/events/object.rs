@@ -1,4 +1,4 @@
-//! One object. Its events can be large: they are written as they are sent, within the budget for answers.
+//! One object. Its events can be large: they are encoded while they are sent, within the memory budget for responses.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,10 +21,10 @@ use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// The most events of an object that are shown.
+/// Maximum number of events of an object in a response.
 const MAX_EVENTS: usize = 1000;
 
-/// An object's chain of events, newest first, and the state of its lanes.
+/// The events of an object, newest first, and the state of its lanes.
 #[utoipa::path(
     get,
     path = "/api/v1/objects/{key}",
@@ -32,8 +32,8 @@ const MAX_EVENTS: usize = 1000;
     tag = "events",
     params(
         ("key" = String, Path, description = "the object's key, percent-encoded"),
-        ("tenant" = Option<String>, Query, description = "whose object; `default` if not given"),
-        ("limit" = Option<u16>, Query, description = "how many events at most: 1 to 1000, 1000 if not given"),
+        ("tenant" = Option<String>, Query, description = "tenant of the object; `default` if not given"),
+        ("limit" = Option<u16>, Query, description = "maximum number of events: 1 to 1000, 1000 if not given"),
     ),
     responses((status = 200, description = "The object", body = ObjectDetail)),
 )]
@@ -66,20 +66,20 @@ pub(crate) async fn show_object(
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// The text of an object, written as it is sent.
+/// The chunks of an object's JSON, encoded while they are sent.
 struct ObjectChunks {
     events: VecDeque<Arc<Event>>,
-    /// What comes before the next event, and after the last one.
+    /// JSON before the next event, and after the last one.
     prefix: String,
     suffix: Option<String>,
 }
 
 impl ObjectChunks {
-    /// Puts the events into the frame, whose own list of them is empty.
+    /// Inserts the events into the skeleton, whose own list of events is empty.
     fn new(skeleton: &ObjectDetail, events: Vec<Arc<Event>>) -> Self {
         const EVENTS: &str = "\"events\":[";
         let text = serde_json::to_string(skeleton).unwrap_or_default();
-        // In text that a client chose, quotes are escaped: the first place that looks like the list is the list.
+        // Quotes in values that clients chose are escaped, so that the first match is the member itself.
         let split = text.find(EVENTS).map_or(text.len(), |at| at + EVENTS.len());
         let (prefix, suffix) = text.split_at(split);
         Self { events: events.into(), prefix: prefix.into(), suffix: Some(suffix.into()) }

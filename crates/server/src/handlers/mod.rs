@@ -1,4 +1,4 @@
-//! `/api/v1/handlers`: what handlers there are, what waits for them, and holding them.
+//! `/api/v1/handlers`: handlers, their queues, and pausing and blocking them.
 
 mod adopt;
 mod overview;
@@ -45,7 +45,7 @@ pub(crate) async fn list_handlers(
     overview::list_handlers(&app, &caller).await.map(Json)
 }
 
-/// One handler: how it runs, what routes to it, what waits for it and what holds it.
+/// One handler: how it runs, the event types routed to it, its queues and its rules.
 #[utoipa::path(
     get,
     path = "/api/v1/handlers/{name}",

@@ -1,4 +1,4 @@
-//! What is known of handlers, put together from all who know a part of it.
+//! The bodies of handlers, assembled from the registration, this node's setup, the queues and the rules.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,11 +16,11 @@ use crate::config::nearest::hint;
 use crate::problem::Problem;
 use crate::rules::rule_body_for;
 
-/// How many queues of each handler a list shows, and how many those of one.
+/// Maximum number of queues per handler in a list, and for a single handler.
 const MAX_QUEUES_IN_LIST: usize = 100;
 const MAX_QUEUES_IN_DETAIL: usize = 1000;
 
-/// All handlers, each with the busiest of its queues.
+/// Lists all handlers, each with its busiest queues.
 pub(super) async fn list_handlers(app: &App, caller: &Caller) -> Result<HandlerList, Problem> {
     let HandlerOverview { event_id, handlers } = read_handlers(app, caller, None).await?;
     let handlers =
@@ -28,12 +28,12 @@ pub(super) async fn list_handlers(app: &App, caller: &Caller) -> Result<HandlerL
     Ok(HandlerList { event_id, handlers })
 }
 
-/// A handler as it is shown by itself.
+/// Reduces a single handler to its busiest queues.
 pub(super) fn with_busiest_queues(found: HandlerDetail) -> HandlerDetail {
     HandlerDetail { handler: keep_busiest_queues(found.handler, MAX_QUEUES_IN_DETAIL), ..found }
 }
 
-/// Leaves out all queues but those with the most tasks. They stay in their order.
+/// Keeps only the queues with the most tasks, in their order.
 fn keep_busiest_queues(mut handler: HandlerBody, max_queues: usize) -> HandlerBody {
     let more = handler.queues.len().saturating_sub(max_queues);
     if more > 0 {
@@ -44,13 +44,13 @@ fn keep_busiest_queues(mut handler: HandlerBody, max_queues: usize) -> HandlerBo
     HandlerBody { more_queues: more as u64, ..handler }
 }
 
-/// How the queues of a handler follow each other.
+/// Sort key of a handler's queues.
 fn queue_sort_key(queue: &QueueBody) -> (&str, Option<&str>, Option<&str>, Option<&str>) {
     let QueueBody { tenant, collection, chain, node, .. } = queue;
     (tenant, collection.as_deref(), chain.as_deref(), node.as_deref())
 }
 
-/// The handler with all its queues, if there is one as far as the caller may see.
+/// Finds a handler with all its queues, if the caller may see it.
 pub(super) async fn find_handler(
     app: &App,
     caller: &Caller,
@@ -66,8 +66,8 @@ pub(super) async fn find_handler(
     }
 }
 
-/// The handler or source that a rule is to speak of, if there is such a place as far as the caller may see. A place
-/// of which only tasks or rules are left can still be held and freed.
+/// Finds the handler or source that is the target of a rule, if the caller may see it. A target of which only tasks or
+/// rules are left can still be paused, blocked and released.
 pub(super) async fn find_rule_target(
     app: &App,
     caller: &Caller,
@@ -103,15 +103,15 @@ struct HandlerOverview {
     handlers: BTreeMap<HandlerName, HandlerBody>,
 }
 
-/// All handlers that are defined, or have tasks or rules left, as far as the caller may see. The queues of all of them
-/// are looked at, or only those of the one that is named.
+/// Reads all handlers that are defined or have tasks or rules left, as far as the caller may see. Queues are read for all
+/// of them, or only for `queues_of`.
 async fn read_handlers(
     app: &App,
     caller: &Caller,
     queues_of: Option<&HandlerName>,
 ) -> Result<HandlerOverview, Problem> {
     let store = app.store();
-    // The stamp is read first: what comes after it may be in the answer already, and never the other way.
+    // The event id is read first, so that the response may include later changes but never misses earlier ones.
     let event_id = store.extent().await?.head.get();
     let registration = store.registration().await?;
     let mut handlers = registered_handlers(app, &registration);
@@ -128,7 +128,7 @@ async fn read_handlers(
         };
         handler_entry(&mut handlers, name).rules.push(rule_body_for(caller, rule));
     }
-    // A source belongs to one tenant, and others need not know of it.
+    // A source belongs to one tenant and is hidden from others.
     for def in &registration.handlers {
         if def.source.as_ref().is_some_and(|source| !caller.sees(&source.tenant)) {
             handlers.remove(&def.name);
@@ -142,7 +142,7 @@ fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<Handl
     for def in &registration.handlers {
         let body = handler_entry(&mut handlers, &def.name);
         body.defined = true;
-        // The one task of a pair has nobody to keep an order with.
+        // A collection has one task at a time, so a source has no lane ordering.
         let is_source = def.source.is_some();
         body.order = (!is_source).then_some(def.order);
         body.on_error = (!is_source).then_some(def.on_error);

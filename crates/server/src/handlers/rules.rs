@@ -1,4 +1,4 @@
-//! Holding handlers, sources and collections.
+//! Pausing and blocking handlers, sources and collections.
 
 use std::str::FromStr;
 
@@ -16,7 +16,7 @@ use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::rules;
 
-/// Pauses a handler: when this answers, no new attempt starts.
+/// Pauses a handler. After the response, no new attempt starts.
 #[utoipa::path(
     put,
     path = "/api/v1/handlers/{name}/pause",
@@ -24,7 +24,7 @@ use crate::rules;
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn pause(
     Operator(caller): Operator,
@@ -43,7 +43,7 @@ pub(crate) async fn pause(
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn unpause(
     Operator(caller): Operator,
@@ -54,7 +54,7 @@ pub(crate) async fn unpause(
     lift_handler_rule(&app, &caller, RuleKind::Pause, place, request).await
 }
 
-/// Blocks a handler: as a pause, but only an admin lifts it.
+/// Blocks a handler: like a pause, but only an admin can lift it.
 #[utoipa::path(
     put,
     path = "/api/v1/handlers/{name}/block",
@@ -62,7 +62,7 @@ pub(crate) async fn unpause(
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn block(
     Admin(caller): Admin,
@@ -81,7 +81,7 @@ pub(crate) async fn block(
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn unblock(
     Admin(caller): Admin,
@@ -113,7 +113,7 @@ async fn lift_handler_rule(
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
     let tenant = caller.tenant(request.tenant)?;
-    // Read before, because a place of which only this rule was left is gone with it.
+    // Read before, because a target of which only this rule was left disappears with it.
     let before = find_rule_target(app, caller, &place).await?;
     rules::lift_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
     let after = find_rule_target(app, caller, &place).await.unwrap_or_else(|_| without_rules(before));
@@ -125,7 +125,7 @@ fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
     found
 }
 
-/// What a rule under `/handlers` speaks of: a handler, a source, or one of its collections.
+/// The target of a rule under `/handlers`: a handler, a source, or a collection of one.
 pub(crate) struct HandlerRuleTarget(Place);
 
 impl FromStr for HandlerRuleTarget {

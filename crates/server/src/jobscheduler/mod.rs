@@ -1,17 +1,16 @@
-//! `/jobscheduler/master/api/order`: orders and what happens to them, as their own document writes it.
+//! `/jobscheduler/master/api/order`: orders and their events in the format of the JobScheduler API.
 //!
 //! ```text
-//!  wanted      of which orders, and what `return` asks for
-//!  overview    OrderOverview: where the orders stand, as one snapshot
-//!  statistics  OrderStatistics; OrderStatisticsChanged, which is computed when it is asked for
-//!  tally       counting orders once for all who want to know
-//!  answer      what may be answered, for the description
+//!  order_query       which orders are selected, and the parameter `return`
+//!  overview          OrderOverview: the state of the orders, as one snapshot
+//!  statistics        OrderStatistics; OrderStatisticsChanged, which is computed on request
+//!  statistics_cache  one count of orders, shared by concurrent requests
+//!  response_schema   the possible responses, for the OpenAPI document
 //! ```
 //!
-//! A GET has the path in its address, a POST has it in its body; otherwise they are the same. All other things that
-//! `return` may name are events, and are answered by the very code of `/api/v1/events`. Here only the engine's own are
-//! told of. A token that is bound to a tenant is shown that tenant's orders, the events of those and of its tasks, and
-//! numbers that count them alone.
+//! A GET has the path in its URL, a POST has it in its body; otherwise they are the same. Events are read by the code of
+//! `/api/v1/events`, restricted to the engine's own. A token bound to a tenant gets that tenant's orders, the events of
+//! these and of its tasks, and statistics of these orders only.
 
 mod order_query;
 mod overview;
@@ -44,7 +43,7 @@ use response_schema::OrderAnswer;
 use statistics::StatisticsQuery;
 pub(crate) use statistics_cache::StatisticsCache;
 
-/// Where all of this lies.
+/// Base path of these calls.
 const BASE_PATH: &str = "/jobscheduler/master/api/order";
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -55,7 +54,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .route(&format!("{BASE_PATH}/{{*path}}"), axum::routing::post(reject_post_with_path))
 }
 
-/// All orders: where they stand, what happens to them, or how many there are.
+/// The state, the events or the statistics of all orders.
 #[utoipa::path(
     get,
     path = "/jobscheduler/master/api/order",
@@ -66,7 +65,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             `OrderStatisticsChanged`, or `Event` and the types below it, separated by commas"),
         ("after" = Option<u64>, Query, description = "an EventId; required for events, unless `limit` is negative"),
         ("timeout" = Option<String>, Query, description = "how long to wait for events: `60`, `60s`, `1h2m3s` or ISO 8601"),
-        ("limit" = Option<i64>, Query, description = "at most so many events; a negative one reads backwards"),
+        ("limit" = Option<i64>, Query, description = "maximum number of events; a negative one reads backwards"),
         ("tenant" = Option<String>, Query, description = "only this tenant's; where the path names one order, `default` if \
             neither this nor the token names one"),
     ),
@@ -80,7 +79,7 @@ pub(crate) async fn get_all_orders(
     respond(app, caller, &uri, OrderSelection::all()).await
 }
 
-/// The orders of a folder, a chain or one order: where they stand, what happens to them, or how many there are.
+/// The state, the events or the statistics of the orders of a folder or chain, or of one order.
 #[utoipa::path(
     get,
     path = "/jobscheduler/master/api/order/{*path}",
@@ -133,13 +132,13 @@ pub(crate) async fn query_orders(
     respond(app, caller, &uri, selection).await
 }
 
-/// A path in the address and a body that may hold another: nobody can tell which is meant.
+/// Rejects a POST with a path in its URL, because its body may name another path.
 async fn reject_post_with_path(_: Viewer) -> Problem {
-    let detail = format!("with POST the path stands in the body: POST to {BASE_PATH}, or use GET");
+    let detail = format!("with POST the path is in the body: POST to {BASE_PATH}, or use GET");
     Problem::malformed(detail).parameter("path")
 }
 
-/// Which orders a POST is about.
+/// The orders that a POST selects.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "a JSON object with a `path`")]
 pub(crate) struct PathQuery {
@@ -160,9 +159,9 @@ impl FromRequest<App> for PostedSelection {
     }
 }
 
-/// The path that an address ends with.
+/// Decodes the path after the base path of a URL.
 fn path_from_uri(uri: &Uri) -> String {
-    // What is no path at all, such as nothing, is refused where it is read.
+    // An empty path is rejected when it is parsed.
     uri.path().strip_prefix(BASE_PATH).and_then(percent::decode).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What a request asks for, and about which orders.
+//! Which orders a request selects, and what it returns.
 
 use pointsman_core::HandlingKey;
 use pointsman_core::chain::OrderKey;
@@ -11,11 +11,11 @@ const OVERVIEW: &str = "OrderOverview";
 const STATISTICS: &str = "OrderStatistics";
 const STATISTICS_CHANGED: &str = "OrderStatisticsChanged";
 
-/// Which orders.
+/// The orders that a path selects.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct OrderSelection {
     pub(super) path: PathFilter,
-    /// The path names this one order.
+    /// The single order that the path names.
     pub(super) order: Option<OrderKey>,
 }
 
@@ -26,20 +26,20 @@ impl OrderSelection {
 
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let path = text.parse().map_err(|e: pointsman_core::journal::BadPath| e.to_string())?;
-        // A comma stands in the name of an order and nowhere else.
+        // Only the key of an order has a comma.
         let order = text.contains(',').then(|| text.parse()).transpose();
         let order = order.map_err(|e: pointsman_core::names::BadName| e.to_string())?;
         Ok(Self { path, order })
     }
 }
 
-/// What `return` names.
+/// The parameter `return`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ReturnKind {
     Overview,
     Statistics,
     StatisticsChanged,
-    /// Events of these types; all of them if there are none.
+    /// Events of these types; of all types if empty.
     Events(Vec<HandlingKey>),
 }
 
@@ -57,16 +57,16 @@ impl ReturnKind {
     }
 }
 
-/// One of the document's types of events.
+/// Parses one of the event types of the JobScheduler API.
 fn parse_event_type(name: &str) -> Result<HandlingKey, String> {
     if [OVERVIEW, STATISTICS, STATISTICS_CHANGED].contains(&name) {
-        return Err(format!("`{name}` is asked for by itself, not together with others"));
+        return Err(format!("`{name}` is requested by itself, not together with other types"));
     }
     let known = RESERVED_TYPES.iter().copied().find(|known| *known == name);
     let kind = known.and_then(|known| HandlingKey::new(known).ok());
     kind.ok_or_else(|| {
         let names = RESERVED_TYPES.iter().copied().chain([OVERVIEW, STATISTICS]);
-        format!("there is nothing called {name:?} to return here{}", hint(name, names))
+        format!("{name:?} is not a type that can be returned here{}", hint(name, names))
     })
 }
 

@@ -1,7 +1,7 @@
-//! Where orders stand.
+//! The state of orders as a snapshot.
 //!
-//! All of them are read in one transaction, so that the answer is true at its `eventId` and whoever reads the events
-//! after it misses nothing. The text is written as it is sent.
+//! All orders are read in one transaction, so that the snapshot is consistent at its `eventId` and a client that reads
+//! the events after it misses nothing. The JSON is encoded in chunks.
 
 use axum::Json;
 use axum::body::Body;
@@ -21,7 +21,7 @@ use crate::limits::{SMALL_RESPONSE, keep_permit};
 use crate::orders::no_such_order;
 use crate::problem::Problem;
 
-/// How much text goes out at a time.
+/// Intended size of a chunk.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Orders as a snapshot.
@@ -29,11 +29,11 @@ const CHUNK_BYTES: usize = 64 << 10;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Orders {
     orders: Vec<OrderOverview>,
-    /// The snapshot is true at this id: read the events after it.
+    /// The snapshot is consistent at this id: read the events after it.
     event_id: u64,
 }
 
-/// Where one order stands.
+/// The state of one order.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OrderOverview {
@@ -41,44 +41,44 @@ pub(super) struct OrderOverview {
     kind: &'static str,
     /// Its chain and its id: `/folder/chain,id`.
     path: String,
-    /// The node it stands at.
+    /// The node it is at.
     node_id: String,
     order_state: OrderState,
-    /// It begins no step until it is resumed. A step that runs is let end.
+    /// It starts no step until it is resumed. A running step finishes.
     suspended: bool,
-    /// The task of its step.
+    /// The task of its current step.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
-    /// It does not begin before this time.
+    /// It does not start before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     planned_at: Option<String>,
-    /// When its first step began.
+    /// Start of its first step.
     #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<String>,
-    /// Its step failed and is tried again then.
+    /// Its step failed and is retried at this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     setback_until: Option<String>,
 }
 
-/// What an order does. The first that holds counts.
+/// The state of an order: the first of these that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum OrderState {
-    /// A step of it runs.
+    /// A step is running.
     InProcess,
-    /// It goes on when it is resumed.
+    /// It is suspended and continues when it is resumed.
     Suspended,
-    /// Its chain has no such node, or is gone: it waits until the node is there again.
+    /// Its node or chain is no longer defined: it waits until it is defined again.
     Stranded,
-    /// Its step failed and is tried again later.
+    /// Its step failed and is retried later.
     Setback,
-    /// It has begun, and its next step waits to be run.
+    /// It has started, and its next step waits to run.
     InTask,
-    /// It has not begun, and its time is still to come.
+    /// It has not started, and its planned time is in the future.
     Planned,
-    /// It has not begun, and its time has come.
+    /// It has not started, and its planned time has passed.
     Due,
-    /// It has not begun, and is planned for no time.
+    /// It has not started and has no planned time.
     NotPlanned,
 }
 
@@ -115,8 +115,8 @@ impl OrderOverview {
     }
 }
 
-/// Where the wanted orders stand; the one alone if the path names one.
-/// `tenant`: whose; where none is named, one order is `default`'s, and several are those of all tenants.
+/// Responds with the state of the selected orders, or of a single order if the path names one. Without a tenant, a single
+/// order is `default`'s, and several are those of all tenants.
 pub(super) async fn respond_with_overview(
     app: &App,
     caller: &Caller,
@@ -134,7 +134,7 @@ pub(super) async fn respond_with_overview(
     Ok(Json(WithEventId { value: order, event_id: extent.head.get() }).into_response())
 }
 
-/// Something as a snapshot: its own members, and the id at which they are true.
+/// A value with the event id at which it is consistent, as one JSON object.
 #[derive(Serialize)]
 pub(super) struct WithEventId<T> {
     #[serde(flatten)]
@@ -143,7 +143,7 @@ pub(super) struct WithEventId<T> {
     pub(super) event_id: u64,
 }
 
-/// All orders as one text, sent piece by piece. What else is known of them is dropped before anything is sent.
+/// Streams all orders as one JSON document. It is encoded before anything is sent, so that the orders are freed.
 fn stream_orders(
     app: &App,
     caller: &Caller,
@@ -162,7 +162,7 @@ fn encode_chunks(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<B
     OrderChunks { orders: orders.into_iter(), head, has_started: false, now }.collect()
 }
 
-/// What is still to be written.
+/// The orders that are still to be encoded.
 struct OrderChunks {
     orders: std::vec::IntoIter<OrderView>,
     head: EventId,

@@ -1,6 +1,4 @@
-//! What may be answered, for the description of the API.
-//!
-//! `return` and the path decide which of these it is; a client tells them apart by what it asked for.
+//! The possible responses, for the OpenAPI document. `return` and the path decide which one a request gets.
 
 use pointsman_api::EventSeq;
 use pointsman_core::order::OrderStatistics;
@@ -12,7 +10,7 @@ use super::overview::{OrderOverview, Orders};
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// One of all answers.
+/// One of the possible responses.
 pub(crate) struct OrderAnswer;
 
 impl PartialSchema for OrderAnswer {
@@ -22,7 +20,7 @@ impl PartialSchema for OrderAnswer {
             .item(with_event_id(Ref::from_schema_name(OrderOverview::name())))
             .item(with_event_id(Ref::from_schema_name(STATISTICS_SCHEMA)))
             .item(Ref::from_schema_name(EventSeq::name()))
-            .description(Some("By what was asked for: orders, one order, their statistics, or events"));
+            .description(Some("Depending on the request: orders, one order, statistics, or events"));
         Schema::from(one_of.build()).into()
     }
 }
@@ -43,15 +41,15 @@ fn add_schema<T: ToSchema>(schemas: &mut Schemas) {
 
 const STATISTICS_SCHEMA: &str = "OrderStatistics";
 
-/// How many orders stand where: one number for each of the words that are written.
+/// The schema of the statistics: one number per serialized member.
 fn statistics_schema() -> Schema {
     let written = serde_json::to_value(OrderStatistics::default()).unwrap_or_default();
     let names = written.as_object().into_iter().flat_map(|numbers| numbers.keys());
-    let described = ObjectBuilder::new().description(Some("How many orders stand where"));
+    let described = ObjectBuilder::new().description(Some("Numbers of orders by state"));
     names.fold(described, |object, name| object.property(name, integer_schema()).required(name)).into()
 }
 
-/// The same, with the id at which it is true.
+/// Adds the event id at which a value is consistent to its schema.
 fn with_event_id(what: Ref) -> Schema {
     let stamp = ObjectBuilder::new().property("eventId", integer_schema()).required("eventId");
     AllOfBuilder::new().item(what).item(stamp).build().into()

@@ -1,10 +1,10 @@
-//! How many orders stand where, and waiting until that changes.
+//! Statistics of orders by state, and waiting until they change.
 //!
-//! OrderStatisticsChanged does not lie in the stream, and what the numbers were at a caller's cursor is not kept. So a
-//! caller whose orders something has happened to since its cursor is told at once; all others are told when the numbers
-//! are no longer those that they were when the wait began. Each call is answered by one event at most, stamped with the
-//! id at which its numbers are true, so that the next call waits for the next change. Numbers also change as time goes
-//! by, when an order's time comes: while there are such orders, they are compared now and then.
+//! OrderStatisticsChanged is not in the journal, and the statistics at a client's cursor are not stored. So if an event
+//! that can change them is after the cursor, the response comes at once; otherwise when the statistics differ from those
+//! at the beginning of the wait. A response has at most one event, with the id at which its statistics are consistent, so
+//! that the next call waits for the next change. Statistics also change when an order becomes due: while there are such
+//! orders, they are recounted periodically.
 
 use std::time::Duration;
 
@@ -26,12 +26,12 @@ use crate::events::event_seq::{self, SearchOutcome, run_until};
 use crate::journal_reader::JournalReader;
 use crate::problem::Problem;
 
-/// How often the numbers are compared while time alone may change them.
+/// Minimum interval between recounts while time alone may change the statistics.
 const MIN_RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
-/// Between two looks lies so many times what a look takes, so that many orders are counted less often.
+/// The interval is at least this many times the duration of a count, so that many orders are counted less often.
 const RECOUNT_COST_FACTOR: u32 = 20;
 
-/// The events that change the numbers. An order that merely goes from node to node is counted as before.
+/// The types of events that can change the statistics. Moving from node to node does not.
 const CHANGING_EVENT_TYPES: [&str; 10] = [
     "FileBasedAdded",
     "FileBasedReplaced",
@@ -45,7 +45,7 @@ const CHANGING_EVENT_TYPES: [&str; 10] = [
     "OrderResumed",
 ];
 
-/// The statistics of some orders.
+/// A request for the statistics of the selected orders.
 pub(super) struct StatisticsQuery {
     app: App,
     caller: Caller,
@@ -53,7 +53,7 @@ pub(super) struct StatisticsQuery {
     reader: StatisticsReader,
 }
 
-/// The numbers and the id at which they are true.
+/// The statistics with the event id at which they are consistent.
 pub(super) type StatisticsSnapshot = Json<WithEventId<OrderStatistics>>;
 
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ struct StatisticsChangedEvent {
     order_statistics: OrderStatistics,
 }
 
-/// An EventSeq of the one event.
+/// A NonEmpty EventSeq of one OrderStatisticsChanged.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct NonEmptyEventSeq {
@@ -75,7 +75,7 @@ struct NonEmptyEventSeq {
 }
 
 impl StatisticsQuery {
-    /// The statistics of a tenant's orders, or of all that match.
+    /// Selects orders of one tenant, or of all tenants.
     pub(super) fn new(app: App, caller: Caller, tenant: Option<Tenant>, selection: OrderSelection) -> Self {
         let scope = OrderScope { path: selection.path, tenant };
         Self { reader: StatisticsReader::new(app.clone(), scope.clone()), app, caller, scope }
@@ -86,20 +86,20 @@ impl StatisticsQuery {
         Ok(Json(WithEventId { value: statistics, event_id: head.get() }))
     }
 
-    /// Waits until the numbers are other than they were at `after`.
+    /// Waits until the statistics differ from those at `after`, or until the timeout.
     pub(super) async fn wait_for_change(
         &self,
         mut after: EventId,
         timeout: Duration,
     ) -> Result<Response, Problem> {
-        // A deadline beyond what the clock can count never comes.
+        // A deadline that the clock cannot represent never passes.
         let deadline = Instant::now().checked_add(timeout);
         let give_up = deadline.map(event_seq::first_read_deadline);
-        // Read before the events are looked at, so that no change falls between the two.
+        // Counted before events are read, so that no change is missed between the two.
         let Some(before) = run_until(give_up, self.reader.count_at_least(after)).await.transpose()? else {
             return Ok(event_seq::empty_response(after, after));
         };
-        // Up to here nothing has happened that is not in the numbers before.
+        // Events up to this id are included in `before`.
         let mut counted_until = before.head;
         let pause = MIN_RECOUNT_INTERVAL.max(before.duration * RECOUNT_COST_FACTOR);
         loop {
@@ -123,7 +123,7 @@ impl StatisticsQuery {
                 return Ok(change_response(count));
             }
             if head.is_none() {
-                // What happened came to nothing.
+                // The events did not change the statistics.
                 (after, counted_until) = (count.head, count.head);
             }
             if self.is_finished(deadline) {
@@ -132,7 +132,7 @@ impl StatisticsQuery {
         }
     }
 
-    /// Looks for an event that changed the numbers, waiting for it until then.
+    /// Finds the next events that may change the statistics, waiting for them until `until`.
     async fn find_change(&self, after: EventId, until: Option<Instant>) -> Result<ChangeSearch, StoreError> {
         let kinds = CHANGING_EVENT_TYPES.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
         let OrderScope { path, tenant } = self.scope.clone();
@@ -155,7 +155,7 @@ impl StatisticsQuery {
         }
     }
 
-    /// Whether nobody waits any longer.
+    /// Whether the wait has to end: timeout, server stop, or revoked token.
     fn is_finished(&self, deadline: Option<Instant>) -> bool {
         deadline.is_some_and(|deadline| deadline <= Instant::now())
             || self.app.stopping.is_cancelled()
@@ -163,7 +163,7 @@ impl StatisticsQuery {
     }
 }
 
-/// The one event of these numbers.
+/// The response with one OrderStatisticsChanged.
 fn change_response(count: CountedStatistics) -> Response {
     let event_id = count.head.get();
     let changed =
@@ -173,7 +173,7 @@ fn change_response(count: CountedStatistics) -> Response {
 }
 
 enum ChangeSearch {
-    /// These are the first and the last event that may have changed the numbers, of those that were found.
+    /// The first and the last event found that may have changed the statistics.
     Found {
         first: EventId,
         last: EventId,
@@ -187,13 +187,13 @@ enum ChangeSearch {
     },
 }
 
-/// Chains, handlers and schedules appear and vanish, too.
+/// Filters out FileBased events of chains, handlers and schedules.
 fn is_order_event(event: &Event) -> bool {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
     event.kind.as_str().starts_with("Order") || key.starts_with("Order:")
 }
 
-/// Whether the numbers can change although nothing happens.
+/// Whether the statistics can change without an event.
 fn can_change_with_time(statistics: &OrderStatistics) -> bool {
     statistics.planned > 0 || statistics.setback > 0
 }

@@ -1,8 +1,8 @@
-//! Counting orders once for all who want to know.
+//! Shares one count of orders among concurrent requests.
 //!
-//! Counting goes through every order of a path, and whatever happens wakes everybody who waits for the numbers of that
-//! path to change. So there is one count at a time for a path, and who comes meanwhile or shortly after shares it, as
-//! long as it is true at an id that is new enough for them.
+//! A count reads every order of a path, and every event wakes all requests that wait for the statistics of that path to
+//! change. So only one count per path runs at a time, and requests that arrive during it or shortly after share it, if it
+//! is consistent at an event id that is new enough for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,37 +16,37 @@ use tokio::time::Instant;
 
 use crate::app::App;
 
-/// For how long a count is shared with those who ask later: as time goes by, it changes by itself.
+/// Maximum age of a shared count; statistics also change with time.
 const MAX_SHARED_AGE: Duration = Duration::from_millis(900);
-/// So many paths that nobody waits for are remembered at most.
+/// Maximum number of scopes in the cache, beyond those in use.
 const MAX_CACHED_SCOPES: usize = 256;
 
-/// OrderScope orders are counted: those of a path, and of one tenant if not of all.
+/// The orders that are counted: those of a path, of one tenant or of all.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct OrderScope {
     pub(super) path: PathFilter,
     pub(super) tenant: Option<Tenant>,
 }
 
-/// The numbers and the id at which they are true.
+/// Statistics with the event id at which they are consistent.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CountedStatistics {
     pub(super) statistics: OrderStatistics,
     pub(super) head: EventId,
     started_at: Instant,
-    /// How long it took to count.
+    /// Duration of the count.
     pub(super) duration: Duration,
 }
 
-/// The last counts, by what was counted.
+/// The latest counts by scope.
 #[derive(Default)]
 pub(crate) struct StatisticsCache(Mutex<HashMap<OrderScope, Arc<CacheSlot>>>);
 
-/// The last count. Locked while the next is made.
+/// The latest count of a scope. Locked during the next count.
 type CacheSlot = tokio::sync::Mutex<Option<CountedStatistics>>;
 
 impl StatisticsCache {
-    /// What all who count the same share.
+    /// The slot that all requests with this scope share.
     fn slot(&self, scope: &OrderScope) -> Arc<CacheSlot> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MAX_CACHED_SCOPES && !all.contains_key(scope) {
@@ -56,7 +56,7 @@ impl StatisticsCache {
     }
 }
 
-/// One who wants to know. While it is there, so is what it shares with others.
+/// Counts the orders of a scope, or shares a recent count. Keeps its slot in the cache while it exists.
 pub(super) struct StatisticsReader {
     app: App,
     scope: OrderScope,
@@ -69,12 +69,12 @@ impl StatisticsReader {
         Self { app, scope, slot }
     }
 
-    /// How many there are now.
+    /// Counts now.
     pub(super) async fn count_now(&self) -> Result<CountedStatistics, StoreError> {
         self.count(None).await
     }
 
-    /// How many there are at this id or a later one, and not long ago.
+    /// Counts, or uses a recent count that is consistent at this event id or a later one.
     pub(super) async fn count_at_least(
         &self,
         min_event_id: EventId,
@@ -82,7 +82,7 @@ impl StatisticsReader {
         self.count(Some(min_event_id)).await
     }
 
-    /// A count goes on although who asked for it no longer waits: the next one has it.
+    /// A count that started finishes even if its request is cancelled, because the next request can use it.
     async fn count(&self, min_event_id: Option<EventId>) -> Result<CountedStatistics, StoreError> {
         let requested_at = Instant::now();
         let (app, scope, slot) = (self.app.clone(), self.scope.clone(), self.slot.clone());
@@ -108,7 +108,7 @@ impl StatisticsReader {
 }
 
 impl CountedStatistics {
-    /// Whether it does for one who asked then, and what is at least to be in it.
+    /// Whether the count can be used for a request made at `requested_at` that needs at least `min_event_id`.
     fn is_fresh_for(&self, min_event_id: Option<EventId>, requested_at: Instant) -> bool {
         self.started_at >= requested_at
             || min_event_id.is_some_and(|min_event_id| {
@@ -132,10 +132,10 @@ mod tests {
             duration: Duration::ZERO,
         };
         let later = started_at + MAX_SHARED_AGE / 2;
-        // Who asked before it began was waiting for it, whatever it wants to see.
+        // A request made before the count started can use it, whatever id it needs.
         assert!(count.is_fresh_for(None, started_at) && count.is_fresh_for(Some(id(11)), started_at));
         assert!(count.is_fresh_for(Some(id(10)), later) && !count.is_fresh_for(Some(id(11)), later));
-        assert!(!count.is_fresh_for(None, later), "who asks how many there are now");
+        assert!(!count.is_fresh_for(None, later), "a request for the current count");
         assert!(!count.is_fresh_for(Some(id(10)), started_at + MAX_SHARED_AGE), "time has passed");
     }
 }

@@ -28,7 +28,7 @@ use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// The most orders in one request.
+/// Maximum number of orders in a request.
 const MAX_ORDERS: usize = 1000;
 
 /// Adds one order, or an array of 1 to 1,000 of them (all or nothing).
@@ -41,18 +41,18 @@ const MAX_ORDERS: usize = 1000;
         ("tenant" = Option<String>, Query,
             description = "tenant of orders that name none; if not given, the token's tenant, or `default`"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer"),
+            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response"),
     ),
     request_body(content = NewOrders, description = "an order, or an array of them",
         example = json!({"path": "/publish/article,117", "value": {"title": "Hello"}})),
     responses(
-        (status = 201, description = "The orders are on their way; `Location` is where a single one is",
+        (status = 201, description = "The orders were added; `Location` is the URL of a single one",
             body = AddedOrders),
-        (status = 200, description = "The same idempotency key and content came before; this was its answer",
+        (status = 200, description = "A repeat of an earlier request with the same idempotency key and content; its response",
             body = AddedOrders),
         (status = 404, description = "There is no such chain",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "An order of this id is on its way, or has ended less than a day ago; or the \
+        (status = 409, description = "An order with this id is running, or has ended less than a day ago; the request names an id twice; or the \
             idempotency key was used with other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The chain has no such node",
@@ -73,7 +73,7 @@ pub(crate) async fn add_orders(
     if let Some(order) = request.orders.iter().find(|order| !caller.sees(&order.tenant)) {
         return Err(caller.may_not_name(&order.tenant));
     }
-    // Keys are a tenant's own: that of the first order, which a repeat of the request names as well.
+    // Idempotency keys belong to a tenant: that of the first order, which a repeat names as well.
     let key_tenant = request.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
     let operation = ["add orders", tenant.as_str()];
     let idempotency = idempotency::for_request(&headers, key_tenant, &operation, &body.bytes)?;
@@ -84,7 +84,7 @@ pub(crate) async fn add_orders(
     Ok(response(&receipt))
 }
 
-/// What is sent, for the description of the API: one order, or an array of them.
+/// Schema of the body for the OpenAPI document: one order, or an array of them.
 struct NewOrders;
 
 impl PartialSchema for NewOrders {
@@ -102,10 +102,10 @@ impl ToSchema for NewOrders {
     }
 }
 
-/// The orders of a body.
+/// The orders of a request body.
 struct NewOrdersRequest {
     orders: Vec<NewOrder>,
-    /// They came in an array.
+    /// The body is an array.
     is_array: bool,
 }
 
@@ -187,7 +187,7 @@ async fn audit_added_orders(app: &App, caller: &Caller, added: &[Added]) {
     }
 }
 
-/// A refusal, pointing at what it is about.
+/// Converts a refusal to a problem that points at the member at fault.
 fn refusal_to_problem(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
     match &refused {
         OrderRefused::NoSuchChain(path) => {
@@ -230,7 +230,7 @@ fn response(receipt: &OrderReceipt) -> Response {
     }
 }
 
-/// Where an order is. Another tenant's than `default`'s is named, so that the address works for any token.
+/// The URL of an order. It names a tenant other than `default`, so that it works for any token.
 fn order_location(added: &Added) -> String {
     match added.tenant.is_default() {
         true => format!("/api/v1/orders{}", added.order),

@@ -1,4 +1,4 @@
-//! What bodies say of an order. Each member stays raw until it is looked at, so that a fault points at it.
+//! Members of the bodies that add or change orders. Each stays raw until it is parsed, so that a fault points at it.
 
 use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
 use pointsman_core::names::BadName;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::problem::Problem;
 
-/// The members of an order to be added. `null` is the same as leaving a member out.
+/// The members of an order to be added. `null` is the same as a missing member.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object that describes an order")]
 pub(super) struct NewOrderMembers {
@@ -24,12 +24,12 @@ pub(super) struct NewOrderMembers {
 }
 
 impl NewOrderMembers {
-    /// Reads the members; what they hold is looked at by [`NewOrderMembers::into_order`].
+    /// Reads the members; [`NewOrderMembers::into_order`] parses their values.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
         members(text)
     }
 
-    /// The order that this asks for. `delay` counts from `now`.
+    /// Parses the order. `delay` counts from `now`.
     pub(super) fn into_order(self, now: Timestamp, tenant: &Tenant) -> Result<NewOrder, Problem> {
         let path = self.path.ok_or_else(|| Fault::new("/path", "an order has a path: `/chain/path,id`"))?;
         let (chain, id) = parse_target(&string("/path", &path)?).map_err(|e| Fault::new("/path", e))?;
@@ -48,7 +48,7 @@ impl NewOrderMembers {
     }
 }
 
-/// A chain, and the id of an order of it if one is named.
+/// Parses a chain path, with the id of an order if there is one.
 fn parse_target(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
     match path.contains(',') {
         true => path.parse().map(|OrderKey { chain, id }| (chain, Some(id))),
@@ -56,7 +56,7 @@ fn parse_target(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
     }
 }
 
-/// The members of a change. A value may be changed to `null`.
+/// The members of a change of an order. A value may be changed to `null`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
 pub(crate) struct ChangeOrderMembers {
@@ -66,12 +66,12 @@ pub(crate) struct ChangeOrderMembers {
     at: Option<Box<RawValue>>,
 }
 
-/// Tells `null` from nothing.
+/// Deserializes `null` as a value, so that it differs from a missing member.
 fn deserialize_present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::deserialize(d).map(Some)
 }
 
-/// What an order is given in the place of what it has.
+/// The new value, node or planned time of an order.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct OrderChange {
     pub(super) value: Option<Json>,
@@ -87,7 +87,7 @@ impl ChangeOrderMembers {
             at: self.at.map(|raw| parse_time(&raw)).transpose()?,
         };
         if change == OrderChange::default() {
-            let detail = "say what is to be changed: `value`, `node` or `at`";
+            let detail = "nothing to change: give `value`, `node` or `at`";
             return Err(Problem::malformed(detail).pointer(""));
         }
         Ok(change)

@@ -1,11 +1,11 @@
-//! `/api/v1/orders`: what travels the chains, adding to it and steering it.
+//! `/api/v1/orders`: listing, adding and controlling orders.
 //!
 //! ```text
-//!  list     orders by path, a page in one transaction
-//!  add      one order, or several
-//!  one      an order, and what people do to it
-//!  members  what bodies say of an order, read strictly
-//!  refused  how each refusal counts
+//!  list          orders by path, a page in one transaction
+//!  add           adds one order or several
+//!  single_order  shows, changes, suspends, resumes and removes an order
+//!  members       strict parsing of bodies
+//!  refusals      the problem of each refusal
 //! ```
 
 mod add;
@@ -33,7 +33,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .route("/api/v1/orders/{*path}", order_methods)
 }
 
-/// The calls whose addresses end in an order's path, and what may follow it. They share one route.
+/// The calls whose URL ends in an order's path and an optional action. They share one route.
 #[derive(OpenApi)]
 #[openapi(paths(
     single_order::show_order,

@@ -1,4 +1,4 @@
-//! One order, and what people do to it.
+//! One order: showing, changing, suspending, resuming and removing it.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,14 +16,14 @@ use crate::path_tail::{PathTail, parse_path};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// One order: where it stands, its value and its task.
+/// One order with its node, value and task.
 #[utoipa::path(
     get,
     path = "/api/v1/orders/{path}",
     operation_id = "show_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses((status = 200, description = "The order", body = OrderBody)),
@@ -37,20 +37,20 @@ pub(crate) async fn show_order(
     find_order(&app, &request_tenant(&caller, &uri)?, &key).await.map(Json)
 }
 
-/// Gives an order another value, puts it at another node, or plans it for another time.
+/// Changes the value, the node or the planned time of an order.
 #[utoipa::path(
     put,
     path = "/api/v1/orders/{path}",
     operation_id = "change_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     request_body(content = ChangeOrderBody),
     responses(
-        (status = 200, description = "The order as it stands now", body = OrderBody),
-        (status = 409, description = "A step of it is running",
+        (status = 200, description = "The order after the change", body = OrderBody),
+        (status = 409, description = "A step of the order is running",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The chain has no such node",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
@@ -74,19 +74,19 @@ pub(crate) async fn change_order(
     apply_command(&app, caller, (tenant, key), OrderCommand::Change { value, node, at }, detail).await
 }
 
-/// Removes an order. Not while a step of it runs.
+/// Removes an order, unless a step of it is running.
 #[utoipa::path(
     delete,
     path = "/api/v1/orders/{path}",
     operation_id = "remove_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses(
-        (status = 200, description = "The order as it was", body = OrderBody),
-        (status = 409, description = "A step of it is running",
+        (status = 200, description = "The removed order", body = OrderBody),
+        (status = 409, description = "A step of the order is running",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -101,7 +101,7 @@ pub(crate) async fn remove_order(
     apply_command(&app, caller, (tenant, key), OrderCommand::Remove, String::new()).await
 }
 
-/// What follows the order's path in the address says what is to be done.
+/// Dispatches a POST by the action after the order's path.
 pub(crate) async fn dispatch_post(
     Operator(caller): Operator,
     State(app): State<App>,
@@ -113,21 +113,21 @@ pub(crate) async fn dispatch_post(
     match text.rsplit_once('/') {
         Some((order, "suspend")) => suspend_order(&app, caller, (tenant, parse_path(order)?)).await,
         Some((order, "resume")) => resume_order(&app, caller, (tenant, parse_path(order)?)).await,
-        _ => Err(Problem::not_found("an order is posted to as `chain/path,id/suspend` or `…/resume`")),
+        _ => Err(Problem::not_found("POST to an order is `chain/path,id/suspend` or `…/resume`")),
     }
 }
 
-/// Keeps an order where it stands. A step that runs is let end.
+/// Suspends an order at its node. A running step finishes.
 #[utoipa::path(
     post,
     path = "/api/v1/orders/{path}/suspend",
     operation_id = "suspend_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
-    responses((status = 200, description = "The order as it stands now", body = OrderBody)),
+    responses((status = 200, description = "The order after the change", body = OrderBody)),
 )]
 pub(crate) async fn suspend_order(
     app: &App,
@@ -137,17 +137,17 @@ pub(crate) async fn suspend_order(
     apply_command(app, caller, order, OrderCommand::Suspend, String::new()).await
 }
 
-/// Lets a suspended order go on.
+/// Resumes a suspended order.
 #[utoipa::path(
     post,
     path = "/api/v1/orders/{path}/resume",
     operation_id = "resume_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
-    responses((status = 200, description = "The order as it stands now", body = OrderBody)),
+    responses((status = 200, description = "The order after the change", body = OrderBody)),
 )]
 pub(crate) async fn resume_order(
     app: &App,
@@ -189,7 +189,7 @@ fn audit_action(command: &OrderCommand) -> &'static str {
     }
 }
 
-/// How a command left an order that is gone since: removed, or arrived at an end at once.
+/// The state in which a command left an order that no longer exists: it was removed, or reached an end at once.
 fn final_order_body(before: OrderBody, command: OrderCommand) -> OrderBody {
     match command {
         OrderCommand::Suspend | OrderCommand::Remove => before,
@@ -204,10 +204,10 @@ fn final_order_body(before: OrderBody, command: OrderCommand) -> OrderBody {
     }
 }
 
-/// Whose order and which.
+/// An order of a tenant.
 type TenantOrder = (Tenant, OrderKey);
 
-/// The tenant that a call about one order is for: `tenant=` if given, else the token's own, else `default`.
+/// The tenant of a call about one order: `tenant=` if given, else the token's, else `default`.
 fn request_tenant(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
     let query = Query::from_uri(uri, &["tenant"])?;
     Ok(caller.tenant(query.parse("tenant")?)?.unwrap_or_default())
@@ -219,7 +219,7 @@ async fn find_order(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderB
     Ok(OrderBody { event_id: Some(extent.head.get()), ..OrderBody::from(&view) })
 }
 
-/// Says that a tenant has no such order.
+/// The message that a tenant has no such order.
 pub(crate) fn no_such_order(tenant: &Tenant, key: &OrderKey) -> String {
     match tenant.is_default() {
         true => format!("there is no order {key}; name its tenant with `tenant=` if it is not `default`'s"),
@@ -227,7 +227,7 @@ pub(crate) fn no_such_order(tenant: &Tenant, key: &OrderKey) -> String {
     }
 }
 
-/// An order as the audit log names it.
+/// The name of an order in the audit.
 pub(super) fn audit_target(tenant: &Tenant, key: &OrderKey) -> String {
     match tenant.is_default() {
         true => format!("order {key}"),

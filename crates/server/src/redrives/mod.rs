@@ -1,6 +1,6 @@
-//! `/api/v1/tasks/redrive` and `/api/v1/redrives`: running many tasks in `error` again, carefully.
+//! `/api/v1/tasks/redrive` and `/api/v1/redrives`: retrying many tasks in `error`, at a limited rate.
 //!
-//! A redrive belongs to the node that was asked, and is known there alone.
+//! A redrive runs on the node that received the request, and only that node knows it.
 
 mod request;
 
@@ -28,9 +28,9 @@ use crate::problem::Problem;
 use crate::query::Query;
 use request::{RedriveMembers, RedriveParameters};
 
-/// How far a dry run counts.
+/// Maximum number of tasks that a dry run counts.
 const MAX_COUNTED: u64 = 1_000_000;
-/// How long to wait before asking a store that is not available again: at first, and at most.
+/// First and longest wait before an unavailable store is queried again.
 const MIN_RETRY_WAIT: Duration = Duration::from_millis(50);
 const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
 
@@ -41,25 +41,25 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(show_redrive, stop_redrive))
 }
 
-/// Runs tasks in `error` again: all that match, the oldest first, each at the end of its lane.
+/// Retries all matching tasks in `error`, oldest first, each at the end of its lane.
 #[utoipa::path(
     post,
     path = "/api/v1/tasks/redrive",
     operation_id = "redrive_tasks",
     tag = "tasks",
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer")),
+        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response")),
     request_body(content = RedriveBody),
     responses(
         (status = 200, description = "With `dry_run`: what it would do. A repeat under the same idempotency key: the \
-            redrive as it was begun", body = RedriveCount),
-        (status = 202, description = "The redrive that was begun", body = RedriveJob),
-        (status = 404, description = "A handler that is not defined and has no tasks",
+            redrive as it was started", body = RedriveCount),
+        (status = 202, description = "The redrive that was started", body = RedriveJob),
+        (status = 404, description = "The handler is not defined and has no tasks",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 409, description = "Too many redrives are running, or one for the same tasks; or the idempotency key was used with \
             other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be run again",
+        (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be retried",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -71,7 +71,7 @@ pub(crate) async fn start_redrive(
     let (members, idempotency) = request.into_members_and_key(&caller, &["redrive"])?;
     let RedriveParameters { filter, handler_pointer, dry_run, rate, canary, description } =
         members.validate(&caller)?;
-    // A repeat gets its answer also when the handler is gone. A dry run is never recorded.
+    // A repeat gets its response also when the handler is gone. A dry run is never recorded.
     let record = idempotency.as_ref().filter(|_| !dry_run);
     if let Some(begun) = idempotency::read_recorded_response::<RedriveJob>(&app, record).await? {
         return Ok(Json(begun).into_response());
@@ -97,7 +97,7 @@ pub(crate) async fn start_redrive(
     Ok((status, Json(job)).into_response())
 }
 
-/// Starts a redrive. Its answer is recorded first, so that of racing requests under one key one is started.
+/// Starts a redrive. Its response is recorded first, so that only one of racing requests with the same key starts it.
 async fn record_and_start(
     app: &App,
     caller: &Caller,
@@ -109,7 +109,7 @@ async fn record_and_start(
     let recorded =
         idempotency::record_response(app, idempotency.as_ref(), redrive_body(&prepared.view())).await;
     if let (Err(StoreError::Unavailable(_)), Some(idempotency)) = (&recorded, idempotency) {
-        // A repeat that begins it anew must find the place free.
+        // A repeat that starts it again must find its slot free.
         prepared.give_up_place();
         app.pending_changes.spawn(start_if_recorded(
             app.clone(),
@@ -129,8 +129,8 @@ async fn start_recorded(app: &App, caller: &Caller, prepared: PreparedRedrive, d
     app.record_audit(caller, "redrive", format!("redrive {id}"), description).await;
 }
 
-/// Waits for a store that did not say whether it has recorded a redrive, and starts the redrive if it has: repeats of the
-/// request, on any node, are told that it runs.
+/// Waits for a store that did not confirm whether it recorded a redrive, and starts the redrive if it did, because repeats
+/// of the request, on any node, get the response that it runs.
 async fn start_if_recorded(
     app: App,
     caller: Caller,
@@ -148,7 +148,7 @@ async fn start_if_recorded(
                 Ok(Ok(Some(text))) if is_for_redrive(&text, &id) => match prepared.admit_again() {
                     Ok(()) => return true,
                     Err(error) => {
-                        tracing::warn!(redrive = id, %error, "a recorded redrive waits for its start")
+                        tracing::warn!(redrive = id, %error, "recorded redrive cannot start yet; retrying")
                     }
                 },
                 Ok(_) | Err(StoreError::Closed) => return false,
@@ -163,24 +163,24 @@ async fn start_if_recorded(
         Some(false) => {}
         None => tracing::warn!(
             redrive = id,
-            "stopping before the store said whether a redrive is recorded; it is not started. If a repeat under its \
-             idempotency key says that it runs, send it under another key"
+            "server stops before the store confirmed whether a redrive is recorded; the redrive is not started. If a repeat \
+             under its idempotency key says that it runs, send it under another key"
         ),
     }
 }
 
-/// Whether a recorded answer is that of this redrive.
+/// Whether a recorded response belongs to this redrive.
 fn is_for_redrive(text: &str, id: &str) -> bool {
     serde_json::from_str::<RedriveJob>(text).is_ok_and(|job| job.id == id)
 }
 
-/// The redrives of this node: those that go on, and the last ones that have ended.
+/// The redrives of this node: running ones, and the latest that have ended.
 #[utoipa::path(
     get,
     path = "/api/v1/redrives",
     operation_id = "list_redrives",
     tag = "tasks",
-    responses((status = 200, description = "The redrives, the newest first", body = RedriveList)),
+    responses((status = 200, description = "The redrives, newest first", body = RedriveList)),
 )]
 pub(crate) async fn list_redrives(
     Viewer(caller): Viewer,
@@ -193,7 +193,7 @@ pub(crate) async fn list_redrives(
     Ok(Json(RedriveList { redrives }))
 }
 
-/// One redrive as it stands.
+/// The current state of a redrive.
 #[utoipa::path(
     get,
     path = "/api/v1/redrives/{id}",
@@ -212,14 +212,14 @@ pub(crate) async fn show_redrive(
     find_redrive(&app, &caller, &id).map(|job| Json(redrive_body(&job)))
 }
 
-/// Stops a redrive. What it has run again stays so. One that has ended is as wished.
+/// Stops a redrive. Tasks that it has retried stay retried. Succeeds if it has already ended.
 #[utoipa::path(
     delete,
     path = "/api/v1/redrives/{id}",
     operation_id = "stop_redrive",
     tag = "tasks",
     params(("id" = String, Path, description = "a redrive's id")),
-    responses((status = 200, description = "The redrive, which ends now", body = RedriveJob)),
+    responses((status = 200, description = "The redrive, which is stopping", body = RedriveJob)),
 )]
 pub(crate) async fn stop_redrive(
     Operator(caller): Operator,
@@ -241,13 +241,11 @@ pub(crate) async fn stop_redrive(
 fn find_redrive(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem> {
     let job = app.engine.redrive_job(id).filter(|job| can_see(caller, job));
     job.ok_or_else(|| {
-        Problem::not_found(format!(
-            "this node has no redrive {id:?}; those that ended long ago are forgotten"
-        ))
+        Problem::not_found(format!("this node has no redrive {id:?}; only the latest are kept"))
     })
 }
 
-/// A caller that is bound to a tenant sees what concerns that one alone.
+/// Whether the caller may see a redrive. A caller bound to a tenant sees only redrives of that tenant.
 fn can_see(caller: &Caller, job: &Redrive) -> bool {
     match &job.filter.tenant {
         Some(tenant) => caller.sees(tenant),
@@ -275,7 +273,7 @@ fn redrive_body(job: &Redrive) -> RedriveJob {
     }
 }
 
-/// What it was asked for, in the words of the request.
+/// The filter as the request gave it.
 fn filter_body(filter: &TaskFilter) -> RedriveFilter {
     let failed = filter.reasons.contains(&EndReason::Failed);
     let status = match (failed, filter.reasons.contains(&EndReason::Canceled)) {

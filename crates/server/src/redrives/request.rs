@@ -1,4 +1,4 @@
-//! What a redrive is asked to do, checked member by member.
+//! Parsing of the request for a redrive, member by member.
 
 use pointsman_core::names::BadName;
 use pointsman_core::store::TaskFilter;
@@ -12,7 +12,7 @@ use crate::auth::Caller;
 use crate::problem::Problem;
 use crate::tasks::StatusFilter;
 
-/// The most tasks that can go ahead of the others.
+/// Maximum number of canary tasks.
 const MAX_CANARIES: usize = 1000;
 
 #[derive(Default, Deserialize)]
@@ -32,15 +32,15 @@ pub(crate) struct RedriveMembers {
     canary: Option<Box<RawValue>>,
 }
 
-/// What is to be done.
+/// The validated parameters of a redrive.
 pub(super) struct RedriveParameters {
     pub(super) filter: TaskFilter,
-    /// Where the handler was named, if it was.
+    /// JSON pointer to the member that names the handler.
     pub(super) handler_pointer: &'static str,
     pub(super) dry_run: bool,
     pub(super) rate: Option<Rate>,
     pub(super) canary: Option<usize>,
-    /// All of it, as it was said.
+    /// The members as the request gave them, for the audit.
     pub(super) description: String,
 }
 
@@ -80,7 +80,7 @@ impl RedriveMembers {
         })
     }
 
-    /// Whether it says which tasks. A status does not: all that can be run again have one.
+    /// Whether the request filters tasks. A status does not count, because all tasks that can be retried have one.
     fn has_filter(&self) -> bool {
         let Self { handler, source, collection, tenant, key, start, end, .. } = self;
         [handler, source, collection, tenant, key, start, end].into_iter().any(Option::is_some)
@@ -105,20 +105,20 @@ impl RedriveMembers {
     }
 }
 
-/// Running everything again is seldom what was meant, so that it has to be said.
+/// Requires a filter or an explicit `all`, because retrying everything is rarely intended.
 fn require_filter_or_all(has_filter: bool, all: bool) -> Result<(), Problem> {
     match (has_filter, all) {
         (true, false) | (false, true) => Ok(()),
         (false, false) => Err(Problem::refused(
-            "say which tasks: by `handler` or `source`, `collection`, `tenant`, `key`, `start` or `end`; or say \
+            "select tasks by `handler` or `source`, `collection`, `tenant`, `key`, `start` or `end`; or give \
              `\"all\": true`",
         )
         .pointer("")),
-        (true, true) => Err(Problem::refused("`all` goes with no other filter").pointer("/all")),
+        (true, true) => Err(Problem::refused("`all` cannot be combined with a filter").pointer("/all")),
     }
 }
 
-/// An event's type or a collection's name.
+/// Parses an event type or the name of a collection.
 fn parse_collection(text: String) -> Result<String, BadName> {
     match CollectionName::new(&text) {
         Ok(_) => Ok(text),
@@ -126,7 +126,7 @@ fn parse_collection(text: String) -> Result<String, BadName> {
     }
 }
 
-/// Which of the tasks in `error`.
+/// Parses the status into end reasons of tasks in `error`.
 fn parse_status(status: &str) -> Result<Vec<EndReason>, Problem> {
     let refused = |detail: &str| Err(Problem::refused(detail).pointer("/status"));
     match status {
@@ -138,13 +138,13 @@ fn parse_status(status: &str) -> Result<Vec<EndReason>, Problem> {
              (POST /api/v1/handlers/{name}/adopt)",
         ),
         other => match StatusFilter::parse(other) {
-            Ok(_) => refused("only tasks in `error` are run again: FAILED, CANCELED, or `error` for both"),
+            Ok(_) => refused("only tasks in `error` can be retried: FAILED, CANCELED, or `error` for both"),
             Err(unknown) => Err(Fault::new("/status", unknown).into()),
         },
     }
 }
 
-/// A source is a handler: either word names it.
+/// Parses `handler` or `source`, which mean the same.
 fn parse_handler(
     handler: Option<Box<RawValue>>,
     source: Option<Box<RawValue>>,

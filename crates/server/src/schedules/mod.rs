@@ -1,4 +1,4 @@
-//! `/api/v1/schedules`: when they fire, what became of it, holding them, and running them at once.
+//! `/api/v1/schedules`: schedules with their planned times and ledgers, pausing and blocking them, and running them now.
 
 mod overview;
 mod rules;
@@ -23,9 +23,9 @@ use overview::{
     PlannedTimesQuery, find_schedule, find_schedule_with_times, read_page, require_defined_schedule,
 };
 
-/// How many schedules, and how many rows of a ledger, are shown at most.
+/// Maximum number of schedules or ledger rows in a response.
 const MAX_LIMIT: usize = 1000;
-/// How many rows of a ledger are shown unless the caller says so.
+/// Default number of ledger rows in a response.
 const DEFAULT_FIRES_LIMIT: usize = 100;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -47,10 +47,10 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     params(
         ("limit" = Option<u16>, Query, description = "1 to 1000, 1000 if not given; a page with more than 10,000 \
             planned times ends earlier"),
-        ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
-        ("times" = Option<u16>, Query, description = "how many planned times of each: 0 to 1000, 5 if not given"),
+        ("cursor" = Option<String>, Query, description = "the `next` of the previous response"),
+        ("times" = Option<u16>, Query, description = "number of planned times of each schedule: 0 to 1000, 5 if not given"),
         ("after" = Option<String>, Query, description = "planned times after this one (RFC 3339), now if not given"),
-        ("until" = Option<String>, Query, description = "none that comes later than this one (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "planned times up to this one (RFC 3339)"),
     ),
     responses((status = 200, description = "The schedules", body = ScheduleList)),
 )]
@@ -67,7 +67,7 @@ pub(crate) async fn list_schedules(
         .map(Json)
 }
 
-/// One schedule: when it fires, what it makes and what holds it.
+/// One schedule: when it fires, what it creates, and its rules.
 #[utoipa::path(
     get,
     path = "/api/v1/schedules/{name}",
@@ -75,9 +75,9 @@ pub(crate) async fn list_schedules(
     tag = "schedules",
     params(
         ("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`"),
-        ("times" = Option<u16>, Query, description = "how many planned times: 0 to 1000, 5 if not given"),
+        ("times" = Option<u16>, Query, description = "number of planned times: 0 to 1000, 5 if not given"),
         ("after" = Option<String>, Query, description = "planned times after this one (RFC 3339), now if not given"),
-        ("until" = Option<String>, Query, description = "none that comes later than this one (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "planned times up to this one (RFC 3339)"),
     ),
     responses((status = 200, description = "The schedule", body = ScheduleDetail)),
 )]
@@ -93,7 +93,7 @@ pub(crate) async fn show_schedule(
         .map(Json)
 }
 
-/// What became of a schedule's planned times, the latest first.
+/// The ledger of a schedule: the outcome of each planned time, latest first.
 #[utoipa::path(
     get,
     path = "/api/v1/schedules/{name}/fires",
@@ -104,7 +104,7 @@ pub(crate) async fn show_schedule(
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
         ("before" = Option<String>, Query, description = "times planned before this one (RFC 3339)"),
     ),
-    responses((status = 200, description = "A row a planned time", body = FireList)),
+    responses((status = 200, description = "One row per planned time", body = FireList)),
 )]
 pub(crate) async fn list_fires(
     Viewer(caller): Viewer,
@@ -122,7 +122,7 @@ pub(crate) async fn list_fires(
     Ok(Json(FireList { event_id: page.extent.head.get(), fires, next }))
 }
 
-/// Makes at once what the schedule makes at its planned times. It is no planned time, and writes no row.
+/// Runs a schedule now: creates what it creates at a planned time. It writes no row in the ledger.
 #[utoipa::path(
     post,
     path = "/api/v1/schedules/{name}/run",
@@ -131,13 +131,13 @@ pub(crate) async fn list_fires(
     params(
         ("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "1 to 255 printable ASCII characters; a repeat gets the same answer"),
+            description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
         (status = 201, description = "The event, the task or the order", body = RanNow),
-        (status = 200, description = "The task that is queued or running already, or the answer to the first request \
+        (status = 200, description = "The task that is queued or running already, or the response to the first request \
             under this idempotency key", body = RanNow),
-        (status = 409, description = "An admin has blocked it, and the caller is none; its order is on its way; or the \
+        (status = 409, description = "An admin has blocked it and the caller is not an admin; its order is still running; or the \
             idempotency key was used for another request",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
@@ -150,7 +150,7 @@ pub(crate) async fn run_schedule(
     _: EmptyRequest,
 ) -> Result<(StatusCode, Json<RanNow>), Problem> {
     let idempotency = idempotency::for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
-    // A repeat gets its answer also when the schedule is gone, blocked, or creates something else now.
+    // A repeat gets its response also when the schedule is gone, blocked, or creates something else now.
     if let Some(ran) = app.engine.recorded_run(idempotency.as_ref()).await? {
         return Ok((StatusCode::OK, Json(run_body(ran)?)));
     }
@@ -163,7 +163,7 @@ pub(crate) async fn run_schedule(
     Ok((status, Json(ran)))
 }
 
-/// What an admin has blocked, an operator does not run by hand. A pause is the operator's own.
+/// Rejects running a blocked schedule, unless the caller is an admin. A pause does not prevent it.
 async fn require_not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
     if caller.role.includes(Role::Admin) {
         return Ok(());
@@ -172,12 +172,11 @@ async fn require_not_blocked(app: &App, caller: &Caller, name: &ScheduleName) ->
     let block = rules.iter().find(|rule| rule.kind == RuleKind::Block && rule.holds_schedule(name));
     let Some(Rule { by, since, reason, .. }) = block else { return Ok(()) };
     let why = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-    let detail =
-        format!("{name} stands under a block by {by} since {since}{why}; an admin can run or unblock it");
+    let detail = format!("{name} is blocked by {by} since {since}{why}; an admin can run or unblock it");
     Err(Problem::conflict(detail))
 }
 
-/// What the schedule made, and whether that is the answer to an earlier request.
+/// Runs a schedule and audits it. Returns what it created, and whether an earlier request with the same key did.
 async fn run_now(
     app: &App,
     caller: &Caller,
@@ -186,7 +185,7 @@ async fn run_now(
 ) -> Result<(RanNow, bool), Problem> {
     let ran = app.engine.run_schedule_once(name, idempotency).await?;
     let (ran, repeated) =
-        ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
+        ran.ok_or_else(|| Problem::not_found(format!("the schedule {name} no longer exists")))?;
     let ran = run_body(ran)?;
     if repeated {
         return Ok((ran, true));

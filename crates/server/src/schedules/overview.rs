@@ -1,4 +1,4 @@
-//! What is known of schedules: what this node has set up, what the store has settled, and what rules hold.
+//! The bodies of schedules, assembled from this node's setup, the ledger and the rules.
 
 use std::collections::BTreeMap;
 
@@ -14,34 +14,34 @@ use crate::config::surprises::{of_its_times, of_what_it_makes};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// Which planned times are shown.
+/// The planned times that a request selects.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PlannedTimesQuery {
-    /// How many of each schedule.
+    /// Maximum number per schedule.
     pub(super) max: usize,
     pub(super) after: Timestamp,
-    /// None that comes later.
+    /// Only times up to this one.
     pub(super) until: Option<Timestamp>,
 }
 
-/// How many planned times a page has. It ends with the schedule that goes beyond.
+/// A page ends with the schedule that brings its planned times to this number.
 const MAX_TIMES_PER_PAGE: usize = 10_000;
 
 impl PlannedTimesQuery {
     pub(super) const PARAMETERS: [&str; 3] = ["times", "after", "until"];
     const MAX: usize = 1000;
 
-    /// The next few.
+    /// The default: the next five times.
     fn default_at(now: Timestamp) -> Self {
         Self { max: 5, after: now, until: None }
     }
 
-    /// As a request wishes.
+    /// Parses the parameters of a request.
     pub(super) fn from_query(query: &Query, now: Timestamp) -> Result<Self, Problem> {
         let usual = Self::default_at(now);
         let max = query.parse_with("times", |text| {
             let number = text.parse().ok().filter(|n| *n <= Self::MAX && !text.starts_with('+'));
-            number.ok_or_else(|| format!("this is a whole number from 0 to {}", Self::MAX))
+            number.ok_or_else(|| format!("`times` is a whole number from 0 to {}", Self::MAX))
         })?;
         let after = query.parse("after")?;
         Ok(Self {
@@ -52,7 +52,7 @@ impl PlannedTimesQuery {
     }
 }
 
-/// A page of the schedules after `cursor`, by name.
+/// Reads a page of schedules after `cursor`, by name.
 pub(super) async fn read_page(
     app: &App,
     caller: &Caller,
@@ -83,8 +83,8 @@ pub(super) async fn read_page(
     Ok(ScheduleList { event_id, schedules, next })
 }
 
-/// The schedule, if there is one as far as the caller may see. One of which only rules are left is shown, so that
-/// they can be lifted.
+/// Finds a schedule, if the caller may see it. One of which only rules are left is found too, so that they can be
+/// lifted.
 pub(super) async fn find_schedule(
     app: &App,
     caller: &Caller,
@@ -93,7 +93,7 @@ pub(super) async fn find_schedule(
     find_schedule_with_times(app, caller, name, PlannedTimesQuery::default_at(app.now())).await
 }
 
-/// The same, with these planned times.
+/// Finds a schedule, with the selected planned times.
 pub(super) async fn find_schedule_with_times(
     app: &App,
     caller: &Caller,
@@ -111,7 +111,7 @@ pub(super) async fn find_schedule_with_times(
     })
 }
 
-/// Makes sure that a schedule is set up and the caller may see it.
+/// Requires that a schedule is defined and the caller may see it.
 pub(super) fn require_defined_schedule(
     app: &App,
     caller: &Caller,
@@ -129,8 +129,8 @@ fn no_such_schedule<'a>(name: &ScheduleName, known: impl Iterator<Item = &'a Sch
 
 type VisibleSchedules<'a> = BTreeMap<ScheduleName, Option<&'a Schedule>>;
 
-/// All schedules that are set up, or have rules left, as far as the caller may see. Whose a schedule was that is
-/// no longer set up nobody knows, so that only those see it who see all.
+/// All schedules that are defined or have rules left, as far as the caller may see. The tenant of a schedule that is no
+/// longer defined is unknown, so only callers of all tenants see it.
 fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> VisibleSchedules<'a> {
     let left = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.place {
         Place::Schedule(name) => Some((name.clone(), None)),
@@ -143,13 +143,13 @@ fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> V
     known
 }
 
-/// Whose each source is.
+/// The tenant of each source.
 fn source_tenants(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
     let defs = setup.handlers.iter().map(|spec| &spec.def);
     defs.filter_map(|def| Some((&def.name, &def.source.as_ref()?.tenant))).collect()
 }
 
-/// Whether a caller may see a schedule: that is, what it makes.
+/// Whether a caller may see a schedule, that is, the tenant of what it creates.
 fn can_see(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
     match &schedule.makes {
         Makes::Event(event) => caller.sees(&event.tenant),
@@ -161,7 +161,7 @@ fn can_see(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName
     }
 }
 
-/// What its author may not expect of a schedule.
+/// Warnings about behaviour of a schedule that its author may not expect.
 fn schedule_warnings(schedule: &Schedule, setup: &Setup, now: Timestamp) -> Vec<String> {
     let mut found = of_its_times(schedule, now);
     found.extend(of_what_it_makes(schedule, &setup.routes, &setup.chain_routes));

@@ -1,4 +1,4 @@
-//! Holding schedules: their planned times pass without firing, and say so in the ledger.
+//! Pausing and blocking schedules. Their planned times are then skipped, and the ledger records it.
 
 use axum::Json;
 use axum::extract::State;
@@ -13,7 +13,7 @@ use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::rules;
 
-/// Pauses a schedule: when this answers, it no longer fires.
+/// Pauses a schedule. After the response, it no longer fires.
 #[utoipa::path(
     put,
     path = "/api/v1/schedules/{name}/pause",
@@ -21,7 +21,7 @@ use crate::rules;
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn pause(
     Operator(caller): Operator,
@@ -32,7 +32,7 @@ pub(crate) async fn pause(
     set_schedule_rule(&app, &caller, RuleKind::Pause, name, request).await
 }
 
-/// Lifts a pause. What was missed is made up for as the schedule's `catch_up` says.
+/// Lifts a pause. Missed times are caught up according to the schedule's `catch_up`.
 #[utoipa::path(
     delete,
     path = "/api/v1/schedules/{name}/pause",
@@ -40,7 +40,7 @@ pub(crate) async fn pause(
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn unpause(
     Operator(caller): Operator,
@@ -51,7 +51,7 @@ pub(crate) async fn unpause(
     lift_schedule_rule(&app, &caller, RuleKind::Pause, name, request).await
 }
 
-/// Blocks a schedule: as a pause, but only an admin lifts it.
+/// Blocks a schedule: like a pause, but only an admin can lift it.
 #[utoipa::path(
     put,
     path = "/api/v1/schedules/{name}/block",
@@ -59,7 +59,7 @@ pub(crate) async fn unpause(
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn block(
     Admin(caller): Admin,
@@ -78,7 +78,7 @@ pub(crate) async fn block(
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn unblock(
     Admin(caller): Admin,
@@ -110,7 +110,7 @@ async fn lift_schedule_rule(
     request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
     reject_tenant(&request)?;
-    // Read before, because a schedule of which only this rule was left is gone with it.
+    // Read before, because a schedule of which only this rule was left disappears with it.
     let before = find_schedule(app, caller, &name).await?;
     rules::lift_rule(app, caller, kind, Place::Schedule(name.clone()), None, request.reason).await?;
     Ok(Json(find_schedule(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
@@ -125,6 +125,7 @@ fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
 fn reject_tenant(request: &RuleRequest) -> Result<(), Problem> {
     match request.tenant {
         None => Ok(()),
-        Some(_) => Err(Problem::refused("a schedule has no tenants; hold it whole").pointer("/tenant")),
+        Some(_) => Err(Problem::refused("a schedule has no tenants; leave out `tenant` to hold it for all")
+            .pointer("/tenant")),
     }
 }

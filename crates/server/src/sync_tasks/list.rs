@@ -1,5 +1,5 @@
-//! The tasks of a source: all of them, however many, streamed page by page. A complete answer has all that match;
-//! should the store fail in the middle, the connection breaks off.
+//! All tasks of a source, streamed page by page. A complete response has all that match; if the store fails midway, the
+//! connection is aborted.
 
 use std::io;
 
@@ -20,10 +20,10 @@ use crate::problem::Problem;
 use crate::query::{Period, Query};
 use crate::tasks::StatusFilter;
 
-/// How many tasks are read at a time.
+/// Number of tasks per page.
 const PAGE_TASKS: usize = 200;
 
-/// The tasks of a source that were created in a period, the newest first, unpaged.
+/// The tasks of a source that were created in a period, newest first, without pages.
 #[utoipa::path(
     get,
     path = "/tasks",
@@ -73,17 +73,17 @@ fn parse_status(text: &str) -> Result<StatusFilter, String> {
     })
 }
 
-/// What is still to be told.
+/// The tasks that are still to be sent.
 struct RemainingTasks {
     app: App,
     filter: TaskFilter,
     page: TaskPage,
-    /// Written before the first piece.
+    /// Written before the first task.
     prefix: &'static str,
     has_tasks: bool,
 }
 
-/// Writes a page and reads the next one.
+/// Encodes a page and reads the next one.
 async fn next_chunk(
     remaining: Option<RemainingTasks>,
 ) -> Option<(io::Result<Bytes>, Option<RemainingTasks>)> {

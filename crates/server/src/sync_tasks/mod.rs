@@ -1,5 +1,5 @@
-//! `/tasks`: synchronisation tasks as their own document has them. Every task can be read here; for an event's
-//! task the source is its handler and the collection its event's type.
+//! `/tasks`: tasks of sources. Every task can be read here; for the task of an event, the source is its handler and the
+//! collection is the type of the event.
 
 mod list;
 
@@ -29,7 +29,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(list::list_source_tasks, run_collection))
         .routes(routes!(show_source_task))
         .routes(routes!(read_source_logs))
-        // Its document writes the path both ways.
+        // The path is accepted with and without the trailing slash.
         .route("/tasks/", get(list::list_source_tasks).post(run_collection))
 }
 
@@ -77,7 +77,7 @@ pub(crate) async fn read_source_logs(
     stream_whole_log(LogReader::new(app, id, period), &caller, LogPrefix::LinesOnly).await
 }
 
-/// Synchronises a collection of a source, unless it is being synchronised already.
+/// Runs a collection of a source, unless it is queued or running already.
 #[utoipa::path(
     post,
     path = "/tasks",
@@ -87,11 +87,11 @@ pub(crate) async fn read_source_logs(
         ("source" = String, Query, description = "a source's name"),
         ("collection" = String, Query, description = "one of its collections"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "1 to 255 printable ASCII characters; a repeat gets the same answer"),
+            description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
-        (status = 201, description = "The task that was made", body = SourceRun),
-        (status = 200, description = "The task that is queued or running already, or the answer to the first request \
+        (status = 201, description = "The created task", body = SourceRun),
+        (status = 200, description = "The task that is queued or running already, or the response to the first request \
             under this idempotency key", body = SourceRun),
         (status = 409, description = "The idempotency key was used for another request",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
@@ -110,7 +110,7 @@ pub(crate) async fn run_collection(
     let pair = Pair { source, collection };
     let operation = ["run collection", &pair.to_string()];
     let idempotency = idempotency::for_action(&headers, &caller, &operation, &[])?;
-    // A repeat gets its answer also when the collection is gone.
+    // A repeat gets its response also when the collection is gone.
     if let Some(ran) = idempotency::read_recorded_response::<RunTask>(&app, idempotency.as_ref()).await? {
         return Ok((StatusCode::OK, Json(SourceRun { task_id: ran.task.to_string() })));
     }
@@ -131,7 +131,7 @@ async fn start_run(
 ) -> Result<RunTask, Problem> {
     let ran = app.engine.run(NewRun { pair: pair.clone(), priority: None }, idempotency).await?;
     let ran = ran.map_err(|refused| match refused {
-        // It may have gone since it was looked for.
+        // It may have been removed since it was checked.
         RunRefused::NoSuchPair(gone) => Problem::not_found(gone).parameter("collection"),
         RunRefused::Idempotency(conflict) => conflict.into(),
     })?;
@@ -150,7 +150,7 @@ fn visible_sources<'a>(
     sources.filter(|(_, source)| caller.sees(&source.tenant))
 }
 
-/// Makes sure that there is such a source with such a collection.
+/// Requires that the source and its collection exist.
 fn require_collection(registration: &Registration, caller: &Caller, pair: &Pair) -> Result<(), Problem> {
     let Some((_, source)) = visible_sources(registration, caller).find(|(name, _)| **name == pair.source)
     else {

@@ -13,10 +13,10 @@ use crate::auth::Viewer;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// How many tasks are shown unless the caller says so, and at most.
+/// Default and maximum number of tasks in a response.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
-/// How many stretches of the store are looked at for one answer.
+/// Maximum number of store pages read for one response.
 const MAX_STORE_PAGES: usize = 16;
 
 const PARAMETERS: [&str; 11] = [
@@ -33,7 +33,7 @@ const PARAMETERS: [&str; 11] = [
     "cursor",
 ];
 
-/// Tasks, the newest first.
+/// Tasks, newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/tasks",
@@ -45,13 +45,13 @@ const PARAMETERS: [&str; 11] = [
         ("handler" = Option<String>, Query, description = "a handler's or a source's name"),
         ("source" = Option<String>, Query, description = "the same as `handler`"),
         ("collection" = Option<String>, Query, description = "an event's type or a source's collection"),
-        ("tenant" = Option<String>, Query, description = "a tenant"),
-        ("key" = Option<String>, Query, description = "an object"),
-        ("event" = Option<u64>, Query, description = "the event that they were made for"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's tasks"),
+        ("key" = Option<String>, Query, description = "key of an object"),
+        ("event" = Option<u64>, Query, description = "EventId of the event that they were created for"),
         ("start" = Option<String>, Query, description = "created at or after this time (RFC 3339)"),
         ("end" = Option<String>, Query, description = "created before this time (RFC 3339)"),
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
-        ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
+        ("cursor" = Option<String>, Query, description = "the `next` of the previous response"),
     ),
     responses((status = 200, description = "The tasks", body = TaskList)),
 )]
@@ -80,7 +80,7 @@ pub(crate) async fn list_tasks(
     Ok(Json(read_tasks(&app, filter, limit, cursor).await?))
 }
 
-/// A source is a handler: either word names it.
+/// Parses `handler` or `source`, which mean the same.
 fn parse_handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
     match (query.parse("handler")?, query.parse("source")?) {
         (Some(handler), Some(source)) if handler != source => {
@@ -90,7 +90,7 @@ fn parse_handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
     }
 }
 
-/// Reads on until there is enough: a store's page may be short.
+/// Reads pages until there are enough tasks, because a store page may be short.
 async fn read_tasks(
     app: &App,
     filter: TaskFilter,
@@ -112,11 +112,11 @@ async fn read_tasks(
     Ok(TaskList { event_id, tasks, next: before.map(|seq| seq.to_string()) })
 }
 
-/// The tasks of one status, in either vocabulary.
+/// The filter for a status: a public one (`FAILED`) or an internal one (`error`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StatusFilter {
     pub(crate) statuses: Vec<Status>,
-    /// Which of those in `error`; all if empty.
+    /// End reasons of tasks in `error`; any if empty.
     pub(crate) reasons: Vec<EndReason>,
 }
 
@@ -134,7 +134,7 @@ impl StatusFilter {
         }
     }
 
-    /// What one of the public words means.
+    /// The filter for a public status.
     pub(crate) fn from_public_status(text: &str) -> Option<Self> {
         let of = |statuses: &[Status], reasons: &[EndReason]| {
             Some(Self { statuses: statuses.to_vec(), reasons: reasons.to_vec() })
@@ -152,7 +152,7 @@ impl StatusFilter {
 
 fn parse_cursor(text: &str) -> Result<TaskSeq, &'static str> {
     let number = text.parse().ok().filter(|number: &i64| *number >= 0 && !text.starts_with('+'));
-    number.map(TaskSeq).ok_or("a cursor is the `next` of an answer")
+    number.map(TaskSeq).ok_or("a cursor is the `next` of a response")
 }
 
 #[cfg(test)]

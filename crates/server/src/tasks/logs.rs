@@ -1,4 +1,4 @@
-//! A task's log, whole or as it grows.
+//! The log of a task, whole or followed while it grows.
 
 use std::io;
 use std::time::Duration;
@@ -25,13 +25,12 @@ use crate::query::{Period, Query};
 use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 use crate::stream::{read_last_event_id, receive_task_change};
 
-/// How many lines are read at a time. The store gives fewer where they are long, so that one page is all that is held
-/// of a log, however long it is.
+/// Maximum lines per page. The store returns fewer if they are long, so that one page bounds the memory for a log.
 const PAGE_LINES: usize = 500;
-/// How often a follower looks for lines that nobody tells it of: those of a task that another node runs.
+/// Interval at which a follower polls for lines without a notification: those of tasks that run on other nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long a follower rests that found nothing. Lines of other tasks wake it too, and it should not read for each of
-/// them.
+/// Minimum pause of a follower after it found nothing. Lines of other tasks wake it too, and it should not read for each
+/// of them.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The log of a task: all of it, or with `follow=true` as server-sent events until the task ends.
@@ -44,8 +43,8 @@ const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
         ("id" = String, Path, description = "a task's id"),
         ("start" = Option<String>, Query, description = "lines at or after this time (RFC 3339)"),
         ("end" = Option<String>, Query, description = "lines before this time (RFC 3339)"),
-        ("follow" = Option<bool>, Query, description = "send lines as they come"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "with `follow`, goes on after the line of this number"),
+        ("follow" = Option<bool>, Query, description = "send lines as they are logged"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "with `follow`, resumes after the line with this number"),
     ),
     responses((status = 200, description = "The lines", content(
         (LogList = "application/json"),
@@ -60,9 +59,10 @@ pub(crate) async fn read_logs(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["start", "end", "follow"])?;
-    let follow = query.parse_with("follow", |text| text.parse().map_err(|_| "this is `true` or `false`"))?;
+    let follow =
+        query.parse_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
     let period = query.parse_period()?;
-    // Listening begins before anything is read, so that no line falls between the two.
+    // Subscribe before reading, so that no line is missed between the two.
     let (logged, task_changes) = (app.engine.logged(), Some(app.engine.changes()));
     let (_, extent) = find_visible_task(&app, &caller, &id).await?;
     let reader = LogReader::new(app, id, period);
@@ -89,21 +89,21 @@ pub(crate) async fn read_logs(
     })))
 }
 
-/// Reads a log stretch by stretch.
+/// Reads a log page by page.
 pub(crate) struct LogReader {
     app: App,
     id: TaskId,
     /// The number of the next line.
     from: u64,
-    /// Only lines of this time.
+    /// Only lines of this period.
     period: Period,
 }
 
-/// A stretch of a log.
+/// A page of a log.
 struct LogPage {
     lines: Vec<StoredLine>,
     status: Status,
-    /// There was nothing to read. A page that is short says nothing: its lines may be long.
+    /// There was nothing to read. A short page is not the end: its lines may be long.
     is_empty: bool,
 }
 
@@ -112,7 +112,7 @@ impl LogReader {
         Self { app, id, from: 0, period }
     }
 
-    /// The next lines that are wanted; `None` if the task is no longer remembered.
+    /// Reads the next lines of the period; `None` if the task is no longer retained.
     async fn next_page(&mut self) -> io::Result<Option<LogPage>> {
         let page = self.app.store().logs(&self.id, self.from, PAGE_LINES).await.map_err(io::Error::other)?;
         let Some(page) = page else { return Ok(None) };
@@ -131,16 +131,16 @@ fn encode_line(line: &StoredLine) -> String {
     serde_json::to_string(&LogBody::from(&line.line)).unwrap_or_default()
 }
 
-/// How the whole log begins.
+/// The members before the lines in the JSON of a whole log.
 #[derive(Clone, Copy)]
 pub(crate) enum LogPrefix {
-    /// With the newest event id when it was read.
+    /// The newest event id when the log was read.
     WithEventId(EventId),
-    /// With nothing but the lines.
+    /// None.
     LinesOnly,
 }
 
-/// A whole log as an answer, streamed.
+/// Streams a whole log as a response.
 pub(crate) async fn stream_whole_log(
     reader: LogReader,
     caller: &Caller,
@@ -154,10 +154,10 @@ pub(crate) async fn stream_whole_log(
     answer_in_pieces(&budget, caller, stream::unfold(Some((reader, prefix, false)), next_chunk)).await
 }
 
-/// What is still to be told: by whom, what stands before it, and whether a line has been written.
+/// The rest of a log: its reader, the JSON before the next line, and whether a line has been written.
 type RemainingLog = Option<(LogReader, String, bool)>;
 
-/// The next piece of the whole log.
+/// Encodes the next chunk of a whole log.
 async fn next_chunk(remaining: RemainingLog) -> Option<(io::Result<Bytes>, RemainingLog)> {
     let (mut reader, prefix, has_lines) = remaining?;
     let page = match reader.next_page().await {
@@ -181,13 +181,13 @@ async fn next_chunk(remaining: RemainingLog) -> Option<(io::Result<Bytes>, Remai
 struct LogFollower {
     reader: LogReader,
     caller: Caller,
-    /// Changes when this node has stored log lines, of whichever task.
+    /// Changes when this node has stored log lines of any task.
     logged: watch::Receiver<u64>,
-    /// What becomes of tasks: the end of this one is told even if its last attempt wrote nothing.
+    /// Task changes, so that the end of this task is noticed even if its last attempt logged nothing.
     task_changes: Option<broadcast::Receiver<TaskChange>>,
     keep_alive_at: Instant,
     is_finished: bool,
-    /// The memory of the lines that are being sent.
+    /// The memory reserved for the lines being sent.
     memory: StreamMemory,
     _permit: StreamPermit,
 }
@@ -232,12 +232,12 @@ impl LogFollower {
         None
     }
 
-    /// Waits until there may be more to tell, after nothing was found. That the task has ended is told at once.
+    /// Waits until there may be more lines. Returns at once when the task changes.
     async fn wait(&mut self) {
         let Self { reader, caller, logged, task_changes, is_finished, .. } = self;
         let more_logged = async {
             sleep(MIN_READ_INTERVAL).await;
-            // The engine has the sender, and outlives all who follow.
+            // The engine owns the sender and outlives all followers.
             let _ = logged.changed().await;
         };
         let this_task_changed = async { while receive_task_change(task_changes).await.id != reader.id {} };

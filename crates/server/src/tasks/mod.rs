@@ -1,4 +1,4 @@
-//! `/api/v1/tasks`: reading tasks and their logs, and steering single ones.
+//! `/api/v1/tasks`: tasks and their logs, retrying and cancelling.
 
 mod list;
 mod logs;

@@ -1,4 +1,4 @@
-//! One task, and what a person can do to it.
+//! One task: showing, retrying and cancelling it.
 
 use axum::Json;
 use axum::extract::State;
@@ -41,7 +41,7 @@ pub(crate) async fn show_task(
     operation_id = "retry_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
-    responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
+    responses((status = 200, description = "The task after the change", body = TaskDetail)),
 )]
 pub(crate) async fn retry_task(
     Operator(caller): Operator,
@@ -59,14 +59,14 @@ pub(crate) async fn retry_task(
     .await
 }
 
-/// Ends a task. If it runs, its attempt is cut short.
+/// Cancels a task. A running attempt is aborted.
 #[utoipa::path(
     post,
     path = "/api/v1/tasks/{id}/cancel",
     operation_id = "cancel_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
-    responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
+    responses((status = 200, description = "The task after the change", body = TaskDetail)),
 )]
 pub(crate) async fn cancel_task(
     Operator(caller): Operator,
@@ -84,7 +84,7 @@ pub(crate) async fn cancel_task(
     .await
 }
 
-/// The task with all that is known of it, if the caller may see it.
+/// Finds a task with its attempts and result, if the caller may see it.
 pub(super) async fn find_task_detail(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
     let (task, extent) = find_visible_task(app, caller, id).await?;
     Ok(TaskDetail {
@@ -96,7 +96,7 @@ pub(super) async fn find_task_detail(app: &App, caller: &Caller, id: &TaskId) ->
     })
 }
 
-/// The task, if the caller may see it.
+/// Finds a task, if the caller may see it.
 pub(crate) async fn find_visible_task(
     app: &App,
     caller: &Caller,

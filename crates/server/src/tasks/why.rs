@@ -1,4 +1,4 @@
-//! Why a task does not run.
+//! Explains why a task is waiting.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +15,7 @@ use crate::problem::Problem;
 use crate::query::Query;
 use crate::rules::{hides_setter, rule_body_for};
 
-/// The gates that a task has to pass before it runs, in order, each with its verdict and what holds it.
+/// The gates that a task has to pass before it runs, in order, each with whether it is open and what blocks it.
 #[utoipa::path(
     get,
     path = "/api/v1/tasks/{id}/why",
@@ -51,8 +51,8 @@ pub(crate) async fn explain_task(
     }))
 }
 
-/// Leaves of a gate what is a caller's to know that is bound to a tenant: not what the tasks of others are called, nor
-/// the nodes that serve all, nor who holds all.
+/// Hides from a caller bound to a tenant the ids of other tenants' tasks, the names of nodes, and who set a rule for all
+/// tenants.
 async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
     if caller.tenant.is_none() {
         return Ok(());
@@ -62,7 +62,7 @@ async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Resu
         gate.detail = format!("a {} of all tenants since {}{why}", rule.kind.as_str(), rule.since);
     }
     if gate.gate == GateKind::Worker && gate.open {
-        gate.detail = "somebody lives who can run it".into();
+        gate.detail = "a live node can run it".into();
     }
     let mut own = Vec::new();
     let mut others = 0;
@@ -72,20 +72,20 @@ async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Resu
             true => own.push(id),
             false => {
                 others += 1;
-                gate.detail = gate.detail.replace(id.as_str(), "a task of others");
+                gate.detail = gate.detail.replace(id.as_str(), "a task of another tenant");
             }
         }
     }
     gate.tasks = own;
     match others {
         0 => {}
-        1 => gate.detail.push_str("; one of the tasks that hold it is not shown"),
-        n => gate.detail.push_str(&format!("; {n} of the tasks that hold it are not shown")),
+        1 => gate.detail.push_str("; one of the blocking tasks is not shown"),
+        n => gate.detail.push_str(&format!("; {n} of the blocking tasks are not shown")),
     }
     Ok(())
 }
 
-/// All of it in one sentence: the first gate that is closed, or why there is none.
+/// Summarizes in one sentence: the first closed gate, or why there is none.
 fn summarize(task: &Task, gates: &[Gate]) -> String {
     if let Some(closed) = gates.iter().find(|gate| !gate.open) {
         return closed.detail.clone();
@@ -102,10 +102,10 @@ fn summarize(task: &Task, gates: &[Gate]) -> String {
             format!("it failed{ended}; retry it to run it again")
         }
         TaskState::Error { reason: EndReason::Crashed, .. } => {
-            format!("those who ran it died too often, the last{ended}; retry it to run it again")
+            format!("its node or worker died too often, the last{ended}; retry it to run it again")
         }
         TaskState::New { .. } | TaskState::Scheduled | TaskState::Missing { .. } => {
-            "nothing holds it: it is about to run".into()
+            "nothing blocks it: it is about to run".into()
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Leasing tasks.
+//! Claiming tasks: leasing them to a worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,9 +20,9 @@ use crate::json_body::JsonBody;
 use crate::limits::ClaimResponse;
 use crate::problem::Problem;
 
-/// The most handlers, and the most tasks, of one claim.
+/// Maximum number of handlers and of tasks in a claim.
 const MAX_PER_CLAIM: usize = 256;
-/// The memory that there must be for each task of a claim.
+/// Memory that must be free for each task of a claim.
 const EXPECTED_TASK_BYTES: usize = 16 << 10;
 const MAX_WAIT: Duration = Duration::from_secs(300);
 const DEFAULT_LEASE: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ pub(crate) struct ClaimMembers {
     lease: Option<Box<RawValue>>,
 }
 
-/// Leases tasks of pulled handlers and sources, waiting for the first one.
+/// Claims tasks of pull handlers and sources, waiting for the first one.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/claim",
@@ -46,8 +46,8 @@ pub(crate) struct ClaimMembers {
     tag = "worker",
     request_body(content = ClaimBody),
     responses(
-        (status = 200, description = "The tasks; none if there were none in time", body = ClaimedList),
-        (status = 422, description = "A handler that is not defined, or not pulled",
+        (status = 200, description = "The tasks; empty if there were none in time", body = ClaimedList),
+        (status = 422, description = "A handler is not defined, or has no `run: pull`",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -61,7 +61,7 @@ pub(crate) async fn claim_tasks(
     let wait = members.wait.map(|raw| parse_wait(&raw)).transpose()?.unwrap_or_default();
     let lease = members.lease.as_deref().map(parse_lease).transpose()?.unwrap_or(DEFAULT_LEASE);
     require_pull_handlers(&app, &caller, &names).await?;
-    // Tasks that have been leased must be handed over, so that there must be room before.
+    // Leased tasks must be delivered, so memory for the response is checked before.
     app.responses.check_claim_capacity(&caller, max * EXPECTED_TASK_BYTES)?;
     let request = PullRequest {
         handlers: names.into_iter().collect(),
@@ -108,18 +108,18 @@ fn parse_max(raw: &RawValue) -> Result<usize, Fault> {
 fn parse_wait(raw: &RawValue) -> Result<Duration, Fault> {
     let wait = duration("/wait", raw)?;
     let short = (wait <= MAX_WAIT).then_some(wait);
-    short.ok_or_else(|| Fault::new("/wait", "a claim waits for 5 minutes at most; ask again"))
+    short.ok_or_else(|| Fault::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer"))
 }
 
-/// How long a worker may be silent.
+/// Parses a lease: how long a worker may be without a heartbeat.
 pub(super) fn parse_lease(raw: &RawValue) -> Result<Duration, Fault> {
     let lease = duration("/lease", raw)?;
     let within = (MIN_LEASE..=MAX_LEASE).contains(&lease).then_some(lease);
     within.ok_or_else(|| Fault::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
 }
 
-/// Makes sure that all of them are defined and pulled. What this node has set up is looked at first; what it does
-/// not know yet, the store may.
+/// Requires that all handlers are defined and have `run: pull`. The setup of this node is checked first, then the
+/// registration in the store, which may be newer.
 async fn require_pull_handlers(app: &App, caller: &Caller, names: &[HandlerName]) -> Result<(), Problem> {
     let setup = app.engine.setup();
     if find_refusal(setup.handlers.iter().map(|spec| &spec.def), caller, names).is_none() {
@@ -139,7 +139,7 @@ fn find_refusal<'a>(
     let defs: BTreeMap<&HandlerName, bool> = defs.collect();
     let (index, name) = names.iter().enumerate().find(|(_, name)| defs.get(name) != Some(&true))?;
     let detail = match defs.get(name) {
-        Some(_) => format!("{name} is run by the server itself; only what has `run: pull` can be claimed"),
+        Some(_) => format!("{name} is run by the server; only handlers with `run: pull` can be claimed"),
         None => {
             let pulled: BTreeSet<_> =
                 defs.iter().filter(|(_, pull)| **pull).map(|(name, _)| name.as_str()).collect();

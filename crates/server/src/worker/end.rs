@@ -1,5 +1,5 @@
-//! How a worker's attempt ended. Everything is checked before anything is done: with one fault in it nothing
-//! happens, and the worker may say it again, better.
+//! Reports of how a worker's attempt ended. The whole body is validated first: with a fault nothing changes, and the
+//! worker can send a corrected report.
 
 use std::time::Duration;
 
@@ -22,11 +22,11 @@ use crate::json_body::JsonBody;
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 
-/// The most events that one attempt emits.
+/// Maximum number of events that an attempt emits.
 const MAX_EMITS: usize = 1000;
-/// The longest error, in bytes.
+/// Maximum length of an error.
 const MAX_ERROR_BYTES: usize = 64 << 10;
-/// How long a snooze is that does not say so.
+/// Duration of a snooze that names none.
 const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 
 #[derive(Default, Deserialize)]
@@ -38,7 +38,7 @@ pub(crate) struct DoneMembers {
     log: Option<Box<RawValue>>,
 }
 
-/// Ends a task well. What it emits is committed together with its end.
+/// Completes a task. Its emitted events are committed together with its end.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/done",
@@ -47,8 +47,8 @@ pub(crate) struct DoneMembers {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = DoneBody),
     responses(
-        (status = 200, description = "Where the task stands now", body = EndedBody),
-        (status = 409, description = "The task is no longer this worker's; nothing was emitted",
+        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 409, description = "The task is no longer leased to this worker; nothing was emitted",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -75,7 +75,7 @@ fn parse_result(raw: &RawValue, max_bytes: usize) -> Result<Value, Fault> {
     Value::parse(raw.get()).map_err(|e| fault(e.to_string()))
 }
 
-/// Events of a worker stay with the tenant whose task it had.
+/// Parses the emitted events, which must belong to the tenant of the task.
 fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
     let list: Vec<Box<RawValue>> = read("/emit", raw, "a list of events")?;
     if list.len() > MAX_EMITS {
@@ -86,7 +86,7 @@ fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<Ne
         let at = format!("/emit/{index}");
         let event = parse_event_at(raw, &at, tenant, now)?;
         if event.tenant != *tenant {
-            let detail = format!("a task of {tenant}'s emits for {tenant} only");
+            let detail = format!("a task of the tenant {tenant} can emit only for {tenant}");
             return Err(Problem::refused(detail).pointer(format!("{at}/tenant")));
         }
         Ok(event)
@@ -104,7 +104,7 @@ pub(crate) struct FailMembers {
     after: Option<Box<RawValue>>,
 }
 
-/// Ends an attempt that failed. It is tried again as the handler's policy says, unless `retry` is false.
+/// Fails an attempt. It is retried by the handler's retry policy, unless `retry` is false.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/fail",
@@ -113,8 +113,8 @@ pub(crate) struct FailMembers {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = FailBody),
     responses(
-        (status = 200, description = "Where the task stands now", body = EndedBody),
-        (status = 409, description = "The task is no longer this worker's",
+        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -125,7 +125,9 @@ pub(crate) async fn fail_task(
     JsonBody(members): JsonBody<FailMembers>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = parse_fence(members.fence)?;
-    let error = members.error.ok_or_else(|| Fault::new("/error", "say in words what went wrong"))?;
+    let error = members
+        .error
+        .ok_or_else(|| Fault::new("/error", "`error` is required: a text that says what failed"))?;
     let error = string("/error", &error)?;
     if error.len() > MAX_ERROR_BYTES {
         return Err(Fault::new("/error", format!("an error has at most {MAX_ERROR_BYTES} bytes")).into());
@@ -148,7 +150,7 @@ pub(crate) struct SnoozeMembers {
     until: Option<Box<RawValue>>,
 }
 
-/// Puts a task off, at no cost; by a second at least.
+/// Snoozes a task by at least a second. It costs no retry.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/snooze",
@@ -157,8 +159,8 @@ pub(crate) struct SnoozeMembers {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = SnoozeBody),
     responses(
-        (status = 200, description = "Where the task stands now", body = EndedBody),
-        (status = 409, description = "The task is no longer this worker's",
+        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -194,7 +196,7 @@ async fn end_attempt(
     outcome: Outcome,
 ) -> Result<Json<EndedBody>, Problem> {
     let (inner, task) = (app.clone(), id.clone());
-    // Whoever waits for this end is told of it, though the worker has gone meanwhile.
+    // The end is stored and its waiters are notified even if the worker disconnects.
     let ended = app.run_to_completion(async move { Ok(inner.engine.pull_end(&task, fence, outcome).await?) });
     let finished = ended.await?.map_err(lease_lost_problem)?;
     Ok(Json(EndedBody {

@@ -1,4 +1,4 @@
-//! What a worker says while it is at a task.
+//! Heartbeats and log lines of a task that a worker has leased.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,7 +23,7 @@ pub(crate) struct HeartbeatMembers {
     lease: Option<Box<RawValue>>,
 }
 
-/// Keeps a task for longer: for as long as it was claimed, unless `lease` says otherwise. A worker whose task was cancelled is told so here, by 409.
+/// Renews the lease of a task: by the claimed lease, or by `lease` if given. If the task was cancelled, this returns 409.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/heartbeat",
@@ -32,8 +32,8 @@ pub(crate) struct HeartbeatMembers {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = HeartbeatBody),
     responses(
-        (status = 200, description = "Until when the worker has the task now", body = Leased),
-        (status = 409, description = "The task is no longer this worker's",
+        (status = 200, description = "The end of the renewed lease", body = Leased),
+        (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -57,7 +57,7 @@ pub(crate) struct LogMembers {
     logs: Option<Box<RawValue>>,
 }
 
-/// Adds lines to the log of a task that the worker has.
+/// Adds lines to the log of a task that the worker has leased.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/logs",
@@ -66,8 +66,8 @@ pub(crate) struct LogMembers {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = LogsBody),
     responses(
-        (status = 200, description = "How many lines were added", body = Logged),
-        (status = 409, description = "The task is no longer this worker's",
+        (status = 200, description = "The number of lines added", body = Logged),
+        (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
@@ -78,7 +78,7 @@ pub(crate) async fn add_logs(
     JsonBody(members): JsonBody<LogMembers>,
 ) -> Result<Json<Logged>, Problem> {
     let fence = parse_fence(members.fence)?;
-    let logs = members.logs.ok_or_else(|| Fault::new("/logs", "the lines are needed"))?;
+    let logs = members.logs.ok_or_else(|| Fault::new("/logs", "`logs` is required: a list of log lines"))?;
     let lines = parse_log_lines("/logs", &logs, app.now())?;
     require_visible_lease(&app, &caller, &id, fence).await?;
     let logged = app.engine.pull_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;

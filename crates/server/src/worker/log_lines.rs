@@ -6,7 +6,7 @@ use pointsman_core::wire::{Fault, members, read, string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The most lines of one request. More than an attempt may log in all would only be thrown away.
+/// Maximum number of lines in a request. An attempt cannot log more in total.
 const MAX_LINES: usize = 10_000;
 
 #[derive(Deserialize)]
@@ -17,7 +17,7 @@ struct LogLineMembers {
     time: Option<Box<RawValue>>,
 }
 
-/// The lines at `at`; those without a time are of `now`.
+/// Parses the log lines at a JSON pointer; lines without a time get `now`.
 pub(super) fn parse_log_lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, Fault> {
     let list: Vec<Box<RawValue>> = read(at, raw, "a list of log lines")?;
     if list.len() > MAX_LINES {

@@ -1,14 +1,14 @@
-//! `/api/v1/worker`: tasks for workers elsewhere, who fetch them, keep them for a while, and tell how it went.
+//! `/api/v1/worker`: the pull API. Workers claim tasks, renew their leases, and report how the attempts ended.
 //!
 //! ```text
-//!  claim    POST: leases tasks, waiting for the first one
-//!  keep     POST: heartbeats and log lines of a task that is held
-//!  end      POST: done with what it emits, failed, snoozed
-//!  lines    log lines as workers write them
+//!  claim      POST: leases tasks, waiting for the first one
+//!  heartbeat  POST: heartbeats and log lines of a leased task
+//!  end        POST: done (with emitted events), failed, snoozed
+//!  log_lines  parsing of log lines
 //! ```
 //!
-//! Whoever has the fence of a claim has the task. A worker whose lease ran out, or whose task a person ended, is
-//! told so by 409 and stops: nothing that it says counts any more.
+//! The fence of a claim identifies the lease. A worker whose lease expired, or whose task was cancelled, gets 409 and
+//! must stop: its reports are refused.
 
 mod claim;
 mod end;
@@ -38,14 +38,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(end::snooze_task))
 }
 
-/// The fence that every word about a task carries.
+/// Parses the fence, which every report about a task has.
 fn parse_fence(raw: Option<Box<RawValue>>) -> Result<i64, Fault> {
-    let raw = raw.ok_or_else(|| Fault::new("/fence", "the `fence` of the claim is needed"))?;
+    let raw = raw.ok_or_else(|| Fault::new("/fence", "`fence` is required: the fence of the claim"))?;
     read("/fence", &raw, "a fence, as a whole number")
 }
 
-/// The task that a worker speaks of. A worker of one tenant does not learn of others' tasks. The task itself
-/// is read only where it is not held under this fence; then the worker is told so by what it came for.
+/// The lease of a task that the caller may see; 404 for tasks of other tenants. If the task is not leased with this
+/// fence, the task itself is read, and the operation that follows reports the stale fence.
 async fn require_visible_lease(
     app: &App,
     caller: &Caller,
@@ -61,16 +61,16 @@ async fn require_visible_lease(
     }
 }
 
-/// What a worker is told that no longer has its task.
+/// The problem for a worker that has lost its lease.
 fn lease_lost_problem(rejected: Rejected) -> Problem {
     match rejected {
         Rejected::NoSuchTask => rejected.into(),
         Rejected::StaleFence => {
-            Problem::conflict("the fence is stale: the lease ran out, and another attempt may hold the task")
+            Problem::conflict("the fence is stale: the lease ran out, and another attempt may have the task")
                 .pointer("/fence")
         }
         Rejected::WrongState(status) => Problem::conflict(format!(
-            "the task is `{}` and no longer this worker's: it was ended, or its lease ran out",
+            "the task is `{}` and no longer leased to this worker: it has ended, or its lease ran out",
             status.as_str()
         ))
         .pointer("/fence"),
