@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::auth::tokens;
 use crate::test_server::{TestServer, in_process_handler};
 
-/// Its events count down. Those of `job.fork` cause one of their own tenant and one of another's.
+/// Emits an event with the next lower number. An event of `job.fork` also causes one of another tenant.
 fn count_down(delivery: &Delivery) -> Outcome {
     let event = delivery.task.subject.event().expect("an event");
     let number: u64 = event.value.to().expect("a number");
@@ -26,7 +26,7 @@ fn count_down(delivery: &Delivery) -> Outcome {
     Outcome { emits, ..Outcome::done() }
 }
 
-/// Waits until an event has caused so many others that ended at zero.
+/// Waits until this many caused events have reached zero.
 async fn wait_until_zeros(server: &TestServer, kind: &str, zeros: usize) {
     server
         .wait_until(&format!("/api/v1/events?after=0&return={kind}"), |seq| {
@@ -61,7 +61,7 @@ async fn an_event_shows_the_tree_of_what_it_caused() {
     assert_eq!(
         (count_caused(&child["caused"]), &child["caused"]),
         (6, &first["caused"]),
-        "the tree goes on there"
+        "the tree continues there"
     );
     assert_eq!(first["caused"][0]["task"], child["tasks"][0]["id"]);
     assert_eq!(child["cause"], json!({"eventId": id, "task": root["tasks"][0]["id"], "depth": 1}));
@@ -105,7 +105,7 @@ async fn deep_causal_trees_are_truncated_and_marked() {
         (last, depth) = (below, depth + 1);
     }
     let rest = client.event(last.event.event_id).await.unwrap();
-    assert_eq!((rest.caused.len(), rest.caused_cut), (1, false), "the rest can be asked for");
+    assert_eq!((rest.caused.len(), rest.caused_cut), (1, false), "the rest can be read separately");
     assert_eq!(rest.cause.unwrap().depth, depth);
 }
 

@@ -1,4 +1,4 @@
-//! Chains of the program, with handlers that do as the test says.
+//! Chains of the program, whose steps the test controls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::test_server::TestServer;
 
-/// Lets steps end, one a permit.
+/// Lets steps finish, one per permit.
 #[derive(Clone)]
 pub(crate) struct StepGate(Arc<Semaphore>);
 
@@ -57,7 +57,7 @@ pub(crate) fn two_step_chain(path: &str) -> Chain {
     Chain { path: ChainPath::new(path).expect("a path"), nodes }
 }
 
-/// A chain of one step that is tried again in an hour.
+/// A chain of one step that is retried after an hour.
 pub(crate) fn retrying_chain(path: &str) -> Chain {
     let hour = Duration::from_secs(3600);
     let setback = RetryPolicy { max: 3, backoff: Backoff::Fixed, delay: hour, max_delay: hour };
@@ -79,7 +79,7 @@ fn end_node(id: &str) -> Node {
     Node { id: node_id(id), role: Role::End }
 }
 
-/// These chains, whose steps end as the gate lets them.
+/// A setup with these chains, whose steps wait at the gate.
 pub(crate) fn chain_setup(gate: &StepGate, chains: Vec<Chain>) -> Setup {
     let mut def = HandlerDef::new(HandlerName::new("work").expect("a name"));
     def.retry.max = 0;
@@ -88,7 +88,7 @@ pub(crate) fn chain_setup(gate: &StepGate, chains: Vec<Chain>) -> Setup {
     Setup { handlers: vec![spec], chains, ..Setup::default() }
 }
 
-/// An order to be added, by its whole name.
+/// An order to be added, by its key.
 pub(crate) fn new_order(key: &str) -> NewOrder {
     let key: OrderKey = key.parse().expect("an order");
     NewOrder { id: Some(key.id), ..NewOrder::of(key.chain) }
@@ -108,7 +108,7 @@ impl TestServer {
         self.control_tenant_order("default", key, command).await;
     }
 
-    /// Steers the order of a tenant.
+    /// Applies a command to an order of a tenant.
     pub(crate) async fn control_tenant_order(&self, tenant: &str, key: &str, command: OrderCommand) {
         let (tenant, key) = (Tenant::new(tenant).expect("a tenant"), key.parse().expect("an order"));
         let steered = self.inner.engine().steer_order(&tenant, &key, command).await;

@@ -9,7 +9,7 @@ use crate::test_server::{TestServer, write_config};
 
 const CHAIN_URL: &str = "/api/v1/chains/publish/article";
 
-/// How many tasks of a handler a worker gets that does not wait.
+/// Number of tasks of a handler that a worker can claim without waiting.
 async fn count_claimable_tasks(server: &TestServer, handler: &str) -> usize {
     let body = json!({"handlers": [handler], "max": 100});
     let response = server.post("/api/v1/worker/claim", &body.to_string()).await;
@@ -94,7 +94,7 @@ async fn a_stopped_chain_begins_no_step_until_it_is_started() {
     assert_eq!(server.delete(&path).await.problem_status(), 404);
     let audit = server.get("/api/v1/audit").await.json();
     let deeds: Vec<_> =
-        audit["deeds"].as_array().unwrap().iter().map(|deed| deed["action"].as_str().unwrap()).collect();
+        audit["deeds"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(deeds, ["start", "add", "stop"]);
     assert_eq!(audit["deeds"][0]["what"], "chain /publish/article");
 }

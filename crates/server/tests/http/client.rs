@@ -1,4 +1,4 @@
-//! The least of an HTTP client: it sends bytes as they are, so that tests can send what no client would.
+//! A minimal HTTP client: it sends bytes unchanged, so that tests can send what no real client would.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Nothing in these tests takes this long unless it hangs.
+/// Timeout for operations that would otherwise hang.
 pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl TestResponse {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// The status of a problem, which says so in its body, too.
+    /// The status of a problem, after checking that its body is a problem document with this status.
     pub(crate) fn problem_status(&self) -> u16 {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let body = self.json();
@@ -41,7 +41,7 @@ impl TestResponse {
     }
 }
 
-/// Sends a request on a connection of its own and reads the answer to its end.
+/// Sends a request on a new connection and reads the whole response.
 pub(crate) async fn send_request(address: SocketAddr, head: &str, body: &[u8]) -> TestResponse {
     let mut stream = TcpStream::connect(address).await.expect("connect");
     // A server that refuses a body early may close before all of it was written.
@@ -50,7 +50,7 @@ pub(crate) async fn send_request(address: SocketAddr, head: &str, body: &[u8]) -
     read_response(&mut stream).await
 }
 
-/// Reads one answer, to the end of the connection.
+/// Reads one response, to the end of the connection.
 pub(crate) async fn read_response(stream: &mut TcpStream) -> TestResponse {
     let mut bytes = Vec::new();
     timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes))
@@ -81,7 +81,7 @@ pub(crate) fn parse_response(bytes: &[u8]) -> TestResponse {
     TestResponse { status, headers, body }
 }
 
-/// What has come of a body in chunks: without its last one if the answer broke off, so that it is no JSON.
+/// Decodes a chunked body. A response that was aborted lacks its last chunk, so that it is not valid JSON.
 fn decode_chunks(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     loop {

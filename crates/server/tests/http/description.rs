@@ -18,11 +18,11 @@ fn committed_openapi_matches_the_server() {
 #[tokio::test(flavor = "multi_thread")]
 async fn openapi_and_docs_are_served_without_external_resources() {
     let server = TestServer::start().await;
-    let nobody = [("authorization", "")];
-    let served = server.call("GET", "/openapi.json", &nobody, b"").await;
+    let no_token = [("authorization", "")];
+    let served = server.call("GET", "/openapi.json", &no_token, b"").await;
     assert_eq!(served.text(), pointsman_server::openapi::document());
     assert!(served.json()["openapi"].as_str().unwrap().starts_with("3.1"));
-    let page = server.call("GET", "/docs", &nobody, b"").await;
+    let page = server.call("GET", "/docs", &no_token, b"").await;
     assert_eq!(page.status, 200);
     assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
     let docs = page.text();

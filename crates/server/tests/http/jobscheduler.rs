@@ -1,4 +1,4 @@
-//! `/jobscheduler/master/api/order`, as its document writes it.
+//! `/jobscheduler/master/api/order`, in the format of the JobScheduler API.
 
 use std::time::Duration;
 
@@ -114,7 +114,7 @@ async fn an_overview_shows_the_state_of_an_order() {
     assert!(one["setbackUntil"].is_string() && one["nodeId"] == "a", "{one}");
 }
 
-/// What a reader of events would note down: the type, the key and the fields beside them.
+/// Describes each event by its key, type and fields.
 fn describe_events(seq: &Value) -> Vec<String> {
     assert_eq!(seq["TYPE"], "NonEmpty", "{seq}");
     let events = seq["eventSnapshots"].as_array().expect("events").iter();
@@ -174,7 +174,7 @@ async fn events_of_a_folder_are_read() {
     let first = get_json(&server, &format!("/a/?return=OrderEvent&after={start}&limit=1")).await;
     assert_eq!(describe_events(&first), ["/a/x,1 OrderStarted a"]);
 
-    // All events of the engine's own, and nobody else's.
+    // All engine events, and no others.
     let all = get_json(&server, &format!("?return=Event&after={start}")).await;
     let ids: Vec<_> =
         all["eventSnapshots"].as_array().unwrap().iter().map(|e| e["eventId"].as_u64()).collect();
@@ -201,7 +201,7 @@ async fn a_poll_waits_for_an_event_of_its_orders() {
     assert_eq!((&empty["TYPE"], &empty["lastEventId"]), (&"Empty".into(), &head));
 }
 
-/// Sends a request whose answer is awaited later.
+/// Sends a request whose response is read later.
 async fn send_poll(server: &TestServer, rest: &str) -> TcpStream {
     let mut poll = TcpStream::connect(server.address).await.expect("a connection");
     let request = server.request_head("GET", &format!("{BASE_URL}{rest}"), &[]);
@@ -230,7 +230,7 @@ async fn statistics_count_the_orders_of_a_path() {
     assert_eq!((&one["total"], &one["suspended"]), (&1.into(), &0.into()));
 }
 
-/// The numbers of the one event, and the id to go on after.
+/// The statistics of the one event, and the id to continue after.
 fn statistics_of_change(seq: &Value) -> (&Value, u64) {
     assert_eq!(seq["TYPE"], "NonEmpty", "{seq}");
     let events = seq["eventSnapshots"].as_array().expect("events");
@@ -289,7 +289,7 @@ async fn statistics_that_change_back_are_not_reported() {
         server.control_order("/a/x,1", OrderCommand::Resume).await;
     }
     server.add_order(new_order("/a/x,2")).await;
-    // It may have seen the order suspended; what it never tells is what was before.
+    // It may have seen the order suspended; it never reports the statistics from before.
     assert_ne!(statistics_of_change(&read_poll(poll).await).0, &before);
 }
 

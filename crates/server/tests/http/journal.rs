@@ -19,7 +19,7 @@ async fn an_unused_journal_holds_only_engine_events() {
     let seq = server.get("/api/v1/events?after=0&tenant=default").await.json();
     assert_eq!((&seq["TYPE"], &seq["lastEventId"]), (&"Empty".into(), &seq["eventId"]));
     assert_eq!(server.get("/api/v1/events?limit=-5&tenant=default").await.json()["TYPE"], "Empty");
-    // What there is, is of the engine's own.
+    // The journal has only engine events.
     let seq = server.get("/api/v1/events?after=0").await.json();
     let states: Vec<_> =
         seq["eventSnapshots"].as_array().unwrap().iter().map(|event| &event["state"]).collect();

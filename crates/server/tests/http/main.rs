@@ -1,4 +1,4 @@
-//! The HTTP surface against a real server with the real store.
+//! Tests of the HTTP API against a real server with the real store.
 
 mod auth;
 mod causes;

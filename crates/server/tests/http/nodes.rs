@@ -59,7 +59,7 @@ schedules:
         .unwrap()
         .iter()
         .rev()
-        .map(|deed| (deed["action"].as_str().unwrap(), deed["what"].as_str().unwrap()))
+        .map(|entry| (entry["action"].as_str().unwrap(), entry["what"].as_str().unwrap()))
         .collect();
     let (retried, cancelled) = (format!("task {id}"), format!("task {waits}"));
     let redrive = deeds.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, what)| what);

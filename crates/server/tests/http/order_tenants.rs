@@ -31,7 +31,7 @@ async fn a_tenant_token_neither_sees_nor_blocks_orders_of_others() {
     assert_eq!(add_order(&server, &body).await.status, 201);
     let body = json!({"path": "/publish/article,1", "value": "shop"}).to_string();
     let added = server.call_as("shop", "POST", "/api/v1/orders", &body).await;
-    assert_eq!(added.status, 201, "no 409 tells of another tenant's order: {added:?}");
+    assert_eq!(added.status, 201, "no 409 because of another tenant's order: {added:?}");
     assert_eq!(added.header("location"), Some(&*format!("{ORDER_URL}?tenant=shop")));
     assert_eq!(server.call_as("shop", "POST", "/api/v1/orders", &body).await.problem_status(), 409);
 
@@ -88,7 +88,7 @@ async fn a_token_without_a_tenant_means_default_unless_it_names_one() {
     assert_eq!(
         server.get("/api/v1/orders/publish/article,2?tenant=depot").await.status,
         200,
-        "a body says it best"
+        "the body takes precedence"
     );
     for bad in [named("a%20b"), format!("{ORDER_URL}?x=1"), format!("{ORDER_URL}?tenant=")] {
         assert_eq!(server.get(&bad).await.problem_status(), 400, "{bad}");

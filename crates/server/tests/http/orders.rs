@@ -5,7 +5,7 @@ use crate::auth::tokens;
 use crate::client::TestResponse;
 use crate::test_server::TestServer;
 
-/// Steps are fetched by workers, so that a test decides when each of them runs and how it ends.
+/// Steps are claimed by the test, so that it decides when each runs and how it ends.
 pub(crate) const CHAINS_CONFIG: &str = "
 handlers:
   render: {run: pull, retry: {max: 0}}
@@ -37,7 +37,7 @@ pub(crate) async fn claim_step(server: &TestServer, handler: &str) -> Value {
     tasks[0].clone()
 }
 
-/// Ends a step with the fence of its claim.
+/// Reports the end of a step with the fence of its claim.
 pub(crate) async fn end_step(server: &TestServer, task: &Value, how: &str, more: Value) {
     let mut body = json!({"fence": task["fence"]});
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -219,7 +219,7 @@ async fn refusals_say_what_is_wrong_and_where() {
     assert_eq!(server.post(&format!("{one}/suspend"), r#"{"x":1}"#).await.problem_status(), 400);
 }
 
-/// As large as the value that it becomes; one that is larger is refused, and may be said again.
+/// The result may be as large as the value that it becomes; a larger one is refused, and can be sent again.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
     let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;

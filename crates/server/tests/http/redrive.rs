@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::auth::tokens;
 use crate::test_server::{TestServer, in_process_handler};
 
-/// A handler that fails until it is told to work, and its switch.
+/// A handler that fails until its switch is set.
 fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
@@ -46,7 +46,7 @@ async fn failed_tasks_are_counted_and_then_run_again() {
     assert_eq!((&job["matched"], &job["retried"], &job["refused"]), (&json!(30), &json!(30), &json!(0)));
     server.wait_until("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count_tasks(list) == 30).await;
     assert_eq!(server.get("/api/v1/redrives").await.json()["redrives"][0], job);
-    assert_eq!(server.delete(&path).await.json(), job, "one that has ended is as wished");
+    assert_eq!(server.delete(&path).await.json(), job, "stopping one that has ended succeeds");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -158,7 +158,7 @@ async fn a_redrive_shows_its_filter() {
 async fn redrives_beyond_the_limit_are_refused() {
     let (setup, _) = failing_handler_with_switch();
     let server = TestServer::start_with("", setup).await;
-    // Two tasks each, so that none of the slow ones comes to its end.
+    // Two tasks each, so that no slow redrive finishes.
     for tenant in 0..12 {
         let one = format!(r#"{{"type":"job","tenant":"t{tenant}"}}"#);
         server.emit(&format!("[{one},{one}]")).await;

@@ -216,6 +216,6 @@ async fn operators_cannot_run_a_blocked_schedule() {
     let response = server.call_as("ops", "POST", path, "").await;
     assert_eq!(response.problem_status(), 409);
     let detail = response.json()["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("block by root") && detail.contains("wrong figures"), "{detail}");
+    assert!(detail.contains("blocked by root") && detail.contains("wrong figures"), "{detail}");
     assert_eq!(server.post(path, "").await.status, 201, "an admin may");
 }

@@ -1,4 +1,4 @@
-//! A snapshot and the events after it make up a later snapshot, whatever goes on meanwhile.
+//! A snapshot plus the events after it equals a later snapshot, while orders are changed concurrently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ use crate::test_server::TestServer;
 
 const ORDERS_URL: &str = "/jobscheduler/master/api/order";
 const CHAINS: [&str; 3] = ["/a/x", "/a/b/y", "/z"];
-/// How many snapshots are compared.
+/// Number of snapshots that are compared.
 const ROUNDS: usize = 60;
-/// How many events lie between two snapshots at least, so that there is something to go wrong.
+/// Minimum number of events between two snapshots.
 const MIN_EVENTS_BETWEEN_SNAPSHOTS: usize = 40;
-/// How many events are remembered.
+/// Number of events that the journal retains.
 const RETAINED_EVENTS: usize = 300;
 
-/// What is known of an order: where it stands, whether it is suspended, whether a step runs.
+/// The state of an order as a reader sees it.
 #[derive(Clone, Debug, PartialEq)]
 struct ObservedOrder {
     node: String,
@@ -41,7 +41,7 @@ fn to_text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
-/// The orders of a snapshot, and where it lies in the stream.
+/// Reads a snapshot: its orders and its event id.
 async fn read_snapshot(server: &TestServer, path: &str) -> (ObservedOrders, u64) {
     let response = server.get(&format!("{ORDERS_URL}{path}?return=OrderOverview")).await;
     assert_eq!(response.status, 200, "{}", response.text());
@@ -56,7 +56,7 @@ async fn read_snapshot(server: &TestServer, path: &str) -> (ObservedOrders, u64)
     (orders, response["eventId"].as_u64().expect("an id"))
 }
 
-/// Brings what is known up to date. Every event must be about something that is there.
+/// Applies an event. It must fit the current state.
 fn apply_event(orders: &mut ObservedOrders, event: &Value) {
     let (kind, key) = (to_text(&event["TYPE"]), to_text(&event["key"]));
     let key = key.strip_prefix("Order:").map_or(key.clone(), str::to_owned);
@@ -91,15 +91,15 @@ fn apply_event(orders: &mut ObservedOrders, event: &Value) {
     }
 }
 
-/// Somebody who keeps what it read of a snapshot up to date by the events after it.
+/// Keeps a snapshot up to date by the events after it.
 struct SnapshotReader {
     orders: ObservedOrders,
     after: u64,
-    /// Read, but of a later time than was asked for so far.
+    /// Events that were read and are newer than the requested id.
     buffered_events: Vec<Value>,
 }
 
-/// Something between has been forgotten.
+/// Events between have expired.
 struct JournalTorn;
 
 impl SnapshotReader {
@@ -108,7 +108,7 @@ impl SnapshotReader {
         Self { orders, after, buffered_events: vec![] }
     }
 
-    /// Applies what has happened up to this id; answers how many events that were.
+    /// Applies the events up to this id; returns their number.
     async fn apply_events_until(
         &mut self,
         server: &TestServer,
@@ -120,7 +120,7 @@ impl SnapshotReader {
         while self.after < until {
             let limit = if limit == 0 { String::new() } else { format!("&limit={limit}") };
             let query = format!("{ORDERS_URL}{path}?{kinds}&after={}&timeout=1{limit}", self.after);
-            // An answer breaks off when something is forgotten that it had yet to send.
+            // A response is aborted when events that it had yet to send expire.
             let response = server.get(&query).await;
             let Ok(seq) = serde_json::from_slice::<Value>(&response.body) else { return Err(JournalTorn) };
             match seq["TYPE"].as_str() {
@@ -143,7 +143,7 @@ impl SnapshotReader {
     }
 }
 
-/// Numbers that are random enough.
+/// Xorshift pseudorandom numbers.
 struct Rng(u64);
 
 impl Rng {
@@ -155,11 +155,11 @@ impl Rng {
     }
 }
 
-/// People at work, all at once: they add orders and steer them, and stop chains and nodes and start them again.
+/// Adds and controls random orders, and stops and starts chains and nodes.
 struct RandomOperator {
     engine: Engine,
     rng: Rng,
-    /// The youngest orders. Many have arrived, and are not there any more.
+    /// The latest orders. Many have finished and no longer exist.
     keys: Vec<String>,
     number: u64,
 }
@@ -207,7 +207,7 @@ impl RandomOperator {
         self.send_command(&key, command).await;
     }
 
-    /// An order that has arrived, or whose step runs, refuses.
+    /// Sends a command. It is refused if the order has finished or its step is running.
     async fn send_command(&self, key: &str, command: OrderCommand) {
         let key = key.parse().expect("an order");
         let _ = self.engine.steer_order(&Tenant::default(), &key, command).await.expect("a store");
@@ -227,7 +227,7 @@ impl RandomOperator {
     }
 }
 
-/// Forgets all but the youngest past, over and over.
+/// Prunes all but the newest events, repeatedly.
 async fn prune_repeatedly(engine: Engine, stop: Arc<AtomicBool>, pruned_events: Arc<AtomicUsize>) {
     let nothing_older = Retention { age: Duration::ZERO, ..Retention::default() };
     let (all, beginning) = (Filter::default(), EventId::ZERO);
@@ -257,7 +257,7 @@ struct BusyServer {
 }
 
 impl BusyServer {
-    /// A server on a file, so that readers and the writer have connections of their own.
+    /// Starts a server on a file, so that readers and the writer have separate connections.
     async fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = folder.path().join("orders.db");
@@ -288,7 +288,7 @@ impl BusyServer {
     }
 }
 
-/// Waits until enough has been journaled after this id.
+/// Waits until enough events have been journaled after this id.
 async fn wait_for_events(server: &TestServer, after: u64) {
     let (observer, all) = (server.inner.engine().observer(), Filter::default());
     let start = EventId::new(after).expect("an id");
@@ -313,7 +313,7 @@ async fn a_snapshot_plus_its_events_equals_a_later_snapshot() {
         let path = ["", "/a/", "/a/*", "/z"][round % 4];
         let limit = [0, 1, 7, 100][round / 4 % 4];
         let mut reader = SnapshotReader::start(server, path).await;
-        // As long as nothing was forgotten, the same reader goes on.
+        // The same reader continues as long as no event has expired.
         while compared < ROUNDS {
             wait_for_events(server, reader.after).await;
             let (later, until) = read_snapshot(server, path).await;
@@ -337,7 +337,7 @@ async fn a_snapshot_plus_its_events_equals_a_later_snapshot() {
     }
     assert!(applied > 4 * ROUNDS, "only {applied} events in {compared} rounds");
 
-    // Who comes back too late is told to begin again.
+    // A reader that resumes too late gets `Torn` and starts again.
     let (_, after) = read_snapshot(server, "").await;
     let late = format!("{ORDERS_URL}?return=Event&after={after}&limit=1");
     server.wait_until(&late, |seq| seq["TYPE"] == "Torn").await;
@@ -358,7 +358,7 @@ async fn a_snapshot_plus_server_sent_events_equals_a_later_snapshot() {
         let (later, until) = read_snapshot(server, "/a/").await;
         let mut last = after;
         let whole = loop {
-            let frame = frames.next_frame().await.expect("a stream that goes on");
+            let frame = frames.next_frame().await.expect("an open stream");
             match frame.id {
                 None => break frame.event != "Torn",
                 Some(id) if id > until => break true,

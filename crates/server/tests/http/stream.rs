@@ -10,7 +10,7 @@ use crate::chain_fixture::{StepGate, chain_setup, new_order, two_step_chain};
 use crate::client::{TEST_TIMEOUT, read_response};
 use crate::test_server::{TestServer, in_process_handler};
 
-/// One frame of a stream.
+/// One server-sent event.
 #[derive(Debug, Default)]
 pub(crate) struct SseFrame {
     pub(crate) id: Option<u64>,
@@ -47,7 +47,7 @@ impl SseClient {
         (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// The next frame with data; nothing at the end.
+    /// Reads the next frame with data; `None` at the end.
     pub(crate) async fn next_frame(&mut self) -> Option<SseFrame> {
         let mut frame = SseFrame::default();
         loop {
@@ -57,7 +57,7 @@ impl SseClient {
                 Some(("event", event)) => frame.event = event.into(),
                 Some(("data", data)) => frame.data.push_str(data),
                 _ if line.is_empty() && !frame.data.is_empty() => return Some(frame),
-                // Sizes of chunks, comments.
+                // Chunk sizes, comments.
                 _ => {}
             }
         }
@@ -156,8 +156,8 @@ async fn named_types_bring_no_task_changes() {
     assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
 }
 
-/// The frames of an order from its beginning to its end: events with their ids, and changes of its steps' tasks, until so
-/// many of those are done. The last changes may come after the order's end.
+/// Reads the frames of an order until it has ended and `done` of its tasks have succeeded: events with their ids, and
+/// task changes. The last changes may arrive after the order's end.
 async fn read_order_frames(frames: &mut SseClient, done: usize) -> (Vec<(u64, String)>, Vec<Value>) {
     let (mut events, mut changes) = (Vec::new(), Vec::new());
     loop {
@@ -246,7 +246,7 @@ async fn a_step_is_reported_done_after_its_journal_events() {
         }
     };
     let following = async {
-        // By order, how many ends of steps the journal has told of, and how many the tasks.
+        // By order: the ends of steps in the journal, and in task changes.
         let mut ends: HashMap<String, (usize, usize)> = HashMap::new();
         let mut removed = 0;
         while removed < ORDERS {
@@ -285,7 +285,7 @@ async fn task_changes_are_sent_while_the_journal_keeps_growing() {
                 return;
             }
             events += 1;
-            assert!(events < 2000, "the task is not told of");
+            assert!(events < 2000, "the task change was not sent");
         }
     };
     let busier = async {

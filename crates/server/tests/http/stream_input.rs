@@ -1,4 +1,4 @@
-//! What every reader of the stream is refused, wherever it reads.
+//! Bad parameters are refused by every call that reads the journal.
 
 use serde_json::Value;
 

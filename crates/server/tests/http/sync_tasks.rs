@@ -12,7 +12,7 @@ use crate::test_server::{TestServer, in_process_handler, write_config};
 
 const ALL_TIME: &str = "start=2000-01-01T00:00:00Z&end=2100-01-01T00:00:00Z";
 
-/// Three sources: one that prints and ends, one that goes on, one of another tenant.
+/// Three sources: one that prints and ends, one that keeps running, one of another tenant.
 const SOURCES_CONFIG: &str = "
 sources:
   quick:

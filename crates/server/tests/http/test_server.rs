@@ -1,4 +1,4 @@
-//! A real server on a port of its own, with the real store.
+//! A real server on its own port, with the real store.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -24,12 +24,12 @@ pub(crate) struct TestServer {
 const IN_MEMORY_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
 
 impl TestServer {
-    /// A server without handlers, in memory.
+    /// Starts a server without handlers, in memory.
     pub(crate) async fn start() -> Self {
         Self::start_with("", Setup::default()).await
     }
 
-    /// A server in memory with more configuration and handlers of the program.
+    /// Starts a server in memory with more configuration and in-process handlers.
     pub(crate) async fn start_with(more: &str, program: Setup) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut server = Self::start_in(folder.path(), &format!("{IN_MEMORY_CONFIG}{more}"), program).await;
@@ -37,7 +37,7 @@ impl TestServer {
         server
     }
 
-    /// A server with its configuration in this folder.
+    /// Starts a server with its configuration in this folder.
     pub(crate) async fn start_in(folder: &Path, yaml: &str, program: Setup) -> Self {
         let sources = write_config(folder, yaml);
         let config = sources.load().expect("a configuration without faults");
@@ -90,27 +90,27 @@ impl TestServer {
         self.call("DELETE", path, &[], b"").await
     }
 
-    /// The same server, entered with another token.
+    /// Calls the server with another token.
     pub(crate) async fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> TestResponse {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
         self.call(method, path, &headers, body.as_bytes()).await
     }
 
-    /// Emits an event and answers with the id of its first task.
+    /// Emits an event and returns the id of its first task.
     pub(crate) async fn emit_for_task(&self, body: &str) -> String {
         let response = self.post("/api/v1/events", body).await.json();
         response["events"][0]["tasks"][0].as_str().expect("a task").to_owned()
     }
 
-    /// Emits an event and answers with its id.
+    /// Emits an event and returns its id.
     pub(crate) async fn emit(&self, body: &str) -> u64 {
         let response = self.post("/api/v1/events", body).await;
         assert_eq!(response.status, 201, "{response:?}");
         response.json()["eventId"].as_u64().expect("an id")
     }
 
-    /// Asks again and again until the answer is as wished.
+    /// Repeats a GET until its response is as expected.
     pub(crate) async fn wait_until(&self, path: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
         let polling = async {
             loop {
@@ -127,7 +127,7 @@ impl TestServer {
     }
 }
 
-/// Writes a configuration and says where it is.
+/// Writes a configuration file and returns its source.
 pub(crate) fn write_config(folder: &Path, yaml: &str) -> Sources {
     let file = folder.join("pointsman.yml");
     std::fs::write(&file, yaml).expect("a file");
@@ -149,7 +149,7 @@ impl Runner for InProcessRunner {
     }
 }
 
-/// A handler of the program, bound to a type of its own name.
+/// A handler of the program, routed to the event type of its name.
 pub(crate) fn in_process_handler(
     name: &str,
     act: impl Fn(&Delivery) -> Outcome + Send + Sync + 'static,

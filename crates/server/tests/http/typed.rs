@@ -1,4 +1,4 @@
-//! The typed client reads every answer of the real server.
+//! The typed client reads every response of the real server.
 
 use pointsman_api::client::{Client, EmitBody, EventQuery, OrderName, OrderQuery, TaskQuery};
 use pointsman_api::worker::{ClaimBody, DoneBody, FailBody, HeartbeatBody, LogsBody, NewLog, SnoozeBody};

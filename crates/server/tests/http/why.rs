@@ -90,10 +90,13 @@ event_handlers: {stay: [stay]}
         assert!(!response.text().contains(secret), "{secret} in {}", response.text());
     }
     let why = response.json();
-    let crowded = find_gate(&why, "concurrency");
-    assert_eq!((&crowded["open"], &crowded["tasks"]), (&json!(false), &json!([])));
-    let told = crowded["detail"].as_str().unwrap();
-    assert!(told.contains("1 of at most 1") && told.contains("one of the tasks"), "{told}");
+    let concurrency = find_gate(&why, "concurrency");
+    assert_eq!((&concurrency["open"], &concurrency["tasks"]), (&json!(false), &json!([])));
+    let detail = concurrency["detail"].as_str().unwrap();
+    assert!(
+        detail.contains("1 of at most 1") && detail.contains("one of the blocking tasks is not shown"),
+        "{detail}"
+    );
     assert_eq!(find_gate(&why, "lane")["tasks"], json!([ours]), "its own is shown");
     let rule = find_gate(&why, "rule");
     assert_eq!((&rule["rule"]["kind"], &rule["rule"]["by"]), (&json!("pause"), &json!("")));

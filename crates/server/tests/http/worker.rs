@@ -33,7 +33,7 @@ async fn claim_one(server: &TestServer) -> Value {
     tasks[0].clone()
 }
 
-/// Says something about a task with the fence of its claim.
+/// Sends a report about a task with the fence of its claim.
 async fn report(server: &TestServer, task: &Value, what: &str, more: &Value) -> TestResponse {
     let mut body = json!({"fence": task["fence"]});
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
@@ -153,7 +153,7 @@ async fn a_worker_with_a_stale_fence_gets_409() {
     let id = server.emit_for_task(r#"{"type":"far"}"#).await;
     let tasks = claim_tasks(&server, r#"{"handlers":["far"],"wait":"60s","lease":"1s"}"#).await;
     let lost = &tasks[0];
-    // The lease runs out, and the task goes to another; only then the first one comes back.
+    // The lease expires and another worker gets the task; then the first worker reports.
     let task = claim_one(&server).await;
     assert_eq!((&task["id"], &task["attempt"], &task["retries"]), (&json!(id), &json!(2), &json!(0)));
     let stale = report(&server, lost, "done", &json!({"emit": [{"type": "ghost"}]})).await;

@@ -1,15 +1,15 @@
-//! What servers can share, of each kind.
+//! The databases that several servers can share.
 
 use std::net::SocketAddr;
 
 use pointsman_testing::{Proxy, RedisSettings, Settings, fresh_prefix, shared, shared_redis};
 
-/// A database on a server of its own, which ends when this is dropped.
+/// A database for tests. One on its own server is stopped when this is dropped.
 pub(super) trait TestDatabase {
-    /// What a server calls its kind.
+    /// The store kind that `/healthz` reports.
     const STORE_KIND: &str;
 
-    /// The URL of one that is empty, on the server that all tests share.
+    /// The URL of an empty database on the server that all tests share.
     fn create_shared() -> String;
     fn start_own() -> Self;
 
@@ -18,7 +18,7 @@ pub(super) trait TestDatabase {
     fn url_through(&self, proxy: &Proxy) -> String;
     fn kill(&self);
     fn restart(&self);
-    /// Everything can be read, and nothing can be written.
+    /// Makes writes fail while reads work.
     fn refuse_writes(&self);
     fn accept_writes(&self);
 }

@@ -1,4 +1,4 @@
-//! Several servers on one database, of each kind that they can share.
+//! Several servers on one database, for each database that servers can share.
 
 mod database;
 mod redis;
@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::test_server::{TestServer, in_process_handler};
 use database::TestDatabase;
 
-/// Servers on one database, each with a folder of its own.
+/// Servers on one database, each with its own folder.
 struct TestCluster {
     url: String,
     folder: tempfile::TempDir,
@@ -22,7 +22,7 @@ impl TestCluster {
         Self { url, folder: tempfile::tempdir().expect("a folder"), token: String::new() }
     }
 
-    /// Starts a server whose configuration has this name. Only the first of all is told the token.
+    /// Starts a server whose configuration has this name. Only the first server knows the first token.
     async fn start_server(&mut self, name: &str, more: &str, program: Setup) -> TestServer {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -38,7 +38,7 @@ impl TestCluster {
     }
 }
 
-/// Runs each of these on every kind of database.
+/// Runs each of these tests on every database.
 macro_rules! test_on_each_database {
     ($($test:ident),+ $(,)?) => {
         mod on_postgres { $(
@@ -92,9 +92,9 @@ async fn events_reach_handlers_of_another_server<D: TestDatabase>() {
     let path = format!("/api/v1/tasks/{id}");
     front.wait_until(&path, |task| task["status"] == "SUCCESS").await;
     assert_eq!(back.get(&path).await.json()["attempt"], 1);
-    assert_eq!(front.get("/api/v1/handlers/job").await.status, 200, "all know what there is");
+    assert_eq!(front.get("/api/v1/handlers/job").await.status, 200, "all servers know the handler");
 
-    // The one that has it goes, and comes back later.
+    // The server with the handler stops, and starts again later.
     back.inner.stop().await;
     let id = front.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
@@ -201,7 +201,7 @@ async fn a_store_that_cannot_be_written_is_not_ready<D: TestDatabase>() {
     assert!(detail.starts_with("the store cannot be written: commits have failed"), "{detail}");
     let health = server.get("/healthz").await.json();
     assert_eq!(health["store"], json!({"kind": D::STORE_KIND, "reachable": true, "writable": false}));
-    // Without any request, the node's own signs of life show that it can be written again.
+    // Without any request, the node's heartbeats show that the store accepts writes again.
     database.accept_writes();
     server.wait_until("/healthz", |health| health["status"] == "ok").await;
     assert_eq!(server.get("/readyz").await.status, 200);
@@ -223,7 +223,7 @@ async fn metrics_do_not_wait_for_an_unresponsive_database<D: TestDatabase>() {
     assert_eq!(metric_value(&text, "pointsman_backlog_read").as_deref(), Some("1"));
     assert!(text.contains("pointsman_backlog_tasks{"), "{text}");
     proxy.freeze(true);
-    // Far less than what a read waits for.
+    // Far less than the timeout of a read.
     let scrape = tokio::time::timeout(std::time::Duration::from_secs(10), server.get("/metrics")).await;
     let text = scrape.expect("in time").text();
     proxy.freeze(false);

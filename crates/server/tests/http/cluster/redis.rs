@@ -1,4 +1,4 @@
-//! What RedisDatabase alone has: settings by which it loses what it has acknowledged, and memory that is full.
+//! Conditions that only Redis has: settings that lose acknowledged data, and full memory.
 
 use pointsman_core::{HandlingKey, NewEvent};
 use pointsman_engine::{Delivery, Outcome, Setup};
@@ -22,7 +22,7 @@ async fn healthz_warns_of_redis_settings_that_lose_data() {
     assert_eq!(server.get("/readyz").await.json()["warnings"], json!([warning]));
     assert_eq!(server.get("/livez").await.json().get("warnings"), None);
 
-    // Settings are looked at once a minute, and on every new connection.
+    // Settings are checked once a minute, and on every new connection.
     redis.set_config("appendfsync", "always");
     redis.command(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
     server
@@ -44,7 +44,7 @@ async fn servers_run_on_redis_cluster_and_sentinel() {
     }
 }
 
-/// Ends well, and emits.
+/// Succeeds and emits an event of type `made`.
 fn emit_made_event(_: &Delivery) -> Outcome {
     let made = NewEvent::of(HandlingKey::new("made").expect("a type"));
     Outcome { emits: vec![made], ..Outcome::done() }
@@ -56,7 +56,7 @@ fn used_memory(redis: &RedisDatabase) -> u64 {
     used.parse().expect("a number")
 }
 
-/// How an emit is answered once this is so.
+/// Emits until the response has this status.
 async fn emit_until_status(server: &TestServer, status: u16) -> crate::client::TestResponse {
     loop {
         let response = server.post("/api/v1/events", r#"{"type":"record"}"#).await;
@@ -93,7 +93,7 @@ async fn a_full_redis_refuses_emits_and_finishes_waiting_tasks() {
     );
     assert_eq!(server.get("/readyz").await.status, 200);
 
-    // What waits is worked off, with all that it emits.
+    // Waiting tasks still run, and their events are stored.
     server.delete("/api/v1/handlers/job/pause").await;
     for id in &tasks {
         server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
