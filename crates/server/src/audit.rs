@@ -54,7 +54,13 @@ impl AppState {
         };
         if let Err(error) = self.store().note(entry.clone()).await {
             let Deed { by, action, what, .. } = entry;
-            tracing::warn!(%error, by, action, what, "audit entry could not be stored; the change was made and is missing from the audit");
+            tracing::warn!(
+                %error,
+                by,
+                action,
+                what,
+                "audit entry could not be stored; the change was made and is missing from the audit log"
+            );
         }
     }
 }

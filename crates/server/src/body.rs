@@ -58,9 +58,9 @@ async fn receive_body(
     }
     let mut bytes = BytesMut::new();
     let mut budget_permit: Option<OwnedSemaphorePermit> = None;
-    let begun = Instant::now();
+    let started_at = Instant::now();
     loop {
-        let frame = match timeout_at(timeouts.deadline(begun, bytes.len()), body.frame()).await {
+        let frame = match timeout_at(timeouts.deadline(started_at, bytes.len()), body.frame()).await {
             Err(_) => return Err(Problem::too_slow("the body arrived too slowly")),
             Ok(None) => return Ok(ReceivedBody { bytes: bytes.freeze(), _budget_permit: budget_permit }),
             Ok(Some(Err(_))) => {
@@ -95,10 +95,10 @@ struct ReceiveTimeouts {
 
 impl ReceiveTimeouts {
     /// The time at which a sender that has sent `received` bytes so far is too slow.
-    fn deadline(self, begun: Instant, received: usize) -> Instant {
+    fn deadline(self, started_at: Instant, received: usize) -> Instant {
         let earned =
             Duration::from_secs(1) * u32::try_from(received).unwrap_or(u32::MAX) / self.min_bytes_per_second;
-        begun + (self.grace + earned).min(self.max_duration)
+        started_at + (self.grace + earned).min(self.max_duration)
     }
 }
 
@@ -176,11 +176,11 @@ mod tests {
 
     use super::*;
 
-    fn budget(bytes: usize) -> Arc<Semaphore> {
+    fn body_budget(bytes: usize) -> Arc<Semaphore> {
         Arc::new(Semaphore::new(bytes))
     }
 
-    async fn status(body: Body, budget: &Arc<Semaphore>, timeouts: ReceiveTimeouts) -> u16 {
+    async fn receive_status(body: Body, budget: &Arc<Semaphore>, timeouts: ReceiveTimeouts) -> u16 {
         use axum::response::IntoResponse;
         match receive_body(body, budget, timeouts).await {
             Ok(_) => 200,
@@ -190,13 +190,16 @@ mod tests {
 
     #[test]
     fn the_deadline_grows_with_received_bytes() {
-        let begun = Instant::now();
-        assert_eq!(RECEIVE_TIMEOUTS.deadline(begun, 0), begun + RECEIVE_TIMEOUTS.grace);
+        let started_at = Instant::now();
+        assert_eq!(RECEIVE_TIMEOUTS.deadline(started_at, 0), started_at + RECEIVE_TIMEOUTS.grace);
         assert_eq!(
-            RECEIVE_TIMEOUTS.deadline(begun, 160 << 10),
-            begun + RECEIVE_TIMEOUTS.grace + Duration::from_secs(10)
+            RECEIVE_TIMEOUTS.deadline(started_at, 160 << 10),
+            started_at + RECEIVE_TIMEOUTS.grace + Duration::from_secs(10)
         );
-        assert_eq!(RECEIVE_TIMEOUTS.deadline(begun, MAX_BODY_BYTES), begun + RECEIVE_TIMEOUTS.max_duration);
+        assert_eq!(
+            RECEIVE_TIMEOUTS.deadline(started_at, MAX_BODY_BYTES),
+            started_at + RECEIVE_TIMEOUTS.max_duration
+        );
     }
 
     #[tokio::test]
@@ -204,16 +207,16 @@ mod tests {
         let stalled =
             stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{"))]).chain(stream::pending());
         let timeouts = ReceiveTimeouts { grace: Duration::from_millis(20), ..RECEIVE_TIMEOUTS };
-        assert_eq!(status(Body::from_stream(stalled), &budget(100), timeouts).await, 408);
+        assert_eq!(receive_status(Body::from_stream(stalled), &body_budget(100), timeouts).await, 408);
     }
 
     #[tokio::test]
     async fn bodies_share_a_budget_and_release_it() {
-        let budget = budget(10);
-        let held = receive_body(Body::from("12345678"), &budget, RECEIVE_TIMEOUTS).await.ok();
-        assert_eq!(status(Body::from("123"), &budget, RECEIVE_TIMEOUTS).await, 503);
-        drop(held);
-        assert_eq!(status(Body::from("123"), &budget, RECEIVE_TIMEOUTS).await, 200);
+        let budget = body_budget(10);
+        let received = receive_body(Body::from("12345678"), &budget, RECEIVE_TIMEOUTS).await.ok();
+        assert_eq!(receive_status(Body::from("123"), &budget, RECEIVE_TIMEOUTS).await, 503);
+        drop(received);
+        assert_eq!(receive_status(Body::from("123"), &budget, RECEIVE_TIMEOUTS).await, 200);
         assert_eq!(budget.available_permits(), 10);
     }
 }

@@ -60,8 +60,8 @@ async fn check_store(app: &App) -> (StoreHealth, Option<String>) {
 }
 
 /// Health of the process and of its store. Restarting the process does not help against an unavailable store, so this
-/// returns 200 in that case too, with `degraded`. `warnings` lists problems of a store that works, such as Redis settings
-/// that can lose acknowledged data, or a store that is too full to accept more.
+/// returns 200 in that case too, with `degraded`. `warnings` lists problems of a store that works, such as Redis
+/// settings that can lose acknowledged data, or a store that is too full to accept more.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
     responses((status = 200, description = "The process is alive", body = Health)))]
 pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
@@ -79,8 +79,8 @@ pub(crate) async fn livez() -> Json<Health> {
     health_body("ok", None, Vec::new())
 }
 
-/// Readiness: the store responds and accepts writes, the node's clock is within 30 seconds of the store's, and the server
-/// is not stopping. 503 otherwise.
+/// Readiness: the store responds and accepts writes, the node's clock is within 30 seconds of the store's, and the
+/// server is not stopping. 503 otherwise.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
     responses((status = 200, description = "The server is ready for requests", body = Health)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
@@ -99,7 +99,7 @@ pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Probl
 
 /// The node's metrics in the Prometheus text format. Values that the store does not return within two seconds are left
 /// out, and `pointsman_backlog_read` is then 0.
-#[utoipa::path(get, path = "/metrics", tag = "health",
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "health",
     responses((status = 200, description = "The metrics", body = String,
         content_type = "application/openmetrics-text")))]
 pub(crate) async fn show_metrics(

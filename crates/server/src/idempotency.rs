@@ -1,5 +1,5 @@
-//! `Idempotency-Key` makes a request safe to repeat. The first response is stored under the key, together with a digest of
-//! the request, so that a repeat gets the same response and another request under the same key is refused.
+//! `Idempotency-Key` makes a request safe to repeat. The first response is stored under the key, together with a digest
+//! of the request, so that a repeat gets the same response and another request under the same key is refused.
 
 use http::HeaderMap;
 use pointsman_core::Tenant;
@@ -53,9 +53,9 @@ pub(crate) fn for_request(
     Ok(read_key(headers)?.map(|key| Idempotency { tenant, key, digest: digest() }))
 }
 
-/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The digest
-/// includes the token's tenant, so that a token of the default tenant does not get a response meant for a token of all
-/// tenants.
+/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The
+/// digest includes the token's tenant, so that a token of the default tenant does not get a response meant for a token
+/// of all tenants.
 pub(crate) fn for_action(
     headers: &HeaderMap,
     caller: &Caller,

@@ -78,8 +78,8 @@ impl JournalReader {
         self.ended
     }
 
-    /// The cursor after which a client that got no events continues. A backward read that did not finish has skipped the
-    /// older events, so its cursor stays at the beginning.
+    /// The cursor after which a client that got no events continues. A backward read that did not finish has skipped
+    /// the older events, so its cursor stays at the beginning.
     pub(crate) fn resume_cursor(&self) -> EventId {
         if self.is_backwards && self.ended { self.head() } else { self.after }
     }
@@ -122,11 +122,11 @@ impl JournalReader {
         self.ended = self.after >= self.head || (empty && !has_advanced);
     }
 
-    fn advance_backwards(&mut self, scanned: EventId, forgotten: EventId) {
+    fn advance_backwards(&mut self, scanned: EventId, expired: EventId) {
         let below = scanned.get().checked_sub(1).and_then(EventId::new).unwrap_or_default();
         let has_advanced = self.until.is_none_or(|until| below < until);
         self.until = Some(below);
-        self.after = self.after.max(forgotten);
+        self.after = self.after.max(expired);
         self.ended = !has_advanced || below <= self.after;
     }
 

@@ -23,8 +23,8 @@
 //!  openapi              the OpenAPI document, generated from the calls
 //! ```
 //!
-//! Calls are parsed, checked and passed to the engine or the store, which decide about events and tasks. No request gets
-//! 2xx before its change is durable.
+//! Calls are parsed, checked and passed to the engine or the store, which decide about events and tasks. No request
+//! gets 2xx before its change is durable.
 
 pub mod auth;
 pub mod config;

@@ -13,13 +13,13 @@ pub(crate) fn read_media_type(headers: &HeaderMap) -> Result<String, Problem> {
     let charset = parts.find_map(|part| part.strip_prefix("charset="));
     match charset.map(|name| name.trim_matches('"')) {
         None | Some("utf-8" | "utf8" | "us-ascii") => Ok(media_type),
-        Some(_) => Err(Problem::media_type("bodies are UTF-8").parameter("Content-Type")),
+        Some(_) => Err(Problem::unsupported_media_type("bodies are UTF-8").parameter("Content-Type")),
     }
 }
 
 pub(crate) fn unsupported_media_type(media_type: &str) -> Problem {
     let detail = format!("the media type {media_type} is not supported; send application/json");
-    Problem::media_type(detail).parameter("Content-Type")
+    Problem::unsupported_media_type(detail).parameter("Content-Type")
 }
 
 /// Requires `application/json`, or no media type.

@@ -12,8 +12,8 @@ use prometheus_client::registry::Registry;
 pub(crate) struct HttpMetrics {
     registry: Registry,
     connections: Family<ConnectionLabels, Gauge>,
-    evicted: Counter,
-    refused: Family<RefusalLabels, Counter>,
+    evicted_connections: Counter,
+    refused_requests: Family<RefusalLabels, Counter>,
     streams: Gauge,
     response_bytes: Gauge,
     failed_authentications: Counter,
@@ -42,24 +42,28 @@ impl Default for HttpMetrics {
         let mut new = Self {
             registry: Registry::with_prefix("pointsman"),
             connections: Family::default(),
-            evicted: Counter::default(),
-            refused: Family::default(),
+            evicted_connections: Counter::default(),
+            refused_requests: Family::default(),
             streams: Gauge::default(),
             response_bytes: Gauge::default(),
             failed_authentications: Counter::default(),
         };
-        new.register();
+        new.register_metrics();
         new
     }
 }
 
 impl HttpMetrics {
-    fn register(&mut self) {
+    fn register_metrics(&mut self) {
         let registry = &mut self.registry;
         registry.register("http_connections", "Open connections, by kind", self.connections.clone());
         let evicted = "Connections without a valid token that were closed to make room for others";
-        registry.register("http_connections_evicted", evicted, self.evicted.clone());
-        registry.register("http_refused", "Requests refused with 429 or 503, by limit", self.refused.clone());
+        registry.register("http_connections_evicted", evicted, self.evicted_connections.clone());
+        registry.register(
+            "http_refused",
+            "Requests refused with 429 or 503, by limit",
+            self.refused_requests.clone(),
+        );
         registry.register("http_streams", "Open streams and long polls", self.streams.clone());
         let bytes = "Bytes of large responses that clients have not read yet";
         registry.register("http_response_bytes", bytes, self.response_bytes.clone());
@@ -67,12 +71,12 @@ impl HttpMetrics {
         registry.register("http_failed_authentications", failed, self.failed_authentications.clone());
         for limit in ["connections", "streams", "responses", "failed_authentications"] {
             // Exported as 0 from the start.
-            drop(self.refused.get_or_create(&RefusalLabels { limit }));
+            drop(self.refused_requests.get_or_create(&RefusalLabels { limit }));
         }
     }
 
     pub(crate) fn evicted_connection(&self) {
-        self.evicted.inc();
+        self.evicted_connections.inc();
     }
 
     pub(crate) fn refused_connection(&self) {
@@ -96,7 +100,7 @@ impl HttpMetrics {
     }
 
     fn count_refusal(&self, limit: &'static str) {
-        self.refused.get_or_create(&RefusalLabels { limit }).inc();
+        self.refused_requests.get_or_create(&RefusalLabels { limit }).inc();
     }
 
     /// Encodes the metrics as OpenMetrics text, without the final `# EOF`, because the engine's metrics follow.

@@ -75,9 +75,9 @@ fn normalize_tail_parameters(document: &mut Document) {
 }
 
 /// Description of the problem response that every call has.
-const PROBLEM_DESCRIPTION: &str = "The request was refused or failed. A 429 (too many requests with unknown tokens) and a 503 (a \
-     limit is reached, or the server or its store is not available) have `Retry-After`. With a 503 because the store is not available it is not \
-     known whether a change is durable; with an idempotency key an emit can be sent again safely.";
+const PROBLEM_DESCRIPTION: &str = "The request was refused or failed. A 429 (too many requests with unknown tokens) and a \
+     503 (a limit is reached, or the server or its store is not available) have `Retry-After`. If the store is not available, \
+     it is not known whether a change is durable; with an idempotency key the request can be repeated safely.";
 
 /// Adds the problem response to every call.
 fn add_problem_responses(document: &mut Document) {

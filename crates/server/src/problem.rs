@@ -1,4 +1,5 @@
-//! Errors of calls: the status of each kind and its problem document (RFC 9457). The title is the standard reason phrase.
+//! Errors of calls: the status of each kind and its problem document (RFC 9457). The title is the standard reason
+//! phrase.
 //!
 //! | status | when |
 //! |---|---|
@@ -54,7 +55,7 @@ enum ProblemKind {
     Conflict,
     TooLarge,
     AddressTooLong,
-    MediaType,
+    UnsupportedMediaType,
     Refused,
     TooManyRequests { retry_after: u32 },
     HeadTooLarge,
@@ -75,7 +76,7 @@ impl ProblemKind {
             Self::Conflict => (StatusCode::CONFLICT, "conflict"),
             Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
             Self::AddressTooLong => (StatusCode::URI_TOO_LONG, "address-too-long"),
-            Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
+            Self::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
             Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
             Self::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "too-many-requests"),
             Self::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large"),
@@ -147,8 +148,8 @@ impl Problem {
         Self::new(ProblemKind::AddressTooLong, detail)
     }
 
-    pub(crate) fn media_type(detail: impl fmt::Display) -> Self {
-        Self::new(ProblemKind::MediaType, detail)
+    pub(crate) fn unsupported_media_type(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
     pub(crate) fn refused(detail: impl fmt::Display) -> Self {

@@ -104,13 +104,13 @@ mod tests {
 
     use super::*;
 
-    fn query(text: &str) -> Result<Query, Problem> {
+    fn parse_query(text: &str) -> Result<Query, Problem> {
         Query::from_uri(&format!("/x?{text}").parse().unwrap(), &["a", "b c", "after"])
     }
 
     #[test]
     fn names_and_values_are_decoded() {
-        let query = query("a=1%2B1+2&b%20c=%C3%A4&&").unwrap();
+        let query = parse_query("a=1%2B1+2&b%20c=%C3%A4&&").unwrap();
         assert_eq!(query.get("a"), Some("1+1 2"));
         assert_eq!(query.get("b c"), Some("ä"));
         assert_eq!(query.get("after"), None);
@@ -123,7 +123,7 @@ mod tests {
         for bad in ["0", "1001", "-1", "%2B5", "x", ""] {
             assert!(limit(bad).unwrap().parse_limit(5, 1000).is_err(), "{bad:?}");
         }
-        assert_eq!(query("").unwrap().parse_limit(5, 1000).unwrap(), 5);
+        assert_eq!(parse_query("").unwrap().parse_limit(5, 1000).unwrap(), 5);
     }
 
     #[test]
@@ -143,8 +143,8 @@ mod tests {
     #[test]
     fn unknown_duplicate_and_malformed_parameters_are_rejected() {
         for bad in ["x=1", "a=1&a=1", "a=%ff", "a=%zz", "a=%2", "%ff=1"] {
-            assert_eq!(query(bad).unwrap_err().into_response().status(), 400, "{bad}");
+            assert_eq!(parse_query(bad).unwrap_err().into_response().status(), 400, "{bad}");
         }
-        assert!(query("after=x").unwrap().parse::<u64>("after").is_err());
+        assert!(parse_query("after=x").unwrap().parse::<u64>("after").is_err());
     }
 }

@@ -65,9 +65,9 @@ pub struct Server {
     stopping: CancellationToken,
     http_server: Option<JoinHandle<()>>,
     pending_changes: TaskTracker,
-    watch: Option<config::Watch>,
+    config_watch: Option<config::Watch>,
     reloads: watch::Sender<ReloadCounts>,
-    drain: Duration,
+    drain_timeout: Duration,
 }
 
 /// Counts of configuration reloads.
@@ -85,8 +85,8 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the store, starts the engine and listens. With `sources`, the configuration is reloaded whenever it changes.
-    /// `program` has the in-process handlers and routes that the program adds to the configuration.
+    /// Opens the store, starts the engine and listens. With `sources`, the configuration is reloaded whenever it
+    /// changes. `program` has the in-process handlers and routes that the program adds to the configuration.
     pub async fn start(config: Config, sources: Option<Sources>, program: Setup) -> Result<Self, StartError> {
         let is_guarded = !config.tokens.is_empty() || config.listen.ip().is_loopback();
         if config.http && !is_guarded {
@@ -123,12 +123,13 @@ impl Server {
         let pending_changes = app.pending_changes.clone();
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
         let reloads = watch::Sender::new(ReloadCounts::default());
-        let reload = ConfigReloader { app: app.clone(), program, first, count: reloads.clone() };
-        let watch = sources.and_then(|sources| reload.watch_config(sources, &config));
-        if watch.is_some() {
+        let reloader =
+            ConfigReloader { app: app.clone(), program, first_token: first, reload_counts: reloads.clone() };
+        let config_watch = sources.and_then(|sources| reloader.watch_config(sources, &config));
+        if config_watch.is_some() {
             app.config_status.mark_watched();
         }
-        let drain = config.drain;
+        let drain_timeout = config.drain;
         Ok(Self {
             engine,
             address,
@@ -136,9 +137,9 @@ impl Server {
             stopping,
             http_server,
             pending_changes,
-            watch,
+            config_watch,
             reloads,
-            drain,
+            drain_timeout,
         })
     }
 
@@ -170,7 +171,7 @@ impl Server {
     /// Publishes that the server stops, ends streams and long polls after they have sent that event, lets requests and
     /// running attempts finish within limits, releases the remaining tasks at no cost of a retry, and closes the store.
     pub async fn stop(mut self) {
-        if let Some(watch) = self.watch.take() {
+        if let Some(watch) = self.config_watch.take() {
             // Its thread may be in the middle of a reload, which needs this runtime to finish.
             let _ = tokio::task::spawn_blocking(move || watch.stop()).await;
         }
@@ -183,7 +184,7 @@ impl Server {
         // Changes whose clients did not wait for them. If one takes too long, it finds the store closed.
         self.pending_changes.close();
         let _ = timeout(REQUEST_DRAIN_TIMEOUT, self.pending_changes.wait()).await;
-        self.engine.stop(self.drain).await;
+        self.engine.stop(self.drain_timeout).await;
         self.engine.store().close();
     }
 }
@@ -273,8 +274,8 @@ fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError>
 struct ConfigReloader {
     app: App,
     program: Setup,
-    first: Option<FirstToken>,
-    count: watch::Sender<ReloadCounts>,
+    first_token: Option<FirstToken>,
+    reload_counts: watch::Sender<ReloadCounts>,
 }
 
 impl ConfigReloader {
@@ -296,12 +297,14 @@ impl ConfigReloader {
                     );
                 }
             }
-            self.count.send_modify(|count| match applied {
+            self.reload_counts.send_modify(|count| match applied {
                 Ok(()) => count.applied += 1,
                 Err(_) => count.rejected += 1,
             });
         });
-        let warn = |error: &io::Error| tracing::warn!(%error, "cannot watch the configuration files; changes take effect only after a restart");
+        let warn = |error: &io::Error| {
+            tracing::warn!(%error, "cannot watch the configuration files; changes take effect only after a restart");
+        };
         watch.inspect_err(warn).ok()
     }
 
@@ -310,11 +313,11 @@ impl ConfigReloader {
             tracing::warn!("{warning}");
         }
         let setup = merge_setups(&self.program, config.setup().map_err(StartError::Config)?)?;
-        if config.tokens.is_empty() && self.first.is_none() {
+        if config.tokens.is_empty() && self.first_token.is_none() {
             return Err(StartError::NoTokenLeft);
         }
         self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
-        self.app.tokens.send_replace(accepted_tokens(&config.tokens, self.first.as_ref()));
+        self.app.tokens.send_replace(accepted_tokens(&config.tokens, self.first_token.as_ref()));
         self.app.config_status.record_applied(config);
         Ok(())
     }

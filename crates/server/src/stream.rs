@@ -1,8 +1,8 @@
 //! `/api/v1/stream`: the journal as server-sent events, together with task changes.
 //!
 //! Events have an id and are never missed: a client that reconnects with `Last-Event-ID` continues after it, or gets
-//! `Torn` if events after it have expired. Task changes have no id: they are sent as they happen on this node, after the
-//! event they belong to, and a slow client misses some.
+//! `Torn` if events after it have expired. Task changes have no id: they are sent as they happen on this node, after
+//! the event they belong to, and a slow client misses some.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -169,8 +169,8 @@ impl JournalFollower {
         None
     }
 
-    /// Takes a page to send, if there is memory for it. Otherwise drops the page, waits for memory and reads it again; if
-    /// there is no memory in time, the stream ends and the client resumes it.
+    /// Takes a page to send, if there is memory for it. Otherwise drops the page, waits for memory and reads it again;
+    /// if there is no memory in time, the stream ends and the client resumes it.
     async fn load_page(&mut self, events: Vec<Arc<Event>>) -> bool {
         let bytes = page_bytes(&events);
         if !self.page_memory.fit(&self.app, &self.caller, bytes) {

@@ -48,8 +48,8 @@ pub(crate) async fn show_event(
     }))
 }
 
-/// The event and the task that caused an event, if they are retained. If they belong to a tenant that the caller may not
-/// see, only the depth is shown.
+/// The event and the task that caused an event, if they are retained. If they belong to a tenant that the caller may
+/// not see, only the depth is shown.
 async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBody, StoreError> {
     let task = causal_tree::find_task_by_seq(app, cause.task).await?;
     let hidden = match (&task, cause.event) {

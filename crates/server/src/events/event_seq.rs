@@ -211,7 +211,7 @@ pub(crate) async fn find_first_match(
                     is_draining = true;
                     reader.resume();
                 }
-                WaitOutcome::Ended => break,
+                WaitOutcome::TimedOutOrRevoked => break,
             },
         }
         let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE);
@@ -241,7 +241,7 @@ enum WaitOutcome {
     NewEvents,
     Stopping,
     /// The deadline has passed, or the caller's token is no longer accepted.
-    Ended,
+    TimedOutOrRevoked,
 }
 
 /// Waits for new events until the deadline.
@@ -260,9 +260,9 @@ async fn wait_for_events(
     tokio::select! {
         biased;
         () = app.stopping.cancelled() => WaitOutcome::Stopping,
-        () = app.wait_until_revoked(caller) => WaitOutcome::Ended,
+        () = app.wait_until_revoked(caller) => WaitOutcome::TimedOutOrRevoked,
         () = reader.wait_for_match() => WaitOutcome::NewEvents,
-        () = deadline_passed => WaitOutcome::Ended,
+        () = deadline_passed => WaitOutcome::TimedOutOrRevoked,
     }
 }
 

@@ -77,10 +77,10 @@ struct ObjectChunks {
 impl ObjectChunks {
     /// Inserts the events into the skeleton, whose own list of events is empty.
     fn new(skeleton: &ObjectDetail, events: Vec<Arc<Event>>) -> Self {
-        const EVENTS: &str = "\"events\":[";
+        const EVENTS_MEMBER: &str = "\"events\":[";
         let text = serde_json::to_string(skeleton).unwrap_or_default();
         // Quotes in values that clients chose are escaped, so that the first match is the member itself.
-        let split = text.find(EVENTS).map_or(text.len(), |at| at + EVENTS.len());
+        let split = text.find(EVENTS_MEMBER).map_or(text.len(), |at| at + EVENTS_MEMBER.len());
         let (prefix, suffix) = text.split_at(split);
         Self { events: events.into(), prefix: prefix.into(), suffix: Some(suffix.into()) }
     }

@@ -93,13 +93,13 @@ async fn replay_history(
     from: EventId,
     done: &mut Adopted,
 ) -> Result<(), Problem> {
-    let begun = Instant::now();
+    let started_at = Instant::now();
     loop {
         let batch = app.store().replay(name, from, app.now()).await?;
         done.replayed += batch.tasks;
         done.more = batch.more;
         app.engine.nudge();
-        if !done.more || begun.elapsed() > MAX_REPLAY_TIME || app.stopping.is_cancelled() {
+        if !done.more || started_at.elapsed() > MAX_REPLAY_TIME || app.stopping.is_cancelled() {
             return Ok(());
         }
     }

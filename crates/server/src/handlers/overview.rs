@@ -103,8 +103,8 @@ struct HandlerOverview {
     handlers: BTreeMap<HandlerName, HandlerBody>,
 }
 
-/// Reads all handlers that are defined or have tasks or rules left, as far as the caller may see. Queues are read for all
-/// of them, or only for `queues_of`.
+/// Reads all handlers that are defined or have tasks or rules left, as far as the caller may see. Queues are read for
+/// all of them, or only for `queues_of`.
 async fn read_handlers(
     app: &App,
     caller: &Caller,

@@ -8,9 +8,9 @@
 //!  response_schema   the possible responses, for the OpenAPI document
 //! ```
 //!
-//! A GET has the path in its URL, a POST has it in its body; otherwise they are the same. Events are read by the code of
-//! `/api/v1/events`, restricted to the engine's own. A token bound to a tenant gets that tenant's orders, the events of
-//! these and of its tasks, and statistics of these orders only.
+//! A GET has the path in its URL, a POST has it in its body; otherwise they are the same. Events are read by the code
+//! of `/api/v1/events`, restricted to the engine's own. A token bound to a tenant gets that tenant's orders, the events
+//! of these and of its tasks, and statistics of these orders only.
 
 mod order_query;
 mod overview;

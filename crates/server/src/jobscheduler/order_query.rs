@@ -62,8 +62,8 @@ fn parse_event_type(name: &str) -> Result<HandlingKey, String> {
     if [OVERVIEW, STATISTICS, STATISTICS_CHANGED].contains(&name) {
         return Err(format!("`{name}` is requested by itself, not together with other types"));
     }
-    let known = RESERVED_TYPES.iter().copied().find(|known| *known == name);
-    let kind = known.and_then(|known| HandlingKey::new(known).ok());
+    let reserved = RESERVED_TYPES.iter().copied().find(|reserved| *reserved == name);
+    let kind = reserved.and_then(|reserved| HandlingKey::new(reserved).ok());
     kind.ok_or_else(|| {
         let names = RESERVED_TYPES.iter().copied().chain([OVERVIEW, STATISTICS]);
         format!("{name:?} is not a type that can be returned here{}", hint(name, names))
@@ -74,7 +74,7 @@ fn parse_event_type(name: &str) -> Result<HandlingKey, String> {
 mod tests {
     use super::*;
 
-    fn kinds(text: &str) -> Vec<String> {
+    fn parse_event_types(text: &str) -> Vec<String> {
         match ReturnKind::parse(text) {
             Ok(ReturnKind::Events(kinds)) => kinds.iter().map(ToString::to_string).collect(),
             other => panic!("{text}: {other:?}"),
@@ -86,8 +86,8 @@ mod tests {
         assert_eq!(ReturnKind::parse("OrderOverview"), Ok(ReturnKind::Overview));
         assert_eq!(ReturnKind::parse("OrderStatistics"), Ok(ReturnKind::Statistics));
         assert_eq!(ReturnKind::parse("OrderStatisticsChanged"), Ok(ReturnKind::StatisticsChanged));
-        assert_eq!(kinds("OrderEvent,TaskStarted"), ["OrderEvent", "TaskStarted"]);
-        assert!(kinds("Event").is_empty() && kinds("OrderEvent,Event").is_empty());
+        assert_eq!(parse_event_types("OrderEvent,TaskStarted"), ["OrderEvent", "TaskStarted"]);
+        assert!(parse_event_types("Event").is_empty() && parse_event_types("OrderEvent,Event").is_empty());
     }
 
     #[test]

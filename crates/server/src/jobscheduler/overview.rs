@@ -115,8 +115,8 @@ impl OrderOverview {
     }
 }
 
-/// Responds with the state of the selected orders, or of a single order if the path names one. Without a tenant, a single
-/// order is `default`'s, and several are those of all tenants.
+/// Responds with the state of the selected orders, or of a single order if the path names one. Without a tenant, a
+/// single order is `default`'s, and several are those of all tenants.
 pub(super) async fn respond_with_overview(
     app: &App,
     caller: &Caller,
@@ -206,7 +206,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-    fn view(key: &str) -> OrderView {
+    fn order_view(key: &str) -> OrderView {
         let order = Order {
             key: key.parse().unwrap(),
             tenant: Tenant::default(),
@@ -227,16 +227,16 @@ mod tests {
         OrderView { order, task: None, setback: None, stranded: false, held: None, failed: None }
     }
 
-    fn text(count: usize) -> Value {
-        let orders = (0..count).map(|n| view(&format!("/a/b,{n}"))).collect();
+    fn encode_orders(count: usize) -> Value {
+        let orders = (0..count).map(|n| order_view(&format!("/a/b,{n}"))).collect();
         serde_json::from_slice(&encode_chunks(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
     }
 
     #[test]
     fn any_number_of_orders_is_encoded_as_one_document() {
-        assert_eq!(text(0), serde_json::json!({"orders": [], "eventId": 7}));
+        assert_eq!(encode_orders(0), serde_json::json!({"orders": [], "eventId": 7}));
         for count in [1, 2, 2_000] {
-            let all = text(count);
+            let all = encode_orders(count);
             let orders = all["orders"].as_array().unwrap();
             let paths: std::collections::BTreeSet<_> = orders.iter().map(|o| o["path"].as_str()).collect();
             assert_eq!((orders.len(), paths.len(), &all["eventId"]), (count, count, &7.into()));
@@ -247,7 +247,7 @@ mod tests {
     fn the_first_matching_order_state_is_used() {
         let later = NOW.plus(std::time::Duration::from_secs(1));
         let state = |change: fn(&mut OrderView, Timestamp)| {
-            let mut view = view("/a/b,1");
+            let mut view = order_view("/a/b,1");
             change(&mut view, later);
             OrderState::from_view(&view, NOW)
         };

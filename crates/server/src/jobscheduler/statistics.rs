@@ -1,10 +1,10 @@
 //! Statistics of orders by state, and waiting until they change.
 //!
 //! OrderStatisticsChanged is not in the journal, and the statistics at a client's cursor are not stored. So if an event
-//! that can change them is after the cursor, the response comes at once; otherwise when the statistics differ from those
-//! at the beginning of the wait. A response has at most one event, with the id at which its statistics are consistent, so
-//! that the next call waits for the next change. Statistics also change when an order becomes due: while there are such
-//! orders, they are recounted periodically.
+//! that can change them is after the cursor, the response comes at once; otherwise when the statistics differ from
+//! those at the beginning of the wait. A response has at most one event, with the id at which its statistics are
+//! consistent, so that the next call waits for the next change. Statistics also change when an order becomes due: while
+//! there are such orders, they are recounted periodically.
 
 use std::time::Duration;
 

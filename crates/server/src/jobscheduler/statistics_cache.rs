@@ -1,8 +1,8 @@
 //! Shares one count of orders among concurrent requests.
 //!
 //! A count reads every order of a path, and every event wakes all requests that wait for the statistics of that path to
-//! change. So only one count per path runs at a time, and requests that arrive during it or shortly after share it, if it
-//! is consistent at an event id that is new enough for them.
+//! change. So only one count per path runs at a time, and requests that arrive during it or shortly after share it, if
+//! it is consistent at an event id that is new enough for them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -134,15 +134,15 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn order(text: &str) -> Result<NewOrder, Problem> {
+    fn parse_order(text: &str) -> Result<NewOrder, Problem> {
         NewOrderMembers::parse(text)?.into_order(NOW, &Tenant::default())
     }
 
     #[test]
     fn only_the_path_is_required_and_every_member_is_read() {
         let chain = ChainPath::new("/a/b").unwrap();
-        assert_eq!(order(r#"{"path":"/a/b","value":null,"node":null}"#).unwrap(), NewOrder::of(chain));
-        let full = order(
+        assert_eq!(parse_order(r#"{"path":"/a/b","value":null,"node":null}"#).unwrap(), NewOrder::of(chain));
+        let full = parse_order(
             r#"{"path":"/a/b,1","value":{ "n": 1.50 },"node":"x","delay":"1m","priority":7,"tenant":"shop"}"#,
         )
         .unwrap();

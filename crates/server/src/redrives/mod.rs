@@ -129,8 +129,8 @@ async fn start_recorded(app: &App, caller: &Caller, prepared: PreparedRedrive, d
     app.record_audit(caller, "redrive", format!("redrive {id}"), description).await;
 }
 
-/// Waits for a store that did not confirm whether it recorded a redrive, and starts the redrive if it did, because repeats
-/// of the request, on any node, get the response that it runs.
+/// Waits for a store that did not confirm whether it recorded a redrive, and starts the redrive if it did, because
+/// repeats of the request, on any node, get the response that it runs.
 async fn start_if_recorded(
     app: App,
     caller: Caller,

@@ -1,4 +1,5 @@
-//! `/api/v1/schedules`: schedules with their planned times and ledgers, pausing and blocking them, and running them now.
+//! `/api/v1/schedules`: schedules with their planned times and ledgers, pausing and blocking them, and running them
+//! now.
 
 mod overview;
 mod rules;
@@ -191,8 +192,8 @@ async fn run_now(
         return Ok((ran, true));
     }
     let order = ran.order.as_ref().map(|order| format!("order {order}"));
-    let made = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
-    app.record_audit(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
+    let created = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
+    app.record_audit(caller, "run", format!("schedule {name}"), created.unwrap_or_default()).await;
     Ok((ran, false))
 }
 

@@ -29,7 +29,7 @@ const MAX_TIMES_PER_PAGE: usize = 10_000;
 
 impl PlannedTimesQuery {
     pub(super) const PARAMETERS: [&str; 3] = ["times", "after", "until"];
-    const MAX: usize = 1000;
+    const MAX_TIMES: usize = 1000;
 
     /// The default: the next five times.
     fn default_at(now: Timestamp) -> Self {
@@ -40,8 +40,8 @@ impl PlannedTimesQuery {
     pub(super) fn from_query(query: &Query, now: Timestamp) -> Result<Self, Problem> {
         let usual = Self::default_at(now);
         let max = query.parse_with("times", |text| {
-            let number = text.parse().ok().filter(|n| *n <= Self::MAX && !text.starts_with('+'));
-            number.ok_or_else(|| format!("`times` is a whole number from 0 to {}", Self::MAX))
+            let number = text.parse().ok().filter(|n| *n <= Self::MAX_TIMES && !text.starts_with('+'));
+            number.ok_or_else(|| format!("`times` is a whole number from 0 to {}", Self::MAX_TIMES))
         })?;
         let after = query.parse("after")?;
         Ok(Self {
@@ -103,8 +103,8 @@ pub(super) async fn find_schedule_with_times(
     let event_id = app.store().extent().await?.head.get();
     let rules = app.store().rules().await?;
     let setup = app.engine.setup();
-    let known = visible_schedules(&setup, &rules, caller);
-    let Some(schedule) = known.get(name) else { return Err(no_such_schedule(name, known.keys())) };
+    let visible = visible_schedules(&setup, &rules, caller);
+    let Some(schedule) = visible.get(name) else { return Err(no_such_schedule(name, visible.keys())) };
     Ok(ScheduleDetail {
         event_id,
         schedule: schedule_body(app, &setup, name, *schedule, &rules, times).await?,
@@ -118,12 +118,12 @@ pub(super) fn require_defined_schedule(
     name: &ScheduleName,
 ) -> Result<(), Problem> {
     let setup = app.engine.setup();
-    let known = visible_schedules(&setup, &[], caller);
-    known.get(name).map(|_| ()).ok_or_else(|| no_such_schedule(name, known.keys()))
+    let visible = visible_schedules(&setup, &[], caller);
+    visible.get(name).map(|_| ()).ok_or_else(|| no_such_schedule(name, visible.keys()))
 }
 
-fn no_such_schedule<'a>(name: &ScheduleName, known: impl Iterator<Item = &'a ScheduleName>) -> Problem {
-    let hint = hint(name.as_str(), known.map(ScheduleName::as_str));
+fn no_such_schedule<'a>(name: &ScheduleName, visible: impl Iterator<Item = &'a ScheduleName>) -> Problem {
+    let hint = hint(name.as_str(), visible.map(ScheduleName::as_str));
     Problem::not_found(format!("there is no schedule {name}{hint}"))
 }
 
@@ -136,11 +136,11 @@ fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> V
         Place::Schedule(name) => Some((name.clone(), None)),
         Place::Handler(_) | Place::Collection(_) | Place::Chain(_) => None,
     });
-    let mut known: VisibleSchedules<'a> = left.collect();
+    let mut visible: VisibleSchedules<'a> = left.collect();
     let sources = source_tenants(setup);
     let defined = setup.schedules.iter().filter(|schedule| can_see(caller, schedule, &sources));
-    known.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
-    known
+    visible.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
+    visible
 }
 
 /// The tenant of each source.

@@ -29,8 +29,8 @@ use crate::stream::{read_last_event_id, receive_task_change};
 const PAGE_LINES: usize = 500;
 /// Interval at which a follower polls for lines without a notification: those of tasks that run on other nodes.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// Minimum pause of a follower after it found nothing. Lines of other tasks wake it too, and it should not read for each
-/// of them.
+/// Minimum pause of a follower after it found nothing. Lines of other tasks wake it too, and it should not read for
+/// each of them.
 const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The log of a task: all of it, or with `follow=true` as server-sent events until the task ends.
@@ -63,20 +63,20 @@ pub(crate) async fn read_logs(
         query.parse_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
     let period = query.parse_period()?;
     // Subscribe before reading, so that no line is missed between the two.
-    let (logged, task_changes) = (app.engine.logged(), Some(app.engine.changes()));
+    let (log_notifications, task_changes) = (app.engine.logged(), Some(app.engine.changes()));
     let (_, extent) = find_visible_task(&app, &caller, &id).await?;
     let reader = LogReader::new(app, id, period);
     if follow != Some(true) {
         return stream_whole_log(reader, &caller, LogPrefix::WithEventId(extent.head)).await;
     }
     let permit = reader.app.streams.open(&caller)?;
-    let from = read_last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
-    let reader = LogReader { from, ..reader };
+    let next_line = read_last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
+    let reader = LogReader { next_line, ..reader };
     let keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
     let follower = LogFollower {
         reader,
         caller,
-        logged,
+        log_notifications,
         task_changes,
         keep_alive_at,
         is_finished: false,
@@ -94,7 +94,7 @@ pub(crate) struct LogReader {
     app: App,
     id: TaskId,
     /// The number of the next line.
-    from: u64,
+    next_line: u64,
     /// Only lines of this period.
     period: Period,
 }
@@ -109,15 +109,16 @@ struct LogPage {
 
 impl LogReader {
     pub(crate) fn new(app: App, id: TaskId, period: Period) -> Self {
-        Self { app, id, from: 0, period }
+        Self { app, id, next_line: 0, period }
     }
 
     /// Reads the next lines of the period; `None` if the task is no longer retained.
     async fn next_page(&mut self) -> io::Result<Option<LogPage>> {
-        let page = self.app.store().logs(&self.id, self.from, PAGE_LINES).await.map_err(io::Error::other)?;
+        let page =
+            self.app.store().logs(&self.id, self.next_line, PAGE_LINES).await.map_err(io::Error::other)?;
         let Some(page) = page else { return Ok(None) };
         let last = page.lines.last().map(|line| line.number);
-        self.from = last.map_or(self.from, |number| number + 1);
+        self.next_line = last.map_or(self.next_line, |number| number + 1);
         let Period { start, end } = self.period;
         let in_period = |line: &StoredLine| {
             start.is_none_or(|start| line.line.time >= start) && end.is_none_or(|end| line.line.time < end)
@@ -182,7 +183,7 @@ struct LogFollower {
     reader: LogReader,
     caller: Caller,
     /// Changes when this node has stored log lines of any task.
-    logged: watch::Receiver<u64>,
+    log_notifications: watch::Receiver<u64>,
     /// Task changes, so that the end of this task is noticed even if its last attempt logged nothing.
     task_changes: Option<broadcast::Receiver<TaskChange>>,
     keep_alive_at: Instant,
@@ -195,8 +196,8 @@ struct LogFollower {
 impl LogFollower {
     async fn next_frames(&mut self) -> Option<String> {
         while !self.is_finished && self.reader.app.tokens.borrow().knows(&self.caller) {
-            self.logged.mark_unchanged();
-            let from = self.reader.from;
+            self.log_notifications.mark_unchanged();
+            let next_line = self.reader.next_line;
             let page = self.reader.next_page().await.ok()??;
             let frames: String = page
                 .lines
@@ -205,7 +206,7 @@ impl LogFollower {
                 .collect();
             let ended = matches!(page.status, Status::Done | Status::Error | Status::Missing);
             if !self.memory.fit(&self.reader.app, &self.caller, frames.len()) {
-                self.reader.from = from;
+                self.reader.next_line = next_line;
                 let bytes = frames.len();
                 drop((frames, page));
                 self.is_finished = !self.memory.wait(&self.reader.app, &self.caller, bytes).await;
@@ -226,19 +227,19 @@ impl LogFollower {
                     return Some(sse::format_keep_alive(None));
                 }
                 self.memory.release();
-                self.wait().await;
+                self.wait_for_lines().await;
             }
         }
         None
     }
 
     /// Waits until there may be more lines. Returns at once when the task changes.
-    async fn wait(&mut self) {
-        let Self { reader, caller, logged, task_changes, is_finished, .. } = self;
+    async fn wait_for_lines(&mut self) {
+        let Self { reader, caller, log_notifications, task_changes, is_finished, .. } = self;
         let more_logged = async {
             sleep(MIN_READ_INTERVAL).await;
             // The engine owns the sender and outlives all followers.
-            let _ = logged.changed().await;
+            let _ = log_notifications.changed().await;
         };
         let this_task_changed = async { while receive_task_change(task_changes).await.id != reader.id {} };
         tokio::select! {

@@ -51,8 +51,8 @@ pub(crate) async fn explain_task(
     }))
 }
 
-/// Hides from a caller bound to a tenant the ids of other tenants' tasks, the names of nodes, and who set a rule for all
-/// tenants.
+/// Hides from a caller bound to a tenant the ids of other tenants' tasks, the names of nodes, and who set a rule for
+/// all tenants.
 async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
     if caller.tenant.is_none() {
         return Ok(());

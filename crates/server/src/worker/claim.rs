@@ -81,18 +81,19 @@ pub(crate) async fn claim_tasks(
 }
 
 fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
-    const POINTER: &str = "/handlers";
-    let raw = raw.ok_or_else(|| Fault::new(POINTER, "a claim names the handlers that the worker can run"))?;
-    let list: Vec<Box<RawValue>> = read(POINTER, &raw, "a list of handlers' names")?;
+    const HANDLERS_POINTER: &str = "/handlers";
+    let raw = raw
+        .ok_or_else(|| Fault::new(HANDLERS_POINTER, "a claim names the handlers that the worker can run"))?;
+    let list: Vec<Box<RawValue>> = read(HANDLERS_POINTER, &raw, "a list of handlers' names")?;
     if list.is_empty() || list.len() > MAX_PER_CLAIM {
         return Err(Fault::new(
-            POINTER,
+            HANDLERS_POINTER,
             format!("a claim names 1 to {MAX_PER_CLAIM} handlers, this one {}", list.len()),
         )
         .into());
     }
     let name = |(index, raw): (usize, &RawValue)| {
-        let at = format!("{POINTER}/{index}");
+        let at = format!("{HANDLERS_POINTER}/{index}");
         HandlerName::new(string(&at, raw)?).map_err(|e| Fault::new(at, e))
     };
     Ok(list.iter().map(|raw| &**raw).enumerate().map(name).collect::<Result<_, Fault>>()?)

@@ -23,7 +23,8 @@ pub(crate) struct HeartbeatMembers {
     lease: Option<Box<RawValue>>,
 }
 
-/// Renews the lease of a task: by the claimed lease, or by `lease` if given. If the task was cancelled, this returns 409.
+/// Renews the lease of a task: by the claimed lease, or by `lease` if given. If the task was cancelled, this returns
+/// 409.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/heartbeat",

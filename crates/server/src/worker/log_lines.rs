@@ -49,7 +49,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn read(text: &str) -> Result<Vec<LogLine>, Fault> {
+    fn parse_lines(text: &str) -> Result<Vec<LogLine>, Fault> {
         parse_log_lines("/logs", serde_json::from_str(text).unwrap(), NOW)
     }
 
@@ -58,7 +58,7 @@ mod tests {
         let full = r#"["a", {"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}, {"message":"a"}]"#;
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         assert_eq!(
-            read(full).unwrap(),
+            parse_lines(full).unwrap(),
             [
                 line(NOW, Level::Info, "a"),
                 line(Timestamp::from_millis(1000), Level::Error, "b"),
@@ -77,7 +77,7 @@ mod tests {
             (r#"[{"message":"a","time":"now"}]"#, "/logs/0/time"),
             (r#"[{"message":"a","colour":1}]"#, "/logs/0/colour"),
         ] {
-            assert_eq!(read(text).unwrap_err().pointer, pointer, "{text}");
+            assert_eq!(parse_lines(text).unwrap_err().pointer, pointer, "{text}");
         }
     }
 }
