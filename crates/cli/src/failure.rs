@@ -165,7 +165,7 @@ mod tests {
         let hint = |kind: &str| {
             let problem = Problem {
                 kind: kind.into(),
-                title: "Not now".into(),
+                title: "Service Unavailable".into(),
                 status: 503,
                 detail: String::new(),
                 parameter: None,

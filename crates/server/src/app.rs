@@ -1,4 +1,4 @@
-//! What every request can reach.
+//! The state that all requests share.
 
 use std::sync::Arc;
 
@@ -11,41 +11,41 @@ use tokio_util::task::TaskTracker;
 
 use crate::auth::{Caller, Tokens};
 use crate::config::Config;
-use crate::configured::Configured;
-use crate::jobscheduler::Tallies;
+use crate::config_status::ConfigStatus;
+use crate::jobscheduler::StatisticsCache;
 use crate::limits::{FailedAuthentications, ResponseBudget, StreamShares};
 use crate::listen::{self, Admission};
 use crate::metrics::HttpMetrics;
 
-/// How many bytes of request bodies are held at a time, over all connections.
-const BODY_BUDGET: usize = 256 << 20;
+/// Maximum bytes of request bodies in memory at a time, over all connections.
+const BODY_BUDGET_BYTES: usize = 256 << 20;
 
-pub(crate) type App = Arc<Shared>;
+pub(crate) type App = Arc<AppState>;
 
-pub(crate) struct Shared {
+pub(crate) struct AppState {
     pub(crate) engine: Engine,
-    /// What kind of store it is.
+    /// Kind of the store: `sqlite`, `postgres` or `redis`.
     pub(crate) store_kind: &'static str,
     pub(crate) metrics: Arc<HttpMetrics>,
-    /// The connections that are open.
+    /// Open connections.
     pub(crate) connections: Arc<Admission>,
     pub(crate) streams: Arc<StreamShares>,
-    /// Memory for answers in flight.
+    /// Memory for responses in flight.
     pub(crate) responses: Arc<ResponseBudget>,
     pub(crate) failed_authentications: FailedAuthentications,
-    /// Replaced when the configuration is.
+    /// Accepted tokens; replaced when the configuration is reloaded.
     pub(crate) tokens: watch::Sender<Tokens>,
-    /// Cancelled when the server stops: streams and long polls end.
+    /// Cancelled when the server stops; streams and long polls then end.
     pub(crate) stopping: CancellationToken,
-    /// One permit a byte.
+    /// Budget for request bodies: one permit per byte.
     pub(crate) body_budget: Arc<Semaphore>,
-    /// What has been begun and must not be cut short.
-    pub(crate) deeds: TaskTracker,
-    pub(crate) tallies: Tallies,
-    pub(crate) configured: Configured,
+    /// Changes that have started and must finish even if their client disconnects.
+    pub(crate) pending_changes: TaskTracker,
+    pub(crate) statistics_cache: StatisticsCache,
+    pub(crate) config_status: ConfigStatus,
 }
 
-impl Shared {
+impl AppState {
     pub(crate) fn new(engine: Engine, config: &Config, tokens: Tokens, stopping: CancellationToken) -> App {
         let (limits, metrics) = (&config.limits, Arc::new(HttpMetrics::default()));
         let max_connections = match config.http {
@@ -62,21 +62,21 @@ impl Shared {
             metrics,
             tokens: watch::Sender::new(tokens),
             stopping,
-            body_budget: Arc::new(Semaphore::new(BODY_BUDGET)),
-            deeds: TaskTracker::new(),
-            tallies: Tallies::default(),
-            configured: Configured::default(),
+            body_budget: Arc::new(Semaphore::new(BODY_BUDGET_BYTES)),
+            pending_changes: TaskTracker::new(),
+            statistics_cache: StatisticsCache::default(),
+            config_status: ConfigStatus::default(),
         })
     }
 
-    /// Waits until a caller's token is no longer accepted. Whoever answers for long asks this all the while: who
-    /// takes a token back means also what was begun with it.
-    pub(crate) async fn revoked(&self, caller: &Caller) {
-        // The sender is here, so the wait cannot end otherwise.
+    /// Waits until a caller's token is no longer accepted. Long-running responses select on this, because revoking a
+    /// token must also end the streams that were opened with it.
+    pub(crate) async fn wait_until_revoked(&self, caller: &Caller) {
+        // `self` owns the sender, so the channel cannot close during the wait.
         let _ = self.tokens.subscribe().wait_for(|tokens| !tokens.knows(caller)).await;
     }
 
-    /// What time it is, by the store's clock.
+    /// The current time by the store's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.engine.now()
     }

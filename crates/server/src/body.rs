@@ -1,7 +1,7 @@
-//! Request bodies: bounded in size, in time and in all.
+//! Request bodies, bounded in size, in duration and in total memory.
 //!
-//! A body that is refused, or that nobody wanted, is still read for a while and thrown away: a client that
-//! writes its whole request before it reads would otherwise meet a reset connection in place of the answer.
+//! A body that is refused or not needed is still read for a while and discarded: a client that writes its whole
+//! request before it reads would otherwise see a reset connection instead of the response.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,108 +20,120 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::app::App;
 use crate::problem::Problem;
 
-/// The largest body that is taken.
-pub(crate) const MAX_BODY: usize = 16 << 20;
-/// How fast a body must come.
-const PACE: Pace =
-    Pace { grace: Duration::from_secs(10), slowest: 16 << 10, longest: Duration::from_secs(300) };
-/// How much of an unwanted body is read, and for how long.
-const DRAIN_BYTES: usize = 64 << 20;
-const DRAIN_TIME: Duration = Duration::from_secs(5);
+/// Maximum size of a body.
+pub(crate) const MAX_BODY_BYTES: usize = 16 << 20;
+/// Timeouts for receiving a body.
+const RECEIVE_TIMEOUTS: ReceiveTimeouts = ReceiveTimeouts {
+    grace: Duration::from_secs(10),
+    min_bytes_per_second: 16 << 10,
+    max_duration: Duration::from_secs(300),
+};
+/// Limits for draining a body that is not needed.
+const MAX_DRAIN_BYTES: usize = 64 << 20;
+const MAX_DRAIN_TIME: Duration = Duration::from_secs(5);
 
-/// A body that was read to its end.
-pub(crate) struct Received {
+/// A body that was received completely.
+pub(crate) struct ReceivedBody {
     pub(crate) bytes: Bytes,
-    /// Its share of the budget, until the request is answered.
-    _share: Option<OwnedSemaphorePermit>,
+    /// Permit of the body budget, released when the request has been answered.
+    _budget_permit: Option<OwnedSemaphorePermit>,
 }
 
-impl FromRequest<App> for Received {
+impl FromRequest<App> for ReceivedBody {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        receive(request.into_body(), &app.body_budget, PACE).await
+        receive_body(request.into_body(), &app.body_budget, RECEIVE_TIMEOUTS).await
     }
 }
 
-/// Reads a body to its end, within all bounds.
-async fn receive(mut body: Body, budget: &Arc<Semaphore>, pace: Pace) -> Result<Received, Problem> {
-    let too_large = || Problem::too_large(format!("a body has at most {MAX_BODY} bytes"));
-    if body.size_hint().lower() > MAX_BODY as u64 {
+/// Receives a body completely, within all limits.
+async fn receive_body(
+    mut body: Body,
+    budget: &Arc<Semaphore>,
+    timeouts: ReceiveTimeouts,
+) -> Result<ReceivedBody, Problem> {
+    let too_large = || Problem::too_large(format!("a body has at most {MAX_BODY_BYTES} bytes"));
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
         return Err(too_large());
     }
     let mut bytes = BytesMut::new();
-    let mut share: Option<OwnedSemaphorePermit> = None;
-    let begun = Instant::now();
+    let mut budget_permit: Option<OwnedSemaphorePermit> = None;
+    let started_at = Instant::now();
     loop {
-        let frame = match timeout_at(pace.deadline(begun, bytes.len()), body.frame()).await {
-            Err(_) => return Err(Problem::too_slow("the body came too slowly")),
-            Ok(None) => return Ok(Received { bytes: bytes.freeze(), _share: share }),
-            Ok(Some(Err(_))) => return Err(Problem::malformed("the body broke off or is framed wrongly")),
+        let frame = match timeout_at(timeouts.deadline(started_at, bytes.len()), body.frame()).await {
+            Err(_) => return Err(Problem::too_slow("the body arrived too slowly")),
+            Ok(None) => return Ok(ReceivedBody { bytes: bytes.freeze(), _budget_permit: budget_permit }),
+            Ok(Some(Err(_))) => {
+                return Err(Problem::malformed("the body is incomplete or framed incorrectly"));
+            }
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(data) = frame.into_data() else { continue };
-        if bytes.len() + data.len() > MAX_BODY {
+        if bytes.len() + data.len() > MAX_BODY_BYTES {
             return Err(too_large());
         }
-        let more = budget.clone().try_acquire_many_owned(data.len() as u32);
-        let more = more.map_err(|_| Problem::unavailable("too many large requests at once"))?;
-        match &mut share {
-            Some(share) => share.merge(more),
-            None => share = Some(more),
+        let permit = budget.clone().try_acquire_many_owned(data.len() as u32);
+        let permit =
+            permit.map_err(|_| Problem::unavailable("too many large request bodies at once; try again"))?;
+        match &mut budget_permit {
+            Some(budget_permit) => budget_permit.merge(permit),
+            None => budget_permit = Some(permit),
         }
         bytes.extend_from_slice(&data);
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Pace {
-    /// What a sender has before its speed counts.
+struct ReceiveTimeouts {
+    /// Time before the minimum speed applies.
     grace: Duration,
-    /// The slowest that it may be after that, in bytes a second.
-    slowest: u32,
-    /// The longest that any body may take.
-    longest: Duration,
+    /// Minimum average speed after the grace period.
+    min_bytes_per_second: u32,
+    /// Maximum duration for any body.
+    max_duration: Duration,
 }
 
-impl Pace {
-    /// When a sender that has sent this much so far is too slow.
-    fn deadline(self, begun: Instant, received: usize) -> Instant {
-        let earned = Duration::from_secs(1) * u32::try_from(received).unwrap_or(u32::MAX) / self.slowest;
-        begun + (self.grace + earned).min(self.longest)
+impl ReceiveTimeouts {
+    /// The time at which a sender that has sent `received` bytes so far is too slow.
+    fn deadline(self, started_at: Instant, received: usize) -> Instant {
+        let earned =
+            Duration::from_secs(1) * u32::try_from(received).unwrap_or(u32::MAX) / self.min_bytes_per_second;
+        started_at + (self.grace + earned).min(self.max_duration)
     }
 }
 
-/// A body that its handler reads, and that can be drained when the handler has answered.
+/// A body that the call reads and that can be drained after the call has responded.
 #[derive(Clone)]
-pub(crate) struct SharedBody(Arc<Mutex<Inner>>);
+pub(crate) struct SharedBody(Arc<Mutex<SharedBodyState>>);
 
-struct Inner {
+struct SharedBodyState {
     body: Body,
-    wanted: bool,
+    was_polled: bool,
 }
 
 impl SharedBody {
     pub(crate) fn new(body: Body) -> Self {
-        Self(Arc::new(Mutex::new(Inner { body, wanted: false })))
+        Self(Arc::new(Mutex::new(SharedBodyState { body, was_polled: false })))
     }
 
-    fn with<T>(&self, look: impl FnOnce(&mut Inner) -> T) -> T {
-        look(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    fn with_state<T>(&self, use_state: impl FnOnce(&mut SharedBodyState) -> T) -> T {
+        use_state(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Reads what is left and throws it away, within bounds, while the answer is on its way. A client that
-    /// waits for a `100 Continue` which nobody gave will not send anything.
-    pub(crate) fn drain(self, waits_for_continue: bool) {
-        let rest = self.with(|inner| !inner.body.is_end_stream() && (inner.wanted || !waits_for_continue));
+    /// Reads and discards the rest of the body, within limits, while the response is sent. A client that waits for a
+    /// `100 Continue` that was not sent will not send a body.
+    pub(crate) fn drain(self, expects_continue: bool) {
+        let rest =
+            self.with_state(|state| !state.body.is_end_stream() && (state.was_polled || !expects_continue));
         if !rest {
             return;
         }
         let mut body = self;
-        tokio::spawn(timeout(DRAIN_TIME, async move {
+        tokio::spawn(timeout(MAX_DRAIN_TIME, async move {
             let mut read = 0;
             while let Some(Ok(frame)) = body.frame().await {
                 read += frame.data_ref().map_or(0, Bytes::len);
-                if read > DRAIN_BYTES {
+                if read > MAX_DRAIN_BYTES {
                     break;
                 }
             }
@@ -137,23 +149,23 @@ impl HttpBody for SharedBody {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        self.with(|inner| {
-            inner.wanted = true;
-            Pin::new(&mut inner.body).poll_frame(cx)
+        self.with_state(|state| {
+            state.was_polled = true;
+            Pin::new(&mut state.body).poll_frame(cx)
         })
     }
 
     fn is_end_stream(&self) -> bool {
-        self.with(|inner| inner.body.is_end_stream())
+        self.with_state(|state| state.body.is_end_stream())
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.with(|inner| inner.body.size_hint())
+        self.with_state(|state| state.body.size_hint())
     }
 }
 
-/// Whether the client holds its body back until it is told to go on.
-pub(crate) fn waits_for_continue(request: &Request) -> bool {
+/// Whether the client waits for `100 Continue` before it sends its body.
+pub(crate) fn expects_continue(request: &Request) -> bool {
     let expect = request.headers().get(header::EXPECT);
     expect.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"))
 }
@@ -164,41 +176,47 @@ mod tests {
 
     use super::*;
 
-    fn budget(bytes: usize) -> Arc<Semaphore> {
+    fn body_budget(bytes: usize) -> Arc<Semaphore> {
         Arc::new(Semaphore::new(bytes))
     }
 
-    async fn status(body: Body, budget: &Arc<Semaphore>, pace: Pace) -> u16 {
+    async fn receive_status(body: Body, budget: &Arc<Semaphore>, timeouts: ReceiveTimeouts) -> u16 {
         use axum::response::IntoResponse;
-        match receive(body, budget, pace).await {
+        match receive_body(body, budget, timeouts).await {
             Ok(_) => 200,
             Err(problem) => problem.into_response().status().as_u16(),
         }
     }
 
     #[test]
-    fn a_sender_earns_its_time() {
-        let begun = Instant::now();
-        assert_eq!(PACE.deadline(begun, 0), begun + PACE.grace);
-        assert_eq!(PACE.deadline(begun, 160 << 10), begun + PACE.grace + Duration::from_secs(10));
-        assert_eq!(PACE.deadline(begun, MAX_BODY), begun + PACE.longest);
+    fn the_deadline_grows_with_received_bytes() {
+        let started_at = Instant::now();
+        assert_eq!(RECEIVE_TIMEOUTS.deadline(started_at, 0), started_at + RECEIVE_TIMEOUTS.grace);
+        assert_eq!(
+            RECEIVE_TIMEOUTS.deadline(started_at, 160 << 10),
+            started_at + RECEIVE_TIMEOUTS.grace + Duration::from_secs(10)
+        );
+        assert_eq!(
+            RECEIVE_TIMEOUTS.deadline(started_at, MAX_BODY_BYTES),
+            started_at + RECEIVE_TIMEOUTS.max_duration
+        );
     }
 
     #[tokio::test]
-    async fn a_sender_that_stops_is_not_waited_for() {
+    async fn a_stalled_sender_times_out() {
         let stalled =
             stream::iter([Ok::<_, std::io::Error>(Bytes::from_static(b"{"))]).chain(stream::pending());
-        let pace = Pace { grace: Duration::from_millis(20), ..PACE };
-        assert_eq!(status(Body::from_stream(stalled), &budget(100), pace).await, 408);
+        let timeouts = ReceiveTimeouts { grace: Duration::from_millis(20), ..RECEIVE_TIMEOUTS };
+        assert_eq!(receive_status(Body::from_stream(stalled), &body_budget(100), timeouts).await, 408);
     }
 
     #[tokio::test]
-    async fn bodies_share_a_budget_and_give_it_back() {
-        let budget = budget(10);
-        let held = receive(Body::from("12345678"), &budget, PACE).await.ok();
-        assert_eq!(status(Body::from("123"), &budget, PACE).await, 503);
-        drop(held);
-        assert_eq!(status(Body::from("123"), &budget, PACE).await, 200);
+    async fn bodies_share_a_budget_and_release_it() {
+        let budget = body_budget(10);
+        let received = receive_body(Body::from("12345678"), &budget, RECEIVE_TIMEOUTS).await.ok();
+        assert_eq!(receive_status(Body::from("123"), &budget, RECEIVE_TIMEOUTS).await, 503);
+        drop(received);
+        assert_eq!(receive_status(Body::from("123"), &budget, RECEIVE_TIMEOUTS).await, 200);
         assert_eq!(budget.available_permits(), 10);
     }
 }

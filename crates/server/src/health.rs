@@ -16,94 +16,93 @@ use crate::app::App;
 use crate::auth::Viewer;
 use crate::problem::Problem;
 
-/// Health checks: open to all, and served on the reserve of connections.
-pub(crate) const PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
+/// Paths of the health checks. They need no token and are served on the reserve of connections.
+pub(crate) const HEALTH_PATHS: [&str; 3] = ["/healthz", "/livez", "/readyz"];
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(healthz))
         .routes(routes!(livez))
         .routes(routes!(readyz))
-        .routes(routes!(metrics))
+        .routes(routes!(show_metrics))
 }
 
-/// How long the store may take to be called reachable.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// A store that does not respond within this time is not reachable.
+const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
-fn healthy(status: &str, store: Option<StoreHealth>, warnings: Vec<String>) -> Json<Health> {
+fn health_body(status: &str, store: Option<StoreHealth>, warnings: Vec<String>) -> Json<Health> {
     Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store, warnings })
 }
 
-/// Problems that do not keep requests from being served.
-fn warnings(app: &App) -> Vec<String> {
+/// Warnings about conditions under which requests are still served.
+fn collect_warnings(app: &App) -> Vec<String> {
     app.store().warnings().into_iter().chain(app.engine.clock().warning()).collect()
 }
 
-/// Whether the store answers, and soon, and takes what is written; and what is wrong if it does not.
-async fn store(app: &App) -> (StoreHealth, Option<String>) {
-    let unread = match timeout(PATIENCE, app.store().extent()).await {
+/// Checks that the store responds in time and accepts writes; the second value is the error if it does not.
+async fn check_store(app: &App) -> (StoreHealth, Option<String>) {
+    let read_error = match timeout(STORE_TIMEOUT, app.store().extent()).await {
         Ok(Ok(_)) => None,
         Ok(Err(StoreError::Damaged(_))) => Some("the store is damaged"),
         Ok(Err(StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Closed)) | Err(_) => {
-            Some("the store does not answer")
+            Some("the store does not respond")
         }
     };
-    let trouble = app.store().trouble();
-    let (reachable, writable) = (unread.is_none(), trouble.is_none());
-    let wrong = match (unread, trouble) {
+    let write_error = app.store().trouble();
+    let (reachable, writable) = (read_error.is_none(), write_error.is_none());
+    let error = match (read_error, write_error) {
         (None, None) => None,
-        (None, Some(trouble)) => Some(format!("the store cannot be written: {trouble}")),
-        (Some(unread), None) => Some(unread.into()),
-        (Some(unread), Some(trouble)) => Some(format!("{unread}, and {trouble}")),
+        (None, Some(write_error)) => Some(format!("the store cannot be written: {write_error}")),
+        (Some(read_error), None) => Some(read_error.into()),
+        (Some(read_error), Some(write_error)) => Some(format!("{read_error}, and {write_error}")),
     };
-    (StoreHealth { kind: app.store_kind.into(), reachable, writable }, wrong)
+    (StoreHealth { kind: app.store_kind.into(), reachable, writable }, error)
 }
 
-/// The process lives and answers, and whether its store does and can be written. A store that does not is no reason to
-/// start the process again, so that this is answered with 200 all the same. `warnings` tells what is not as it should be
-/// with a store that works, such as settings of a Redis by which it can lose what it has acknowledged, or that it is too
-/// full for more.
+/// Health of the process and of its store. Restarting the process does not help against an unavailable store, so this
+/// returns 200 in that case too, with `degraded`. `warnings` lists problems of a store that works, such as Redis
+/// settings that can lose acknowledged data, or a store that is too full to accept more.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
-    responses((status = 200, description = "It does", body = Health)))]
+    responses((status = 200, description = "The process is alive", body = Health)))]
 pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
-    let (store, wrong) = store(&app).await;
+    let (store, error) = check_store(&app).await;
     let clock = app.engine.clock().out_of_service_reason();
-    let status = if wrong.is_none() && clock.is_none() { "ok" } else { "degraded" };
-    let warnings = clock.into_iter().chain(warnings(&app)).collect();
-    healthy(status, Some(store), warnings)
+    let status = if error.is_none() && clock.is_none() { "ok" } else { "degraded" };
+    let warnings = clock.into_iter().chain(collect_warnings(&app)).collect();
+    health_body(status, Some(store), warnings)
 }
 
-/// The process lives and answers.
+/// Liveness of the process alone.
 #[utoipa::path(get, path = "/livez", tag = "health", security(()),
-    responses((status = 200, description = "It does", body = Health)))]
+    responses((status = 200, description = "The process is alive", body = Health)))]
 pub(crate) async fn livez() -> Json<Health> {
-    healthy("ok", None, Vec::new())
+    health_body("ok", None, Vec::new())
 }
 
-/// The store answers and can be written, the node's clock agrees with the store's within 30 seconds, and the server is not
-/// stopping: send requests here.
+/// Readiness: the store responds and accepts writes, the node's clock is within 30 seconds of the store's, and the
+/// server is not stopping. 503 otherwise.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
-    responses((status = 200, description = "It is ready", body = Health)))]
+    responses((status = 200, description = "The server is ready for requests", body = Health)))]
 pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
     if app.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
     }
-    if let Some(trouble) = app.engine.clock().out_of_service_reason() {
-        return Err(Problem::unavailable(trouble));
+    if let Some(reason) = app.engine.clock().out_of_service_reason() {
+        return Err(Problem::unavailable(reason));
     }
-    let (store, wrong) = store(&app).await;
-    match wrong {
-        None => Ok(healthy("ok", Some(store), warnings(&app))),
-        Some(wrong) => Err(Problem::unavailable(wrong)),
+    let (store, error) = check_store(&app).await;
+    match error {
+        None => Ok(health_body("ok", Some(store), collect_warnings(&app))),
+        Some(error) => Err(Problem::unavailable(error)),
     }
 }
 
-/// The node's metrics in the text form of Prometheus. What the store does not tell within two seconds is left out, and
-/// `pointsman_backlog_read` is then 0.
-#[utoipa::path(get, path = "/metrics", tag = "health",
+/// The node's metrics in the Prometheus text format. Values that the store does not return within two seconds are left
+/// out, and `pointsman_backlog_read` is then 0.
+#[utoipa::path(get, path = "/metrics", operation_id = "metrics", tag = "health",
     responses((status = 200, description = "The metrics", body = String,
         content_type = "application/openmetrics-text")))]
-pub(crate) async fn metrics(
+pub(crate) async fn show_metrics(
     Viewer(caller): Viewer,
     State(app): State<App>,
 ) -> Result<impl IntoResponse, Problem> {

@@ -1,5 +1,5 @@
-//! `Idempotency-Key`: a request that may be repeated. Its first answer is stored under the key, together with a digest of
-//! what was asked for, so that a repeat gets that answer and another request under the same key is refused.
+//! `Idempotency-Key` makes a request safe to repeat. The first response is stored under the key, together with a digest
+//! of the request, so that a repeat gets the same response and another request under the same key is refused.
 
 use http::HeaderMap;
 use pointsman_core::Tenant;
@@ -12,27 +12,29 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
-const HEADER: &str = "idempotency-key";
-/// The longest idempotency key.
-const MAX_KEY: usize = 255;
+const HEADER_NAME: &str = "idempotency-key";
+/// Maximum length of an idempotency key.
+const MAX_KEY_BYTES: usize = 255;
 
-/// The idempotency key of a request, if it has one.
-pub(crate) fn key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let bad = |detail: String| Problem::malformed(detail).parameter("Idempotency-Key");
-    let mut values = headers.get_all(HEADER).iter();
+/// Reads the idempotency key of a request, if it has one.
+pub(crate) fn read_key(headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let malformed_header = |detail: String| Problem::malformed(detail).parameter("Idempotency-Key");
+    let mut values = headers.get_all(HEADER_NAME).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(bad("the header is given twice".into()));
+        return Err(malformed_header("the header is given twice".into()));
     }
     let key = value.as_bytes();
-    if key.is_empty() || key.len() > MAX_KEY || !key.iter().all(|b| (0x20..0x7f).contains(b)) {
-        return Err(bad(format!("an idempotency key has 1 to {MAX_KEY} printable ASCII characters")));
+    if key.is_empty() || key.len() > MAX_KEY_BYTES || !key.iter().all(|b| (0x20..0x7f).contains(b)) {
+        return Err(malformed_header(format!(
+            "an idempotency key has 1 to {MAX_KEY_BYTES} printable ASCII characters"
+        )));
     }
     Ok(Some(String::from_utf8_lossy(key).into_owned()))
 }
 
-/// The idempotency key of a request for an operation on something, with a digest of both and of the body.
-pub(crate) fn of_request(
+/// The idempotency key of a request, with a digest of its operation and body.
+pub(crate) fn for_request(
     headers: &HeaderMap,
     tenant: Tenant,
     operation: &[&str],
@@ -41,19 +43,20 @@ pub(crate) fn of_request(
     let digest = || {
         let mut digest = Sha256::new();
         for part in operation {
-            // Lengths first, so that no two different requests are the same bytes.
+            // Lengths first, so that two different requests never give the same bytes.
             digest.update((part.len() as u64).to_be_bytes());
             digest.update(part);
         }
         digest.update(body);
         digest.finalize().into()
     };
-    Ok(key(headers)?.map(|key| Idempotency { tenant, key, digest: digest() }))
+    Ok(read_key(headers)?.map(|key| Idempotency { tenant, key, digest: digest() }))
 }
 
-/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default one. Which of them
-/// is part of the digest, so that a token of the default tenant does not get the answer to a token of all tenants.
-pub(crate) fn of_action(
+/// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The
+/// digest includes the token's tenant, so that a token of the default tenant does not get a response meant for a token
+/// of all tenants.
+pub(crate) fn for_action(
     headers: &HeaderMap,
     caller: &Caller,
     operation: &[&str],
@@ -61,39 +64,44 @@ pub(crate) fn of_action(
 ) -> Result<Option<Idempotency>, Problem> {
     let scope = caller.tenant.as_ref().map_or("", Tenant::as_str);
     let operation: Vec<&str> = operation.iter().copied().chain([scope]).collect();
-    of_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
+    for_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
 }
 
-/// The answer recorded for an earlier request under this key.
-pub(crate) async fn recorded<A: DeserializeOwned>(
+/// Reads the response recorded for an earlier request under this key.
+pub(crate) async fn read_recorded_response<A: DeserializeOwned>(
     app: &App,
     idempotency: Option<&Idempotency>,
 ) -> Result<Option<A>, Problem> {
-    let Some(used) = idempotency else { return Ok(None) };
-    let Some(text) = app.store().recorded_answer(used.clone()).await?? else { return Ok(None) };
-    read(used, &text).map(Some)
+    let Some(idempotency_key) = idempotency else { return Ok(None) };
+    let Some(text) = app.store().recorded_answer(idempotency_key.clone()).await?? else { return Ok(None) };
+    parse_recorded_response(idempotency_key, &text).map(Some)
 }
 
-/// Records the answer to a request under its key. Answers what the request gets, and whether that was recorded by an
-/// earlier one.
-pub(crate) async fn record<A: Serialize + DeserializeOwned>(
+/// Records the response to a request under its key. Returns the response to send, and whether an earlier request
+/// recorded it.
+pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
     app: &App,
     idempotency: Option<&Idempotency>,
-    answer: A,
+    response: A,
 ) -> Result<Result<(A, bool), Problem>, StoreError> {
-    let Some(used) = idempotency else { return Ok(Ok((answer, false))) };
-    let text = match serde_json::to_string(&answer) {
+    let Some(idempotency_key) = idempotency else { return Ok(Ok((response, false))) };
+    let text = match serde_json::to_string(&response) {
         Ok(text) => text,
-        Err(error) => return Ok(Err(Problem::broken(error))),
+        Err(error) => return Ok(Err(Problem::internal_error(error))),
     };
-    Ok(match app.store().record_answer(used.clone(), text, app.now()).await? {
-        Ok(recorded) if recorded.repeated => read(used, &recorded.answer).map(|answer| (answer, true)),
-        Ok(_) => Ok((answer, false)),
+    Ok(match app.store().record_answer(idempotency_key.clone(), text, app.now()).await? {
+        Ok(recorded) if recorded.repeated => {
+            parse_recorded_response(idempotency_key, &recorded.answer).map(|response| (response, true))
+        }
+        Ok(_) => Ok((response, false)),
         Err(conflict) => Err(conflict.into()),
     })
 }
 
-/// An answer of another type is that of another request.
-fn read<A: DeserializeOwned>(used: &Idempotency, text: &str) -> Result<A, Problem> {
-    serde_json::from_str(text).map_err(|_| Refused::IdempotencyConflict(used.key.clone()).into())
+/// A recorded response of another type belongs to another request.
+fn parse_recorded_response<A: DeserializeOwned>(
+    idempotency_key: &Idempotency,
+    text: &str,
+) -> Result<A, Problem> {
+    serde_json::from_str(text).map_err(|_| Refused::IdempotencyConflict(idempotency_key.key.clone()).into())
 }

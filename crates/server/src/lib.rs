@@ -1,59 +1,62 @@
 //! The HTTP server of Pointsman and its configuration.
 //!
 //! ```text
-//!  config               files, environment and flags, checked whole
+//!  config               files, environment and flags, validated as a whole
 //!  server               store, engine, HTTP and reload, started and stopped together
-//!  opening              the store, opened, and the token that lies with it
+//!  open_store           opens the store, and reads or creates the first token
 //!  listen               the accept loop: connections, their limits and their end
 //!  limits               shares of streams and of memory per token; failed authentications per address
-//!  metrics              what the HTTP side counts
-//!  router               what stands before every call
+//!  metrics              counters and gauges of the HTTP server
+//!  router               all routes, and the middleware before every call
 //!  auth                 tokens, roles, tenants
 //!  events, stream, tasks, sync_tasks, redrives, handlers, schedules, orders, chains, jobscheduler, worker, nodes, me,
-//!  configured, health, pages
-//!                       a file or a folder a resource
-//!  console              the files of the console, and what `/` answers
-//!  rules, deeds         holding things, and who did what
-//!  known                whether there is, or was, what a request names
-//!  problem              the one policy on errors
-//!  body, media, query, segment, below, percent, action
-//!                       what a request is made of, read strictly
-//!  walk, paging, sse    reading the journal page by page, and sending it as it grows
-//!  openapi              the description, made from the calls themselves
+//!  config_status, health, docs_page
+//!                       one file or folder per resource
+//!  console              the files of the console, and the response of `/`
+//!  rules, audit         setting and lifting pauses and blocks; audit entries
+//!  handler_lookup       whether a handler that a request names exists or existed
+//!  problem              errors: their status and problem document
+//!  body, media, query, path_segment, path_tail, percent, json_body
+//!                       strict parsing of the parts of a request
+//!  journal_reader, paging, sse
+//!                       reading the journal page by page, and streaming it
+//!  openapi              the OpenAPI document, generated from the calls
 //! ```
 //!
-//! Nothing here decides about events or tasks: calls are read, checked, handed to the engine or the store, and
-//! answered. No request is answered with 2xx before what it asked for is durable.
+//! Calls are parsed, checked and passed to the engine or the store, which decide about events and tasks. No request
+//! gets 2xx before its change is durable.
 
 pub mod auth;
 pub mod config;
 pub mod openapi;
 pub mod server;
 
-mod action;
 mod app;
-mod below;
+mod audit;
 mod body;
 mod chains;
-mod configured;
+mod config_status;
 mod console;
-mod deeds;
+mod docs_page;
 mod events;
+mod handler_lookup;
 mod handlers;
 mod health;
 mod idempotency;
 mod jobscheduler;
-mod known;
+mod journal_reader;
+mod json_body;
 mod limits;
 mod listen;
 mod me;
 mod media;
 mod metrics;
 mod nodes;
-mod opening;
+mod open_store;
 mod orders;
-mod pages;
 mod paging;
+mod path_segment;
+mod path_tail;
 mod percent;
 mod problem;
 mod query;
@@ -61,12 +64,10 @@ mod redrives;
 mod router;
 mod rules;
 mod schedules;
-mod segment;
 mod sse;
 mod stream;
 mod sync_tasks;
 mod tasks;
-mod walk;
 mod worker;
 
-pub use server::{Reloads, Server, StartError};
+pub use server::{ReloadCounts, Server, StartError};

@@ -1,4 +1,4 @@
-//! `/api/v1/me`: whose token it is, so that a client can show what it may do and leave out what it may not.
+//! `/api/v1/me`: the identity of the request's token, so that a client can show only what the token may do.
 
 use axum::Json;
 use http::Uri;
@@ -12,19 +12,19 @@ use crate::problem::Problem;
 use crate::query::Query;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(me))
+    OpenApiRouter::new().routes(routes!(show_me))
 }
 
-/// The name, the role and the tenant of the token that the request carries, whatever its role.
+/// The name, role and tenant of the request's token. Every role may call this.
 #[utoipa::path(
     get,
     path = "/api/v1/me",
     operation_id = "show_me",
     tag = "house",
-    responses((status = 200, description = "Whose token it is", body = MeBody)),
+    responses((status = 200, description = "The token", body = MeBody)),
 )]
-pub(crate) async fn me(Anyone(caller): Anyone, uri: Uri) -> Result<Json<MeBody>, Problem> {
-    Query::of(&uri, &[])?;
+pub(crate) async fn show_me(Anyone(caller): Anyone, uri: Uri) -> Result<Json<MeBody>, Problem> {
+    Query::from_uri(&uri, &[])?;
     let tenant = caller.tenant.map(|tenant| tenant.to_string());
     Ok(Json(MeBody { name: caller.name, role: caller.role.to_string(), tenant }))
 }

@@ -1,4 +1,4 @@
-//! Metrics of the HTTP side: connections, refusals, streams, answers and failed authentications.
+//! Metrics of the HTTP server: connections, refusals, streams, responses and failed authentications.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode_registry;
@@ -7,19 +7,19 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The counters and gauges, written in front of the engine's.
+/// Counters and gauges, exported before the engine's.
 #[derive(Debug)]
 pub(crate) struct HttpMetrics {
     registry: Registry,
     connections: Family<ConnectionLabels, Gauge>,
-    evicted: Counter,
-    refused: Family<RefusalLabels, Counter>,
+    evicted_connections: Counter,
+    refused_requests: Family<RefusalLabels, Counter>,
     streams: Gauge,
     response_bytes: Gauge,
     failed_authentications: Counter,
 }
 
-/// How many connections are open, by what they may be used for.
+/// Numbers of open connections, by what they may be used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct OpenConnections {
     pub(crate) authenticated: usize,
@@ -42,64 +42,68 @@ impl Default for HttpMetrics {
         let mut new = Self {
             registry: Registry::with_prefix("pointsman"),
             connections: Family::default(),
-            evicted: Counter::default(),
-            refused: Family::default(),
+            evicted_connections: Counter::default(),
+            refused_requests: Family::default(),
             streams: Gauge::default(),
             response_bytes: Gauge::default(),
             failed_authentications: Counter::default(),
         };
-        new.register();
+        new.register_metrics();
         new
     }
 }
 
 impl HttpMetrics {
-    fn register(&mut self) {
-        let to = &mut self.registry;
-        to.register("http_connections", "Open connections, by kind", self.connections.clone());
+    fn register_metrics(&mut self) {
+        let registry = &mut self.registry;
+        registry.register("http_connections", "Open connections, by kind", self.connections.clone());
         let evicted = "Connections without a valid token that were closed to make room for others";
-        to.register("http_connections_evicted", evicted, self.evicted.clone());
-        to.register("http_refused", "Requests refused with 429 or 503, by limit", self.refused.clone());
-        to.register("http_streams", "Open streams and long polls", self.streams.clone());
-        let bytes = "Bytes of large answers that clients have not read yet";
-        to.register("http_response_bytes", bytes, self.response_bytes.clone());
+        registry.register("http_connections_evicted", evicted, self.evicted_connections.clone());
+        registry.register(
+            "http_refused",
+            "Requests refused with 429 or 503, by limit",
+            self.refused_requests.clone(),
+        );
+        registry.register("http_streams", "Open streams and long polls", self.streams.clone());
+        let bytes = "Bytes of large responses that clients have not read yet";
+        registry.register("http_response_bytes", bytes, self.response_bytes.clone());
         let failed = "Requests with an unknown token";
-        to.register("http_failed_authentications", failed, self.failed_authentications.clone());
+        registry.register("http_failed_authentications", failed, self.failed_authentications.clone());
         for limit in ["connections", "streams", "responses", "failed_authentications"] {
-            // Shown as 0 from the start.
-            drop(self.refused.get_or_create(&RefusalLabels { limit }));
+            // Exported as 0 from the start.
+            drop(self.refused_requests.get_or_create(&RefusalLabels { limit }));
         }
     }
 
     pub(crate) fn evicted_connection(&self) {
-        self.evicted.inc();
+        self.evicted_connections.inc();
     }
 
     pub(crate) fn refused_connection(&self) {
-        self.refused("connections");
+        self.count_refusal("connections");
     }
 
     pub(crate) fn refused_stream(&self) {
-        self.refused("streams");
+        self.count_refusal("streams");
     }
 
     pub(crate) fn refused_responses(&self) {
-        self.refused("responses");
+        self.count_refusal("responses");
     }
 
     pub(crate) fn throttled_authentication(&self) {
-        self.refused("failed_authentications");
+        self.count_refusal("failed_authentications");
     }
 
     pub(crate) fn failed_authentication(&self) {
         self.failed_authentications.inc();
     }
 
-    fn refused(&self, limit: &'static str) {
-        self.refused.get_or_create(&RefusalLabels { limit }).inc();
+    fn count_refusal(&self, limit: &'static str) {
+        self.refused_requests.get_or_create(&RefusalLabels { limit }).inc();
     }
 
-    /// The OpenMetrics text, without its end mark: the engine's metrics follow.
+    /// Encodes the metrics as OpenMetrics text, without the final `# EOF`, because the engine's metrics follow.
     pub(crate) fn encode(&self, open: OpenConnections, streams: usize, response_bytes: u64) -> String {
         let OpenConnections { authenticated, unauthenticated, reserve } = open;
         for (kind, count) in
@@ -125,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_as_documented() {
+    fn metric_names_match_the_documentation() {
         let metrics = HttpMetrics::default();
         metrics.evicted_connection();
         metrics.refused_stream();

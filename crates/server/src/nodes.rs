@@ -1,4 +1,4 @@
-//! `/api/v1/nodes` and `/api/v1/audit`: who is alive, and who changed what.
+//! `/api/v1/nodes` and `/api/v1/audit`: the nodes of the cluster, and the audit log.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,15 +12,15 @@ use crate::auth::{Admin, Viewer};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// How many deeds are shown unless the caller says so, and at most.
+/// Default and maximum number of audit entries in a response.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(nodes)).routes(routes!(audit))
+    OpenApiRouter::new().routes(routes!(list_nodes)).routes(routes!(read_audit))
 }
 
-/// The nodes that live, and those that were heard of last.
+/// The nodes of the cluster: live ones, and those that stopped recently.
 #[utoipa::path(
     get,
     path = "/api/v1/nodes",
@@ -28,19 +28,19 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "house",
     responses((status = 200, description = "The nodes, newest first", body = NodeList)),
 )]
-pub(crate) async fn nodes(
+pub(crate) async fn list_nodes(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<NodeList>, Problem> {
-    Query::of(&uri, &[])?;
+    Query::from_uri(&uri, &[])?;
     caller.unbound("nodes serve every tenant")?;
     let event_id = app.store().extent().await?.head.get();
     let nodes = app.store().nodes().await?.iter().map(NodeBody::from).collect();
     Ok(Json(NodeList { event_id, nodes }))
 }
 
-/// Who paused, retried, cancelled, … what, when and why.
+/// The audit log: which token paused, retried, cancelled, … what, when and why.
 #[utoipa::path(
     get,
     path = "/api/v1/audit",
@@ -48,21 +48,22 @@ pub(crate) async fn nodes(
     tag = "house",
     params(
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
-        ("before" = Option<i64>, Query, description = "the `next` of the answer before"),
+        ("before" = Option<i64>, Query, description = "the `next` of the previous response"),
     ),
-    responses((status = 200, description = "What was done, newest first", body = AuditList)),
+    responses((status = 200, description = "The audit entries, newest first", body = AuditList)),
 )]
-pub(crate) async fn audit(
+pub(crate) async fn read_audit(
     Admin(caller): Admin,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<AuditList>, Problem> {
-    let query = Query::of(&uri, &["limit", "before"])?;
-    caller.unbound("the audit tells of every tenant")?;
-    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let before = query.read("before", |text| text.parse().map_err(|_| "this is the `next` of an answer"))?;
+    let query = Query::from_uri(&uri, &["limit", "before"])?;
+    caller.unbound("the audit covers every tenant")?;
+    let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let before = query
+        .parse_with("before", |text| text.parse().map_err(|_| "`before` is the `next` of a response"))?;
     let event_id = app.store().extent().await?.head.get();
-    let deeds = app.store().deeds(before, limit).await?;
-    let next = deeds.last().map(|(number, _)| *number).filter(|_| deeds.len() == limit);
-    Ok(Json(AuditList { event_id, deeds: deeds.iter().map(DeedBody::from).collect(), next }))
+    let entries = app.store().deeds(before, limit).await?;
+    let next = entries.last().map(|(number, _)| *number).filter(|_| entries.len() == limit);
+    Ok(Json(AuditList { event_id, deeds: entries.iter().map(DeedBody::from).collect(), next }))
 }

@@ -1,4 +1,4 @@
-//! The description of the API, made from the handlers themselves.
+//! The OpenAPI document, generated from the calls.
 
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa::openapi::{Content, OpenApi as Document, Ref, RefOr, ResponseBuilder};
@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
 use crate::{
-    chains, configured, events, handlers, health, jobscheduler, me, nodes, orders, redrives, schedules,
+    chains, config_status, events, handlers, health, jobscheduler, me, nodes, orders, redrives, schedules,
     stream, sync_tasks, tasks, worker,
 };
 
@@ -16,25 +16,25 @@ use crate::{
     info(title = "Pointsman", description = "A durable event bus and job scheduler."),
     tags(
         (name = "events", description = "Emitting events and reading the journal"),
-        (name = "tasks", description = "Tasks, their logs, and steering them"),
-        (name = "sources", description = "Tasks of sources, as their document has them"),
+        (name = "tasks", description = "Tasks, their logs, retrying and cancelling them"),
+        (name = "sources", description = "Tasks of sources"),
         (name = "handlers", description = "Handlers, their queues and rules"),
         (name = "schedules", description = "Schedules, their ledgers and rules"),
-        (name = "orders", description = "Orders, and what happens to them"),
+        (name = "orders", description = "Orders and their events"),
         (name = "chains", description = "Chains, their nodes and rules"),
-        (name = "worker", description = "Fetching tasks and telling how they went"),
-        (name = "house", description = "Nodes, their configuration, who changed what, and who one is"),
+        (name = "worker", description = "Claiming tasks and reporting their outcome"),
+        (name = "house", description = "Nodes, configuration, audit log, and the caller's token"),
         (name = "health", description = "Health and metrics"),
     ),
     components(schemas(pointsman_api::Problem, pointsman_api::TaskChangeBody)),
     security(("token" = []), ("admin_token" = [])),
-    modifiers(&Tokens),
+    modifiers(&TokenSchemes),
 )]
-struct Description;
+struct ApiDescription;
 
-struct Tokens;
+struct TokenSchemes;
 
-impl Modify for Tokens {
+impl Modify for TokenSchemes {
     fn modify(&self, document: &mut Document) {
         let components = document.components.get_or_insert_default();
         let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
@@ -44,9 +44,9 @@ impl Modify for Tokens {
     }
 }
 
-/// All calls of the API and their description.
-pub(crate) fn api() -> (axum::Router<App>, Document) {
-    let (router, mut document) = OpenApiRouter::with_openapi(Description::openapi())
+/// All calls of the API and their OpenAPI document.
+pub(crate) fn build_api() -> (axum::Router<App>, Document) {
+    let (router, mut document) = OpenApiRouter::with_openapi(ApiDescription::openapi())
         .merge(events::routes())
         .merge(stream::routes())
         .merge(tasks::routes())
@@ -60,43 +60,43 @@ pub(crate) fn api() -> (axum::Router<App>, Document) {
         .merge(worker::routes())
         .merge(nodes::routes())
         .merge(me::routes())
-        .merge(configured::routes())
+        .merge(config_status::routes())
         .merge(health::routes())
         .split_for_parts();
-    name_rests(&mut document);
-    add_problems(&mut document);
+    normalize_tail_parameters(&mut document);
+    add_problem_responses(&mut document);
     (router, document)
 }
 
-/// A parameter that takes the rest of the path is written as any other.
-fn name_rests(document: &mut Document) {
+/// Writes a parameter that takes the rest of the path (`{*path}`) like any other (`{path}`).
+fn normalize_tail_parameters(document: &mut Document) {
     let paths = std::mem::take(&mut document.paths.paths);
     document.paths.paths = paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
 }
 
-/// What it means that a call answers with a problem.
-const NOT_GRANTED: &str = "Why the request was not granted. A 429 (too many requests with unknown tokens) and a 503 (a \
-     limit is reached, or the server or its store is not available) have `Retry-After`. With a 503 because the store is not available it is not \
-     known whether a change is durable; with an idempotency key an emit can be sent again safely.";
+/// Description of the problem response that every call has.
+const PROBLEM_DESCRIPTION: &str = "The request was refused or failed. A 429 (too many requests with unknown tokens) and a \
+     503 (a limit is reached, or the server or its store is not available) have `Retry-After`. If the store is not available, \
+     it is not known whether a change is durable; with an idempotency key the request can be repeated safely.";
 
-/// Every call can answer with a problem.
-fn add_problems(document: &mut Document) {
+/// Adds the problem response to every call.
+fn add_problem_responses(document: &mut Document) {
     for item in document.paths.paths.values_mut() {
-        let calls = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
-        for call in calls.into_iter().flatten() {
+        let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.delete];
+        for operation in operations.into_iter().flatten() {
             let problem = RefOr::Ref(Ref::from_schema_name("ProblemDetails"));
             let response = ResponseBuilder::new()
-                .description(NOT_GRANTED)
+                .description(PROBLEM_DESCRIPTION)
                 .content(pointsman_api::problem::MEDIA_TYPE, Content::new(Some(problem)))
                 .build();
-            call.responses.responses.insert("default".into(), response.into());
+            operation.responses.responses.insert("default".into(), response.into());
         }
     }
 }
 
-/// The description as OpenAPI 3.1 in JSON.
+/// The OpenAPI 3.1 document as JSON.
 pub fn document() -> String {
-    let mut text = api().1.to_pretty_json().unwrap_or_default();
+    let mut text = build_api().1.to_pretty_json().unwrap_or_default();
     text.push('\n');
     text
 }

@@ -1,19 +1,19 @@
-//! How much is read from the store at a time, and how much is sent.
+//! Sizes of the pages that are read from the store and of the chunks that are sent.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pointsman_core::Event;
 
-/// How many events the next page holds, so that a page takes about a constant amount of memory whatever the
-/// size of its events.
+/// Number of events in the next page, adapted so that a page takes about the same memory whatever the size of its
+/// events.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PageSize(usize);
 
-const FEWEST: usize = 1;
-const MOST: usize = 512;
-/// The bytes that a page is meant to have.
-pub(crate) const TARGET_BYTES: usize = 1 << 20;
+const MIN_EVENTS: usize = 1;
+const MAX_EVENTS: usize = 512;
+/// Intended size of a page.
+pub(crate) const TARGET_PAGE_BYTES: usize = 1 << 20;
 
 impl Default for PageSize {
     fn default() -> Self {
@@ -22,22 +22,22 @@ impl Default for PageSize {
 }
 
 impl PageSize {
-    /// The size of the next page if at most `wanted` are wanted.
-    pub(crate) fn next(self, wanted: usize) -> usize {
-        self.0.min(wanted)
+    /// The limit for reading the next page, if at most `remaining` events are still to be read.
+    pub(crate) fn next_limit(self, remaining: usize) -> usize {
+        self.0.min(remaining)
     }
 
-    /// Learns from a page of `count` events in `bytes`.
-    pub(crate) fn learn(&mut self, count: usize, bytes: usize) {
-        if let Some(each) = bytes.checked_div(count) {
-            self.0 = (TARGET_BYTES / each.max(1)).clamp(FEWEST, MOST);
+    /// Adapts to a page of `count` events that took `bytes`.
+    pub(crate) fn adapt(&mut self, count: usize, bytes: usize) {
+        if let Some(event_bytes_average) = bytes.checked_div(count) {
+            self.0 = (TARGET_PAGE_BYTES / event_bytes_average.max(1)).clamp(MIN_EVENTS, MAX_EVENTS);
         }
     }
 }
 
-/// The memory that a page takes while it is sent: its events, and the piece of text that is being written.
+/// The memory that a page takes while it is sent: its events and the chunk being encoded.
 pub(crate) fn page_bytes(events: &[Arc<Event>]) -> usize {
-    events.iter().map(|event| event_bytes(event)).sum::<usize>() + PIECE_BYTES
+    events.iter().map(|event| event_bytes(event)).sum::<usize>() + CHUNK_BYTES
 }
 
 fn event_bytes(event: &Event) -> usize {
@@ -45,14 +45,17 @@ fn event_bytes(event: &Event) -> usize {
     size_of::<Event>() + event.value.as_str().len() + context
 }
 
-/// How much of a page is written out at a time. A reader that does not read holds one such piece; the events
-/// behind it are shared with all who follow.
-const PIECE_BYTES: usize = 64 << 10;
+/// Intended size of a chunk. A client that does not read costs one chunk; the events after it are shared with other
+/// readers.
+const CHUNK_BYTES: usize = 64 << 10;
 
-/// Takes events off a page and writes them, until there is enough to send.
-pub(crate) fn piece(page: &mut VecDeque<Arc<Event>>, mut write: impl FnMut(&Event, &mut String)) -> String {
+/// Takes events off a page and encodes them with `write` until the chunk is large enough.
+pub(crate) fn encode_chunk(
+    page: &mut VecDeque<Arc<Event>>,
+    mut write: impl FnMut(&Event, &mut String),
+) -> String {
     let mut text = String::new();
-    while text.len() < PIECE_BYTES
+    while text.len() < CHUNK_BYTES
         && let Some(event) = page.pop_front()
     {
         write(&event, &mut text);
@@ -67,10 +70,10 @@ mod tests {
     #[test]
     fn large_events_make_small_pages() {
         let mut size = PageSize::default();
-        size.learn(10, 10 << 20);
-        assert_eq!(size.next(usize::MAX), FEWEST);
-        size.learn(10, 3_000);
-        assert_eq!(size.next(usize::MAX), MOST);
-        assert_eq!(size.next(3), 3);
+        size.adapt(10, 10 << 20);
+        assert_eq!(size.next_limit(usize::MAX), MIN_EVENTS);
+        size.adapt(10, 3_000);
+        assert_eq!(size.next_limit(usize::MAX), MAX_EVENTS);
+        assert_eq!(size.next_limit(3), 3);
     }
 }

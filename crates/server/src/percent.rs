@@ -1,6 +1,6 @@
-//! Percent-encoding, strictly: every `%` is followed by two hexadecimal digits, and the bytes are UTF-8.
+//! Strict percent-decoding: every `%` is followed by two hexadecimal digits, and the bytes are UTF-8.
 
-/// The decoded text, or nothing where the encoding is broken.
+/// Decodes a text; `None` if the encoding is invalid.
 pub(crate) fn decode(text: &str) -> Option<String> {
     if !is_well_formed(text) {
         return None;
@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_whole_and_valid_encodings_are_taken() {
+    fn only_valid_percent_encodings_are_accepted() {
         assert_eq!(decode("a%2Fb%C3%A4").as_deref(), Some("a/bä"));
         for bad in ["%", "%2", "%zz", "%ff", "a%+1"] {
             assert_eq!(decode(bad), None, "{bad}");

@@ -1,18 +1,19 @@
-//! The one policy on errors: which status each kind of fault has, and what its problem document says.
+//! Errors of calls: the status of each kind and its problem document (RFC 9457). The title is the standard reason
+//! phrase.
 //!
 //! | status | when |
 //! |---|---|
 //! | 400 | the request is malformed: it would be wrong on any server, at any time |
-//! | 401, 403 | no token or a bad one; a token that may not do this |
-//! | 404, 405 | not there; there, but not with this method |
-//! | 408 | the body came too slowly |
-//! | 409 | it contradicts what is already there |
-//! | 413, 414, 415 | body or address too large; a media type that is not taken |
-//! | 422 | well-formed, but refused |
+//! | 401, 403 | no token or an unknown one; a token that may not do this |
+//! | 404, 405 | not found; method not allowed |
+//! | 408 | the body arrived too slowly |
+//! | 409 | conflict with the current state |
+//! | 413, 414, 415 | body or address too large; unsupported media type |
+//! | 422 | well-formed, but not allowed |
 //! | 429 | too many failed authentications; `Retry-After` says when to try again |
 //! | 431 | the head of the request is too large |
 //! | 500 | a fault of the server or of its store |
-//! | 503 | overloaded or unavailable; `Retry-After` says when to come again |
+//! | 503 | overloaded or unavailable; `Retry-After` says when to try again |
 
 use std::fmt;
 
@@ -23,28 +24,28 @@ use pointsman_core::task::Rejected;
 use pointsman_core::wire::Fault;
 use pointsman_engine::EmitError;
 
-/// How long a client is asked to stay away from a server that cannot serve it now.
+/// Value of `Retry-After` for a server that is unavailable.
 const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
-/// How much of what a client sent is told back to it. A name may be as long as a body, and a part of a pointer
-/// would point elsewhere.
-const LONGEST: usize = 2 << 10;
+/// Maximum length of a detail, a parameter or a pointer in a problem. They may quote what the client sent, which may be
+/// as long as a body. Longer parameters and pointers are left out, because a part of a pointer would point elsewhere.
+const MAX_DETAIL_BYTES: usize = 2 << 10;
 
-/// True of what could not be begun, and of a commit whose answer was lost.
-const UNAVAILABLE: &str = "the store is not available: `pointsman doctor` tells what is wrong with it. If a change was \
-     asked for, it is not known whether that is durable; with an idempotency key an emit can be sent again safely";
+/// Covers both a request that could not start and a commit whose result was lost.
+const STORE_UNAVAILABLE: &str = "the store is not available; run `pointsman doctor` to find out why. If the request changes \
+     something, it is not known whether the change is durable; with an idempotency key it can be repeated safely";
 
-fn shortened(mut text: String) -> String {
-    if text.len() > LONGEST {
-        text.truncate(text.floor_char_boundary(LONGEST));
+fn shorten(mut text: String) -> String {
+    if text.len() > MAX_DETAIL_BYTES {
+        text.truncate(text.floor_char_boundary(MAX_DETAIL_BYTES));
         text.push('…');
     }
     text
 }
 
-/// The kinds of problems.
+/// The kind of a problem; it decides the status and the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProblemKind {
     Malformed,
     Unauthorized,
     Forbidden,
@@ -54,48 +55,38 @@ enum Kind {
     Conflict,
     TooLarge,
     AddressTooLong,
-    MediaType,
+    UnsupportedMediaType,
     Refused,
     TooManyRequests { retry_after: u32 },
     HeadTooLarge,
-    Broken,
+    InternalError,
     Unavailable,
 }
 
-impl Kind {
-    /// The status, the last part of the type's URI, and the title.
-    fn policy(self) -> (StatusCode, &'static str, &'static str) {
+impl ProblemKind {
+    /// The status and the last part of the type's URI.
+    fn status_and_slug(self) -> (StatusCode, &'static str) {
         match self {
-            Self::Malformed => (StatusCode::BAD_REQUEST, "malformed", "The request is malformed"),
-            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized", "A token is needed"),
-            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden", "The token may not do this"),
-            Self::NotFound => (StatusCode::NOT_FOUND, "not-found", "Not there"),
-            Self::MethodNotAllowed => {
-                (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "Not with this method")
-            }
-            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow", "The request came too slowly"),
-            Self::Conflict => (StatusCode::CONFLICT, "conflict", "It contradicts what is there"),
-            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
-            Self::AddressTooLong => (StatusCode::URI_TOO_LONG, "address-too-long", "The address is too long"),
-            Self::MediaType => {
-                (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "This media type is not taken")
-            }
-            Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused", "Well-formed, but refused"),
-            Self::TooManyRequests { .. } => {
-                (StatusCode::TOO_MANY_REQUESTS, "too-many-requests", "Too many requests")
-            }
-            Self::HeadTooLarge => (
-                StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "head-too-large",
-                "Request header fields too large",
-            ),
-            Self::Broken => (StatusCode::INTERNAL_SERVER_ERROR, "broken", "Something is broken here"),
-            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable", "Not now"),
+            Self::Malformed => (StatusCode::BAD_REQUEST, "malformed"),
+            Self::Unauthorized => (StatusCode::UNAUTHORIZED, "unauthorized"),
+            Self::Forbidden => (StatusCode::FORBIDDEN, "forbidden"),
+            Self::NotFound => (StatusCode::NOT_FOUND, "not-found"),
+            Self::MethodNotAllowed => (StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed"),
+            Self::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow"),
+            Self::Conflict => (StatusCode::CONFLICT, "conflict"),
+            Self::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large"),
+            Self::AddressTooLong => (StatusCode::URI_TOO_LONG, "address-too-long"),
+            Self::UnsupportedMediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type"),
+            Self::Refused => (StatusCode::UNPROCESSABLE_ENTITY, "refused"),
+            Self::TooManyRequests { .. } => (StatusCode::TOO_MANY_REQUESTS, "too-many-requests"),
+            Self::HeadTooLarge => (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, "head-too-large"),
+            Self::InternalError => (StatusCode::INTERNAL_SERVER_ERROR, "broken"),
+            Self::Unavailable => (StatusCode::SERVICE_UNAVAILABLE, "unavailable"),
         }
     }
 
-    /// The header that goes with the status.
-    fn header(self) -> Option<(HeaderName, HeaderValue)> {
+    /// The header that belongs to the status.
+    fn response_header(self) -> Option<(HeaderName, HeaderValue)> {
         match self {
             Self::Unauthorized => {
                 Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"pointsman\"")))
@@ -107,78 +98,78 @@ impl Kind {
     }
 }
 
-/// Why a request is not granted.
+/// An error response: why a request was refused or failed.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
-    kind: Kind,
+    kind: ProblemKind,
     detail: String,
     parameter: Option<String>,
     pointer: Option<String>,
 }
 
 impl Problem {
-    fn new(kind: Kind, detail: impl fmt::Display) -> Self {
+    fn new(kind: ProblemKind, detail: impl fmt::Display) -> Self {
         Self { kind, detail: detail.to_string(), parameter: None, pointer: None }
     }
 
     pub(crate) fn malformed(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Malformed, detail)
+        Self::new(ProblemKind::Malformed, detail)
     }
 
     pub(crate) fn unauthorized(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Unauthorized, detail)
+        Self::new(ProblemKind::Unauthorized, detail)
     }
 
     pub(crate) fn forbidden(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Forbidden, detail)
+        Self::new(ProblemKind::Forbidden, detail)
     }
 
     pub(crate) fn not_found(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::NotFound, detail)
+        Self::new(ProblemKind::NotFound, detail)
     }
 
     pub(crate) fn method_not_allowed(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::MethodNotAllowed, detail)
+        Self::new(ProblemKind::MethodNotAllowed, detail)
     }
 
     pub(crate) fn too_slow(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::TooSlow, detail)
+        Self::new(ProblemKind::TooSlow, detail)
     }
 
     pub(crate) fn conflict(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Conflict, detail)
+        Self::new(ProblemKind::Conflict, detail)
     }
 
     pub(crate) fn too_large(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::TooLarge, detail)
+        Self::new(ProblemKind::TooLarge, detail)
     }
 
     pub(crate) fn address_too_long(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::AddressTooLong, detail)
+        Self::new(ProblemKind::AddressTooLong, detail)
     }
 
-    pub(crate) fn media_type(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::MediaType, detail)
+    pub(crate) fn unsupported_media_type(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::UnsupportedMediaType, detail)
     }
 
     pub(crate) fn refused(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Refused, detail)
+        Self::new(ProblemKind::Refused, detail)
     }
 
     pub(crate) fn too_many_requests(detail: impl fmt::Display, retry_after: u32) -> Self {
-        Self::new(Kind::TooManyRequests { retry_after }, detail)
+        Self::new(ProblemKind::TooManyRequests { retry_after }, detail)
     }
 
     pub(crate) fn head_too_large(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::HeadTooLarge, detail)
+        Self::new(ProblemKind::HeadTooLarge, detail)
     }
 
-    pub(crate) fn broken(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Broken, detail)
+    pub(crate) fn internal_error(detail: impl fmt::Display) -> Self {
+        Self::new(ProblemKind::InternalError, detail)
     }
 
     pub(crate) fn unavailable(detail: impl fmt::Display) -> Self {
-        Self::new(Kind::Unavailable, detail)
+        Self::new(ProblemKind::Unavailable, detail)
     }
 
     /// Names the parameter or header at fault.
@@ -187,37 +178,37 @@ impl Problem {
         self
     }
 
-    /// Points into the body at what is at fault.
+    /// Sets the JSON pointer to the part of the body at fault.
     pub(crate) fn pointer(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self
     }
 
-    /// The same fault, seen from a body that holds what it points into at `prefix`.
-    pub(crate) fn under(mut self, prefix: &str) -> Self {
+    /// Prefixes the JSON pointer, for a problem in a part of the body that is at `prefix`.
+    pub(crate) fn with_pointer_prefix(mut self, prefix: &str) -> Self {
         self.pointer = self.pointer.map(|pointer| format!("{prefix}{pointer}"));
         self
     }
 }
 
 impl Problem {
-    /// The status and the document.
+    /// The status and the problem document as JSON.
     fn encode(self) -> (StatusCode, String) {
-        let (status, slug, title) = self.kind.policy();
+        let (status, slug) = self.kind.status_and_slug();
         let body = pointsman_api::Problem {
             kind: format!("urn:pointsman:problem:{slug}"),
-            title: title.into(),
+            title: status.canonical_reason().unwrap_or_default().into(),
             status: status.as_u16(),
-            detail: shortened(self.detail),
-            parameter: self.parameter.filter(|name| name.len() <= LONGEST),
-            pointer: self.pointer.filter(|pointer| pointer.len() <= LONGEST),
+            detail: shorten(self.detail),
+            parameter: self.parameter.filter(|name| name.len() <= MAX_DETAIL_BYTES),
+            pointer: self.pointer.filter(|pointer| pointer.len() <= MAX_DETAIL_BYTES),
         };
         (status, serde_json::to_string(&body).unwrap_or_default())
     }
 
-    /// The whole response as it is written to a connection that has no request, and is closed after it.
+    /// The complete HTTP response, for a connection whose request could not be parsed and that is closed after it.
     pub(crate) fn into_raw_response(self) -> String {
-        let header = self.kind.header();
+        let header = self.kind.response_header();
         let (status, body) = self.encode();
         let (media, length) = (pointsman_api::problem::MEDIA_TYPE, body.len());
         let mut response =
@@ -232,7 +223,7 @@ impl Problem {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let header = self.kind.header();
+        let header = self.kind.response_header();
         let (status, text) = self.encode();
         let media = [(header::CONTENT_TYPE, pointsman_api::problem::MEDIA_TYPE)];
         let mut response = (status, media, text).into_response();
@@ -248,27 +239,27 @@ impl From<Fault> for Problem {
     }
 }
 
-/// What a store could not do is never the caller's fault. The details are for the log: they may name files.
+/// A failure of the store is never the caller's fault. Its details go to the log only, because they may name files.
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::Unavailable(_) => {
-                tracing::debug!(%error, "a request met a store that is not available");
-                Self::unavailable(UNAVAILABLE)
+                tracing::debug!(%error, "request failed with 503: the store is not available");
+                Self::unavailable(STORE_UNAVAILABLE)
             }
             StoreError::Full(_) => Self::unavailable(format!("{error}; nothing was changed")),
             StoreError::Closed => Self::unavailable("the server is stopping; nothing was changed"),
             StoreError::Damaged(_) => {
-                tracing::error!(%error, "a request met a damaged store");
-                Self::broken(
-                    "the store is damaged; the server's log says how, and `pointsman doctor` what to do",
+                tracing::error!(%error, "request failed with 500: the store is damaged; run `pointsman doctor`");
+                Self::internal_error(
+                    "the store is damaged; see the server's log, and run `pointsman doctor` for what to do",
                 )
             }
         }
     }
 }
 
-/// An idempotency key that was used for another request.
+/// The idempotency key was used for another request.
 impl From<Refused> for Problem {
     fn from(refused: Refused) -> Self {
         match refused {
@@ -308,12 +299,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_refusal_does_not_send_everything_back() {
+    async fn problems_truncate_what_the_client_sent() {
         let name = "ü".repeat(1 << 20);
         let problem = Problem::malformed(&name).parameter(&name).pointer(&name);
         let body = problem.into_response().into_body().collect().await.unwrap().to_bytes();
-        let told: pointsman_api::Problem = serde_json::from_slice(&body).unwrap();
-        assert_eq!(told.detail.len(), LONGEST + '…'.len_utf8());
-        assert_eq!((told.parameter, told.pointer), (None, None));
+        let sent: pointsman_api::Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!(sent.detail.len(), MAX_DETAIL_BYTES + '…'.len_utf8());
+        assert_eq!((sent.parameter, sent.pointer), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! Query parameters, strictly: what is not known, or comes twice, is refused by name.
+//! Strict parsing of query parameters: an unknown or repeated parameter is an error that names it.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,19 +13,19 @@ use crate::problem::Problem;
 pub(crate) struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// The parameters of an address, all of which must be among `known`.
-    pub(crate) fn of(uri: &Uri, known: &[&str]) -> Result<Self, Problem> {
+    /// Parses the query of a URI, whose parameters must all be among `allowed`.
+    pub(crate) fn from_uri(uri: &Uri, allowed: &[&str]) -> Result<Self, Problem> {
         let mut pairs: Vec<(String, String)> = Vec::new();
         for pair in uri.query().unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let name = decode(name)?;
-            let problem = if !known.contains(&name.as_str()) {
-                let known = if known.is_empty() { "none".into() } else { known.join(", ") };
-                Problem::malformed(format!("there is no such parameter; this call takes: {known}"))
-            } else if pairs.iter().any(|(seen, _)| *seen == name) {
+            let name = decode_form(name)?;
+            let problem = if !allowed.contains(&name.as_str()) {
+                let allowed = if allowed.is_empty() { "none".into() } else { allowed.join(", ") };
+                Problem::malformed(format!("there is no such parameter; this call takes: {allowed}"))
+            } else if pairs.iter().any(|(given, _)| *given == name) {
                 Problem::malformed("the parameter is given twice")
             } else {
-                let value = decode(value).map_err(|problem| problem.parameter(name.as_str()))?;
+                let value = decode_form(value).map_err(|problem| problem.parameter(name.as_str()))?;
                 pairs.push((name, value));
                 continue;
             };
@@ -35,19 +35,19 @@ impl Query {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+        self.0.iter().find(|(given, _)| given == name).map(|(_, value)| value.as_str())
     }
 
-    /// A parameter's value in its own type.
+    /// Parses a parameter with its `FromStr`.
     pub(crate) fn parse<T: FromStr>(&self, name: &str) -> Result<Option<T>, Problem>
     where
         T::Err: Display,
     {
-        self.read(name, T::from_str)
+        self.parse_with(name, T::from_str)
     }
 
-    /// A parameter's value, read by `read`.
-    pub(crate) fn read<T, E: Display>(
+    /// Parses a parameter with `read`.
+    pub(crate) fn parse_with<T, E: Display>(
         &self,
         name: &str,
         read: impl FnOnce(&str) -> Result<T, E>,
@@ -56,7 +56,7 @@ impl Query {
     }
 }
 
-/// Two times that bound a period from one up to the other, which itself does not count.
+/// A period from `start` (inclusive) to `end` (exclusive).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Period {
     pub(crate) start: Option<Timestamp>,
@@ -64,8 +64,8 @@ pub(crate) struct Period {
 }
 
 impl Query {
-    /// The period of `start` and `end`.
-    pub(crate) fn period(&self) -> Result<Period, Problem> {
+    /// Parses the period of the parameters `start` and `end`.
+    pub(crate) fn parse_period(&self) -> Result<Period, Problem> {
         let (start, end) = (self.parse("start")?, self.parse("end")?);
         match (start, end) {
             (Some(from), Some(to)) if to < from => {
@@ -75,25 +75,25 @@ impl Query {
         }
     }
 
-    /// A parameter that the call cannot do without.
-    pub(crate) fn required<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
+    /// Unwraps a required parameter; 400 if it is missing.
+    pub(crate) fn require<T>(&self, name: &str, value: Option<T>) -> Result<T, Problem> {
         value.ok_or_else(|| {
             Problem::malformed(format!("this call needs the parameter `{name}`")).parameter(name)
         })
     }
 
-    /// How many at most: 1 to `most`.
-    pub(crate) fn limit(&self, usual: usize, most: usize) -> Result<usize, Problem> {
-        let limit = self.read("limit", |text| {
-            let number = text.parse().ok().filter(|n| (1..=most).contains(n) && !text.starts_with('+'));
-            number.ok_or_else(|| format!("a limit is a whole number from 1 to {most}"))
+    /// Parses the parameter `limit`: a whole number from 1 to `max`.
+    pub(crate) fn parse_limit(&self, default: usize, max: usize) -> Result<usize, Problem> {
+        let limit = self.parse_with("limit", |text| {
+            let number = text.parse().ok().filter(|n| (1..=max).contains(n) && !text.starts_with('+'));
+            number.ok_or_else(|| format!("a limit is a whole number from 1 to {max}"))
         });
-        Ok(limit?.unwrap_or(usual))
+        Ok(limit?.unwrap_or(default))
     }
 }
 
-/// As forms write it: `+` is a blank.
-fn decode(text: &str) -> Result<String, Problem> {
+/// Decodes a form-encoded text, in which `+` is a blank.
+fn decode_form(text: &str) -> Result<String, Problem> {
     percent::decode(&text.replace('+', " "))
         .ok_or_else(|| Problem::malformed("the query is not percent-encoded UTF-8"))
 }
@@ -104,13 +104,13 @@ mod tests {
 
     use super::*;
 
-    fn query(text: &str) -> Result<Query, Problem> {
-        Query::of(&format!("/x?{text}").parse().unwrap(), &["a", "b c", "after"])
+    fn parse_query(text: &str) -> Result<Query, Problem> {
+        Query::from_uri(&format!("/x?{text}").parse().unwrap(), &["a", "b c", "after"])
     }
 
     #[test]
     fn names_and_values_are_decoded() {
-        let query = query("a=1%2B1+2&b%20c=%C3%A4&&").unwrap();
+        let query = parse_query("a=1%2B1+2&b%20c=%C3%A4&&").unwrap();
         assert_eq!(query.get("a"), Some("1+1 2"));
         assert_eq!(query.get("b c"), Some("ä"));
         assert_eq!(query.get("after"), None);
@@ -118,19 +118,19 @@ mod tests {
 
     #[test]
     fn limits_are_whole_numbers_within_bounds() {
-        let limit = |text: &str| Query::of(&format!("/x?limit={text}").parse().unwrap(), &["limit"]);
-        assert_eq!(limit("1000").unwrap().limit(5, 1000).unwrap(), 1000);
+        let limit = |text: &str| Query::from_uri(&format!("/x?limit={text}").parse().unwrap(), &["limit"]);
+        assert_eq!(limit("1000").unwrap().parse_limit(5, 1000).unwrap(), 1000);
         for bad in ["0", "1001", "-1", "%2B5", "x", ""] {
-            assert!(limit(bad).unwrap().limit(5, 1000).is_err(), "{bad:?}");
+            assert!(limit(bad).unwrap().parse_limit(5, 1000).is_err(), "{bad:?}");
         }
-        assert_eq!(query("").unwrap().limit(5, 1000).unwrap(), 5);
+        assert_eq!(parse_query("").unwrap().parse_limit(5, 1000).unwrap(), 5);
     }
 
     #[test]
     fn a_period_does_not_end_before_it_starts() {
         let period = |start: &str, end: &str| {
             let address = format!("/x?start={start}&end={end}");
-            Query::of(&address.parse().unwrap(), &["start", "end"]).unwrap().period()
+            Query::from_uri(&address.parse().unwrap(), &["start", "end"]).unwrap().parse_period()
         };
         assert!(period("2026-01-01T00:00:00Z", "2026-01-01T00:00:00Z").is_ok());
         for (start, end) in
@@ -141,10 +141,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_or_doubled_or_garbled_is_refused() {
+    fn unknown_duplicate_and_malformed_parameters_are_rejected() {
         for bad in ["x=1", "a=1&a=1", "a=%ff", "a=%zz", "a=%2", "%ff=1"] {
-            assert_eq!(query(bad).unwrap_err().into_response().status(), 400, "{bad}");
+            assert_eq!(parse_query(bad).unwrap_err().into_response().status(), 400, "{bad}");
         }
-        assert!(query("after=x").unwrap().parse::<u64>("after").is_err());
+        assert!(parse_query("after=x").unwrap().parse::<u64>("after").is_err());
     }
 }

@@ -1,7 +1,7 @@
-//! All calls, and what stands before each of them.
+//! All routes, and the middleware before each call.
 //!
 //! ```text
-//!  request ─▶ catch panics ─▶ address check, body drain ─▶ whose token, reserve ─▶ the call: role ─▶ query, path ─▶ body
+//!  request ─▶ catch panics ─▶ address check, body drain ─▶ token, connection reserve ─▶ the call: role ─▶ query, path ─▶ body
 //! ```
 
 use std::any::Any;
@@ -17,67 +17,67 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::app::App;
 use crate::auth::{Identity, Role};
-use crate::body::{SharedBody, waits_for_continue};
+use crate::body::{SharedBody, expects_continue};
 use crate::limits::charge_response;
 use crate::listen::{Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
 use crate::problem::Problem;
-use crate::{console, events, health, openapi, pages, percent};
+use crate::{console, docs_page, events, health, openapi, percent};
 
-/// The longest address: path and query.
-const MAX_ADDRESS: usize = 8 << 10;
+/// Maximum length of an address: path and query.
+const MAX_ADDRESS_BYTES: usize = 8 << 10;
 
-/// Everything this server answers to.
-pub(crate) fn router(app: App) -> Router {
-    let (api, _) = openapi::api();
-    api.merge(pages::routes(openapi::document()))
+/// Builds the router with all routes and middleware.
+pub(crate) fn build_router(app: App) -> Router {
+    let (api, _) = openapi::build_api();
+    api.merge(docs_page::routes(openapi::document()))
         .merge(console::routes())
-        .fallback(not_found)
-        .method_not_allowed_fallback(not_allowed)
-        .layer(middleware::from_fn_with_state(app.clone(), admit))
-        .layer(middleware::from_fn(front))
-        .layer(CatchPanicLayer::custom(panicked))
+        .fallback(not_found_response)
+        .method_not_allowed_fallback(method_not_allowed_response)
+        .layer(middleware::from_fn_with_state(app.clone(), authenticate_and_admit))
+        .layer(middleware::from_fn(check_address_and_drain_body))
+        .layer(CatchPanicLayer::custom(panic_response))
         .with_state(app)
 }
 
-async fn not_found(uri: Uri) -> Problem {
-    Problem::not_found(format!("there is nothing at {}", uri.path()))
+async fn not_found_response(uri: Uri) -> Problem {
+    Problem::not_found(format!("no resource at {}", uri.path()))
 }
 
-async fn not_allowed(method: Method, uri: Uri) -> Problem {
-    Problem::method_not_allowed(format!("{method} cannot be done to {}; see `Allow`", uri.path()))
+async fn method_not_allowed_response(method: Method, uri: Uri) -> Problem {
+    Problem::method_not_allowed(format!("{method} is not allowed for {}; see the `Allow` header", uri.path()))
 }
 
-fn panicked(_: Box<dyn Any + Send + 'static>) -> Response {
-    // The panic itself has been written to the log by the hook.
-    Problem::broken("the server made a mistake; its log says which").into_response()
+fn panic_response(_: Box<dyn Any + Send + 'static>) -> Response {
+    // The panic hook has logged the panic itself.
+    Problem::internal_error("the call panicked; see the server's log").into_response()
 }
 
-/// Checks the address, and drains what the call did not read of its body.
-async fn front(request: Request, next: Next) -> Response {
-    let waits = waits_for_continue(&request);
+/// Checks the address, and drains the part of the body that the call did not read.
+async fn check_address_and_drain_body(request: Request, next: Next) -> Response {
+    let awaits_continue = expects_continue(&request);
     let (parts, body) = request.into_parts();
     let body = SharedBody::new(body);
-    let mut response = match check(&parts.uri) {
+    let mut response = match check_address(&parts.uri) {
         Ok(()) => next.run(Request::from_parts(parts, Body::new(body.clone()))).await,
         Err(problem) => problem.into_response(),
     };
-    body.drain(waits);
+    body.drain(awaits_continue);
     let nosniff = HeaderValue::from_static("nosniff");
     response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
     response
 }
 
-/// Finds out whose token a request carries, keeps connections of the reserve for what they are for, and counts the
-/// memory of the answer.
-async fn admit(State(app): State<App>, mut request: Request, next: Next) -> Response {
+/// Authenticates the request, refuses it if its connection of the reserve is for other purposes, and charges the memory
+/// of the response to the token.
+async fn authenticate_and_admit(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let identity = Identity::of(request.headers(), &app.tokens.borrow());
     let connection = request.extensions().get::<Connection>().cloned();
     let admission = connection.map_or(RequestAdmission::Served, |connection| {
-        connection.record_request(&identity, purpose_of(&request, &identity), Instant::now())
+        connection.record_request(&identity, classify_request(&request, &identity), Instant::now())
     });
     let method = request.method().clone();
     let mut response = if let RequestAdmission::Refused(shortage) = admission {
-        refuse_connection(shortage).into_response()
+        connection_refusal(shortage).into_response()
     } else {
         request.extensions_mut().insert(identity.clone());
         next.run(request).await
@@ -91,11 +91,11 @@ async fn admit(State(app): State<App>, mut request: Request, next: Next) -> Resp
     response
 }
 
-fn purpose_of(request: &Request, identity: &Identity) -> RequestPurpose {
+fn classify_request(request: &Request, identity: &Identity) -> RequestPurpose {
     let path = request.uri().path();
-    let is_emit = request.method() == Method::POST && path == events::PATH;
+    let is_emit = request.method() == Method::POST && path == events::EVENTS_PATH;
     let is_producer = identity.caller().is_some_and(|caller| caller.role.includes(Role::Producer));
-    if health::PATHS.contains(&path) {
+    if health::HEALTH_PATHS.contains(&path) {
         RequestPurpose::HealthCheck
     } else if is_emit && is_producer {
         RequestPurpose::Emit
@@ -105,7 +105,7 @@ fn purpose_of(request: &Request, identity: &Identity) -> RequestPurpose {
 }
 
 /// The response to a request whose connection may not be used for it.
-fn refuse_connection(shortage: ConnectionShortage) -> Problem {
+fn connection_refusal(shortage: ConnectionShortage) -> Problem {
     Problem::unavailable(match shortage {
         ConnectionShortage::Ordinary => {
             "all connections except the reserve for health checks and producers are in use; try again, or raise \
@@ -122,10 +122,10 @@ fn refuse_connection(shortage: ConnectionShortage) -> Problem {
     })
 }
 
-fn check(uri: &Uri) -> Result<(), Problem> {
+fn check_address(uri: &Uri) -> Result<(), Problem> {
     let length = uri.path_and_query().map_or(0, |address| address.as_str().len());
-    if length > MAX_ADDRESS {
-        return Err(Problem::address_too_long(format!("an address has at most {MAX_ADDRESS} bytes")));
+    if length > MAX_ADDRESS_BYTES {
+        return Err(Problem::address_too_long(format!("an address has at most {MAX_ADDRESS_BYTES} bytes")));
     }
     let decoded = percent::decode(uri.path());
     decoded.map(|_| ()).ok_or_else(|| Problem::malformed("the path is not percent-encoded UTF-8"))

@@ -1,4 +1,4 @@
-//! Setting and lifting rules, wherever they stand.
+//! Setting and lifting rules (pause, block) of handlers, collections, schedules and chains.
 
 use pointsman_api::RuleBody;
 use pointsman_core::{Place, Rule, RuleKind, Tenant};
@@ -7,8 +7,8 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::problem::Problem;
 
-/// Sets a rule in the place of one that stands there already.
-pub(crate) async fn set(
+/// Sets a rule; replaces an existing one of the same kind and target.
+pub(crate) async fn set_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
@@ -17,21 +17,21 @@ pub(crate) async fn set(
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
-    app.deed(async move {
-        let what = what(&place, tenant.as_ref());
+    app.run_to_completion(async move {
+        let target = describe_target(&place, tenant.as_ref());
         let by = caller.name.clone();
         inner
             .engine
             .hold(Rule { kind, place, tenant, by, reason: reason.clone(), since: inner.now() })
             .await?;
-        inner.note(&caller, kind.as_str(), what, reason).await;
+        inner.record_audit(&caller, kind.as_str(), target, reason).await;
         Ok(())
     })
     .await
 }
 
-/// Lifts a rule. If there is none, all is as wished.
-pub(crate) async fn lift(
+/// Lifts a rule. Succeeds if there is none.
+pub(crate) async fn lift_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
@@ -40,21 +40,21 @@ pub(crate) async fn lift(
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
-    app.deed(async move {
+    app.run_to_completion(async move {
         if inner.engine.release(kind, &place, tenant.as_ref()).await? {
             let action = match kind {
                 RuleKind::Pause => "unpause",
                 RuleKind::Block => "unblock",
             };
-            inner.note(&caller, action, what(&place, tenant.as_ref()), reason).await;
+            inner.record_audit(&caller, action, describe_target(&place, tenant.as_ref()), reason).await;
         }
         Ok(())
     })
     .await
 }
 
-/// A rule as a caller may see it. Who set one for all tenants is not for one of them to know.
-pub(crate) fn told(caller: &Caller, rule: &Rule) -> RuleBody {
+/// The body of a rule as the caller may see it. A caller bound to a tenant does not see who set a rule for all tenants.
+pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
     let mut body = RuleBody::from(rule);
     if hides_setter(caller, rule) {
         body.by.clear();
@@ -62,14 +62,14 @@ pub(crate) fn told(caller: &Caller, rule: &Rule) -> RuleBody {
     body
 }
 
-/// Whether a caller is not told who set a rule. A schedule has no tenants: whoever sees it sees all of it.
+/// Whether the setter of a rule is hidden from the caller. A schedule has no tenants, so its rules are shown in full.
 pub(crate) fn hides_setter(caller: &Caller, rule: &Rule) -> bool {
-    let everybodys = rule.tenant.is_none() && !matches!(rule.place, Place::Schedule(_));
-    caller.tenant.is_some() && everybodys
+    let is_for_all_tenants = rule.tenant.is_none() && !matches!(rule.place, Place::Schedule(_));
+    caller.tenant.is_some() && is_for_all_tenants
 }
 
-/// What a rule speaks of, in words.
-fn what(place: &Place, tenant: Option<&Tenant>) -> String {
+/// Describes the target of a rule for the audit.
+fn describe_target(place: &Place, tenant: Option<&Tenant>) -> String {
     let (space, name) = (place.space(), place.name());
     match tenant {
         Some(tenant) => format!("{space} {name} for {tenant}"),

@@ -14,31 +14,31 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{App, Shared};
+use crate::app::{App, AppState};
 use crate::auth::{FirstToken, Tokens};
 use crate::config::{self, Config, Faults, Sources, StoreUrl, TokenDef};
-use crate::opening::Opened;
+use crate::open_store::OpenStore;
 use crate::{listen, router};
 
-/// How long requests may go on when the server stops. They are short: streams and long polls end at once.
-const DRAIN_REQUESTS: Duration = Duration::from_secs(5);
+/// Maximum time for running requests to finish when the server stops. Streams and long polls end at once.
+const REQUEST_DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a server did not start, or did not take up a changed configuration.
+/// The server did not start, or a changed configuration was rejected.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     #[error(
         "the server would listen on {0}, where others can reach it, but no token is configured; \
          add one under `auth: tokens:` or listen on 127.0.0.1"
     )]
-    Unguarded(SocketAddr),
+    NoTokenConfigured(SocketAddr),
     #[error("cannot open the store")]
-    Store(#[source] pointsman_store_sqlite::OpenError),
+    Sqlite(#[source] pointsman_store_sqlite::OpenError),
     #[error("cannot open the store")]
     Postgres(#[source] pointsman_store_postgres::OpenError),
     #[error("cannot open the store")]
     Redis(#[source] pointsman_store_redis::OpenError),
-    #[error("cannot keep the first token with the store")]
-    Token(#[source] io::Error),
+    #[error("cannot store the first token")]
+    FirstToken(#[source] io::Error),
     #[error("cannot listen on {address}")]
     Listen {
         address: SocketAddr,
@@ -48,8 +48,10 @@ pub enum StartError {
     #[error("the configuration has faults")]
     Config(#[source] Faults),
     #[error("the handler {0} is defined both by the program and by the configuration")]
-    HandlerTwice(String),
-    #[error("it has no tokens any more, so that nobody could reach the server")]
+    DuplicateHandler(String),
+    #[error(
+        "the new configuration has no tokens, so that no client could be authenticated; add one under `auth: tokens:`"
+    )]
     NoTokenLeft,
     #[error("cannot start the engine")]
     Engine(#[source] StoreError),
@@ -61,19 +63,19 @@ pub struct Server {
     address: Option<SocketAddr>,
     first_token: Option<String>,
     stopping: CancellationToken,
-    listening: Option<JoinHandle<()>>,
-    deeds: TaskTracker,
-    watch: Option<config::Watch>,
-    reloads: watch::Sender<Reloads>,
-    drain: Duration,
+    http_server: Option<JoinHandle<()>>,
+    pending_changes: TaskTracker,
+    config_watch: Option<config::Watch>,
+    reloads: watch::Sender<ReloadCounts>,
+    drain_timeout: Duration,
 }
 
-/// How often a changed configuration was met.
+/// Counts of configuration reloads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Reloads {
+pub struct ReloadCounts {
     pub applied: u64,
-    /// It had faults; everything stayed as it was.
-    pub refused: u64,
+    /// The new configuration had faults, and the old one stayed active.
+    pub rejected: u64,
 }
 
 impl std::fmt::Debug for Server {
@@ -83,25 +85,24 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the store, starts the engine and listens. With `sources` the configuration is reloaded whenever
-    /// it changes. `program` is what the program brings along beside the configuration: its in-process
-    /// handlers and their routes.
+    /// Opens the store, starts the engine and listens. With `sources`, the configuration is reloaded whenever it
+    /// changes. `program` has the in-process handlers and routes that the program adds to the configuration.
     pub async fn start(config: Config, sources: Option<Sources>, program: Setup) -> Result<Self, StartError> {
-        let guarded = !config.tokens.is_empty() || config.listen.ip().is_loopback();
-        if config.http && !guarded {
-            return Err(StartError::Unguarded(config.listen));
+        let is_guarded = !config.tokens.is_empty() || config.listen.ip().is_loopback();
+        if config.http && !is_guarded {
+            return Err(StartError::NoTokenConfigured(config.listen));
         }
         let listener = match config.http {
-            true => Some(bind(config.listen).await?),
+            true => Some(bind_listener(config.listen).await?),
             false => None,
         };
-        let setup = together(&program, config.setup().map_err(StartError::Config)?)?;
-        let settings = settings(&config);
-        let opened = Opened::open(&config.store, &settings.time).await?;
+        let setup = merge_setups(&program, config.setup().map_err(StartError::Config)?)?;
+        let settings = engine_settings(&config);
+        let opened = OpenStore::open(&config.store, &settings.time).await?;
         let started = Engine::start(opened.store(), settings, setup).await;
         let engine = started.map_err(StartError::Engine)?;
-        // Made last: were anything to fail after it, nobody would ever be told the token.
-        let first = match first_token(&config, &opened).await {
+        // Created last: if a later step failed, the token would be stored but never shown.
+        let first = match find_or_create_first_token(&config, &opened).await {
             Ok(first) => first,
             Err(error) => {
                 engine.stop(Duration::ZERO).await;
@@ -111,38 +112,49 @@ impl Server {
         };
 
         let stopping = CancellationToken::new();
-        let tokens = accepted(&config.tokens, first.as_ref());
-        let app = Shared::new(engine.clone(), &config, tokens, stopping.clone());
-        app.configured.started(node_name(), &config);
+        let tokens = accepted_tokens(&config.tokens, first.as_ref());
+        let app = AppState::new(engine.clone(), &config, tokens, stopping.clone());
+        app.config_status.record_start(node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
-        let listening = listener.map(|listener| {
-            let drain = DRAIN_REQUESTS.min(config.drain);
-            tokio::spawn(serve(listener, app.clone(), drain))
+        let http_server = listener.map(|listener| {
+            let drain = REQUEST_DRAIN_TIMEOUT.min(config.drain);
+            tokio::spawn(serve_http(listener, app.clone(), drain))
         });
-        let deeds = app.deeds.clone();
+        let pending_changes = app.pending_changes.clone();
         let first_token = first.as_ref().and_then(|first| first.plain.clone());
-        let reloads = watch::Sender::new(Reloads::default());
-        let reload = Reload { app: app.clone(), program, first, count: reloads.clone() };
-        let watch = sources.and_then(|sources| reload.whenever_changed(sources, &config));
-        if watch.is_some() {
-            app.configured.is_watched();
+        let reloads = watch::Sender::new(ReloadCounts::default());
+        let reloader =
+            ConfigReloader { app: app.clone(), program, first_token: first, reload_counts: reloads.clone() };
+        let config_watch = sources.and_then(|sources| reloader.watch_config(sources, &config));
+        if config_watch.is_some() {
+            app.config_status.mark_watched();
         }
-        let drain = config.drain;
-        Ok(Self { engine, address, first_token, stopping, listening, deeds, watch, reloads, drain })
+        let drain_timeout = config.drain;
+        Ok(Self {
+            engine,
+            address,
+            first_token,
+            stopping,
+            http_server,
+            pending_changes,
+            config_watch,
+            reloads,
+            drain_timeout,
+        })
     }
 
-    /// Where it listens; nothing if this process does not answer HTTP.
+    /// The address it listens on; `None` if this process does not serve HTTP.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// The token that was made because there was none. It is told this once.
+    /// The token that this start created because none was configured. It cannot be read again later.
     pub fn first_token(&self) -> Option<&str> {
         self.first_token.as_deref()
     }
 
-    /// Tells of every reload.
-    pub fn reloads(&self) -> watch::Receiver<Reloads> {
+    /// Subscribes to the counts of reloads.
+    pub fn subscribe_reloads(&self) -> watch::Receiver<ReloadCounts> {
         self.reloads.subscribe()
     }
 
@@ -156,46 +168,46 @@ impl Server {
         self.stop().await;
     }
 
-    /// Tells that it stops, ends streams and long polls once they have been told, lets requests and running attempts end within bounds, gives back what is
-    /// left without cost, and closes the store.
+    /// Publishes that the server stops, ends streams and long polls after they have sent that event, lets requests and
+    /// running attempts finish within limits, releases the remaining tasks at no cost of a retry, and closes the store.
     pub async fn stop(mut self) {
-        if let Some(watch) = self.watch.take() {
-            // Its thread may be in the middle of a reload, which needs this runtime to go on.
+        if let Some(watch) = self.config_watch.take() {
+            // Its thread may be in the middle of a reload, which needs this runtime to finish.
             let _ = tokio::task::spawn_blocking(move || watch.stop()).await;
         }
-        // Before streams end, each of which still tells what has been journaled by then.
+        // Before streams end, because each still sends what has been journaled by then.
         self.engine.announce_stop().await;
         self.stopping.cancel();
-        if let Some(listening) = self.listening.take() {
-            let _ = listening.await;
+        if let Some(http_server) = self.http_server.take() {
+            let _ = http_server.await;
         }
-        // What clients began and did not wait for. Should it take too long, it meets a store that is closed.
-        self.deeds.close();
-        let _ = timeout(DRAIN_REQUESTS, self.deeds.wait()).await;
-        self.engine.stop(self.drain).await;
+        // Changes whose clients did not wait for them. If one takes too long, it finds the store closed.
+        self.pending_changes.close();
+        let _ = timeout(REQUEST_DRAIN_TIMEOUT, self.pending_changes.wait()).await;
+        self.engine.stop(self.drain_timeout).await;
         self.engine.store().close();
     }
 }
 
-/// Answers HTTP until the server stops.
-async fn serve(listener: TcpListener, app: App, drain: Duration) {
-    let (router, connections) = (router::router(app.clone()), app.connections.clone());
-    let listening = listen::run(listener, router, connections, app.stopping.clone(), drain);
+/// Serves HTTP until the server stops.
+async fn serve_http(listener: TcpListener, app: App, drain: Duration) {
+    let (router, connections) = (router::build_router(app.clone()), app.connections.clone());
+    let http_server = listen::run(listener, router, connections, app.stopping.clone(), drain);
     let logging = app.stopping.run_until_cancelled(app.failed_authentications.log());
-    tokio::join!(listening, logging);
+    tokio::join!(http_server, logging);
 }
 
-async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
+async fn bind_listener(address: SocketAddr) -> Result<TcpListener, StartError> {
     TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
 }
 
-/// Opens the store of a configuration, by the time of its server.
-pub async fn open(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
-    Ok(Opened::open(url, &TimeSource::system()).await?.store())
+/// Opens the store of a configuration, with the time of its database server.
+pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
+    Ok(OpenStore::open(url, &TimeSource::system()).await?.store())
 }
 
-/// What a node is told that a configuration describes.
-pub fn settings(config: &Config) -> Settings {
+/// The engine settings that a configuration describes.
+pub fn engine_settings(config: &Config) -> Settings {
     Settings {
         node_name: node_name(),
         registrant: config.name.clone(),
@@ -208,33 +220,36 @@ pub fn settings(config: &Config) -> Settings {
     }
 }
 
-/// Tells this process from others, also from those on other machines.
+/// A name that is unique to this process, also among machines.
 fn node_name() -> String {
     let host = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
     format!("pointsman-{}-{}", host.as_deref().unwrap_or("unnamed"), std::process::id())
 }
 
-/// The token for a server that has no other.
-async fn first_token(config: &Config, opened: &Opened) -> Result<Option<FirstToken>, StartError> {
+/// The first token, if no token is configured and the server serves HTTP.
+async fn find_or_create_first_token(
+    config: &Config,
+    opened: &OpenStore,
+) -> Result<Option<FirstToken>, StartError> {
     if !config.tokens.is_empty() || !config.http {
         return Ok(None);
     }
-    opened.first_token(&config.store).await.map(Some)
+    opened.find_or_create_first_token(&config.store).await.map(Some)
 }
 
-fn accepted(configured: &[TokenDef], first: Option<&FirstToken>) -> Tokens {
+fn accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> Tokens {
     match first {
         Some(first) if configured.is_empty() => Tokens::new(vec![first.def.clone()]),
         _ => Tokens::new(configured.to_vec()),
     }
 }
 
-/// What the program brings along and what the configuration says, as one.
-fn together(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
+/// Merges the setup of the program with that of the configuration.
+fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
     let mut setup = program.clone();
     for spec in configured.handlers {
         if program.handlers.iter().any(|own| own.def.name == spec.def.name) {
-            return Err(StartError::HandlerTwice(spec.def.name.to_string()));
+            return Err(StartError::DuplicateHandler(spec.def.name.to_string()));
         }
         setup.handlers.push(spec);
     }
@@ -255,17 +270,17 @@ fn together(program: &Setup, configured: Setup) -> Result<Setup, StartError> {
     Ok(setup)
 }
 
-/// Takes up a changed configuration, whole or not at all.
-struct Reload {
+/// Applies a changed configuration, completely or not at all.
+struct ConfigReloader {
     app: App,
     program: Setup,
-    first: Option<FirstToken>,
-    count: watch::Sender<Reloads>,
+    first_token: Option<FirstToken>,
+    reload_counts: watch::Sender<ReloadCounts>,
 }
 
-impl Reload {
-    /// Watches the sources. Without the watch the server runs all the same.
-    fn whenever_changed(self, sources: Sources, config: &Config) -> Option<config::Watch> {
+impl ConfigReloader {
+    /// Watches the sources. If they cannot be watched, the server runs without reloads.
+    fn watch_config(self, sources: Sources, config: &Config) -> Option<config::Watch> {
         let runtime = tokio::runtime::Handle::current();
         let watch = config::watch(sources, config, move |changed| {
             let applied = match changed {
@@ -273,21 +288,23 @@ impl Reload {
                 Err(faults) => Err(StartError::Config(faults)),
             };
             match applied {
-                Ok(()) => tracing::info!("the configuration was reloaded"),
+                Ok(()) => tracing::info!("configuration reloaded"),
                 Err(ref error) => {
-                    self.app.configured.refused(error);
+                    self.app.config_status.record_rejected(error);
                     tracing::error!(
-                        "the configuration was not taken up; all stays as it is: {}",
-                        Chain(error)
+                        "configuration reload rejected; the previous configuration stays active: {}",
+                        ErrorChain(error)
                     );
                 }
             }
-            self.count.send_modify(|count| match applied {
+            self.reload_counts.send_modify(|count| match applied {
                 Ok(()) => count.applied += 1,
-                Err(_) => count.refused += 1,
+                Err(_) => count.rejected += 1,
             });
         });
-        let warn = |error: &io::Error| tracing::warn!(%error, "changes of the configuration go unnoticed");
+        let warn = |error: &io::Error| {
+            tracing::warn!(%error, "cannot watch the configuration files; changes take effect only after a restart");
+        };
         watch.inspect_err(warn).ok()
     }
 
@@ -295,21 +312,21 @@ impl Reload {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let setup = together(&self.program, config.setup().map_err(StartError::Config)?)?;
-        if config.tokens.is_empty() && self.first.is_none() {
+        let setup = merge_setups(&self.program, config.setup().map_err(StartError::Config)?)?;
+        if config.tokens.is_empty() && self.first_token.is_none() {
             return Err(StartError::NoTokenLeft);
         }
         self.app.engine.reconfigure(setup).await.map_err(StartError::Engine)?;
-        self.app.tokens.send_replace(accepted(&config.tokens, self.first.as_ref()));
-        self.app.configured.applied(config);
+        self.app.tokens.send_replace(accepted_tokens(&config.tokens, self.first_token.as_ref()));
+        self.app.config_status.record_applied(config);
         Ok(())
     }
 }
 
-/// An error with all that caused it.
-pub(crate) struct Chain<'a>(pub(crate) &'a dyn std::error::Error);
+/// Displays an error with its chain of causes.
+pub(crate) struct ErrorChain<'a>(pub(crate) &'a dyn std::error::Error);
 
-impl std::fmt::Display for Chain<'_> {
+impl std::fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
         let mut source = self.0.source();

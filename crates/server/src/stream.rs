@@ -1,8 +1,8 @@
-//! `/api/v1/stream`: the journal as server-sent events, and beside it what becomes of tasks.
+//! `/api/v1/stream`: the journal as server-sent events, together with task changes.
 //!
-//! Events carry their id and are never missed: a reader that comes back with `Last-Event-ID` goes on where it
-//! was, or is told by `Torn` that it cannot. Task changes carry none: they are told as they happen on this
-//! node, after the event they belong to, and a reader that is too slow for them misses some.
+//! Events have an id and are never missed: a client that reconnects with `Last-Event-ID` continues after it, or gets
+//! `Torn` if events after it have expired. Task changes have no id: they are sent as they happen on this node, after
+//! the event they belong to, and a slow client misses some.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,18 +22,18 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
-use crate::events::Watch;
+use crate::events::EventQuery;
+use crate::journal_reader::{BATCH_DELAY, JournalReader, ReadStep};
 use crate::limits::{StreamMemory, StreamPermit};
-use crate::paging::{page_bytes, piece};
+use crate::paging::{encode_chunk, page_bytes};
 use crate::problem::Problem;
-use crate::sse::{self, KEEP_ALIVE};
-use crate::walk::{GATHER, Step, Walk};
+use crate::sse::{self, KEEP_ALIVE_INTERVAL};
 
-/// So many changes of tasks at most are told in one go.
-const MOST_HEARD: usize = 1000;
+/// Maximum number of task changes that are sent together.
+const MAX_PENDING_TASK_CHANGES: usize = 1000;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(stream))
+    OpenApiRouter::new().routes(routes!(follow_events))
 }
 
 /// Follows the journal as server-sent events.
@@ -44,230 +44,236 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "events",
     params(
         ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),
-        ("after" = Option<u64>, Query, description = "an EventId; without it the stream begins at the newest"),
-        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its children, `/a` that"),
-        ("key" = Option<String>, Query, description = "an object"),
-        ("tenant" = Option<String>, Query, description = "a tenant"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "goes on after this event, whatever `after` says"),
+        ("after" = Option<u64>, Query, description = "an EventId; without it the stream begins at the newest event"),
+        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its direct children, `/a` exactly that key"),
+        ("key" = Option<String>, Query, description = "key of an object"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's events"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "resumes after this event; takes precedence over `after`"),
     ),
     responses((status = 200, description = "Frames: `id` the EventId, `event` the type, `data` the event; \
-        `event: task` without an id for a task's change; `event: Torn` before the end if there is a gap",
+        `event: task` without an id for a task change; `event: Torn` before the end of the stream if there is a gap",
         body = String, content_type = "text/event-stream")),
 )]
-pub(crate) async fn stream(
+pub(crate) async fn follow_events(
     Viewer(caller): Viewer,
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let watch = Watch::of(&Watch::query(&uri, &[])?, &caller)?;
+    let event_query = EventQuery::from_query(&EventQuery::parse_query(&uri, &[])?, &caller)?;
     let permit = app.streams.open(&caller)?;
-    // Listening begins before anything is read, so that no change falls between the two.
-    let changes = (!watch.certain_types).then(|| app.engine.changes());
-    let named = last_event_id(&headers)?.or(watch.after);
-    let after = match named {
+    // Subscribe before reading, so that no change is missed between the two.
+    let task_changes = (!event_query.names_types).then(|| app.engine.changes());
+    let given_cursor = read_last_event_id(&headers)?.or(event_query.after);
+    let after = match given_cursor {
         Some(after) => after,
         None => app.engine.observer().extent().await?.head,
     };
-    let follower = Follower {
-        walk: Walk::forwards(app.clone(), watch.filter.clone(), after),
+    let follower = JournalFollower {
+        reader: JournalReader::forwards(app.clone(), event_query.filter.clone(), after),
         app,
         caller,
         page: VecDeque::new(),
-        filter: watch.filter,
-        changes,
-        heard: Vec::new(),
-        // Who named no place to begin at is told it at once: without it, one that loses its connection before
-        // the first event would begin anew at a later place, and miss what lies between.
-        start: named.is_none().then_some(after),
-        sent: after,
-        next: Instant::now(),
-        alive: Instant::now() + KEEP_ALIVE,
-        last: false,
-        over: false,
+        filter: event_query.filter,
+        task_changes,
+        pending_task_changes: Vec::new(),
+        // A client without a cursor gets one at once. Otherwise, if its connection broke before the first event, it
+        // would reconnect at a later position and miss the events between.
+        initial_cursor: given_cursor.is_none().then_some(after),
+        sent_cursor: after,
+        next_send_at: Instant::now(),
+        keep_alive_at: Instant::now() + KEEP_ALIVE_INTERVAL,
+        is_draining: false,
+        is_finished: false,
         page_memory: StreamMemory::default(),
         _permit: permit,
     };
-    Ok(sse::response(stream::unfold(follower, |mut follower| async move {
-        let frames = follower.next().await?;
+    Ok(sse::stream_response(stream::unfold(follower, |mut follower| async move {
+        let frames = follower.next_frames().await?;
         Some((frames, follower))
     })))
 }
 
-/// The cursor of a reader that comes back.
-pub(crate) fn last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {
+/// Reads the cursor of a client that reconnects.
+pub(crate) fn read_last_event_id(headers: &HeaderMap) -> Result<Option<EventId>, Problem> {
     let Some(value) = headers.get("last-event-id").filter(|value| !value.is_empty()) else { return Ok(None) };
     let bad = |detail: String| Problem::malformed(detail).parameter("Last-Event-ID");
-    let text = value.to_str().map_err(|_| bad("this is not an EventId".into()))?;
+    let text = value.to_str().map_err(|_| bad("`Last-Event-ID` is not an EventId".into()))?;
     text.parse().map(Some).map_err(|e: pointsman_core::event_id::BadEventId| bad(e.to_string()))
 }
 
-struct Follower {
+struct JournalFollower {
     app: App,
     caller: Caller,
-    walk: Walk,
-    /// Found, but not sent yet.
+    reader: JournalReader,
+    /// Events that were read and not sent yet.
     page: VecDeque<Arc<Event>>,
     filter: Filter,
-    changes: Option<broadcast::Receiver<TaskChange>>,
-    /// Heard of, but not told yet: what was journaled before them goes first.
-    heard: Vec<TaskChange>,
-    /// Where the stream begins, if the reader does not know it yet.
-    start: Option<EventId>,
-    /// The last id that the reader has.
-    sent: EventId,
-    /// When the reader may hear something again, and when it must.
-    next: Instant,
-    alive: Instant,
-    /// The server stops: what has been journaled until then is all that is still told.
-    last: bool,
-    over: bool,
+    task_changes: Option<broadcast::Receiver<TaskChange>>,
+    /// Received but not sent yet: events journaled before them are sent first.
+    pending_task_changes: Vec<TaskChange>,
+    /// The cursor at which the stream begins, if the client does not have it yet.
+    initial_cursor: Option<EventId>,
+    /// The last id that was sent.
+    sent_cursor: EventId,
+    /// Earliest time of the next message, and time of the next keep-alive.
+    next_send_at: Instant,
+    keep_alive_at: Instant,
+    /// The server stops: events journaled until then are still sent.
+    is_draining: bool,
+    is_finished: bool,
     /// The memory of a large page until it is sent.
     page_memory: StreamMemory,
     _permit: StreamPermit,
 }
 
-/// What a follower waits for.
-enum Woken {
-    Grown,
-    Changed(TaskChange),
-    Quiet,
+/// The reason why a waiting follower continues.
+enum WakeReason {
+    NewEvents,
+    TaskChanged(TaskChange),
+    KeepAliveDue,
     /// The server stops.
     Stopping,
-    /// The reader's token has been taken back.
-    Revoked,
+    /// The client's token is no longer accepted.
+    TokenRevoked,
 }
 
-impl Follower {
-    /// The next frames; nothing when the stream is over.
-    async fn next(&mut self) -> Option<String> {
-        if let Some(start) = self.start.take() {
-            return Some(sse::keep_alive(Some(start.get())));
+impl JournalFollower {
+    /// The next frames; `None` when the stream has ended.
+    async fn next_frames(&mut self) -> Option<String> {
+        if let Some(start) = self.initial_cursor.take() {
+            return Some(sse::format_keep_alive(Some(start.get())));
         }
-        while !self.over && self.app.tokens.borrow().knows(&self.caller) {
+        while !self.is_finished && self.app.tokens.borrow().knows(&self.caller) {
             if !self.page.is_empty() {
-                return Some(self.piece());
+                return Some(self.encode_next_chunk());
             }
-            let frames = match self.walk.step(usize::MAX).await {
-                Ok(Step::Events(events)) => self.load(events).await.then(|| self.piece()),
-                Ok(Step::Nothing) => None,
-                Ok(Step::End) => self.at_the_head().await,
-                Ok(Step::Torn { head }) => {
-                    self.over = true;
+            let frames = match self.reader.read_page(usize::MAX).await {
+                Ok(ReadStep::Events(events)) => {
+                    self.load_page(events).await.then(|| self.encode_next_chunk())
+                }
+                Ok(ReadStep::NoMatch) => None,
+                Ok(ReadStep::End) => self.wait_at_head().await,
+                Ok(ReadStep::Torn { head }) => {
+                    self.is_finished = true;
                     let data = format!("{{\"TYPE\":\"Torn\",\"eventId\":{head}}}");
-                    Some(sse::frame(None, "Torn", &data))
+                    Some(sse::format_frame(None, "Torn", &data))
                 }
                 Err(_) => return None,
             };
             if let Some(frames) = frames {
-                self.told();
+                self.reset_timers();
                 return Some(frames);
             }
         }
         None
     }
 
-    /// Takes a page to send, if there is memory for it. Otherwise the page is dropped and read again once there is; a
-    /// stream for which there is none in time ends, and its reader resumes it.
-    async fn load(&mut self, events: Vec<Arc<Event>>) -> bool {
+    /// Takes a page to send, if there is memory for it. Otherwise drops the page, waits for memory and reads it again;
+    /// if there is no memory in time, the stream ends and the client resumes it.
+    async fn load_page(&mut self, events: Vec<Arc<Event>>) -> bool {
         let bytes = page_bytes(&events);
         if !self.page_memory.fit(&self.app, &self.caller, bytes) {
             drop(events);
-            self.walk = Walk::forwards(self.app.clone(), self.filter.clone(), self.sent);
-            self.over = !self.page_memory.wait(&self.app, &self.caller, bytes).await;
+            self.reader = JournalReader::forwards(self.app.clone(), self.filter.clone(), self.sent_cursor);
+            self.is_finished = !self.page_memory.wait(&self.app, &self.caller, bytes).await;
             return false;
         }
         self.page = events.into();
         true
     }
 
-    /// As much of the page as goes out at a time.
-    fn piece(&mut self) -> String {
+    /// Encodes the next chunk of the page.
+    fn encode_next_chunk(&mut self) -> String {
         let before = self.page.len();
-        let sent = &mut self.sent;
-        let text = piece(&mut self.page, |event, text| {
-            text.push_str(&sse::frame(Some(event.id.get()), &event.kind, &event.to_json()));
-            *sent = event.id;
+        let sent_cursor = &mut self.sent_cursor;
+        let text = encode_chunk(&mut self.page, |event, text| {
+            text.push_str(&sse::format_frame(Some(event.id.get()), &event.kind, &event.to_json()));
+            *sent_cursor = event.id;
         });
-        self.walk.learn(before - self.page.len(), text.len());
-        self.told();
+        self.reader.adapt_page_size(before - self.page.len(), text.len());
+        self.reset_timers();
         text
     }
 
-    fn told(&mut self) {
+    fn reset_timers(&mut self) {
         let now = Instant::now();
-        (self.next, self.alive) = (now + GATHER, now + KEEP_ALIVE);
+        (self.next_send_at, self.keep_alive_at) = (now + BATCH_DELAY, now + KEEP_ALIVE_INTERVAL);
     }
 
-    /// Everything journaled has been told: tells of tasks, or waits.
-    async fn at_the_head(&mut self) -> Option<String> {
+    /// All events have been sent: sends task changes, or waits.
+    async fn wait_at_head(&mut self) -> Option<String> {
         self.page_memory.release();
-        let heard = std::mem::take(&mut self.heard);
-        let frames: String = heard.iter().filter(|change| self.wanted(change)).map(task_frame).collect();
+        let pending_task_changes = std::mem::take(&mut self.pending_task_changes);
+        let frames: String = pending_task_changes
+            .iter()
+            .filter(|change| self.matches_filter(change))
+            .map(format_task_frame)
+            .collect();
         if !frames.is_empty() {
             return Some(frames);
         }
-        match self.woken().await {
-            Woken::Grown => self.go_on(),
-            Woken::Changed(change) => {
-                self.heard.push(change);
-                self.go_on();
+        match self.wait_for_wake().await {
+            WakeReason::NewEvents => self.resume_reading(),
+            WakeReason::TaskChanged(change) => {
+                self.pending_task_changes.push(change);
+                self.resume_reading();
             }
-            Woken::Quiet => {
-                let reached = self.walk.reached();
-                let moved = reached > self.sent;
-                self.sent = self.sent.max(reached);
-                return Some(sse::keep_alive(moved.then(|| reached.get())));
+            WakeReason::KeepAliveDue => {
+                let reached = self.reader.resume_cursor();
+                let moved = reached > self.sent_cursor;
+                self.sent_cursor = self.sent_cursor.max(reached);
+                return Some(sse::format_keep_alive(moved.then(|| reached.get())));
             }
-            // What was journaled before the stop was announced is still told, the announcement among it.
-            Woken::Stopping if !self.last => {
-                self.last = true;
-                self.go_on();
+            // Events up to the announcement of the stop are still sent, including the announcement.
+            WakeReason::Stopping if !self.is_draining => {
+                self.is_draining = true;
+                self.resume_reading();
             }
-            Woken::Stopping | Woken::Revoked => self.over = true,
+            WakeReason::Stopping | WakeReason::TokenRevoked => self.is_finished = true,
         }
         None
     }
 
-    /// Walks on through what has come. Changes are heard before it: where the journal never rests, they would otherwise
-    /// never have their turn.
-    fn go_on(&mut self) {
-        self.hear();
-        self.walk.go_on();
+    /// Continues with new events. Task changes are collected first; otherwise a journal that grows all the time would
+    /// keep them from ever being sent.
+    fn resume_reading(&mut self) {
+        self.collect_task_changes();
+        self.reader.resume();
     }
 
-    async fn woken(&mut self) -> Woken {
-        let Self { app, caller, walk, changes, next, alive, .. } = self;
-        let news = async {
-            sleep_until(*next).await;
+    async fn wait_for_wake(&mut self) -> WakeReason {
+        let Self { app, caller, reader, task_changes, next_send_at, keep_alive_at, .. } = self;
+        let next_change = async {
+            sleep_until(*next_send_at).await;
             tokio::select! {
                 biased;
-                () = walk.grown() => Woken::Grown,
-                change = next_change(changes) => Woken::Changed(change),
+                () = reader.wait_for_match() => WakeReason::NewEvents,
+                change = receive_task_change(task_changes) => WakeReason::TaskChanged(change),
             }
         };
         tokio::select! {
             biased;
-            () = app.stopping.cancelled() => Woken::Stopping,
-            () = app.revoked(caller) => Woken::Revoked,
-            woken = news => woken,
-            () = sleep_until(*alive) => Woken::Quiet,
+            () = app.stopping.cancelled() => WakeReason::Stopping,
+            () = app.wait_until_revoked(caller) => WakeReason::TokenRevoked,
+            reason = next_change => reason,
+            () = sleep_until(*keep_alive_at) => WakeReason::KeepAliveDue,
         }
     }
 
-    /// What else is known of tasks by now.
-    fn hear(&mut self) {
-        let Some(changes) = &mut self.changes else { return };
-        while self.heard.len() < MOST_HEARD {
-            match changes.try_recv() {
-                Ok(change) => self.heard.push(change),
+    /// Collects the task changes that have arrived.
+    fn collect_task_changes(&mut self) {
+        let Some(task_changes) = &mut self.task_changes else { return };
+        while self.pending_task_changes.len() < MAX_PENDING_TASK_CHANGES {
+            match task_changes.try_recv() {
+                Ok(change) => self.pending_task_changes.push(change),
                 Err(TryRecvError::Lagged(_)) => {}
                 Err(TryRecvError::Empty | TryRecvError::Closed) => return,
             }
         }
     }
 
-    fn wanted(&self, change: &TaskChange) -> bool {
+    fn matches_filter(&self, change: &TaskChange) -> bool {
         let Filter { key, tenant, path, .. } = &self.filter;
         key.as_ref().is_none_or(|key| change.key.as_ref() == Some(key))
             && tenant.as_ref().is_none_or(|tenant| change.tenant == *tenant)
@@ -275,8 +281,10 @@ impl Follower {
     }
 }
 
-pub(crate) async fn next_change(changes: &mut Option<broadcast::Receiver<TaskChange>>) -> TaskChange {
-    if let Some(receiver) = changes {
+pub(crate) async fn receive_task_change(
+    task_changes: &mut Option<broadcast::Receiver<TaskChange>>,
+) -> TaskChange {
+    if let Some(receiver) = task_changes {
         loop {
             match receiver.recv().await {
                 Ok(change) => return change,
@@ -284,12 +292,12 @@ pub(crate) async fn next_change(changes: &mut Option<broadcast::Receiver<TaskCha
                 Err(RecvError::Closed) => break,
             }
         }
-        *changes = None;
+        *task_changes = None;
     }
     std::future::pending().await
 }
 
-fn task_frame(change: &TaskChange) -> String {
+fn format_task_frame(change: &TaskChange) -> String {
     let body = TaskChangeBody {
         id: change.id.to_string(),
         handler: change.handler.to_string(),
@@ -304,5 +312,5 @@ fn task_frame(change: &TaskChange) -> String {
         delay_until: change.due.map(|due| due.to_string()).unwrap_or_default(),
         time: change.at.to_string(),
     };
-    sse::frame(None, "task", &serde_json::to_string(&body).unwrap_or_default())
+    sse::format_frame(None, "task", &serde_json::to_string(&body).unwrap_or_default())
 }

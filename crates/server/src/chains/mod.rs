@@ -1,11 +1,11 @@
-//! `/api/v1/chains`: what chains there are, how many orders are where, stopping them, and what their nodes do.
+//! `/api/v1/chains`: chains with the number of orders at each node, stopping them, and the actions of their nodes.
 //!
-//! Chains have folders in their paths, and what is to be done to one follows its path in the address: `…/state`,
-//! `…/nodes/ID/action`, `…/pause`, `…/block`.
+//! The path of a chain has folders, and the endpoint follows it in the URL: `…/state`, `…/nodes/ID/action`, `…/pause`,
+//! `…/block`.
 
+mod control;
 mod overview;
 mod rules;
-mod steer;
 
 use axum::Json;
 use axum::extract::{FromRequest, Request, State};
@@ -18,31 +18,31 @@ use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::action::{Hold, Members};
 use crate::app::App;
 use crate::auth::{Operator, Role, Viewer};
-use crate::below::{Below, read};
+use crate::json_body::{JsonBody, RuleRequest};
+use crate::path_tail::{PathTail, parse_path};
 use crate::problem::Problem;
 use crate::query::Query;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::with_openapi(Description::openapi())
-        .routes(routes!(list))
-        .route("/api/v1/chains/{*path}", get(one).put(put).delete(delete))
+    OpenApiRouter::with_openapi(ChainPathsDescription::openapi())
+        .routes(routes!(list_chains))
+        .route("/api/v1/chains/{*path}", get(show_chain).put(dispatch_put).delete(dispatch_delete))
 }
 
-/// The calls whose addresses end in a chain's path, and what may follow it. They share one route.
+/// The calls whose URL ends in a chain's path and an optional endpoint. They share one route.
 #[derive(OpenApi)]
 #[openapi(paths(
-    one,
-    steer::set_state,
-    steer::set_action,
+    show_chain,
+    control::set_chain_state,
+    control::set_node_action,
     rules::pause,
     rules::unpause,
     rules::block,
     rules::unblock
 ))]
-struct Description;
+struct ChainPathsDescription;
 
 /// All chains.
 #[utoipa::path(
@@ -52,104 +52,104 @@ struct Description;
     tag = "chains",
     responses((status = 200, description = "The chains, by path", body = ChainList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_chains(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ChainList>, Problem> {
-    Query::of(&uri, &[])?;
-    overview::list(&app, &caller).await.map(Json)
+    Query::from_uri(&uri, &[])?;
+    overview::list_chains(&app, &caller).await.map(Json)
 }
 
-/// One chain: its nodes, how many orders are where, and what holds it.
+/// One chain: its nodes, the number of orders at each, and its rules.
 #[utoipa::path(
     get,
     path = "/api/v1/chains/{path}",
     operation_id = "show_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     responses((status = 200, description = "The chain", body = ChainDetail)),
 )]
-pub(crate) async fn one(
+pub(crate) async fn show_chain(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Below(path): Below<ChainPath>,
+    PathTail(path): PathTail<ChainPath>,
     uri: Uri,
 ) -> Result<Json<ChainDetail>, Problem> {
-    Query::of(&uri, &[])?;
-    overview::find(&app, &caller, &path).await.map(Json)
+    Query::from_uri(&uri, &[])?;
+    overview::find_chain(&app, &caller, &path).await.map(Json)
 }
 
-/// What an address asks to be done to a chain.
+/// The endpoint of a chain that a URL names.
 #[derive(Debug, PartialEq)]
-enum Asked {
+enum ChainEndpoint {
     State(ChainPath),
-    Action(ChainPath, NodeId),
+    NodeAction(ChainPath, NodeId),
     Rule(ChainPath, RuleKind),
 }
 
-impl Asked {
-    fn read(text: &str) -> Result<Self, Problem> {
-        let nothing = || {
+impl ChainEndpoint {
+    fn parse(text: &str) -> Result<Self, Problem> {
+        let unknown_endpoint = || {
             Problem::not_found(
                 "a chain is changed at `…/state`, `…/nodes/ID/action`, `…/pause` or `…/block` below its path",
             )
         };
-        let (chain, last) = text.rsplit_once('/').ok_or_else(nothing)?;
+        let (chain, last) = text.rsplit_once('/').ok_or_else(unknown_endpoint)?;
         match last {
-            "state" => Ok(Self::State(read(chain)?)),
-            "pause" => Ok(Self::Rule(read(chain)?, RuleKind::Pause)),
-            "block" => Ok(Self::Rule(read(chain)?, RuleKind::Block)),
+            "state" => Ok(Self::State(parse_path(chain)?)),
+            "pause" => Ok(Self::Rule(parse_path(chain)?, RuleKind::Pause)),
+            "block" => Ok(Self::Rule(parse_path(chain)?, RuleKind::Block)),
             "action" => {
-                let (chain, node) = chain.rsplit_once("/nodes/").ok_or_else(nothing)?;
-                Ok(Self::Action(read(chain)?, read(node)?))
+                let (chain, node) = chain.rsplit_once("/nodes/").ok_or_else(unknown_endpoint)?;
+                Ok(Self::NodeAction(parse_path(chain)?, parse_path(node)?))
             }
-            _ => Err(nothing()),
+            _ => Err(unknown_endpoint()),
         }
     }
 }
 
-async fn put(
+async fn dispatch_put(
     Operator(caller): Operator,
     State(app): State<App>,
-    Below(text): Below<String>,
+    PathTail(text): PathTail<String>,
     request: Request,
 ) -> Result<Json<ChainDetail>, Problem> {
-    match Asked::read(&text)? {
-        Asked::State(path) => {
-            let Members(said) = Members::from_request(request, &app).await?;
-            steer::set_state(&app, caller, path, said).await
+    match ChainEndpoint::parse(&text)? {
+        ChainEndpoint::State(path) => {
+            let JsonBody(members) = JsonBody::from_request(request, &app).await?;
+            control::set_chain_state(&app, caller, path, members).await
         }
-        Asked::Action(path, node) => {
-            let Members(said) = Members::from_request(request, &app).await?;
-            steer::set_action(&app, caller, path, node, said).await
+        ChainEndpoint::NodeAction(path, node) => {
+            let JsonBody(members) = JsonBody::from_request(request, &app).await?;
+            control::set_node_action(&app, caller, path, node, members).await
         }
-        Asked::Rule(path, RuleKind::Pause) => {
-            rules::pause(&app, &caller, path, Hold::from_request(request, &app).await?).await
+        ChainEndpoint::Rule(path, RuleKind::Pause) => {
+            rules::pause(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
-        Asked::Rule(path, RuleKind::Block) => {
+        ChainEndpoint::Rule(path, RuleKind::Block) => {
             let caller = caller.with(Role::Admin)?;
-            rules::block(&app, &caller, path, Hold::from_request(request, &app).await?).await
+            rules::block(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
     }
 }
 
-async fn delete(
+async fn dispatch_delete(
     Operator(caller): Operator,
     State(app): State<App>,
-    Below(text): Below<String>,
+    PathTail(text): PathTail<String>,
     request: Request,
 ) -> Result<Json<ChainDetail>, Problem> {
-    match Asked::read(&text)? {
-        Asked::Rule(path, RuleKind::Pause) => {
-            rules::unpause(&app, &caller, path, Hold::from_request(request, &app).await?).await
+    match ChainEndpoint::parse(&text)? {
+        ChainEndpoint::Rule(path, RuleKind::Pause) => {
+            rules::unpause(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
-        Asked::Rule(path, RuleKind::Block) => {
+        ChainEndpoint::Rule(path, RuleKind::Block) => {
             let caller = caller.with(Role::Admin)?;
-            rules::unblock(&app, &caller, path, Hold::from_request(request, &app).await?).await
+            rules::unblock(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
-        Asked::State(_) | Asked::Action(..) => Err(Problem::not_found(
-            "of a chain, `…/pause` and `…/block` can be deleted; the rest is set by PUT",
+        ChainEndpoint::State(_) | ChainEndpoint::NodeAction(..) => Err(Problem::not_found(
+            "only `…/pause` and `…/block` of a chain can be deleted; the others are set with PUT",
         )),
     }
 }
@@ -159,18 +159,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_an_address_says_what_is_to_be_done() {
+    fn the_path_suffix_selects_the_endpoint() {
         let path = |text: &str| ChainPath::new(text).unwrap();
-        let asked = |text: &str| Asked::read(text).unwrap();
-        assert_eq!(asked("/a/b/state"), Asked::State(path("/a/b")));
-        assert_eq!(asked("/a/state/state"), Asked::State(path("/a/state")));
-        assert_eq!(asked("/a/nodes/x/pause"), Asked::Rule(path("/a/nodes/x"), RuleKind::Pause));
+        let parsed = |text: &str| ChainEndpoint::parse(text).unwrap();
+        assert_eq!(parsed("/a/b/state"), ChainEndpoint::State(path("/a/b")));
+        assert_eq!(parsed("/a/state/state"), ChainEndpoint::State(path("/a/state")));
+        assert_eq!(parsed("/a/nodes/x/pause"), ChainEndpoint::Rule(path("/a/nodes/x"), RuleKind::Pause));
         let node = NodeId::new("action").unwrap();
-        assert_eq!(asked("/a/nodes/x/nodes/action/action"), Asked::Action(path("/a/nodes/x"), node));
+        assert_eq!(
+            parsed("/a/nodes/x/nodes/action/action"),
+            ChainEndpoint::NodeAction(path("/a/nodes/x"), node)
+        );
         for bad in
             ["/a", "/a/b", "/state", "/a//state", "/a/action", "/nodes/x/action", "/a/nodes//action", "/a/"]
         {
-            assert!(Asked::read(bad).is_err(), "{bad}");
+            assert!(ChainEndpoint::parse(bad).is_err(), "{bad}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of chains: their nodes, the orders at each, how they are set, and the rules that hold them.
+//! The bodies of chains: nodes with their orders and actions, and rules.
 
 use std::collections::BTreeMap;
 
@@ -11,16 +11,16 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::config::nearest::hint;
 use crate::problem::Problem;
-use crate::rules::told;
+use crate::rules::rule_body_for;
 
-pub(super) async fn list(app: &App, caller: &Caller) -> Result<ChainList, Problem> {
-    let Overview { event_id, chains } = overview(app, caller).await?;
+pub(super) async fn list_chains(app: &App, caller: &Caller) -> Result<ChainList, Problem> {
+    let ChainOverview { event_id, chains } = read_chains(app, caller).await?;
     Ok(ChainList { event_id, chains: chains.into_values().collect() })
 }
 
-/// The chain, if there is one. One of which only rules are left is shown, so that they can be lifted.
-pub(super) async fn find(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainDetail, Problem> {
-    let Overview { event_id, mut chains } = overview(app, caller).await?;
+/// Finds a chain. One of which only rules are left is found too, so that they can be lifted.
+pub(super) async fn find_chain(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainDetail, Problem> {
+    let ChainOverview { event_id, mut chains } = read_chains(app, caller).await?;
     match chains.remove(path) {
         Some(chain) => Ok(ChainDetail { event_id, chain }),
         None => {
@@ -30,48 +30,55 @@ pub(super) async fn find(app: &App, caller: &Caller, path: &ChainPath) -> Result
     }
 }
 
-struct Overview {
+struct ChainOverview {
     event_id: u64,
     chains: BTreeMap<ChainPath, ChainBody>,
 }
 
-async fn overview(app: &App, caller: &Caller) -> Result<Overview, Problem> {
+async fn read_chains(app: &App, caller: &Caller) -> Result<ChainOverview, Problem> {
     let (views, extent) = app.engine.chains().await?;
     let mut chains: BTreeMap<ChainPath, ChainBody> =
-        views.iter().map(|view| (view.chain.path.clone(), body(view, caller))).collect();
+        views.iter().map(|view| (view.chain.path.clone(), chain_body(view, caller))).collect();
     let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.sees(tenant));
     for rule in app.store().rules().await?.iter().filter(visible) {
         if let Place::Chain(path) = &rule.place {
-            chains.entry(path.clone()).or_insert_with(|| left(path)).rules.push(told(caller, rule));
+            chains
+                .entry(path.clone())
+                .or_insert_with(|| undefined_chain_body(path))
+                .rules
+                .push(rule_body_for(caller, rule));
         }
     }
-    Ok(Overview { event_id: extent.head.get(), chains })
+    Ok(ChainOverview { event_id: extent.head.get(), chains })
 }
 
-fn body(view: &ChainView, caller: &Caller) -> ChainBody {
-    // The orders of a chain are everybody's, and how many others have is not for one of them to know.
-    let counted = caller.tenant.is_none();
+fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {
+    // The counts include orders of all tenants, so a caller bound to a tenant does not see them.
+    let shows_counts = caller.tenant.is_none();
     let at =
         |id: &str| view.orders.iter().find(|(node, _)| node.as_str() == id).map_or(0, |(_, count)| *count);
     let ChainView { chain, state, orders } = view;
     let nodes = chain.nodes.iter().map(|node| {
-        let count = counted.then(|| at(node.id.as_str()));
+        let count = shows_counts.then(|| at(node.id.as_str()));
         ChainNodeBody::new(node, state.action(&node.id), count)
     });
-    let gone = orders.iter().filter(|(node, count)| counted && *count > 0 && chain.node(node).is_none());
+    let orphaned =
+        orders.iter().filter(|(node, count)| shows_counts && *count > 0 && chain.node(node).is_none());
     ChainBody {
         path: chain.path.to_string(),
         defined: !chain.nodes.is_empty(),
         state: state.as_str().into(),
         nodes: nodes.collect(),
-        stranded: gone.map(|(node, count)| StrandedBody { node: node.to_string(), orders: *count }).collect(),
-        orders: counted.then(|| orders.iter().map(|(_, count)| count).sum()),
+        stranded: orphaned
+            .map(|(node, count)| StrandedBody { node: node.to_string(), orders: *count })
+            .collect(),
+        orders: shows_counts.then(|| orders.iter().map(|(_, count)| count).sum()),
         rules: vec![],
     }
 }
 
-/// A chain that is no longer defined.
-fn left(path: &ChainPath) -> ChainBody {
+/// The body of a chain that is no longer defined.
+fn undefined_chain_body(path: &ChainPath) -> ChainBody {
     ChainBody {
         path: path.to_string(),
         defined: false,

@@ -1,34 +1,34 @@
-//! Holding the steps of chains.
+//! Pausing and blocking chains.
 
 use axum::Json;
 use pointsman_api::{ChainDetail, HoldBody};
 use pointsman_core::chain::ChainPath;
 use pointsman_core::{Place, RuleKind};
 
-use super::overview::find;
-use crate::action::Hold;
+use super::overview::find_chain;
 use crate::app::App;
 use crate::auth::Caller;
+use crate::json_body::RuleRequest;
 use crate::problem::Problem;
 use crate::rules;
 
-/// Pauses a chain: when this answers, no new attempt of a step starts.
+/// Pauses a chain. After the response, no new attempt of a step starts.
 #[utoipa::path(
     put,
     path = "/api/v1/chains/{path}/pause",
     operation_id = "pause_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn pause(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    set(app, caller, RuleKind::Pause, path, hold).await
+    set_chain_rule(app, caller, RuleKind::Pause, path, request).await
 }
 
 /// Lifts a pause.
@@ -37,36 +37,36 @@ pub(crate) async fn pause(
     path = "/api/v1/chains/{path}/pause",
     operation_id = "unpause_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn unpause(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    lift(app, caller, RuleKind::Pause, path, hold).await
+    lift_chain_rule(app, caller, RuleKind::Pause, path, request).await
 }
 
-/// Blocks a chain: as a pause, but only an admin lifts it.
+/// Blocks a chain: like a pause, but only an admin can lift it.
 #[utoipa::path(
     put,
     path = "/api/v1/chains/{path}/block",
     operation_id = "block_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn block(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    set(app, caller, RuleKind::Block, path, hold).await
+    set_chain_rule(app, caller, RuleKind::Block, path, request).await
 }
 
 /// Lifts a block.
@@ -75,44 +75,44 @@ pub(crate) async fn block(
     path = "/api/v1/chains/{path}/block",
     operation_id = "unblock_chain",
     tag = "chains",
-    params(("path" = String, Path, description = "a chain's path, raw, without its leading slash")),
+    params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The chain as it stands now", body = ChainDetail)),
+    responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn unblock(
     app: &App,
     caller: &Caller,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    lift(app, caller, RuleKind::Block, path, hold).await
+    lift_chain_rule(app, caller, RuleKind::Block, path, request).await
 }
 
-async fn set(
+async fn set_chain_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
-    find(app, caller, &path).await?;
-    rules::set(app, caller, kind, Place::Chain(path.clone()), tenant, hold.reason).await?;
-    find(app, caller, &path).await.map(Json)
+    let tenant = caller.tenant(request.tenant)?;
+    find_chain(app, caller, &path).await?;
+    rules::set_rule(app, caller, kind, Place::Chain(path.clone()), tenant, request.reason).await?;
+    find_chain(app, caller, &path).await.map(Json)
 }
 
-async fn lift(
+async fn lift_chain_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     path: ChainPath,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
-    // Read before, because a chain of which only this rule was left is gone with it.
-    let before = find(app, caller, &path).await?;
-    rules::lift(app, caller, kind, Place::Chain(path.clone()), tenant, hold.reason).await?;
-    Ok(Json(find(app, caller, &path).await.unwrap_or_else(|_| without_rules(before))))
+    let tenant = caller.tenant(request.tenant)?;
+    // Read before, because a chain of which only this rule was left disappears with it.
+    let before = find_chain(app, caller, &path).await?;
+    rules::lift_rule(app, caller, kind, Place::Chain(path.clone()), tenant, request.reason).await?;
+    Ok(Json(find_chain(app, caller, &path).await.unwrap_or_else(|_| without_rules(before))))
 }
 
 fn without_rules(mut found: ChainDetail) -> ChainDetail {

@@ -18,78 +18,79 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::percent;
 use crate::problem::Problem;
 
-/// Where the members of an event stand in a CloudEvent.
-pub(super) const MEMBERS: &[(&str, &str)] =
+/// JSON pointers of an event's members, and of the CloudEvent members they are read from.
+pub(super) const MEMBER_POINTERS: &[(&str, &str)] =
     &[("/key", "/subject"), ("/value", "/data"), ("/context/", "/"), ("/context", "")];
 
-const REQUIRED: [&str; 4] = ["specversion", "id", "source", "type"];
+const REQUIRED_ATTRIBUTES: [&str; 4] = ["specversion", "id", "source", "type"];
 
 /// The attributes of a CloudEvent, as text, and its data.
 #[derive(Default)]
-struct Attributes {
-    texts: BTreeMap<String, String>,
+struct CloudEventAttributes {
+    values: BTreeMap<String, String>,
     data: Option<Box<RawValue>>,
 }
 
-impl Attributes {
+impl CloudEventAttributes {
     fn add(&mut self, name: &str, text: String) -> Result<(), Fault> {
         let at = pointer_step(name);
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
-            let detail =
-                format!("{name:?} is no attribute of a CloudEvent: those are lower-case letters and digits");
+            let detail = format!(
+                "{name:?} is not an attribute of a CloudEvent: names have lower-case letters and digits"
+            );
             return Err(Fault::new(at, detail));
         }
-        match self.texts.insert(name.into(), text) {
+        match self.values.insert(name.into(), text) {
             None => Ok(()),
             Some(_) => Err(Fault::new(at, format!("the attribute `{name}` is given twice"))),
         }
     }
 
-    fn into_body(mut self) -> Result<EventBody, Fault> {
-        for name in REQUIRED {
-            if self.texts.get(name).is_none_or(String::is_empty) {
+    fn into_event_body(mut self) -> Result<EventBody, Fault> {
+        for name in REQUIRED_ATTRIBUTES {
+            if self.values.get(name).is_none_or(String::is_empty) {
                 return Err(Fault::new(
                     pointer_step(name),
                     format!("a CloudEvent has the attribute `{name}`"),
                 ));
             }
         }
-        if self.texts["specversion"] != "1.0" {
-            return Err(Fault::new("/specversion", "only CloudEvents 1.0 are taken"));
+        if self.values["specversion"] != "1.0" {
+            return Err(Fault::new("/specversion", "only CloudEvents 1.0 are supported"));
         }
-        if let Some(time) = self.texts.get("time") {
+        if let Some(time) = self.values.get("time") {
             time.parse::<Timestamp>().map_err(|e| Fault::new("/time", e))?;
         }
-        let priority = match self.texts.remove("priority") {
-            // Headers know no numbers.
-            Some(text) => {
-                Some(text.parse::<i64>().map_err(|_| Fault::new("/priority", "this is no whole number"))?)
-            }
+        let priority = match self.values.remove("priority") {
+            // Headers have no numbers.
+            Some(text) => Some(
+                text.parse::<i64>().map_err(|_| Fault::new("/priority", "`priority` is a whole number"))?,
+            ),
             None => None,
         };
-        let mut text = |name: &str| self.texts.remove(name).map(|text| to_raw(&text)).transpose();
+        let mut text = |name: &str| self.values.remove(name).map(|text| to_raw_json(&text)).transpose();
         Ok(EventBody {
             kind: text("type")?,
             key: text("subject")?,
             tenant: text("tenant")?,
             delay: text("delay")?,
-            priority: priority.map(|number| to_raw(&number)).transpose()?,
+            priority: priority.map(|number| to_raw_json(&number)).transpose()?,
             value: self.data.take(),
-            context: Some(to_raw(&self.texts)?),
+            context: Some(to_raw_json(&self.values)?),
             sub: None,
             at: None,
         })
     }
 }
 
-fn to_raw(value: &impl serde::Serialize) -> Result<Box<RawValue>, Fault> {
+fn to_raw_json(value: &impl serde::Serialize) -> Result<Box<RawValue>, Fault> {
     to_raw_value(value).map_err(|e| Fault::new("", e))
 }
 
-/// One CloudEvent in JSON, with its data in it.
-pub(super) fn structured(raw: &RawValue) -> Result<EventBody, Fault> {
-    let members: Members = serde_json::from_str(raw.get()).map_err(|e| Fault::new("", e))?;
-    let mut attributes = Attributes::default();
+/// Parses a CloudEvent in structured mode: one JSON object with its data.
+pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, Fault> {
+    let members: RawMembers = serde_json::from_str(raw.get()).map_err(|e| Fault::new("", e))?;
+    let mut attributes = CloudEventAttributes::default();
     let mut base64 = None;
     for (name, raw) in members.0 {
         match name.as_str() {
@@ -100,7 +101,7 @@ pub(super) fn structured(raw: &RawValue) -> Result<EventBody, Fault> {
             }
             "data_base64" => base64 = Some(string("/data_base64", &raw)?),
             _ if raw.get() == "null" => {}
-            _ => attributes.add(&name, attribute(&name, &raw)?)?,
+            _ => attributes.add(&name, parse_attribute(&name, &raw)?)?,
         }
     }
     if let Some(text) = base64 {
@@ -108,22 +109,23 @@ pub(super) fn structured(raw: &RawValue) -> Result<EventBody, Fault> {
             return Err(Fault::new("/data_base64", "`data` and `data_base64` exclude each other"));
         }
         let bytes = STANDARD.decode(&text).map_err(|e| Fault::new("/data_base64", e))?;
-        let media = attributes.texts.get("datacontenttype").map_or("", String::as_str);
+        let media = attributes.values.get("datacontenttype").map_or("", String::as_str);
         let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        attributes.data = Some(data(&essence, &bytes).map_err(|detail| Fault::new("/data_base64", detail))?);
+        attributes.data =
+            Some(data_to_json(&essence, &bytes).map_err(|detail| Fault::new("/data_base64", detail))?);
     }
-    attributes.into_body()
+    attributes.into_event_body()
 }
 
-/// An attribute's value as text: a string, a boolean or a whole number.
-fn attribute(name: &str, raw: &RawValue) -> Result<String, Fault> {
+/// Parses the value of an attribute as text: a string, a boolean or a whole number.
+fn parse_attribute(name: &str, raw: &RawValue) -> Result<String, Fault> {
     let text = raw.get();
     if text.starts_with('"') {
         return string(&pointer_step(name), raw);
     }
     let scalar = matches!(text, "true" | "false") || text.parse::<i64>().is_ok();
-    let wrong = || Fault::new(pointer_step(name), "an attribute is a string, a boolean or a whole number");
-    scalar.then(|| text.to_owned()).ok_or_else(wrong)
+    let fault = || Fault::new(pointer_step(name), "an attribute is a string, a boolean or a whole number");
+    scalar.then(|| text.to_owned()).ok_or_else(fault)
 }
 
 /// Whether a request is a CloudEvent in binary mode: its attributes are headers.
@@ -131,33 +133,33 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("ce-"))
 }
 
-/// A CloudEvent in binary mode; its body is the data.
-pub(super) fn binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<EventBody, Problem> {
-    let at_header = |fault: Fault| {
-        let header = header_of(&fault.pointer).unwrap_or_default();
+/// Parses a CloudEvent in binary mode; its body is the data.
+pub(super) fn parse_binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<EventBody, Problem> {
+    let header_problem = |fault: Fault| {
+        let header = header_for_pointer(&fault.pointer).unwrap_or_default();
         Problem::malformed(fault.detail).parameter(header)
     };
-    let mut attributes = Attributes::default();
+    let mut attributes = CloudEventAttributes::default();
     for (name, value) in headers {
         let Some(attribute) = name.as_str().strip_prefix("ce-") else { continue };
         let text =
-            value.to_str().ok().and_then(|text| percent::decode(&unquoted(text))).ok_or_else(|| {
-                Problem::malformed("the header is not percent-encoded UTF-8").parameter(name.as_str())
-            })?;
-        attributes.add(attribute, text).map_err(at_header)?;
+            value.to_str().ok().and_then(|text| percent::decode(&unquote_header_value(text))).ok_or_else(
+                || Problem::malformed("the header is not percent-encoded UTF-8").parameter(name.as_str()),
+            )?;
+        attributes.add(attribute, text).map_err(header_problem)?;
     }
     if let Some(value) = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok()) {
-        attributes.texts.entry("datacontenttype".into()).or_insert_with(|| value.into());
+        attributes.values.entry("datacontenttype".into()).or_insert_with(|| value.into());
     }
     if !body.is_empty() {
-        attributes.data = Some(data(essence, body).map_err(Problem::malformed)?);
+        attributes.data = Some(data_to_json(essence, body).map_err(Problem::malformed)?);
     }
-    attributes.into_body().map_err(at_header)
+    attributes.into_event_body().map_err(header_problem)
 }
 
-/// A header's value without the double quotes around it. Older versions of CloudEvents wrote blanks that way,
-/// and the binding still has receivers understand it.
-fn unquoted(text: &str) -> Cow<'_, str> {
+/// Removes the double quotes around a header value. Older versions of CloudEvents quoted values with blanks, and the
+/// HTTP binding requires receivers to accept that.
+fn unquote_header_value(text: &str) -> Cow<'_, str> {
     let quoted = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
     let Some(inner) = quoted else { return text.into() };
     let mut plain = String::with_capacity(inner.len());
@@ -165,7 +167,7 @@ fn unquoted(text: &str) -> Cow<'_, str> {
     while let Some(c) = rest.next() {
         match c {
             '\\' => plain.extend(rest.next()),
-            // Two quoted texts, or a quote that a backslash has taken: not what this is about.
+            // Two quoted strings, or an escaped closing quote: not one quoted value.
             '"' => return text.into(),
             c => plain.push(c),
         }
@@ -173,8 +175,8 @@ fn unquoted(text: &str) -> Cow<'_, str> {
     plain.into()
 }
 
-/// The header that a pointer into a CloudEvent speaks of, if it speaks of an attribute.
-pub(super) fn header_of(pointer: &str) -> Option<String> {
+/// The header that a JSON pointer into a CloudEvent refers to, if it refers to an attribute.
+pub(super) fn header_for_pointer(pointer: &str) -> Option<String> {
     let name = match pointer {
         "/key" => "subject",
         "/value" | "" | "/context" => return None,
@@ -183,8 +185,8 @@ pub(super) fn header_of(pointer: &str) -> Option<String> {
     Some(format!("ce-{name}"))
 }
 
-/// Data of this type as JSON.
-fn data(essence: &str, bytes: &[u8]) -> Result<Box<RawValue>, String> {
+/// Converts data of a media type to JSON.
+fn data_to_json(essence: &str, bytes: &[u8]) -> Result<Box<RawValue>, String> {
     let is_json = matches!(essence, "" | "application/json" | "text/json") || essence.ends_with("+json");
     let problem = |e: serde_json::Error| format!("the data is not JSON: {e}");
     if is_json {
@@ -197,25 +199,25 @@ fn data(essence: &str, bytes: &[u8]) -> Result<Box<RawValue>, String> {
     }
 }
 
-/// The members of an object, in order, none read yet.
-struct Members(Vec<(String, Box<RawValue>)>);
+/// The raw members of a JSON object, in order.
+struct RawMembers(Vec<(String, Box<RawValue>)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for RawMembers {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        struct Collect;
-        impl<'de> Visitor<'de> for Collect {
-            type Value = Members;
+        struct RawMembersVisitor;
+        impl<'de> Visitor<'de> for RawMembersVisitor {
+            type Value = RawMembers;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a CloudEvent as a JSON object")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawMembers, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(RawMembers(members))
             }
         }
-        d.deserialize_map(Collect)
+        d.deserialize_map(RawMembersVisitor)
     }
 }

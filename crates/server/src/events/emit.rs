@@ -14,13 +14,13 @@ use sha2::{Digest, Sha256};
 use super::cloudevents;
 use crate::app::App;
 use crate::auth::{Caller, Producer};
-use crate::body::Received;
+use crate::body::ReceivedBody;
 use crate::idempotency;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// The most events in one request.
+/// Maximum number of events in a request.
 const MAX_EVENTS: usize = 10_000;
 
 /// Emits one event, an array of 1 to 10,000 of them (all or nothing), or CloudEvents 1.0.
@@ -30,7 +30,7 @@ const MAX_EVENTS: usize = 10_000;
     operation_id = "emit_events",
     tag = "events",
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer")),
+        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response")),
     request_body(content(
         (serde_json::Value = "application/json", example = json!({"type": "record.published", "key": "record:1",
             "value": {"title": "Hello"}})),
@@ -39,7 +39,7 @@ const MAX_EVENTS: usize = 10_000;
     )),
     responses(
         (status = 201, description = "The events and their tasks are durable", body = Emitted),
-        (status = 200, description = "The same idempotency key and content came before; this was its answer",
+        (status = 200, description = "A repeat of an earlier request with the same idempotency key and content; its response",
             body = Emitted),
         (status = 409, description = "The idempotency key was used with other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
@@ -49,27 +49,28 @@ const MAX_EVENTS: usize = 10_000;
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn emit(
+pub(crate) async fn emit_events(
     Producer(caller): Producer,
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
-    body: Received,
+    body: ReceivedBody,
 ) -> Result<(StatusCode, Json<Emitted>), Problem> {
-    Query::of(&uri, &[])?;
+    Query::from_uri(&uri, &[])?;
     let tenant = caller.tenant.clone().unwrap_or_default();
-    let events = events(&headers, &body.bytes, &tenant, app.now())?;
+    let events = parse_events(&headers, &body.bytes, &tenant, app.now())?;
     check_tenants(&caller, &events)?;
-    // Keys are a tenant's own: that of the first event, which a repeat of the request names as well.
+    // Idempotency keys belong to a tenant: that of the first event, which a repeat names as well.
     let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
-    let digest = || digest(&headers, &body.bytes);
-    let idempotency = idempotency::key(&headers)?.map(|key| Idempotency { tenant, key, digest: digest() });
+    let digest = || request_digest(&headers, &body.bytes);
+    let idempotency =
+        idempotency::read_key(&headers)?.map(|key| Idempotency { tenant, key, digest: digest() });
     let receipt = app.engine.emit(Emission { events, idempotency }).await?;
     let status = if receipt.repeated { StatusCode::OK } else { StatusCode::CREATED };
-    Ok((status, Json(answer(&receipt))))
+    Ok((status, Json(response_body(&receipt))))
 }
 
-fn answer(receipt: &Receipt) -> Emitted {
+fn response_body(receipt: &Receipt) -> Emitted {
     let event = |event: &pointsman_core::store::Sequenced| EmittedEvent {
         event_id: event.id.get(),
         prev: event.prev.map(|prev| prev.get()),
@@ -79,58 +80,64 @@ fn answer(receipt: &Receipt) -> Emitted {
     Emitted { event_id: events.last().map_or(0, |last| last.event_id), events }
 }
 
-/// The events of a body, in whichever form they came.
-fn events(
+/// Parses the events of a body: JSON or CloudEvents in any mode.
+fn parse_events(
     headers: &HeaderMap,
     bytes: &[u8],
     tenant: &Tenant,
     now: Timestamp,
 ) -> Result<Vec<NewEvent>, Problem> {
-    let essence = media::essence(headers)?;
-    match essence.as_str() {
+    let media_type = media::read_media_type(headers)?;
+    match media_type.as_str() {
         "application/cloudevents+json" => {
-            let event = cloudevents::structured(raw(media::text(bytes)?)?)?;
+            let event = cloudevents::parse_structured(parse_raw_json(media::decode_utf8(bytes)?)?)?;
             Ok(vec![
-                new_event(event, tenant, now).map_err(|problem| problem.inside("", cloudevents::MEMBERS))?,
+                build_event(event, tenant, now)
+                    .map_err(|problem| problem.into_body_problem("", cloudevents::MEMBER_POINTERS))?,
             ])
         }
-        "application/cloudevents-batch+json" => each(media::text(bytes)?, |raw, at| {
-            let event = cloudevents::structured(raw).map_err(|fault| fault.under(at))?;
-            new_event(event, tenant, now).map_err(|refusal| refusal.inside(at, cloudevents::MEMBERS))
+        "application/cloudevents-batch+json" => parse_array(media::decode_utf8(bytes)?, |raw, at| {
+            let event = cloudevents::parse_structured(raw).map_err(|fault| fault.under(at))?;
+            build_event(event, tenant, now)
+                .map_err(|refusal| refusal.into_body_problem(at, cloudevents::MEMBER_POINTERS))
         }),
-        other if other.starts_with("application/cloudevents") => Err(media::not_taken(other)),
+        other if other.starts_with("application/cloudevents") => Err(media::unsupported_media_type(other)),
         _ if cloudevents::is_binary(headers) => {
-            let event = cloudevents::binary(headers, &essence, bytes)?;
-            Ok(vec![new_event(event, tenant, now).map_err(Refusal::in_headers)?])
+            let event = cloudevents::parse_binary(headers, &media_type, bytes)?;
+            Ok(vec![build_event(event, tenant, now).map_err(EventRefusal::into_header_problem)?])
         }
-        "" | "application/json" => own_form(media::text(bytes)?, tenant, now),
-        other => Err(media::not_taken(other)),
+        "" | "application/json" => parse_native_events(media::decode_utf8(bytes)?, tenant, now),
+        other => Err(media::unsupported_media_type(other)),
     }
 }
 
-/// One event, or an array of them, in the house's own form.
-fn own_form(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
-    let read = |raw: &RawValue, at: &str| event_at(raw, at, tenant, now);
-    if text.trim_start().starts_with('[') { each(text, read) } else { Ok(vec![read(raw(text)?, "")?]) }
+/// Parses one event or an array of them in Pointsman's own JSON.
+fn parse_native_events(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
+    let read = |raw: &RawValue, at: &str| parse_event_at(raw, at, tenant, now);
+    if text.trim_start().starts_with('[') {
+        parse_array(text, read)
+    } else {
+        Ok(vec![read(parse_raw_json(text)?, "")?])
+    }
 }
 
-/// The event that stands at a JSON pointer of a body, in the house's own form.
-pub(crate) fn event_at(
+/// Parses the event at a JSON pointer of a body, in Pointsman's own JSON.
+pub(crate) fn parse_event_at(
     raw: &RawValue,
     at: &str,
     tenant: &Tenant,
     now: Timestamp,
 ) -> Result<NewEvent, Problem> {
     let body = EventBody::parse(raw.get()).map_err(|fault| fault.under(at))?;
-    new_event(body, tenant, now).map_err(|refusal| refusal.inside(at, &[]))
+    build_event(body, tenant, now).map_err(|refusal| refusal.into_body_problem(at, &[]))
 }
 
-/// Reads an array element by element; each is told its JSON pointer.
-fn each(
+/// Parses an array; `read` gets each element with its JSON pointer.
+fn parse_array(
     text: &str,
     read: impl Fn(&RawValue, &str) -> Result<NewEvent, Problem>,
 ) -> Result<Vec<NewEvent>, Problem> {
-    let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+    let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media::malformed_json)?;
     if list.is_empty() || list.len() > MAX_EVENTS {
         let detail = format!("an array holds 1 to {MAX_EVENTS} events, this one holds {}", list.len());
         return Err(Problem::malformed(detail).pointer(""));
@@ -138,23 +145,19 @@ fn each(
     list.into_iter().enumerate().map(|(index, raw)| read(raw, &format!("/{index}"))).collect()
 }
 
-fn raw(text: &str) -> Result<&RawValue, Problem> {
-    serde_json::from_str(text).map_err(not_json)
+fn parse_raw_json(text: &str) -> Result<&RawValue, Problem> {
+    serde_json::from_str(text).map_err(media::malformed_json)
 }
 
-fn not_json(error: serde_json::Error) -> Problem {
-    Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
-}
-
-/// Why an event is not taken: what is wrong with it, and how that counts.
-struct Refusal {
+/// An event was refused: the fault, and the kind of problem it is.
+struct EventRefusal {
     fault: Fault,
     problem: fn(String) -> Problem,
 }
 
-impl Refusal {
-    /// As a fault in a body that holds the event at `prefix` and names its members by `names`.
-    fn inside(self, prefix: &str, names: &[(&str, &str)]) -> Problem {
+impl EventRefusal {
+    /// Converts to a problem in a body that has the event at `prefix`, with pointers translated by `names`.
+    fn into_body_problem(self, prefix: &str, names: &[(&str, &str)]) -> Problem {
         let Fault { pointer, detail } = self.fault;
         let pointer = names
             .iter()
@@ -166,29 +169,29 @@ impl Refusal {
         (self.problem)(detail).pointer(format!("{prefix}{pointer}"))
     }
 
-    /// As a fault in the headers of a CloudEvent in binary mode.
-    fn in_headers(self) -> Problem {
+    /// Converts to a problem in the headers of a CloudEvent in binary mode.
+    fn into_header_problem(self) -> Problem {
         let Fault { pointer, detail } = self.fault;
         let problem = (self.problem)(detail);
-        match cloudevents::header_of(&pointer) {
+        match cloudevents::header_for_pointer(&pointer) {
             Some(header) => problem.parameter(header),
             None => problem,
         }
     }
 }
 
-/// The event that a body asks for. Its size and its type have statuses of their own.
-fn new_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, Refusal> {
+/// Builds the event of a body. A value that is too large and a reserved type have their own statuses.
+fn build_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, EventRefusal> {
     if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE) {
         let fault = Fault::new("/value", format!("a value has at most {MAX_VALUE} bytes"));
-        return Err(Refusal { fault, problem: Problem::too_large });
+        return Err(EventRefusal { fault, problem: Problem::too_large });
     }
     let kind = body.kind.as_deref().and_then(|raw| string("/type", raw).ok());
     let kind = kind.and_then(|kind| HandlingKey::new(kind).ok());
     if let Some(Err(reserved)) = kind.as_ref().map(check_emittable) {
-        return Err(Refusal { fault: Fault::new("/type", reserved), problem: Problem::refused });
+        return Err(EventRefusal { fault: Fault::new("/type", reserved), problem: Problem::refused });
     }
-    body.into_event(now, tenant).map_err(|fault| Refusal { fault, problem: Problem::malformed })
+    body.into_event(now, tenant).map_err(|fault| EventRefusal { fault, problem: Problem::malformed })
 }
 
 fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
@@ -198,7 +201,7 @@ fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
     }
 }
 
-fn digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
+fn request_digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
     let relevant = |name: &str| name == "content-type" || name.starts_with("ce-");
     let mut lines: Vec<(&str, &[u8])> = headers
         .iter()
@@ -208,7 +211,7 @@ fn digest(headers: &HeaderMap, body: &[u8]) -> [u8; 32] {
     lines.sort_unstable();
     let mut digest = Sha256::new();
     for (name, value) in lines {
-        // Lengths first, so that no two different requests are the same bytes.
+        // Lengths first, so that two different requests never give the same bytes.
         digest.update((name.len() as u64).to_be_bytes());
         digest.update(name);
         digest.update((value.len() as u64).to_be_bytes());

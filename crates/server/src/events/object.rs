@@ -1,4 +1,4 @@
-//! One object. Its events can be large: they are written as they are sent, within the budget for answers.
+//! One object. Its events can be large: they are encoded while they are sent, within the memory budget for responses.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -16,15 +16,15 @@ use pointsman_core::{Event, ObjectKey};
 use crate::app::App;
 use crate::auth::Viewer;
 use crate::limits::{SMALL_RESPONSE, keep_permit};
-use crate::paging::{page_bytes, piece};
+use crate::paging::{encode_chunk, page_bytes};
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::Segment;
 
-/// The most events of an object that are shown.
-const MOST_EVENTS: usize = 1000;
+/// Maximum number of events of an object in a response.
+const MAX_EVENTS: usize = 1000;
 
-/// An object's chain of events, newest first, and the state of its lanes.
+/// The events of an object, newest first, and the state of its lanes.
 #[utoipa::path(
     get,
     path = "/api/v1/objects/{key}",
@@ -32,25 +32,25 @@ const MOST_EVENTS: usize = 1000;
     tag = "events",
     params(
         ("key" = String, Path, description = "the object's key, percent-encoded"),
-        ("tenant" = Option<String>, Query, description = "whose object; `default` if not given"),
-        ("limit" = Option<u16>, Query, description = "how many events at most: 1 to 1000, 1000 if not given"),
+        ("tenant" = Option<String>, Query, description = "tenant of the object; `default` if not given"),
+        ("limit" = Option<u16>, Query, description = "maximum number of events: 1 to 1000, 1000 if not given"),
     ),
     responses((status = 200, description = "The object", body = ObjectDetail)),
 )]
-pub(crate) async fn object(
+pub(crate) async fn show_object(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(key): Segment<ObjectKey>,
+    PathSegment(key): PathSegment<ObjectKey>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Query::of(&uri, &["tenant", "limit"])?;
+    let query = Query::from_uri(&uri, &["tenant", "limit"])?;
     let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
-    let limit = query.limit(MOST_EVENTS, MOST_EVENTS)?;
+    let limit = query.parse_limit(MAX_EVENTS, MAX_EVENTS)?;
     let object = app.store().object(&tenant, &key, limit).await?;
     let object = object.ok_or_else(|| {
         Problem::not_found(format!("nothing has happened to {:?} of the tenant {tenant}", key.as_str()))
     })?;
-    let frame = ObjectDetail {
+    let skeleton = ObjectDetail {
         event_id: object.extent.head.get(),
         key: key.to_string(),
         tenant: tenant.to_string(),
@@ -61,45 +61,45 @@ pub(crate) async fn object(
     };
     let bytes = page_bytes(&object.events);
     let memory = (bytes > SMALL_RESPONSE).then(|| app.responses.reserve(&caller, bytes)).transpose()?;
-    let pieces = Pieces::new(&frame, object.events).map(Ok::<_, Infallible>);
-    let body = Body::from_stream(keep_permit(stream::iter(pieces), memory));
+    let chunks = ObjectChunks::new(&skeleton, object.events).map(Ok::<_, Infallible>);
+    let body = Body::from_stream(keep_permit(stream::iter(chunks), memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-/// The text of an object, written as it is sent.
-struct Pieces {
+/// The chunks of an object's JSON, encoded while they are sent.
+struct ObjectChunks {
     events: VecDeque<Arc<Event>>,
-    /// What comes before the next event, and after the last one.
-    before: String,
-    after: Option<String>,
+    /// JSON before the next event, and after the last one.
+    prefix: String,
+    suffix: Option<String>,
 }
 
-impl Pieces {
-    /// Puts the events into the frame, whose own list of them is empty.
-    fn new(frame: &ObjectDetail, events: Vec<Arc<Event>>) -> Self {
-        const EVENTS: &str = "\"events\":[";
-        let text = serde_json::to_string(frame).unwrap_or_default();
-        // In text that a client chose, quotes are escaped: the first place that looks like the list is the list.
-        let split = text.find(EVENTS).map_or(text.len(), |at| at + EVENTS.len());
-        let (before, after) = text.split_at(split);
-        Self { events: events.into(), before: before.into(), after: Some(after.into()) }
+impl ObjectChunks {
+    /// Inserts the events into the skeleton, whose own list of events is empty.
+    fn new(skeleton: &ObjectDetail, events: Vec<Arc<Event>>) -> Self {
+        const EVENTS_MEMBER: &str = "\"events\":[";
+        let text = serde_json::to_string(skeleton).unwrap_or_default();
+        // Quotes in values that clients chose are escaped, so that the first match is the member itself.
+        let split = text.find(EVENTS_MEMBER).map_or(text.len(), |at| at + EVENTS_MEMBER.len());
+        let (prefix, suffix) = text.split_at(split);
+        Self { events: events.into(), prefix: prefix.into(), suffix: Some(suffix.into()) }
     }
 }
 
-impl Iterator for Pieces {
+impl Iterator for ObjectChunks {
     type Item = Bytes;
     fn next(&mut self) -> Option<Bytes> {
         if self.events.is_empty() {
-            let after = self.after.take()?;
-            return Some((std::mem::take(&mut self.before) + &after).into());
+            let suffix = self.suffix.take()?;
+            return Some((std::mem::take(&mut self.prefix) + &suffix).into());
         }
-        let before = &mut self.before;
-        let text = piece(&mut self.events, |event, text| {
-            text.push_str(&std::mem::replace(before, ",".into()));
+        let prefix = &mut self.prefix;
+        let text = encode_chunk(&mut self.events, |event, text| {
+            text.push_str(&std::mem::replace(prefix, ",".into()));
             text.push_str(&serde_json::to_string(&EventSnapshot::from(event)).unwrap_or_default());
         });
         if self.events.is_empty() {
-            self.before.clear();
+            self.prefix.clear();
         }
         Some(text.into())
     }

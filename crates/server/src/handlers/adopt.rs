@@ -1,4 +1,4 @@
-//! Taking up what a handler has missed: tasks that were parked while it was gone, and history it was not there for.
+//! Adopting the tasks that were parked while a handler was not defined, and replaying history to a new handler.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 
-use super::overview::find;
-use crate::action::Repeatable;
+use super::overview::find_handler;
 use crate::app::App;
 use crate::auth::Operator;
 use crate::idempotency;
+use crate::json_body::IdempotentBody;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
-use crate::segment::Segment;
 
-/// How long one request goes on replaying. What is left then is another request's.
-const LONGEST: Duration = Duration::from_secs(10);
+/// Maximum time that one request replays events. Another request continues with the rest.
+const MAX_REPLAY_TIME: Duration = Duration::from_secs(10);
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Said {
+pub(crate) struct AdoptMembers {
     from: Option<Box<RawValue>>,
 }
 
-/// Takes up the tasks of a handler that was gone and is back; with `from`, replays history to it.
+/// Adopts the `missing` tasks of a handler that is defined again; with `from`, also replays past events to it.
 #[utoipa::path(
     post,
     path = "/api/v1/handlers/{name}/adopt",
@@ -37,33 +37,33 @@ pub(crate) struct Said {
     params(
         ("name" = String, Path, description = "a handler's name"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer"),
+            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response"),
     ),
     request_body(content = Option<AdoptBody>),
     responses(
-        (status = 200, description = "How many; while there is `more`, repeat the call to continue, under another idempotency \
-            key if it has one", body = Adopted),
+        (status = 200, description = "The numbers of adopted tasks and replayed events; while `more` is true, repeat the call to \
+            continue, under another idempotency key if it has one", body = Adopted),
         (status = 409, description = "The handler is not defined, or the idempotency key was used with other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn adopt(
+pub(crate) async fn adopt_tasks(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<HandlerName>,
-    request: Repeatable<Said>,
+    PathSegment(name): PathSegment<HandlerName>,
+    request: IdempotentBody<AdoptMembers>,
 ) -> Result<Json<Adopted>, Problem> {
     caller.unbound("adopting reaches every tenant")?;
-    let (said, idempotency) = request.keyed(&caller, &["adopt", name.as_str()])?;
+    let (members, idempotency) = request.into_members_and_key(&caller, &["adopt", name.as_str()])?;
     let from: Option<EventId> =
-        said.from.map(|raw| read("/from", &raw, "an EventId, as a whole number")).transpose()?;
-    // A repeat gets its answer also when the handler is gone.
-    if let Some(done) = idempotency::recorded(&app, idempotency.as_ref()).await? {
+        members.from.map(|raw| read("/from", &raw, "an EventId, as a whole number")).transpose()?;
+    // A repeat gets its response also when the handler is gone.
+    if let Some(done) = idempotency::read_recorded_response(&app, idempotency.as_ref()).await? {
         return Ok(Json(done));
     }
-    let handler = find(&app, &caller, &name).await?.handler;
+    let handler = find_handler(&app, &caller, &name).await?.handler;
     if !handler.defined {
-        let detail = format!("the handler {name} is not defined, so nobody could run its tasks");
+        let detail = format!("the handler {name} is not defined, so no node could run its tasks");
         return Err(Problem::conflict(detail));
     }
     if from.is_some() && handler.source.is_some() {
@@ -71,30 +71,35 @@ pub(crate) async fn adopt(
         return Err(Problem::refused(detail).pointer("/from"));
     }
     let inner = app.clone();
-    app.deed(async move {
+    app.run_to_completion(async move {
         let mut done = Adopted { adopted: inner.engine.adopt(&name).await?, replayed: 0, more: false };
         let replayed = match from {
-            Some(from) => replay(&inner, &name, from, &mut done).await,
+            Some(from) => replay_history(&inner, &name, from, &mut done).await,
             None => Ok(()),
         };
-        // Of a replay that failed on its way a part is done, and stands in the audit.
+        // A replay that failed midway has replayed a part, which the audit records.
         let detail = format!("{} adopted, {} replayed", done.adopted, done.replayed);
-        inner.note(&caller, "adopt", format!("handler {name}"), detail).await;
+        inner.record_audit(&caller, "adopt", format!("handler {name}"), detail).await;
         replayed?;
-        // Neither call takes up a task or an event twice, so that the record only has to keep the answer.
-        idempotency::record(&inner, idempotency.as_ref(), done).await?.map(|(done, _)| Json(done))
+        // Adopting and replaying are idempotent, so the record is needed only for the response.
+        idempotency::record_response(&inner, idempotency.as_ref(), done).await?.map(|(done, _)| Json(done))
     })
     .await
 }
 
-async fn replay(app: &App, name: &HandlerName, from: EventId, done: &mut Adopted) -> Result<(), Problem> {
-    let begun = Instant::now();
+async fn replay_history(
+    app: &App,
+    name: &HandlerName,
+    from: EventId,
+    done: &mut Adopted,
+) -> Result<(), Problem> {
+    let started_at = Instant::now();
     loop {
-        let stretch = app.store().replay(name, from, app.now()).await?;
-        done.replayed += stretch.tasks;
-        done.more = stretch.more;
+        let batch = app.store().replay(name, from, app.now()).await?;
+        done.replayed += batch.tasks;
+        done.more = batch.more;
         app.engine.nudge();
-        if !done.more || begun.elapsed() > LONGEST || app.stopping.is_cancelled() {
+        if !done.more || started_at.elapsed() > MAX_REPLAY_TIME || app.stopping.is_cancelled() {
             return Ok(());
         }
     }

@@ -1,4 +1,4 @@
-//! `/api/v1/handlers`: what handlers there are, what waits for them, and holding them.
+//! `/api/v1/handlers`: handlers, their queues, and pausing and blocking them.
 
 mod adopt;
 mod overview;
@@ -14,18 +14,18 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::Viewer;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::Segment;
-use overview::{find, shown};
+use overview::{find_handler, with_busiest_queues};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(one))
+        .routes(routes!(list_handlers))
+        .routes(routes!(show_handler))
         .routes(routes!(rules::pause, rules::unpause))
         .routes(routes!(rules::block, rules::unblock))
-        .routes(routes!(adopt::adopt))
+        .routes(routes!(adopt::adopt_tasks))
 }
 
 /// All handlers.
@@ -36,16 +36,16 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "handlers",
     responses((status = 200, description = "The handlers, each with its 100 busiest queues", body = HandlerList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_handlers(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<HandlerList>, Problem> {
-    Query::of(&uri, &[])?;
-    overview::list(&app, &caller).await.map(Json)
+    Query::from_uri(&uri, &[])?;
+    overview::list_handlers(&app, &caller).await.map(Json)
 }
 
-/// One handler: how it runs, what routes to it, what waits for it and what holds it.
+/// One handler: how it runs, the event types routed to it, its queues and its rules.
 #[utoipa::path(
     get,
     path = "/api/v1/handlers/{name}",
@@ -54,12 +54,12 @@ pub(crate) async fn list(
     params(("name" = String, Path, description = "a handler's name")),
     responses((status = 200, description = "The handler, with its 1000 busiest queues", body = HandlerDetail)),
 )]
-pub(crate) async fn one(
+pub(crate) async fn show_handler(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(name): Segment<HandlerName>,
+    PathSegment(name): PathSegment<HandlerName>,
     uri: Uri,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    Query::of(&uri, &[])?;
-    find(&app, &caller, &name).await.map(|found| Json(shown(found)))
+    Query::from_uri(&uri, &[])?;
+    find_handler(&app, &caller, &name).await.map(|found| Json(with_busiest_queues(found)))
 }

@@ -1,4 +1,4 @@
-//! What is known of handlers, put together from all who know a part of it.
+//! The bodies of handlers, assembled from the registration, this node's setup, the queues and the rules.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,44 +14,49 @@ use crate::app::App;
 use crate::auth::Caller;
 use crate::config::nearest::hint;
 use crate::problem::Problem;
-use crate::rules::told;
+use crate::rules::rule_body_for;
 
-/// How many queues of each handler a list shows, and how many those of one.
-const IN_LISTS: usize = 100;
-const OF_ONE: usize = 1000;
+/// Maximum number of queues per handler in a list, and for a single handler.
+const MAX_QUEUES_IN_LIST: usize = 100;
+const MAX_QUEUES_IN_DETAIL: usize = 1000;
 
-/// All handlers, each with the busiest of its queues.
-pub(super) async fn list(app: &App, caller: &Caller) -> Result<HandlerList, Problem> {
-    let Overview { event_id, handlers } = overview(app, caller, None).await?;
-    let handlers = handlers.into_values().map(|handler| busiest(handler, IN_LISTS)).collect();
+/// Lists all handlers, each with its busiest queues.
+pub(super) async fn list_handlers(app: &App, caller: &Caller) -> Result<HandlerList, Problem> {
+    let HandlerOverview { event_id, handlers } = read_handlers(app, caller, None).await?;
+    let handlers =
+        handlers.into_values().map(|handler| keep_busiest_queues(handler, MAX_QUEUES_IN_LIST)).collect();
     Ok(HandlerList { event_id, handlers })
 }
 
-/// A handler as it is shown by itself.
-pub(super) fn shown(found: HandlerDetail) -> HandlerDetail {
-    HandlerDetail { handler: busiest(found.handler, OF_ONE), ..found }
+/// Reduces a single handler to its busiest queues.
+pub(super) fn with_busiest_queues(found: HandlerDetail) -> HandlerDetail {
+    HandlerDetail { handler: keep_busiest_queues(found.handler, MAX_QUEUES_IN_DETAIL), ..found }
 }
 
-/// Leaves out all queues but those with the most tasks. They stay in their order.
-fn busiest(mut handler: HandlerBody, most: usize) -> HandlerBody {
-    let more = handler.queues.len().saturating_sub(most);
+/// Keeps only the queues with the most tasks, in their order.
+fn keep_busiest_queues(mut handler: HandlerBody, max_queues: usize) -> HandlerBody {
+    let more = handler.queues.len().saturating_sub(max_queues);
     if more > 0 {
         handler.queues.sort_by_key(|queue| Reverse(queue.counts.total()));
-        handler.queues.truncate(most);
-        handler.queues.sort_by(|a, b| order(a).cmp(&order(b)));
+        handler.queues.truncate(max_queues);
+        handler.queues.sort_by(|a, b| queue_sort_key(a).cmp(&queue_sort_key(b)));
     }
     HandlerBody { more_queues: more as u64, ..handler }
 }
 
-/// How the queues of a handler follow each other.
-fn order(queue: &QueueBody) -> (&str, Option<&str>, Option<&str>, Option<&str>) {
+/// Sort key of a handler's queues.
+fn queue_sort_key(queue: &QueueBody) -> (&str, Option<&str>, Option<&str>, Option<&str>) {
     let QueueBody { tenant, collection, chain, node, .. } = queue;
     (tenant, collection.as_deref(), chain.as_deref(), node.as_deref())
 }
 
-/// The handler with all its queues, if there is one as far as the caller may see.
-pub(super) async fn find(app: &App, caller: &Caller, name: &HandlerName) -> Result<HandlerDetail, Problem> {
-    let Overview { event_id, mut handlers } = overview(app, caller, Some(name)).await?;
+/// Finds a handler with all its queues, if the caller may see it.
+pub(super) async fn find_handler(
+    app: &App,
+    caller: &Caller,
+    name: &HandlerName,
+) -> Result<HandlerDetail, Problem> {
+    let HandlerOverview { event_id, mut handlers } = read_handlers(app, caller, Some(name)).await?;
     match handlers.remove(name) {
         Some(handler) => Ok(HandlerDetail { event_id, handler }),
         None => {
@@ -61,14 +66,18 @@ pub(super) async fn find(app: &App, caller: &Caller, name: &HandlerName) -> Resu
     }
 }
 
-/// The handler or source that a rule is to speak of, if there is such a place as far as the caller may see. A place
-/// of which only tasks or rules are left can still be held and freed.
-pub(super) async fn find_place(app: &App, caller: &Caller, place: &Place) -> Result<HandlerDetail, Problem> {
+/// Finds the handler or source that is the target of a rule, if the caller may see it. A target of which only tasks or
+/// rules are left can still be paused, blocked and released.
+pub(super) async fn find_rule_target(
+    app: &App,
+    caller: &Caller,
+    place: &Place,
+) -> Result<HandlerDetail, Problem> {
     match place {
-        Place::Handler(name) => find(app, caller, name).await,
+        Place::Handler(name) => find_handler(app, caller, name).await,
         Place::Collection(pair) => {
-            let found = find(app, caller, &pair.source).await?;
-            has_collection(&found.handler, pair)?;
+            let found = find_handler(app, caller, &pair.source).await?;
+            require_collection(&found.handler, pair)?;
             Ok(found)
         }
         Place::Schedule(name) => Err(Problem::not_found(format!("{name} is a schedule, not a handler"))),
@@ -76,32 +85,36 @@ pub(super) async fn find_place(app: &App, caller: &Caller, place: &Place) -> Res
     }
 }
 
-fn has_collection(handler: &HandlerBody, pair: &Pair) -> Result<(), Problem> {
+fn require_collection(handler: &HandlerBody, pair: &Pair) -> Result<(), Problem> {
     let own = handler.source.iter().flat_map(|source| &source.collections);
-    let mut known: BTreeSet<&str> = own.map(|collection| collection.name.as_str()).collect();
-    known.extend(handler.queues.iter().filter_map(|queue| queue.collection.as_deref()));
+    let mut existing: BTreeSet<&str> = own.map(|collection| collection.name.as_str()).collect();
+    existing.extend(handler.queues.iter().filter_map(|queue| queue.collection.as_deref()));
     let ruled = handler.rules.iter().filter(|rule| rule.space == "collection");
-    known.extend(ruled.filter_map(|rule| rule.name.split_once('/')).map(|(_, collection)| collection));
-    if known.contains(pair.collection.as_str()) {
+    existing.extend(ruled.filter_map(|rule| rule.name.split_once('/')).map(|(_, collection)| collection));
+    if existing.contains(pair.collection.as_str()) {
         return Ok(());
     }
-    let hint = hint(pair.collection.as_str(), known);
+    let hint = hint(pair.collection.as_str(), existing);
     Err(Problem::not_found(format!("{} has no collection {}{hint}", pair.source, pair.collection)))
 }
 
-struct Overview {
+struct HandlerOverview {
     event_id: u64,
     handlers: BTreeMap<HandlerName, HandlerBody>,
 }
 
-/// All handlers that are defined, or have tasks or rules left, as far as the caller may see. The queues of all of them
-/// are looked at, or only those of the one that is named.
-async fn overview(app: &App, caller: &Caller, queues_of: Option<&HandlerName>) -> Result<Overview, Problem> {
+/// Reads all handlers that are defined or have tasks or rules left, as far as the caller may see. Queues are read for
+/// all of them, or only for `queues_of`.
+async fn read_handlers(
+    app: &App,
+    caller: &Caller,
+    queues_of: Option<&HandlerName>,
+) -> Result<HandlerOverview, Problem> {
     let store = app.store();
-    // The stamp is read first: what comes after it may be in the answer already, and never the other way.
+    // The event id is read first, so that the response may include later changes but never misses earlier ones.
     let event_id = store.extent().await?.head.get();
     let registration = store.registration().await?;
-    let mut handlers = defined(app, &registration);
+    let mut handlers = registered_handlers(app, &registration);
     let now = app.now();
     for queue in store.queues(queues_of).await?.iter().filter(|queue| caller.sees(&queue.tenant)) {
         add_queue(&mut handlers, queue, now);
@@ -113,23 +126,23 @@ async fn overview(app: &App, caller: &Caller, queues_of: Option<&HandlerName>) -
             Place::Collection(pair) => &pair.source,
             Place::Schedule(_) | Place::Chain(_) => continue,
         };
-        entry(&mut handlers, name).rules.push(told(caller, rule));
+        handler_entry(&mut handlers, name).rules.push(rule_body_for(caller, rule));
     }
-    // A source belongs to one tenant, and others need not know of it.
+    // A source belongs to one tenant and is hidden from others.
     for def in &registration.handlers {
         if def.source.as_ref().is_some_and(|source| !caller.sees(&source.tenant)) {
             handlers.remove(&def.name);
         }
     }
-    Ok(Overview { event_id, handlers })
+    Ok(HandlerOverview { event_id, handlers })
 }
 
-fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, HandlerBody> {
+fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<HandlerName, HandlerBody> {
     let mut handlers = BTreeMap::new();
     for def in &registration.handlers {
-        let body = entry(&mut handlers, &def.name);
+        let body = handler_entry(&mut handlers, &def.name);
         body.defined = true;
-        // The one task of a pair has nobody to keep an order with.
+        // A collection has one task at a time, so a source has no lane ordering.
         let is_source = def.source.is_some();
         body.order = (!is_source).then_some(def.order);
         body.on_error = (!is_source).then_some(def.on_error);
@@ -141,12 +154,12 @@ fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, Hand
     for (kind, list) in registration.routes.iter() {
         for binding in list {
             let route = RouteBody { kind: kind.to_string(), sync: binding.sync };
-            entry(&mut handlers, &binding.handler).routes.push(route);
+            handler_entry(&mut handlers, &binding.handler).routes.push(route);
         }
     }
     for spec in &app.engine.setup().handlers {
         if let Some(runner) = &spec.runner {
-            let body = entry(&mut handlers, &spec.def.name);
+            let body = handler_entry(&mut handlers, &spec.def.name);
             body.run = Some(runner.kind().into());
             body.target = runner.target();
             body.timeout_seconds = Some(spec.timeout.as_secs_f64());
@@ -156,7 +169,7 @@ fn defined(app: &App, registration: &Registration) -> BTreeMap<HandlerName, Hand
 }
 
 fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueView, now: Timestamp) {
-    let body = entry(handlers, &queue.handler);
+    let body = handler_entry(handlers, &queue.handler);
     let counts = Counts::from(queue);
     let oldest = queue.head_since.map(|since| now.since(since).as_secs_f64());
     body.counts.add(&counts);
@@ -179,7 +192,7 @@ fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueVie
     });
 }
 
-fn entry<'a>(
+fn handler_entry<'a>(
     handlers: &'a mut BTreeMap<HandlerName, HandlerBody>,
     name: &HandlerName,
 ) -> &'a mut HandlerBody {
@@ -208,10 +221,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_very_many_queues_the_busiest_are_shown_in_order() {
+    fn only_the_busiest_queues_are_kept_in_order() {
         let name = HandlerName::new("index").unwrap();
         let mut handlers = BTreeMap::new();
-        let body = entry(&mut handlers, &name);
+        let body = handler_entry(&mut handlers, &name);
         for n in 0..10_u64 {
             let counts = Counts { ready: n % 5, ..Counts::default() };
             let tenant = format!("t{n}");
@@ -225,9 +238,9 @@ mod tests {
                 counts,
             });
         }
-        let whole = busiest(body.clone(), 10);
+        let whole = keep_busiest_queues(body.clone(), 10);
         assert_eq!((whole.queues.len(), whole.more_queues), (10, 0));
-        let some = busiest(body.clone(), 4);
+        let some = keep_busiest_queues(body.clone(), 4);
         let tenants: Vec<_> = some.queues.iter().map(|queue| queue.tenant.as_str()).collect();
         assert_eq!((tenants, some.more_queues), (vec!["t3", "t4", "t8", "t9"], 6));
     }

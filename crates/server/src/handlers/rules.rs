@@ -1,4 +1,4 @@
-//! Holding handlers, sources and collections.
+//! Pausing and blocking handlers, sources and collections.
 
 use std::str::FromStr;
 
@@ -8,15 +8,15 @@ use pointsman_api::{HandlerDetail, HoldBody};
 use pointsman_core::names::BadName;
 use pointsman_core::{HandlerName, Place, RuleKind};
 
-use super::overview::{find_place, shown};
-use crate::action::Hold;
+use super::overview::{find_rule_target, with_busiest_queues};
 use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
+use crate::json_body::RuleRequest;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::rules;
-use crate::segment::Segment;
 
-/// Pauses a handler: when this answers, no new attempt starts.
+/// Pauses a handler. After the response, no new attempt starts.
 #[utoipa::path(
     put,
     path = "/api/v1/handlers/{name}/pause",
@@ -24,15 +24,15 @@ use crate::segment::Segment;
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn pause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set(&app, &caller, RuleKind::Pause, place, request).await
+    set_handler_rule(&app, &caller, RuleKind::Pause, place, request).await
 }
 
 /// Lifts a pause.
@@ -43,18 +43,18 @@ pub(crate) async fn pause(
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn unpause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Pause, place, request).await
+    lift_handler_rule(&app, &caller, RuleKind::Pause, place, request).await
 }
 
-/// Blocks a handler: as a pause, but only an admin lifts it.
+/// Blocks a handler: like a pause, but only an admin can lift it.
 #[utoipa::path(
     put,
     path = "/api/v1/handlers/{name}/block",
@@ -62,15 +62,15 @@ pub(crate) async fn unpause(
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn block(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    set(&app, &caller, RuleKind::Block, place, request).await
+    set_handler_rule(&app, &caller, RuleKind::Block, place, request).await
 }
 
 /// Lifts a block.
@@ -81,43 +81,43 @@ pub(crate) async fn block(
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The handler as it stands now", body = HandlerDetail)),
+    responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn unblock(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(Held(place)): Segment<Held>,
-    request: Hold,
+    PathSegment(HandlerRuleTarget(place)): PathSegment<HandlerRuleTarget>,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Block, place, request).await
+    lift_handler_rule(&app, &caller, RuleKind::Block, place, request).await
 }
 
-async fn set(
+async fn set_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     place: Place,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
-    find_place(app, caller, &place).await?;
-    rules::set(app, caller, kind, place.clone(), tenant, hold.reason).await?;
-    find_place(app, caller, &place).await.map(|found| Json(shown(found)))
+    let tenant = caller.tenant(request.tenant)?;
+    find_rule_target(app, caller, &place).await?;
+    rules::set_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
+    find_rule_target(app, caller, &place).await.map(|found| Json(with_busiest_queues(found)))
 }
 
-async fn lift(
+async fn lift_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     place: Place,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.tenant(hold.tenant)?;
-    // Read before, because a place of which only this rule was left is gone with it.
-    let before = find_place(app, caller, &place).await?;
-    rules::lift(app, caller, kind, place.clone(), tenant, hold.reason).await?;
-    let after = find_place(app, caller, &place).await.unwrap_or_else(|_| without_rules(before));
-    Ok(Json(shown(after)))
+    let tenant = caller.tenant(request.tenant)?;
+    // Read before, because a target of which only this rule was left disappears with it.
+    let before = find_rule_target(app, caller, &place).await?;
+    rules::lift_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
+    let after = find_rule_target(app, caller, &place).await.unwrap_or_else(|_| without_rules(before));
+    Ok(Json(with_busiest_queues(after)))
 }
 
 fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
@@ -125,10 +125,10 @@ fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
     found
 }
 
-/// What a rule under `/handlers` speaks of: a handler, a source, or one of its collections.
-pub(crate) struct Held(Place);
+/// The target of a rule under `/handlers`: a handler, a source, or a collection of one.
+pub(crate) struct HandlerRuleTarget(Place);
 
-impl FromStr for Held {
+impl FromStr for HandlerRuleTarget {
     type Err = BadName;
     fn from_str(text: &str) -> Result<Self, BadName> {
         Ok(Self(match text.contains('/') {

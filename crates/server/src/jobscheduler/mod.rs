@@ -1,23 +1,22 @@
-//! `/jobscheduler/master/api/order`: orders and what happens to them, as their own document writes it.
+//! `/jobscheduler/master/api/order`: orders and their events in the format of the JobScheduler API.
 //!
 //! ```text
-//!  wanted      of which orders, and what `return` asks for
-//!  overview    OrderOverview: where the orders stand, as one snapshot
-//!  statistics  OrderStatistics; OrderStatisticsChanged, which is computed when it is asked for
-//!  tally       counting orders once for all who want to know
-//!  answer      what may be answered, for the description
+//!  order_query       which orders are selected, and the parameter `return`
+//!  overview          OrderOverview: the state of the orders, as one snapshot
+//!  statistics        OrderStatistics; OrderStatisticsChanged, which is computed on request
+//!  statistics_cache  one count of orders, shared by concurrent requests
+//!  response_schema   the possible responses, for the OpenAPI document
 //! ```
 //!
-//! A GET has the path in its address, a POST has it in its body; otherwise they are the same. All other things that
-//! `return` may name are events, and are answered by the very code of `/api/v1/events`. Here only the engine's own are
-//! told of. A token that is bound to a tenant is shown that tenant's orders, the events of those and of its tasks, and
-//! numbers that count them alone.
+//! A GET has the path in its URL, a POST has it in its body; otherwise they are the same. Events are read by the code
+//! of `/api/v1/events`, restricted to the engine's own. A token bound to a tenant gets that tenant's orders, the events
+//! of these and of its tasks, and statistics of these orders only.
 
-mod answer;
+mod order_query;
 mod overview;
+mod response_schema;
 mod statistics;
-mod tally;
-mod wanted;
+mod statistics_cache;
 
 use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -33,29 +32,29 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
-use crate::events::Watch;
-use crate::events::seq::{self, Terms};
+use crate::events::EventQuery;
+use crate::events::event_seq::{self, PollOptions};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::{action, percent};
-use answer::OrderAnswer;
-use overview::overview;
-use statistics::Statistics;
-pub(crate) use tally::Tallies;
-use wanted::{Return, Wanted};
+use crate::{json_body, percent};
+use order_query::{OrderSelection, ReturnKind};
+use overview::respond_with_overview;
+use response_schema::OrderAnswer;
+use statistics::StatisticsQuery;
+pub(crate) use statistics_cache::StatisticsCache;
 
-/// Where all of this lies.
-const BASE: &str = "/jobscheduler/master/api/order";
+/// Base path of these calls.
+const BASE_PATH: &str = "/jobscheduler/master/api/order";
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(get_all, post_query))
-        .routes(routes!(get_some))
-        .route(&format!("{BASE}/"), get(get_all).post(post_query))
-        .route(&format!("{BASE}/{{*path}}"), axum::routing::post(post_twice))
+        .routes(routes!(get_all_orders, query_orders))
+        .routes(routes!(get_orders))
+        .route(&format!("{BASE_PATH}/"), get(get_all_orders).post(query_orders))
+        .route(&format!("{BASE_PATH}/{{*path}}"), axum::routing::post(reject_post_with_path))
 }
 
-/// All orders: where they stand, what happens to them, or how many there are.
+/// The state, the events or the statistics of all orders.
 #[utoipa::path(
     get,
     path = "/jobscheduler/master/api/order",
@@ -66,21 +65,21 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             `OrderStatisticsChanged`, or `Event` and the types below it, separated by commas"),
         ("after" = Option<u64>, Query, description = "an EventId; required for events, unless `limit` is negative"),
         ("timeout" = Option<String>, Query, description = "how long to wait for events: `60`, `60s`, `1h2m3s` or ISO 8601"),
-        ("limit" = Option<i64>, Query, description = "at most so many events; a negative one reads backwards"),
+        ("limit" = Option<i64>, Query, description = "maximum number of events; a negative one reads backwards"),
         ("tenant" = Option<String>, Query, description = "only this tenant's; where the path names one order, `default` if \
             neither this nor the token names one"),
     ),
     responses((status = 200, description = "A snapshot of the orders, their statistics, or an EventSeq", body = OrderAnswer)),
 )]
-pub(crate) async fn get_all(
+pub(crate) async fn get_all_orders(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    answer(app, caller, &uri, Wanted::everything()).await
+    respond(app, caller, &uri, OrderSelection::all()).await
 }
 
-/// The orders of a folder, a chain or one order: where they stand, what happens to them, or how many there are.
+/// The state, the events or the statistics of the orders of a folder or chain, or of one order.
 #[utoipa::path(
     get,
     path = "/jobscheduler/master/api/order/{*path}",
@@ -98,13 +97,14 @@ pub(crate) async fn get_all(
     responses((status = 200, description = "As for all orders; where the path names one order, its overview alone",
         body = OrderAnswer)),
 )]
-pub(crate) async fn get_some(
+pub(crate) async fn get_orders(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let wanted = Wanted::read(&path(&uri)).map_err(|bad| Problem::malformed(bad).parameter("path"))?;
-    answer(app, caller, &uri, wanted).await
+    let selection = OrderSelection::parse(&path_from_uri(&uri))
+        .map_err(|bad| Problem::malformed(bad).parameter("path"))?;
+    respond(app, caller, &uri, selection).await
 }
 
 /// The same as a GET, with the path in the body.
@@ -123,22 +123,22 @@ pub(crate) async fn get_some(
     request_body(content = PathQuery, description = "`{}` means all orders"),
     responses((status = 200, description = "As for a GET with this path", body = OrderAnswer)),
 )]
-pub(crate) async fn post_query(
+pub(crate) async fn query_orders(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
-    Asked(wanted): Asked,
+    PostedSelection(selection): PostedSelection,
 ) -> Result<Response, Problem> {
-    answer(app, caller, &uri, wanted).await
+    respond(app, caller, &uri, selection).await
 }
 
-/// A path in the address and a body that may hold another: nobody can tell which is meant.
-async fn post_twice(_: Viewer) -> Problem {
-    let detail = format!("with POST the path stands in the body: POST to {BASE}, or use GET");
+/// Rejects a POST with a path in its URL, because its body may name another path.
+async fn reject_post_with_path(_: Viewer) -> Problem {
+    let detail = format!("with POST the path is in the body: POST to {BASE_PATH}, or use GET");
     Problem::malformed(detail).parameter("path")
 }
 
-/// Which orders a POST is about.
+/// The orders that a POST selects.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "a JSON object with a `path`")]
 pub(crate) struct PathQuery {
@@ -146,54 +146,60 @@ pub(crate) struct PathQuery {
     path: Option<Box<RawValue>>,
 }
 
-pub(crate) struct Asked(Wanted);
+pub(crate) struct PostedSelection(OrderSelection);
 
-impl FromRequest<App> for Asked {
+impl FromRequest<App> for PostedSelection {
     type Rejection = Problem;
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
-        let PathQuery { path } = action::read(request, app).await?;
-        let Some(path) = path else { return Ok(Self(Wanted::everything())) };
-        let wanted = Wanted::read(&string("/path", &path)?).map_err(|bad| Fault::new("/path", bad))?;
-        Ok(Self(wanted))
+        let PathQuery { path } = json_body::read_json_body(request, app).await?;
+        let Some(path) = path else { return Ok(Self(OrderSelection::all())) };
+        let selection =
+            OrderSelection::parse(&string("/path", &path)?).map_err(|bad| Fault::new("/path", bad))?;
+        Ok(Self(selection))
     }
 }
 
-/// The path that an address ends with.
-fn path(uri: &Uri) -> String {
-    // What is no path at all, such as nothing, is refused where it is read.
-    uri.path().strip_prefix(BASE).and_then(percent::decode).unwrap_or_default()
+/// Decodes the path after the base path of a URL.
+fn path_from_uri(uri: &Uri) -> String {
+    // An empty path is rejected when it is parsed.
+    uri.path().strip_prefix(BASE_PATH).and_then(percent::decode).unwrap_or_default()
 }
 
-async fn answer(app: App, caller: Caller, uri: &Uri, wanted: Wanted) -> Result<Response, Problem> {
-    let known = [&["return", "after", "tenant"], Terms::PARAMETERS.as_slice()].concat();
-    let query = Query::of(uri, &known)?;
+async fn respond(
+    app: App,
+    caller: Caller,
+    uri: &Uri,
+    selection: OrderSelection,
+) -> Result<Response, Problem> {
+    let allowed = [&["return", "after", "tenant"], PollOptions::PARAMETERS.as_slice()].concat();
+    let query = Query::from_uri(uri, &allowed)?;
     let tenant = caller.tenant(query.parse("tenant")?)?;
-    match query.read("return", Return::read)?.unwrap_or(Return::Overview) {
-        Return::Overview => {
-            takes_none(&query, &["after", "timeout", "limit"], "OrderOverview")?;
-            overview(&app, &caller, tenant, &wanted).await
+    match query.parse_with("return", ReturnKind::parse)?.unwrap_or(ReturnKind::Overview) {
+        ReturnKind::Overview => {
+            reject_parameters(&query, &["after", "timeout", "limit"], "OrderOverview")?;
+            respond_with_overview(&app, &caller, tenant, &selection).await
         }
-        Return::Statistics => {
-            takes_none(&query, &["after", "timeout", "limit"], "OrderStatistics")?;
-            Ok(Statistics::of(app, caller, tenant, wanted).now().await?.into_response())
+        ReturnKind::Statistics => {
+            reject_parameters(&query, &["after", "timeout", "limit"], "OrderStatistics")?;
+            Ok(StatisticsQuery::new(app, caller, tenant, selection).read_current().await?.into_response())
         }
-        Return::StatisticsChanged => {
-            takes_none(&query, &["limit"], "OrderStatisticsChanged")?;
-            let after = seq::after(query.parse("after")?)?;
-            let timeout = seq::timeout(&query)?;
-            let _waiting = (!timeout.is_zero()).then(|| app.streams.open(&caller)).transpose()?;
-            Statistics::of(app, caller, tenant, wanted).changed(after, timeout).await
+        ReturnKind::StatisticsChanged => {
+            reject_parameters(&query, &["limit"], "OrderStatisticsChanged")?;
+            let after = event_seq::require_after(query.parse("after")?)?;
+            let timeout = event_seq::parse_timeout(&query)?;
+            let _poll_permit = (!timeout.is_zero()).then(|| app.streams.open(&caller)).transpose()?;
+            StatisticsQuery::new(app, caller, tenant, selection).wait_for_change(after, timeout).await
         }
-        Return::Events(kinds) => {
-            let certain_types = !kinds.is_empty();
-            let filter = Filter { kinds, path: wanted.path, key: None, tenant, engine: true };
-            let watch = Watch { filter, after: query.parse("after")?, certain_types };
-            seq::answer(&app, &caller, watch, &Terms::of(&query)?).await
+        ReturnKind::Events(kinds) => {
+            let names_types = !kinds.is_empty();
+            let filter = Filter { kinds, path: selection.path, key: None, tenant, engine: true };
+            let event_query = EventQuery { filter, after: query.parse("after")?, names_types };
+            event_seq::respond(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
         }
     }
 }
 
-fn takes_none(query: &Query, names: &[&str], what: &str) -> Result<(), Problem> {
+fn reject_parameters(query: &Query, names: &[&str], what: &str) -> Result<(), Problem> {
     match names.iter().find(|name| query.get(name).is_some()) {
         Some(name) => Err(Problem::malformed(format!("`return={what}` takes no `{name}`")).parameter(*name)),
         None => Ok(()),

@@ -1,7 +1,7 @@
-//! Where orders stand.
+//! The state of orders as a snapshot.
 //!
-//! All of them are read in one transaction, so that the answer is true at its `eventId` and whoever reads the events
-//! after it misses nothing. The text is written as it is sent.
+//! All orders are read in one transaction, so that the snapshot is consistent at its `eventId` and a client that reads
+//! the events after it misses nothing. The JSON is encoded in chunks.
 
 use axum::Json;
 use axum::body::Body;
@@ -14,26 +14,26 @@ use pointsman_core::{EventId, Tenant, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::wanted::Wanted;
+use super::order_query::OrderSelection;
 use crate::app::App;
 use crate::auth::Caller;
 use crate::limits::{SMALL_RESPONSE, keep_permit};
 use crate::orders::no_such_order;
 use crate::problem::Problem;
 
-/// How much text goes out at a time.
-const PIECE_BYTES: usize = 64 << 10;
+/// Intended size of a chunk.
+const CHUNK_BYTES: usize = 64 << 10;
 
 /// Orders as a snapshot.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Orders {
     orders: Vec<OrderOverview>,
-    /// The snapshot is true at this id: read the events after it.
+    /// The snapshot is consistent at this id: read the events after it.
     event_id: u64,
 }
 
-/// Where one order stands.
+/// The state of one order.
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct OrderOverview {
@@ -41,49 +41,49 @@ pub(super) struct OrderOverview {
     kind: &'static str,
     /// Its chain and its id: `/folder/chain,id`.
     path: String,
-    /// The node it stands at.
+    /// The node it is at.
     node_id: String,
     order_state: OrderState,
-    /// It begins no step until it is resumed. A step that runs is let end.
+    /// It starts no step until it is resumed. A running step finishes.
     suspended: bool,
-    /// The task of its step.
+    /// The task of its current step.
     #[serde(skip_serializing_if = "Option::is_none")]
     task_id: Option<String>,
-    /// It does not begin before this time.
+    /// It does not start before this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     planned_at: Option<String>,
-    /// When its first step began.
+    /// Start of its first step.
     #[serde(skip_serializing_if = "Option::is_none")]
     started_at: Option<String>,
-    /// Its step failed and is tried again then.
+    /// Its step failed and is retried at this time.
     #[serde(skip_serializing_if = "Option::is_none")]
     setback_until: Option<String>,
 }
 
-/// What an order does. The first that holds counts.
+/// The state of an order: the first of these that applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum OrderState {
-    /// A step of it runs.
+    /// A step is running.
     InProcess,
-    /// It goes on when it is resumed.
+    /// It is suspended and continues when it is resumed.
     Suspended,
-    /// Its chain has no such node, or is gone: it waits until the node is there again.
+    /// Its node or chain is no longer defined: it waits until it is defined again.
     Stranded,
-    /// Its step failed and is tried again later.
+    /// Its step failed and is retried later.
     Setback,
-    /// It has begun, and its next step waits to be run.
+    /// It has started, and its next step waits to run.
     InTask,
-    /// It has not begun, and its time is still to come.
+    /// It has not started, and its planned time is in the future.
     Planned,
-    /// It has not begun, and its time has come.
+    /// It has not started, and its planned time has passed.
     Due,
-    /// It has not begun, and is planned for no time.
+    /// It has not started and has no planned time.
     NotPlanned,
 }
 
 impl OrderState {
-    fn of(view: &OrderView, now: Timestamp) -> Self {
+    fn from_view(view: &OrderView, now: Timestamp) -> Self {
         match view.order.planned {
             _ if view.order.running => Self::InProcess,
             _ if view.order.suspended => Self::Suspended,
@@ -98,14 +98,14 @@ impl OrderState {
 }
 
 impl OrderOverview {
-    fn of(view: &OrderView, now: Timestamp) -> Self {
+    fn from_view(view: &OrderView, now: Timestamp) -> Self {
         let order = &view.order;
         let text = |time: Option<Timestamp>| time.map(|time| time.to_string());
         Self {
             kind: "OrderOverview",
             path: order.key.to_string(),
             node_id: order.node.to_string(),
-            order_state: OrderState::of(view, now),
+            order_state: OrderState::from_view(view, now),
             suspended: order.suspended,
             task_id: view.task.as_ref().map(|(id, _, _)| id.to_string()),
             planned_at: text(order.planned),
@@ -115,75 +115,80 @@ impl OrderOverview {
     }
 }
 
-/// Where the wanted orders stand; the one alone if the path names one.
-/// `tenant`: whose; where none is named, one order is `default`'s, and several are those of all tenants.
-pub(super) async fn overview(
+/// Responds with the state of the selected orders, or of a single order if the path names one. Without a tenant, a
+/// single order is `default`'s, and several are those of all tenants.
+pub(super) async fn respond_with_overview(
     app: &App,
     caller: &Caller,
     tenant: Option<Tenant>,
-    wanted: &Wanted,
+    selection: &OrderSelection,
 ) -> Result<Response, Problem> {
-    let Some(key) = &wanted.one else {
-        let page = app.store().all_orders(&wanted.path, tenant.as_ref()).await?;
-        return whole(app, caller, page.orders, page.extent.head);
+    let Some(key) = &selection.order else {
+        let page = app.store().all_orders(&selection.path, tenant.as_ref()).await?;
+        return stream_orders(app, caller, page.orders, page.extent.head);
     };
     let tenant = tenant.unwrap_or_default();
     let found = app.store().order(&tenant, key).await?;
     let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order(&tenant, key)))?;
-    let order = OrderOverview::of(&view, app.now());
-    Ok(Json(Stamped { value: order, event_id: extent.head.get() }).into_response())
+    let order = OrderOverview::from_view(&view, app.now());
+    Ok(Json(WithEventId { value: order, event_id: extent.head.get() }).into_response())
 }
 
-/// Something as a snapshot: its own members, and the id at which they are true.
+/// A value with the event id at which it is consistent, as one JSON object.
 #[derive(Serialize)]
-pub(super) struct Stamped<T> {
+pub(super) struct WithEventId<T> {
     #[serde(flatten)]
     pub(super) value: T,
     #[serde(rename = "eventId")]
     pub(super) event_id: u64,
 }
 
-/// All orders as one text, sent piece by piece. What else is known of them is dropped before anything is sent.
-fn whole(app: &App, caller: &Caller, orders: Vec<OrderView>, head: EventId) -> Result<Response, Problem> {
-    let pieces = pieces(orders, head, app.now());
-    let bytes: usize = pieces.iter().map(Bytes::len).sum();
+/// Streams all orders as one JSON document. It is encoded before anything is sent, so that the orders are freed.
+fn stream_orders(
+    app: &App,
+    caller: &Caller,
+    orders: Vec<OrderView>,
+    head: EventId,
+) -> Result<Response, Problem> {
+    let chunks = encode_chunks(orders, head, app.now());
+    let bytes: usize = chunks.iter().map(Bytes::len).sum();
     let memory = (bytes > SMALL_RESPONSE).then(|| app.responses.reserve(caller, bytes)).transpose()?;
-    let text = stream::iter(pieces.into_iter().map(Ok::<_, std::convert::Infallible>));
+    let text = stream::iter(chunks.into_iter().map(Ok::<_, std::convert::Infallible>));
     let body = Body::from_stream(keep_permit(text, memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
-fn pieces(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
-    Rest { orders: orders.into_iter(), head, begun: false, now }.collect()
+fn encode_chunks(orders: Vec<OrderView>, head: EventId, now: Timestamp) -> Vec<Bytes> {
+    OrderChunks { orders: orders.into_iter(), head, has_started: false, now }.collect()
 }
 
-/// What is still to be written.
-struct Rest {
+/// The orders that are still to be encoded.
+struct OrderChunks {
     orders: std::vec::IntoIter<OrderView>,
     head: EventId,
-    begun: bool,
+    has_started: bool,
     now: Timestamp,
 }
 
-impl Iterator for Rest {
+impl Iterator for OrderChunks {
     type Item = Bytes;
     fn next(&mut self) -> Option<Bytes> {
         let mut text = String::new();
-        if !self.begun {
+        if !self.has_started {
             text.push_str("{\"orders\":[");
         } else if self.orders.len() == 0 {
             return None;
         }
-        while text.len() < PIECE_BYTES
+        while text.len() < CHUNK_BYTES
             && let Some(view) = self.orders.next()
         {
-            if std::mem::replace(&mut self.begun, true) {
+            if std::mem::replace(&mut self.has_started, true) {
                 text.push(',');
             }
-            let order = OrderOverview::of(&view, self.now);
+            let order = OrderOverview::from_view(&view, self.now);
             text.push_str(&serde_json::to_string(&order).unwrap_or_default());
         }
-        self.begun = true;
+        self.has_started = true;
         if self.orders.len() == 0 {
             text.push_str(&format!("],\"eventId\":{}}}", self.head));
         }
@@ -201,7 +206,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_800_000_000_000);
 
-    fn view(key: &str) -> OrderView {
+    fn order_view(key: &str) -> OrderView {
         let order = Order {
             key: key.parse().unwrap(),
             tenant: Tenant::default(),
@@ -222,16 +227,16 @@ mod tests {
         OrderView { order, task: None, setback: None, stranded: false, held: None, failed: None }
     }
 
-    fn text(count: usize) -> Value {
-        let orders = (0..count).map(|n| view(&format!("/a/b,{n}"))).collect();
-        serde_json::from_slice(&pieces(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
+    fn encode_orders(count: usize) -> Value {
+        let orders = (0..count).map(|n| order_view(&format!("/a/b,{n}"))).collect();
+        serde_json::from_slice(&encode_chunks(orders, EventId::new(7).unwrap(), NOW).concat()).unwrap()
     }
 
     #[test]
-    fn any_number_of_orders_is_one_whole_answer() {
-        assert_eq!(text(0), serde_json::json!({"orders": [], "eventId": 7}));
+    fn any_number_of_orders_is_encoded_as_one_document() {
+        assert_eq!(encode_orders(0), serde_json::json!({"orders": [], "eventId": 7}));
         for count in [1, 2, 2_000] {
-            let all = text(count);
+            let all = encode_orders(count);
             let orders = all["orders"].as_array().unwrap();
             let paths: std::collections::BTreeSet<_> = orders.iter().map(|o| o["path"].as_str()).collect();
             assert_eq!((orders.len(), paths.len(), &all["eventId"]), (count, count, &7.into()));
@@ -239,12 +244,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_state_that_holds_counts() {
+    fn the_first_matching_order_state_is_used() {
         let later = NOW.plus(std::time::Duration::from_secs(1));
         let state = |change: fn(&mut OrderView, Timestamp)| {
-            let mut view = view("/a/b,1");
+            let mut view = order_view("/a/b,1");
             change(&mut view, later);
-            OrderState::of(&view, NOW)
+            OrderState::from_view(&view, NOW)
         };
         assert_eq!(state(|_, _| {}), OrderState::NotPlanned);
         assert_eq!(state(|view, later| view.order.planned = Some(later)), OrderState::Planned);

@@ -1,10 +1,10 @@
-//! How many orders stand where, and waiting until that changes.
+//! Statistics of orders by state, and waiting until they change.
 //!
-//! OrderStatisticsChanged does not lie in the stream, and what the numbers were at a caller's cursor is not kept. So a
-//! caller whose orders something has happened to since its cursor is told at once; all others are told when the numbers
-//! are no longer those that they were when the wait began. Each call is answered by one event at most, stamped with the
-//! id at which its numbers are true, so that the next call waits for the next change. Numbers also change as time goes
-//! by, when an order's time comes: while there are such orders, they are compared now and then.
+//! OrderStatisticsChanged is not in the journal, and the statistics at a client's cursor are not stored. So if an event
+//! that can change them is after the cursor, the response comes at once; otherwise when the statistics differ from
+//! those at the beginning of the wait. A response has at most one event, with the id at which its statistics are
+//! consistent, so that the next call waits for the next change. Statistics also change when an order becomes due: while
+//! there are such orders, they are recounted periodically.
 
 use std::time::Duration;
 
@@ -17,22 +17,22 @@ use pointsman_core::{Event, EventId, HandlingKey, Tenant};
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::overview::Stamped;
-use super::tally::{Count, Tally, Which};
-use super::wanted::Wanted;
+use super::order_query::OrderSelection;
+use super::overview::WithEventId;
+use super::statistics_cache::{CountedStatistics, OrderScope, StatisticsReader};
 use crate::app::App;
 use crate::auth::Caller;
-use crate::events::seq::{self, Found, within};
+use crate::events::event_seq::{self, SearchOutcome, run_until};
+use crate::journal_reader::JournalReader;
 use crate::problem::Problem;
-use crate::walk::Walk;
 
-/// How often the numbers are compared while time alone may change them.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Between two looks lies so many times what a look takes, so that many orders are counted less often.
-const REST: u32 = 20;
+/// Minimum interval between recounts while time alone may change the statistics.
+const MIN_RECOUNT_INTERVAL: Duration = Duration::from_secs(1);
+/// The interval is at least this many times the duration of a count, so that many orders are counted less often.
+const RECOUNT_COST_FACTOR: u32 = 20;
 
-/// The events that change the numbers. An order that merely goes from node to node is counted as before.
-const CHANGES: [&str; 10] = [
+/// The types of events that can change the statistics. Moving from node to node does not.
+const CHANGING_EVENT_TYPES: [&str; 10] = [
     "FileBasedAdded",
     "FileBasedReplaced",
     "FileBasedRemoved",
@@ -45,133 +45,140 @@ const CHANGES: [&str; 10] = [
     "OrderResumed",
 ];
 
-/// The statistics of some orders.
-pub(super) struct Statistics {
+/// A request for the statistics of the selected orders.
+pub(super) struct StatisticsQuery {
     app: App,
     caller: Caller,
-    which: Which,
-    tally: Tally,
+    scope: OrderScope,
+    reader: StatisticsReader,
 }
 
-/// The numbers and the id at which they are true.
-pub(super) type Snapshot = Json<Stamped<OrderStatistics>>;
+/// The statistics with the event id at which they are consistent.
+pub(super) type StatisticsSnapshot = Json<WithEventId<OrderStatistics>>;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Changed {
+struct StatisticsChangedEvent {
     #[serde(rename = "TYPE")]
     kind: &'static str,
     order_statistics: OrderStatistics,
 }
 
-/// An EventSeq of the one event.
+/// A NonEmpty EventSeq of one OrderStatisticsChanged.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct NonEmpty {
+struct NonEmptyEventSeq {
     #[serde(rename = "TYPE")]
     kind: &'static str,
     event_id: u64,
-    event_snapshots: [Stamped<Changed>; 1],
+    event_snapshots: [WithEventId<StatisticsChangedEvent>; 1],
 }
 
-impl Statistics {
-    /// The statistics of a tenant's orders, or of all that match.
-    pub(super) fn of(app: App, caller: Caller, tenant: Option<Tenant>, wanted: Wanted) -> Self {
-        let which = Which { path: wanted.path, tenant };
-        Self { tally: Tally::new(app.clone(), which.clone()), app, caller, which }
+impl StatisticsQuery {
+    /// Selects orders of one tenant, or of all tenants.
+    pub(super) fn new(app: App, caller: Caller, tenant: Option<Tenant>, selection: OrderSelection) -> Self {
+        let scope = OrderScope { path: selection.path, tenant };
+        Self { reader: StatisticsReader::new(app.clone(), scope.clone()), app, caller, scope }
     }
 
-    pub(super) async fn now(&self) -> Result<Snapshot, Problem> {
-        let Count { numbers, head, .. } = self.tally.now().await?;
-        Ok(Json(Stamped { value: numbers, event_id: head.get() }))
+    pub(super) async fn read_current(&self) -> Result<StatisticsSnapshot, Problem> {
+        let CountedStatistics { statistics, head, .. } = self.reader.count_now().await?;
+        Ok(Json(WithEventId { value: statistics, event_id: head.get() }))
     }
 
-    /// Waits until the numbers are other than they were at `after`.
-    pub(super) async fn changed(&self, mut after: EventId, timeout: Duration) -> Result<Response, Problem> {
-        // A deadline beyond what the clock can count never comes.
+    /// Waits until the statistics differ from those at `after`, or until the timeout.
+    pub(super) async fn wait_for_change(
+        &self,
+        mut after: EventId,
+        timeout: Duration,
+    ) -> Result<Response, Problem> {
+        // A deadline that the clock cannot represent never passes.
         let deadline = Instant::now().checked_add(timeout);
-        let give_up = deadline.map(seq::first_look);
-        // Read before the events are looked at, so that no change falls between the two.
-        let Some(before) = within(give_up, self.tally.at(after)).await.transpose()? else {
-            return Ok(seq::nothing(after, after));
+        let give_up = deadline.map(event_seq::first_read_deadline);
+        // Counted before events are read, so that no change is missed between the two.
+        let Some(before) = run_until(give_up, self.reader.count_at_least(after)).await.transpose()? else {
+            return Ok(event_seq::empty_response(after, after));
         };
-        // Up to here nothing has happened that is not in the numbers before.
-        let mut known = before.head;
-        let pause = LOOK_AGAIN.max(before.took * REST);
+        // Events up to this id are included in `before`.
+        let mut counted_until = before.head;
+        let pause = MIN_RECOUNT_INTERVAL.max(before.duration * RECOUNT_COST_FACTOR);
         loop {
-            let look = time_changes(&before.numbers).then(|| Instant::now() + pause);
-            let until = [deadline, look].into_iter().flatten().min();
-            let (head, least) = match self.next_change(after, until).await? {
-                Next::Happened { first, .. } if first <= known => {
-                    return Ok(told(self.tally.at(first).await?));
+            let recount_at = can_change_with_time(&before.statistics).then(|| Instant::now() + pause);
+            let until = [deadline, recount_at].into_iter().flatten().min();
+            let (head, least) = match self.find_change(after, until).await? {
+                ChangeSearch::Found { first, .. } if first <= counted_until => {
+                    return Ok(change_response(self.reader.count_at_least(first).await?));
                 }
-                Next::Happened { last, .. } => (None, last),
-                Next::Torn { head } => return Ok(seq::torn(head)),
-                Next::Nothing { head, last } => {
+                ChangeSearch::Found { last, .. } => (None, last),
+                ChangeSearch::Torn { head } => return Ok(event_seq::torn_response(head)),
+                ChangeSearch::Empty { head, last } => {
                     after = last;
                     (Some(head), last)
                 }
             };
-            let Some(count) = within(give_up, self.tally.at(least)).await.transpose()? else {
-                return Ok(seq::nothing(head.unwrap_or(after), after));
+            let Some(count) = run_until(give_up, self.reader.count_at_least(least)).await.transpose()? else {
+                return Ok(event_seq::empty_response(head.unwrap_or(after), after));
             };
-            if count.numbers != before.numbers {
-                return Ok(told(count));
+            if count.statistics != before.statistics {
+                return Ok(change_response(count));
             }
             if head.is_none() {
-                // What happened came to nothing.
-                (after, known) = (count.head, count.head);
+                // The events did not change the statistics.
+                (after, counted_until) = (count.head, count.head);
             }
-            if self.is_over(deadline) {
-                return Ok(seq::nothing(head.unwrap_or(after).max(after), after));
+            if self.is_finished(deadline) {
+                return Ok(event_seq::empty_response(head.unwrap_or(after).max(after), after));
             }
         }
     }
 
-    /// Looks for an event that changed the numbers, waiting for it until then.
-    async fn next_change(&self, after: EventId, until: Option<Instant>) -> Result<Next, StoreError> {
-        let kinds = CHANGES.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
-        let Which { path, tenant } = self.which.clone();
+    /// Finds the next events that may change the statistics, waiting for them until `until`.
+    async fn find_change(&self, after: EventId, until: Option<Instant>) -> Result<ChangeSearch, StoreError> {
+        let kinds = CHANGING_EVENT_TYPES.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
+        let OrderScope { path, tenant } = self.scope.clone();
         let filter = Filter { kinds, path, tenant, engine: true, ..Filter::default() };
-        let mut walk = Walk::forwards(self.app.clone(), filter, after);
+        let mut journal = JournalReader::forwards(self.app.clone(), filter, after);
         loop {
-            walk = match seq::first(&self.app, &self.caller, walk, usize::MAX, until).await? {
-                Found::Events { events, walk } => {
-                    let mut ids = events.iter().filter(|event| is_of_an_order(event)).map(|event| event.id);
+            journal = match event_seq::find_first_match(&self.app, &self.caller, journal, usize::MAX, until)
+                .await?
+            {
+                SearchOutcome::Events { events, reader } => {
+                    let mut ids = events.iter().filter(|event| is_order_event(event)).map(|event| event.id);
                     if let Some(first) = ids.next() {
-                        return Ok(Next::Happened { first, last: ids.next_back().unwrap_or(first) });
+                        return Ok(ChangeSearch::Found { first, last: ids.next_back().unwrap_or(first) });
                     }
-                    walk
+                    reader
                 }
-                Found::Nothing { head, last } => return Ok(Next::Nothing { head, last }),
-                Found::Torn { head } => return Ok(Next::Torn { head }),
+                SearchOutcome::Empty { head, last } => return Ok(ChangeSearch::Empty { head, last }),
+                SearchOutcome::Torn { head } => return Ok(ChangeSearch::Torn { head }),
             };
         }
     }
 
-    /// Whether nobody waits any longer.
-    fn is_over(&self, deadline: Option<Instant>) -> bool {
+    /// Whether the wait has to end: timeout, server stop, or revoked token.
+    fn is_finished(&self, deadline: Option<Instant>) -> bool {
         deadline.is_some_and(|deadline| deadline <= Instant::now())
             || self.app.stopping.is_cancelled()
             || !self.app.tokens.borrow().knows(&self.caller)
     }
 }
 
-/// The one event of these numbers.
-fn told(count: Count) -> Response {
+/// The response with one OrderStatisticsChanged.
+fn change_response(count: CountedStatistics) -> Response {
     let event_id = count.head.get();
-    let changed = Changed { kind: "OrderStatisticsChanged", order_statistics: count.numbers };
-    let event_snapshots = [Stamped { value: changed, event_id }];
-    Json(NonEmpty { kind: "NonEmpty", event_id, event_snapshots }).into_response()
+    let changed =
+        StatisticsChangedEvent { kind: "OrderStatisticsChanged", order_statistics: count.statistics };
+    let event_snapshots = [WithEventId { value: changed, event_id }];
+    Json(NonEmptyEventSeq { kind: "NonEmpty", event_id, event_snapshots }).into_response()
 }
 
-enum Next {
-    /// These are the first and the last event that may have changed the numbers, of those that were found.
-    Happened {
+enum ChangeSearch {
+    /// The first and the last event found that may have changed the statistics.
+    Found {
         first: EventId,
         last: EventId,
     },
-    Nothing {
+    Empty {
         head: EventId,
         last: EventId,
     },
@@ -180,13 +187,13 @@ enum Next {
     },
 }
 
-/// Chains, handlers and schedules appear and vanish, too.
-fn is_of_an_order(event: &Event) -> bool {
+/// Filters out FileBased events of chains, handlers and schedules.
+fn is_order_event(event: &Event) -> bool {
     let key = event.key.as_ref().map_or("", |key| key.as_str());
     event.kind.as_str().starts_with("Order") || key.starts_with("Order:")
 }
 
-/// Whether the numbers can change although nothing happens.
-fn time_changes(numbers: &OrderStatistics) -> bool {
-    numbers.planned > 0 || numbers.setback > 0
+/// Whether the statistics can change without an event.
+fn can_change_with_time(statistics: &OrderStatistics) -> bool {
+    statistics.planned > 0 || statistics.setback > 0
 }

@@ -1,5 +1,8 @@
 //! Adding orders.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -15,17 +18,17 @@ use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::members;
-use super::one::audited;
+use super::single_order::audit_target;
 use crate::app::App;
 use crate::auth::{Caller, Operator};
-use crate::body::Received;
+use crate::body::ReceivedBody;
 use crate::config::nearest::hint;
 use crate::idempotency;
 use crate::media;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// The most orders in one request.
+/// Maximum number of orders in a request.
 const MAX_ORDERS: usize = 1000;
 
 /// Adds one order, or an array of 1 to 1,000 of them (all or nothing).
@@ -38,55 +41,57 @@ const MAX_ORDERS: usize = 1000;
         ("tenant" = Option<String>, Query,
             description = "tenant of orders that name none; if not given, the token's tenant, or `default`"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer"),
+            description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response"),
     ),
     request_body(content = NewOrders, description = "an order, or an array of them",
         example = json!({"path": "/publish/article,117", "value": {"title": "Hello"}})),
     responses(
-        (status = 201, description = "The orders are on their way; `Location` is where a single one is",
+        (status = 201, description = "The orders were added; `Location` is the URL of a single one",
             body = AddedOrders),
-        (status = 200, description = "The same idempotency key and content came before; this was its answer",
+        (status = 200, description = "A repeat of an earlier request with the same idempotency key and content; its response",
             body = AddedOrders),
         (status = 404, description = "There is no such chain",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 409, description = "An order of this id is on its way, or has ended less than a day ago; or the \
+        (status = 409, description = "An order with this id is running, or has ended less than a day ago; the request names an id twice; or the \
             idempotency key was used with other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The chain has no such node",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn add(
+pub(crate) async fn add_orders(
     Operator(caller): Operator,
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
-    body: Received,
+    body: ReceivedBody,
 ) -> Result<Response, Problem> {
-    let query = Query::of(&uri, &["tenant"])?;
+    let query = Query::from_uri(&uri, &["tenant"])?;
     let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
     media::require_json(&headers)?;
-    let asked = Asked::read(media::text(&body.bytes)?, &tenant, app.now())?;
-    if let Some(order) = asked.orders.iter().find(|order| !caller.sees(&order.tenant)) {
+    let request = NewOrdersRequest::parse(media::decode_utf8(&body.bytes)?, &tenant, app.now())?;
+    if let Some(order) = request.orders.iter().find(|order| !caller.sees(&order.tenant)) {
         return Err(caller.may_not_name(&order.tenant));
     }
-    // Keys are a tenant's own: that of the first order, which a repeat of the request names as well.
-    let of = asked.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
+    // Idempotency keys belong to a tenant: that of the first order, which a repeat names as well.
+    let key_tenant = request.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
     let operation = ["add orders", tenant.as_str()];
-    let idempotency = idempotency::of_request(&headers, of, &operation, &body.bytes)?;
+    let idempotency = idempotency::for_request(&headers, key_tenant, &operation, &body.bytes)?;
     let inner = app.clone();
-    let receipt = app.deed(async move { carry_out(&inner, &caller, asked, idempotency).await }).await?;
-    Ok(answer(&receipt))
+    let receipt = app
+        .run_to_completion(async move { add_and_audit(&inner, &caller, request, idempotency).await })
+        .await?;
+    Ok(response(&receipt))
 }
 
-/// What is sent, for the description of the API: one order, or an array of them.
+/// Schema of the body for the OpenAPI document: one order, or an array of them.
 struct NewOrders;
 
 impl PartialSchema for NewOrders {
     fn schema() -> RefOr<Schema> {
         let one = || Ref::from_schema_name(NewOrderBody::name());
-        let several = ArrayBuilder::new().items(one()).min_items(Some(1)).max_items(Some(MAX_ORDERS));
-        Schema::from(OneOfBuilder::new().item(one()).item(several).build()).into()
+        let array = ArrayBuilder::new().items(one()).min_items(Some(1)).max_items(Some(MAX_ORDERS));
+        Schema::from(OneOfBuilder::new().item(one()).item(array).build()).into()
     }
 }
 
@@ -97,74 +102,93 @@ impl ToSchema for NewOrders {
     }
 }
 
-/// The orders of a body.
-struct Asked {
+/// The orders of a request body.
+struct NewOrdersRequest {
     orders: Vec<NewOrder>,
-    /// They came in an array.
-    several: bool,
+    /// The body is an array.
+    is_array: bool,
 }
 
-impl Asked {
-    fn read(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
+impl NewOrdersRequest {
+    fn parse(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
         let order = |raw: &RawValue, at: &str| {
-            let said = members::Added::parse(raw.get()).map_err(|fault| fault.under(at))?;
-            said.into_order(now, tenant).map_err(|problem| problem.under(at))
+            let members = members::NewOrderMembers::parse(raw.get()).map_err(|fault| fault.under(at))?;
+            members.into_order(now, tenant).map_err(|problem| problem.with_pointer_prefix(at))
         };
-        let several = text.trim_start().starts_with('[');
-        if !several {
-            let raw: &RawValue = serde_json::from_str(text).map_err(not_json)?;
-            return Ok(Self { orders: vec![order(raw, "")?], several });
+        let is_array = text.trim_start().starts_with('[');
+        if !is_array {
+            let raw: &RawValue = serde_json::from_str(text).map_err(media::malformed_json)?;
+            return Ok(Self { orders: vec![order(raw, "")?], is_array });
         }
-        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(not_json)?;
+        let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media::malformed_json)?;
         if list.is_empty() || list.len() > MAX_ORDERS {
             let detail = format!("an array holds 1 to {MAX_ORDERS} orders, this one holds {}", list.len());
             return Err(Fault::new("", detail).into());
         }
         let orders = list.into_iter().enumerate().map(|(index, raw)| order(raw, &format!("/{index}")));
-        Ok(Self { orders: orders.collect::<Result<_, _>>()?, several })
+        Ok(Self { orders: orders.collect::<Result<_, _>>()?, is_array })
     }
 }
 
-fn not_json(error: serde_json::Error) -> Problem {
-    Problem::malformed(format!("the body is not what was expected: {error}")).pointer("")
-}
-
-async fn carry_out(
+async fn add_and_audit(
     app: &App,
     caller: &Caller,
-    asked: Asked,
+    request: NewOrdersRequest,
     idempotency: Option<Idempotency>,
 ) -> Result<OrderReceipt, Problem> {
-    let Asked { orders, several } = asked;
+    let NewOrdersRequest { orders, is_array } = request;
+    let duplicates = find_duplicates(&orders);
     match app.engine.add_orders(OrderBatch { orders, reuse_ended_ids: false, idempotency }).await? {
         Ok(receipt) => {
             if !receipt.repeated {
-                note(app, caller, &receipt.orders).await;
+                audit_added_orders(app, caller, &receipt.orders).await;
             }
             Ok(receipt)
         }
+        Err(OrdersRefused::Order(index, OrderRefused::Exists(chain, id)))
+            if duplicates.contains_key(&index) =>
+        {
+            let (first, again) = (format!("/{}/path", duplicates[&index]), format!("/{index}/path"));
+            let detail = format!(
+                "the request names the order {chain},{id} twice, at {first} and {again}; nothing was added"
+            );
+            Err(Problem::conflict(detail).pointer(again))
+        }
         Err(OrdersRefused::Order(index, refused)) => {
-            let at = if several { format!("/{index}") } else { String::new() };
+            let at = if is_array { format!("/{index}") } else { String::new() };
             let (chains, _) = app.engine.chains().await?;
-            Err(told(refused, &at, &chains))
+            Err(refusal_to_problem(refused, &at, &chains))
         }
         Err(OrdersRefused::Idempotency(conflict)) => Err(conflict.into()),
     }
 }
 
-/// Several are one deed.
-async fn note(app: &App, caller: &Caller, added: &[Added]) {
+/// Maps the index of each order whose id an earlier order of the request has to the index of that one.
+fn find_duplicates(orders: &[NewOrder]) -> HashMap<usize, usize> {
+    let (mut first, mut duplicates) = (HashMap::new(), HashMap::new());
+    for (index, order) in orders.iter().enumerate() {
+        let Some(id) = &order.id else { continue };
+        match first.entry((&order.tenant, &order.chain, id)) {
+            Entry::Vacant(entry) => drop(entry.insert(index)),
+            Entry::Occupied(earlier) => drop(duplicates.insert(index, *earlier.get())),
+        }
+    }
+    duplicates
+}
+
+/// Several orders of one request get one audit entry.
+async fn audit_added_orders(app: &App, caller: &Caller, added: &[Added]) {
     match added {
-        [one] => app.note(caller, "add", audited(&one.tenant, &one.order), "").await,
+        [one] => app.record_audit(caller, "add", audit_target(&one.tenant, &one.order), "").await,
         several => {
             let paths: Vec<_> = several.iter().map(|added| added.order.to_string()).collect();
-            app.note(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
+            app.record_audit(caller, "add", format!("{} orders", several.len()), paths.join(" ")).await;
         }
     }
 }
 
-/// A refusal, pointing at what it is about.
-fn told(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
+/// Converts a refusal to a problem that points at the member at fault.
+fn refusal_to_problem(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
     match &refused {
         OrderRefused::NoSuchChain(path) => {
             let hint = hint(path.as_str(), chains.iter().map(|view| view.chain.path.as_str()));
@@ -184,7 +208,7 @@ fn told(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
     }
 }
 
-fn answer(receipt: &OrderReceipt) -> Response {
+fn response(receipt: &OrderReceipt) -> Response {
     let OrderReceipt { orders: added, repeated } = receipt;
     let order = |added: &Added| AddedOrder {
         path: added.order.to_string(),
@@ -195,7 +219,7 @@ fn answer(receipt: &OrderReceipt) -> Response {
     let orders: Vec<_> = added.iter().map(order).collect();
     let event_id = orders.last().map_or(0, |last| last.event_id);
     let location = match added.as_slice() {
-        [one] => Some([(header::LOCATION, location(one))]),
+        [one] => Some([(header::LOCATION, order_location(one))]),
         _ => None,
     };
     let body = Json(AddedOrders { event_id, orders });
@@ -206,8 +230,8 @@ fn answer(receipt: &OrderReceipt) -> Response {
     }
 }
 
-/// Where an order is. Another tenant's than `default`'s is named, so that the address works for any token.
-fn location(added: &Added) -> String {
+/// The URL of an order. It names a tenant other than `default`, so that it works for any token.
+fn order_location(added: &Added) -> String {
     match added.tenant.is_default() {
         true => format!("/api/v1/orders{}", added.order),
         false => format!("/api/v1/orders{}?tenant={}", added.order, added.tenant),

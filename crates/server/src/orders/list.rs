@@ -11,11 +11,11 @@ use crate::auth::Viewer;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// How many orders are shown unless the caller says so, and at most.
+/// Default and maximum number of orders in a response.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
 
-/// Orders, by path, read in one transaction.
+/// The orders of a path, read in one transaction.
 #[utoipa::path(
     get,
     path = "/api/v1/orders",
@@ -24,23 +24,23 @@ const MAX_LIMIT: usize = 1000;
     params(
         ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` the chains in it, \
             `/a/chain` that chain's orders, `/a/chain,1` one order"),
-        ("tenant" = Option<String>, Query, description = "only this tenant's; all that the token may see if not given"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's orders; all that the token may see if not given"),
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
-        ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
+        ("cursor" = Option<String>, Query, description = "the `next` of the previous response"),
     ),
     responses((status = 200, description = "The orders", body = OrderList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_orders(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<OrderList>, Problem> {
-    let query = Query::of(&uri, &["path", "tenant", "limit", "cursor"])?;
+    let query = Query::from_uri(&uri, &["path", "tenant", "limit", "cursor"])?;
     let path: PathFilter = query.parse("path")?.unwrap_or_default();
     let tenant = caller.tenant(query.parse("tenant")?)?;
-    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let after =
-        query.read("cursor", |text| text.parse().map_err(|_| "a cursor is the `next` of an answer"))?;
+    let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let after = query
+        .parse_with("cursor", |text| text.parse().map_err(|_| "a cursor is the `next` of a response"))?;
     let page = app.engine.orders(&path, tenant.as_ref(), after, limit).await?;
     Ok(Json(OrderList {
         event_id: page.extent.head.get(),

@@ -1,4 +1,4 @@
-//! What bodies say of an order. Each member stays raw until it is looked at, so that a fault points at it.
+//! Members of the bodies that add or change orders. Each stays raw until it is parsed, so that a fault points at it.
 
 use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
 use pointsman_core::names::BadName;
@@ -10,10 +10,10 @@ use serde_json::value::RawValue;
 
 use crate::problem::Problem;
 
-/// The members of an order to be added. `null` is the same as leaving a member out.
+/// The members of an order to be added. `null` is the same as a missing member.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object that describes an order")]
-pub(super) struct Added {
+pub(super) struct NewOrderMembers {
     path: Option<Box<RawValue>>,
     value: Option<Box<RawValue>>,
     node: Option<Box<RawValue>>,
@@ -23,78 +23,78 @@ pub(super) struct Added {
     tenant: Option<Box<RawValue>>,
 }
 
-impl Added {
-    /// Reads the members; what they hold is looked at by [`Added::into_order`].
+impl NewOrderMembers {
+    /// Reads the members; [`NewOrderMembers::into_order`] parses their values.
     pub(super) fn parse(text: &str) -> Result<Self, Fault> {
         members(text)
     }
 
-    /// The order that this asks for. `delay` counts from `now`.
+    /// Parses the order. `delay` counts from `now`.
     pub(super) fn into_order(self, now: Timestamp, tenant: &Tenant) -> Result<NewOrder, Problem> {
         let path = self.path.ok_or_else(|| Fault::new("/path", "an order has a path: `/chain/path,id`"))?;
-        let (chain, id) = target(&string("/path", &path)?).map_err(|e| Fault::new("/path", e))?;
+        let (chain, id) = parse_target(&string("/path", &path)?).map_err(|e| Fault::new("/path", e))?;
         let named = self.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
         let named = named.map(Tenant::new).transpose().map_err(|e| Fault::new("/tenant", e))?;
         Ok(NewOrder {
             chain,
             id,
-            node: self.node.map(|raw| node(&raw)).transpose()?,
-            value: self.value.map(|raw| value(&raw)).transpose()?.unwrap_or_else(Json::null),
-            at: due(self.at.as_deref(), self.delay.as_deref(), now)?,
-            priority: self.priority.map(|raw| priority(&raw)).transpose()?.unwrap_or_default(),
+            node: self.node.map(|raw| parse_node(&raw)).transpose()?,
+            value: self.value.map(|raw| parse_value(&raw)).transpose()?.unwrap_or_else(Json::null),
+            at: parse_due(self.at.as_deref(), self.delay.as_deref(), now)?,
+            priority: self.priority.map(|raw| parse_priority(&raw)).transpose()?.unwrap_or_default(),
             tenant: named.unwrap_or_else(|| tenant.clone()),
             origin: None,
         })
     }
 }
 
-/// A chain, and the id of an order of it if one is named.
-fn target(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
+/// Parses a chain path, with the id of an order if there is one.
+fn parse_target(path: &str) -> Result<(ChainPath, Option<OrderId>), BadName> {
     match path.contains(',') {
         true => path.parse().map(|OrderKey { chain, id }| (chain, Some(id))),
         false => ChainPath::new(path).map(|chain| (chain, None)),
     }
 }
 
-/// The members of a change. A value may be changed to `null`.
+/// The members of a change of an order. A value may be changed to `null`.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Changed {
-    #[serde(default, deserialize_with = "present")]
+pub(crate) struct ChangeOrderMembers {
+    #[serde(default, deserialize_with = "deserialize_present")]
     value: Option<Box<RawValue>>,
     node: Option<Box<RawValue>>,
     at: Option<Box<RawValue>>,
 }
 
-/// Tells `null` from nothing.
-fn present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<RawValue>>, D::Error> {
+/// Deserializes `null` as a value, so that it differs from a missing member.
+fn deserialize_present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<RawValue>>, D::Error> {
     Box::deserialize(d).map(Some)
 }
 
-/// What an order is given in the place of what it has.
+/// The new value, node or planned time of an order.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Change {
+pub(super) struct OrderChange {
     pub(super) value: Option<Json>,
     pub(super) node: Option<NodeId>,
     pub(super) at: Option<Timestamp>,
 }
 
-impl Changed {
-    pub(super) fn into_change(self) -> Result<Change, Problem> {
-        let change = Change {
-            value: self.value.map(|raw| value(&raw)).transpose()?,
-            node: self.node.map(|raw| node(&raw)).transpose()?,
-            at: self.at.map(|raw| instant(&raw)).transpose()?,
+impl ChangeOrderMembers {
+    pub(super) fn into_change(self) -> Result<OrderChange, Problem> {
+        let change = OrderChange {
+            value: self.value.map(|raw| parse_value(&raw)).transpose()?,
+            node: self.node.map(|raw| parse_node(&raw)).transpose()?,
+            at: self.at.map(|raw| parse_time(&raw)).transpose()?,
         };
-        if change == Change::default() {
-            let detail = "say what is to be changed: `value`, `node` or `at`";
+        if change == OrderChange::default() {
+            let detail = "nothing to change: give `value`, `node` or `at`";
             return Err(Problem::malformed(detail).pointer(""));
         }
         Ok(change)
     }
 }
 
-fn value(raw: &RawValue) -> Result<Json, Problem> {
+fn parse_value(raw: &RawValue) -> Result<Json, Problem> {
     if raw.get().len() > MAX_VALUE {
         let detail = format!("a value has at most {MAX_VALUE} bytes");
         return Err(Problem::too_large(detail).pointer("/value"));
@@ -102,24 +102,28 @@ fn value(raw: &RawValue) -> Result<Json, Problem> {
     Ok(Json::parse(raw.get()).map_err(|e| Fault::new("/value", e))?)
 }
 
-fn node(raw: &RawValue) -> Result<NodeId, Fault> {
+fn parse_node(raw: &RawValue) -> Result<NodeId, Fault> {
     NodeId::new(string("/node", raw)?).map_err(|e| Fault::new("/node", e))
 }
 
-fn instant(raw: &RawValue) -> Result<Timestamp, Fault> {
+fn parse_time(raw: &RawValue) -> Result<Timestamp, Fault> {
     string("/at", raw)?.parse().map_err(|e| Fault::new("/at", e))
 }
 
-fn due(at: Option<&RawValue>, delay: Option<&RawValue>, now: Timestamp) -> Result<Option<Timestamp>, Fault> {
+fn parse_due(
+    at: Option<&RawValue>,
+    delay: Option<&RawValue>,
+    now: Timestamp,
+) -> Result<Option<Timestamp>, Fault> {
     match (at, delay) {
         (None, None) => Ok(None),
-        (Some(at), None) => instant(at).map(Some),
+        (Some(at), None) => parse_time(at).map(Some),
         (None, Some(delay)) => duration("/delay", delay).map(|delay| Some(now.plus(delay))),
         (Some(_), Some(_)) => Err(Fault::new("/at", "`delay` and `at` exclude each other")),
     }
 }
 
-fn priority(raw: &RawValue) -> Result<Priority, Fault> {
+fn parse_priority(raw: &RawValue) -> Result<Priority, Fault> {
     let number: i64 = read("/priority", raw, "a whole number from 1 to 9000")?;
     Priority::try_from(number).map_err(|e| Fault::new("/priority", e))
 }
@@ -130,15 +134,15 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn order(text: &str) -> Result<NewOrder, Problem> {
-        Added::parse(text)?.into_order(NOW, &Tenant::default())
+    fn parse_order(text: &str) -> Result<NewOrder, Problem> {
+        NewOrderMembers::parse(text)?.into_order(NOW, &Tenant::default())
     }
 
     #[test]
-    fn a_path_is_enough_and_every_member_is_taken() {
+    fn only_the_path_is_required_and_every_member_is_read() {
         let chain = ChainPath::new("/a/b").unwrap();
-        assert_eq!(order(r#"{"path":"/a/b","value":null,"node":null}"#).unwrap(), NewOrder::of(chain));
-        let full = order(
+        assert_eq!(parse_order(r#"{"path":"/a/b","value":null,"node":null}"#).unwrap(), NewOrder::of(chain));
+        let full = parse_order(
             r#"{"path":"/a/b,1","value":{ "n": 1.50 },"node":"x","delay":"1m","priority":7,"tenant":"shop"}"#,
         )
         .unwrap();
@@ -149,8 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn null_is_a_value_to_change_to() {
-        let change = |text: &str| members::<Changed>(text).unwrap().into_change();
+    fn a_value_can_be_changed_to_null() {
+        let change = |text: &str| members::<ChangeOrderMembers>(text).unwrap().into_change();
         assert_eq!(change(r#"{"value":null}"#).unwrap().value, Some(Json::null()));
         assert_eq!(change(r#"{"node":"x"}"#).unwrap().value, None);
         assert!(change("{}").is_err() && change(r#"{"node":null}"#).is_err());

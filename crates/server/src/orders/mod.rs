@@ -1,20 +1,20 @@
-//! `/api/v1/orders`: what travels the chains, adding to it and steering it.
+//! `/api/v1/orders`: listing, adding and controlling orders.
 //!
 //! ```text
-//!  list     orders by path, a page in one transaction
-//!  add      one order, or several
-//!  one      an order, and what people do to it
-//!  members  what bodies say of an order, read strictly
-//!  refused  how each refusal counts
+//!  list          orders by path, a page in one transaction
+//!  add           adds one order or several
+//!  single_order  shows, changes, suspends, resumes and removes an order
+//!  members       strict parsing of bodies
+//!  refusals      the problem of each refusal
 //! ```
 
 mod add;
 mod list;
 mod members;
-mod one;
-mod refused;
+mod refusals;
+mod single_order;
 
-pub(crate) use one::no_such_order;
+pub(crate) use single_order::no_such_order;
 
 use axum::routing::get;
 use utoipa::OpenApi;
@@ -24,13 +24,22 @@ use utoipa_axum::routes;
 use crate::app::App;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    let below = get(one::one).put(one::change).delete(one::remove).post(one::act);
-    OpenApiRouter::with_openapi(Below::openapi())
-        .routes(routes!(list::list, add::add))
-        .route("/api/v1/orders/{*path}", below)
+    let order_methods = get(single_order::show_order)
+        .put(single_order::change_order)
+        .delete(single_order::remove_order)
+        .post(single_order::dispatch_post);
+    OpenApiRouter::with_openapi(OrderPathsDescription::openapi())
+        .routes(routes!(list::list_orders, add::add_orders))
+        .route("/api/v1/orders/{*path}", order_methods)
 }
 
-/// The calls whose addresses end in an order's path, and what may follow it. They share one route.
+/// The calls whose URL ends in an order's path and an optional action. They share one route.
 #[derive(OpenApi)]
-#[openapi(paths(one::one, one::change, one::remove, one::suspend, one::resume))]
-struct Below;
+#[openapi(paths(
+    single_order::show_order,
+    single_order::change_order,
+    single_order::remove_order,
+    single_order::suspend_order,
+    single_order::resume_order
+))]
+struct OrderPathsDescription;

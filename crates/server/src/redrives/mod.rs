@@ -1,6 +1,6 @@
-//! `/api/v1/tasks/redrive` and `/api/v1/redrives`: running many tasks in `error` again, carefully.
+//! `/api/v1/tasks/redrive` and `/api/v1/redrives`: retrying many tasks in `error`, at a limited rate.
 //!
-//! A redrive belongs to the node that was asked, and is known there alone.
+//! A redrive runs on the node that received the request, and only that node knows it.
 
 mod request;
 
@@ -18,122 +18,137 @@ use tokio::time::sleep;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::action::{Nothing, Repeatable};
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
+use crate::handler_lookup;
 use crate::idempotency;
-use crate::known;
+use crate::json_body::{EmptyRequest, IdempotentBody};
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::Segment;
-use request::{Said, Wish};
+use request::{RedriveMembers, RedriveParameters};
 
-/// How far a dry run counts.
-const MOST_COUNTED: u64 = 1_000_000;
-/// How long to wait before asking a store that is not available again: at first, and at most.
-const FIRST_WAIT: Duration = Duration::from_millis(50);
-const LONGEST_WAIT: Duration = Duration::from_secs(5);
+/// Maximum number of tasks that a dry run counts.
+const MAX_COUNTED: u64 = 1_000_000;
+/// First and longest wait before an unavailable store is queried again.
+const MIN_RETRY_WAIT: Duration = Duration::from_millis(50);
+const MAX_RETRY_WAIT: Duration = Duration::from_secs(5);
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(begin)).routes(routes!(list)).routes(routes!(one, stop))
+    OpenApiRouter::new()
+        .routes(routes!(start_redrive))
+        .routes(routes!(list_redrives))
+        .routes(routes!(show_redrive, stop_redrive))
 }
 
-/// Runs tasks in `error` again: all that match, the oldest first, each at the end of its lane.
+/// Retries all matching tasks in `error`, oldest first, each at the end of its lane.
 #[utoipa::path(
     post,
     path = "/api/v1/tasks/redrive",
     operation_id = "redrive_tasks",
     tag = "tasks",
     params(("Idempotency-Key" = Option<String>, Header,
-        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same answer")),
+        description = "1 to 255 printable ASCII characters; a repeat with the same content gets the same response")),
     request_body(content = RedriveBody),
     responses(
         (status = 200, description = "With `dry_run`: what it would do. A repeat under the same idempotency key: the \
-            redrive as it was begun", body = RedriveCount),
-        (status = 202, description = "The redrive that was begun", body = RedriveJob),
-        (status = 404, description = "A handler that is not defined and has no tasks",
+            redrive as it was started", body = RedriveCount),
+        (status = 202, description = "The redrive that was started", body = RedriveJob),
+        (status = 404, description = "The handler is not defined and has no tasks",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 409, description = "Too many redrives are running, or one for the same tasks; or the idempotency key was used with \
             other content",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
-        (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be run again",
+        (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be retried",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn begin(
+pub(crate) async fn start_redrive(
     Operator(caller): Operator,
     State(app): State<App>,
-    request: Repeatable<Said>,
+    request: IdempotentBody<RedriveMembers>,
 ) -> Result<Response, Problem> {
-    let (said, idempotency) = request.keyed(&caller, &["redrive"])?;
-    let Wish { filter, named, dry_run, rate, canary, words } = said.read(&caller)?;
-    // A repeat gets its answer also when the handler is gone. A dry run is never recorded.
+    let (members, idempotency) = request.into_members_and_key(&caller, &["redrive"])?;
+    let RedriveParameters { filter, handler_pointer, dry_run, rate, canary, description } =
+        members.validate(&caller)?;
+    // A repeat gets its response also when the handler is gone. A dry run is never recorded.
     let record = idempotency.as_ref().filter(|_| !dry_run);
-    if let Some(begun) = idempotency::recorded::<RedriveJob>(&app, record).await? {
+    if let Some(begun) = idempotency::read_recorded_response::<RedriveJob>(&app, record).await? {
         return Ok(Json(begun).into_response());
     }
     if let Some(handler) = &filter.handler {
-        known::handler(&app, &caller, handler, "handler").await.map_err(|problem| problem.pointer(named))?;
+        handler_lookup::require_handler(&app, &caller, handler, "handler")
+            .await
+            .map_err(|problem| problem.pointer(handler_pointer))?;
     }
     if dry_run {
-        let (matched, sample) = app.engine.count(filter, MOST_COUNTED).await?;
+        let (matched, sample) = app.engine.count(filter, MAX_COUNTED).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
-        let count = RedriveCount { matched, more: matched >= MOST_COUNTED, sample, dry_run };
+        let count = RedriveCount { matched, more: matched >= MAX_COUNTED, sample, dry_run };
         return Ok(Json(count).into_response());
     }
     let request = RedriveRequest { filter, rate, canary, by: caller.name.clone() };
     let inner = app.clone();
-    let begun = app.deed(async move { start(&inner, &caller, request, words, idempotency).await });
+    let begun = app.run_to_completion(async move {
+        record_and_start(&inner, &caller, request, description, idempotency).await
+    });
     let (job, repeated) = begun.await?;
     let status = if repeated { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(job)).into_response())
 }
 
-/// Starts a redrive. Its answer is recorded first, so that of racing requests under one key one is started.
-async fn start(
+/// Starts a redrive. Its response is recorded first, so that only one of racing requests with the same key starts it.
+async fn record_and_start(
     app: &App,
     caller: &Caller,
     request: RedriveRequest,
-    words: String,
+    description: String,
     idempotency: Option<Idempotency>,
 ) -> Result<(RedriveJob, bool), Problem> {
     let prepared = app.engine.prepare_redrive(request).map_err(Problem::conflict)?;
-    let recorded = idempotency::record(app, idempotency.as_ref(), body(&prepared.view())).await;
-    if let (Err(StoreError::Unavailable(_)), Some(used)) = (&recorded, idempotency) {
-        // A repeat that begins it anew must find the place free.
+    let recorded =
+        idempotency::record_response(app, idempotency.as_ref(), redrive_body(&prepared.view())).await;
+    if let (Err(StoreError::Unavailable(_)), Some(idempotency)) = (&recorded, idempotency) {
+        // A repeat that starts it again must find its slot free.
         prepared.give_up_place();
-        app.deeds.spawn(start_if_recorded(app.clone(), caller.clone(), prepared, words, used));
+        app.pending_changes.spawn(start_if_recorded(
+            app.clone(),
+            caller.clone(),
+            prepared,
+            description,
+            idempotency,
+        ));
     } else if let Ok(Ok((_, false))) = recorded {
-        start_recorded(app, caller, prepared, words).await;
+        start_recorded(app, caller, prepared, description).await;
     }
     recorded?
 }
 
-async fn start_recorded(app: &App, caller: &Caller, prepared: PreparedRedrive, words: String) {
+async fn start_recorded(app: &App, caller: &Caller, prepared: PreparedRedrive, description: String) {
     let id = prepared.start();
-    app.note(caller, "redrive", format!("redrive {id}"), words).await;
+    app.record_audit(caller, "redrive", format!("redrive {id}"), description).await;
 }
 
-/// Waits for a store that did not say whether it has recorded a redrive, and starts the redrive if it has: repeats of the
-/// request, on any node, are told that it runs.
+/// Waits for a store that did not confirm whether it recorded a redrive, and starts the redrive if it did, because
+/// repeats of the request, on any node, get the response that it runs.
 async fn start_if_recorded(
     app: App,
     caller: Caller,
     prepared: PreparedRedrive,
-    words: String,
-    used: Idempotency,
+    description: String,
+    idempotency: Idempotency,
 ) {
     let id = prepared.view().id;
-    let settled = async {
-        let mut wait = FIRST_WAIT;
+    let is_recorded = async {
+        let mut wait = MIN_RETRY_WAIT;
         loop {
             sleep(wait).await;
-            wait = (wait * 2).min(LONGEST_WAIT);
-            match app.store().recorded_answer(used.clone()).await {
-                Ok(Ok(Some(text))) if is_of(&text, &id) => match prepared.admit_again() {
+            wait = (wait * 2).min(MAX_RETRY_WAIT);
+            match app.store().recorded_answer(idempotency.clone()).await {
+                Ok(Ok(Some(text))) if is_for_redrive(&text, &id) => match prepared.admit_again() {
                     Ok(()) => return true,
                     Err(error) => {
-                        tracing::warn!(redrive = id, %error, "a recorded redrive waits for its start")
+                        tracing::warn!(redrive = id, %error, "recorded redrive cannot start yet; retrying")
                     }
                 },
                 Ok(_) | Err(StoreError::Closed) => return false,
@@ -143,42 +158,42 @@ async fn start_if_recorded(
             }
         }
     };
-    match app.stopping.run_until_cancelled(settled).await {
-        Some(true) => start_recorded(&app, &caller, prepared, words).await,
+    match app.stopping.run_until_cancelled(is_recorded).await {
+        Some(true) => start_recorded(&app, &caller, prepared, description).await,
         Some(false) => {}
         None => tracing::warn!(
             redrive = id,
-            "stopping before the store said whether a redrive is recorded; it is not started. If a repeat under its \
-             idempotency key says that it runs, send it under another key"
+            "server stops before the store confirmed whether a redrive is recorded; the redrive is not started. If a repeat \
+             under its idempotency key says that it runs, send it under another key"
         ),
     }
 }
 
-/// Whether a recorded answer is that of this redrive.
-fn is_of(text: &str, id: &str) -> bool {
+/// Whether a recorded response belongs to this redrive.
+fn is_for_redrive(text: &str, id: &str) -> bool {
     serde_json::from_str::<RedriveJob>(text).is_ok_and(|job| job.id == id)
 }
 
-/// The redrives of this node: those that go on, and the last ones that have ended.
+/// The redrives of this node: running ones, and the latest that have ended.
 #[utoipa::path(
     get,
     path = "/api/v1/redrives",
     operation_id = "list_redrives",
     tag = "tasks",
-    responses((status = 200, description = "The redrives, the newest first", body = RedriveList)),
+    responses((status = 200, description = "The redrives, newest first", body = RedriveList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_redrives(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<RedriveList>, Problem> {
-    Query::of(&uri, &[])?;
+    Query::from_uri(&uri, &[])?;
     let jobs = app.engine.redrives();
-    let redrives = jobs.iter().filter(|job| sees(&caller, job)).map(body).collect();
+    let redrives = jobs.iter().filter(|job| can_see(&caller, job)).map(redrive_body).collect();
     Ok(Json(RedriveList { redrives }))
 }
 
-/// One redrive as it stands.
+/// The current state of a redrive.
 #[utoipa::path(
     get,
     path = "/api/v1/redrives/{id}",
@@ -187,60 +202,58 @@ pub(crate) async fn list(
     params(("id" = String, Path, description = "a redrive's id")),
     responses((status = 200, description = "The redrive", body = RedriveJob)),
 )]
-pub(crate) async fn one(
+pub(crate) async fn show_redrive(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(id): Segment<String>,
+    PathSegment(id): PathSegment<String>,
     uri: Uri,
 ) -> Result<Json<RedriveJob>, Problem> {
-    Query::of(&uri, &[])?;
-    find(&app, &caller, &id).map(|job| Json(body(&job)))
+    Query::from_uri(&uri, &[])?;
+    find_redrive(&app, &caller, &id).map(|job| Json(redrive_body(&job)))
 }
 
-/// Stops a redrive. What it has run again stays so. One that has ended is as wished.
+/// Stops a redrive. Tasks that it has retried stay retried. Succeeds if it has already ended.
 #[utoipa::path(
     delete,
     path = "/api/v1/redrives/{id}",
     operation_id = "stop_redrive",
     tag = "tasks",
     params(("id" = String, Path, description = "a redrive's id")),
-    responses((status = 200, description = "The redrive, which ends now", body = RedriveJob)),
+    responses((status = 200, description = "The redrive, which is stopping", body = RedriveJob)),
 )]
-pub(crate) async fn stop(
+pub(crate) async fn stop_redrive(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(id): Segment<String>,
-    _: Nothing,
+    PathSegment(id): PathSegment<String>,
+    _: EmptyRequest,
 ) -> Result<Json<RedriveJob>, Problem> {
-    find(&app, &caller, &id)?;
+    find_redrive(&app, &caller, &id)?;
     let inner = app.clone();
-    app.deed(async move {
+    app.run_to_completion(async move {
         if inner.engine.stop_redrive(&id) {
-            inner.note(&caller, "stop_redrive", format!("redrive {id}"), "").await;
+            inner.record_audit(&caller, "stop_redrive", format!("redrive {id}"), "").await;
         }
-        find(&inner, &caller, &id).map(|job| Json(body(&job)))
+        find_redrive(&inner, &caller, &id).map(|job| Json(redrive_body(&job)))
     })
     .await
 }
 
-fn find(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem> {
-    let job = app.engine.redrive_job(id).filter(|job| sees(caller, job));
+fn find_redrive(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem> {
+    let job = app.engine.redrive_job(id).filter(|job| can_see(caller, job));
     job.ok_or_else(|| {
-        Problem::not_found(format!(
-            "this node has no redrive {id:?}; those that ended long ago are forgotten"
-        ))
+        Problem::not_found(format!("this node has no redrive {id:?}; only the latest are kept"))
     })
 }
 
-/// A caller that is bound to a tenant sees what concerns that one alone.
-fn sees(caller: &Caller, job: &Redrive) -> bool {
+/// Whether the caller may see a redrive. A caller bound to a tenant sees only redrives of that tenant.
+fn can_see(caller: &Caller, job: &Redrive) -> bool {
     match &job.filter.tenant {
         Some(tenant) => caller.sees(tenant),
         None => caller.tenant.is_none(),
     }
 }
 
-fn body(job: &Redrive) -> RedriveJob {
+fn redrive_body(job: &Redrive) -> RedriveJob {
     RedriveJob {
         id: job.id.clone(),
         state: job.state.word().into(),
@@ -249,7 +262,7 @@ fn body(job: &Redrive) -> RedriveJob {
             RedriveState::Running | RedriveState::Canary | RedriveState::Done => None,
         },
         by: job.by.clone(),
-        filter: filter(&job.filter),
+        filter: filter_body(&job.filter),
         rate: job.rate.map(|rate| rate.to_string()),
         canary: job.canary.and_then(|first| first.try_into().ok()),
         started_at: job.started_at.to_string(),
@@ -260,8 +273,8 @@ fn body(job: &Redrive) -> RedriveJob {
     }
 }
 
-/// What it was asked for, in the words of the request.
-fn filter(filter: &TaskFilter) -> RedriveFilter {
+/// The filter as the request gave it.
+fn filter_body(filter: &TaskFilter) -> RedriveFilter {
     let failed = filter.reasons.contains(&EndReason::Failed);
     let status = match (failed, filter.reasons.contains(&EndReason::Canceled)) {
         (true, true) => "error",

@@ -1,4 +1,5 @@
-//! `/api/v1/schedules`: when they fire, what became of it, holding them, and running them at once.
+//! `/api/v1/schedules`: schedules with their planned times and ledgers, pausing and blocking them, and running them
+//! now.
 
 mod overview;
 mod rules;
@@ -12,26 +13,28 @@ use pointsman_core::{Rule, RuleKind, ScheduleName, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::action::Nothing;
 use crate::app::App;
 use crate::auth::{Caller, Operator, Role, Viewer};
 use crate::idempotency;
+use crate::json_body::EmptyRequest;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::Segment;
-use overview::{Times, find, find_defined, find_with, page};
+use overview::{
+    PlannedTimesQuery, find_schedule, find_schedule_with_times, read_page, require_defined_schedule,
+};
 
-/// How many schedules, and how many rows of a ledger, are shown at most.
+/// Maximum number of schedules or ledger rows in a response.
 const MAX_LIMIT: usize = 1000;
-/// How many rows of a ledger are shown unless the caller says so.
-const USUAL_FIRES: usize = 100;
+/// Default number of ledger rows in a response.
+const DEFAULT_FIRES_LIMIT: usize = 100;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list))
-        .routes(routes!(one))
-        .routes(routes!(fires))
-        .routes(routes!(run))
+        .routes(routes!(list_schedules))
+        .routes(routes!(show_schedule))
+        .routes(routes!(list_fires))
+        .routes(routes!(run_schedule))
         .routes(routes!(rules::pause, rules::unpause))
         .routes(routes!(rules::block, rules::unblock))
 }
@@ -45,25 +48,27 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     params(
         ("limit" = Option<u16>, Query, description = "1 to 1000, 1000 if not given; a page with more than 10,000 \
             planned times ends earlier"),
-        ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
-        ("times" = Option<u16>, Query, description = "how many planned times of each: 0 to 1000, 5 if not given"),
+        ("cursor" = Option<String>, Query, description = "the `next` of the previous response"),
+        ("times" = Option<u16>, Query, description = "number of planned times of each schedule: 0 to 1000, 5 if not given"),
         ("after" = Option<String>, Query, description = "planned times after this one (RFC 3339), now if not given"),
-        ("until" = Option<String>, Query, description = "none that comes later than this one (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "planned times up to this one (RFC 3339)"),
     ),
     responses((status = 200, description = "The schedules", body = ScheduleList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_schedules(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<ScheduleList>, Problem> {
-    let [times, after, until] = Times::PARAMETERS;
-    let query = Query::of(&uri, &["limit", "cursor", times, after, until])?;
-    let limit = query.limit(MAX_LIMIT, MAX_LIMIT)?;
-    page(&app, &caller, query.parse("cursor")?, limit, Times::read(&query, app.now())?).await.map(Json)
+    let [times, after, until] = PlannedTimesQuery::PARAMETERS;
+    let query = Query::from_uri(&uri, &["limit", "cursor", times, after, until])?;
+    let limit = query.parse_limit(MAX_LIMIT, MAX_LIMIT)?;
+    read_page(&app, &caller, query.parse("cursor")?, limit, PlannedTimesQuery::from_query(&query, app.now())?)
+        .await
+        .map(Json)
 }
 
-/// One schedule: when it fires, what it makes and what holds it.
+/// One schedule: when it fires, what it creates, and its rules.
 #[utoipa::path(
     get,
     path = "/api/v1/schedules/{name}",
@@ -71,23 +76,25 @@ pub(crate) async fn list(
     tag = "schedules",
     params(
         ("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`"),
-        ("times" = Option<u16>, Query, description = "how many planned times: 0 to 1000, 5 if not given"),
+        ("times" = Option<u16>, Query, description = "number of planned times: 0 to 1000, 5 if not given"),
         ("after" = Option<String>, Query, description = "planned times after this one (RFC 3339), now if not given"),
-        ("until" = Option<String>, Query, description = "none that comes later than this one (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "planned times up to this one (RFC 3339)"),
     ),
     responses((status = 200, description = "The schedule", body = ScheduleDetail)),
 )]
-pub(crate) async fn one(
+pub(crate) async fn show_schedule(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
+    PathSegment(name): PathSegment<ScheduleName>,
     uri: Uri,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    let query = Query::of(&uri, &Times::PARAMETERS)?;
-    find_with(&app, &caller, &name, Times::read(&query, app.now())?).await.map(Json)
+    let query = Query::from_uri(&uri, &PlannedTimesQuery::PARAMETERS)?;
+    find_schedule_with_times(&app, &caller, &name, PlannedTimesQuery::from_query(&query, app.now())?)
+        .await
+        .map(Json)
 }
 
-/// What became of a schedule's planned times, the latest first.
+/// The ledger of a schedule: the outcome of each planned time, latest first.
 #[utoipa::path(
     get,
     path = "/api/v1/schedules/{name}/fires",
@@ -98,25 +105,25 @@ pub(crate) async fn one(
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
         ("before" = Option<String>, Query, description = "times planned before this one (RFC 3339)"),
     ),
-    responses((status = 200, description = "A row a planned time", body = FireList)),
+    responses((status = 200, description = "One row per planned time", body = FireList)),
 )]
-pub(crate) async fn fires(
+pub(crate) async fn list_fires(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
+    PathSegment(name): PathSegment<ScheduleName>,
     uri: Uri,
 ) -> Result<Json<FireList>, Problem> {
-    let query = Query::of(&uri, &["limit", "before"])?;
-    let limit = query.limit(USUAL_FIRES, MAX_LIMIT)?;
+    let query = Query::from_uri(&uri, &["limit", "before"])?;
+    let limit = query.parse_limit(DEFAULT_FIRES_LIMIT, MAX_LIMIT)?;
     let before: Option<Timestamp> = query.parse("before")?;
-    find(&app, &caller, &name).await?;
+    find_schedule(&app, &caller, &name).await?;
     let page = app.store().fires(&name, before, limit).await?;
     let next = page.fires.last().map(|fire| fire.planned.to_string()).filter(|_| page.fires.len() == limit);
     let fires = page.fires.iter().map(FireBody::from).collect();
     Ok(Json(FireList { event_id: page.extent.head.get(), fires, next }))
 }
 
-/// Makes at once what the schedule makes at its planned times. It is no planned time, and writes no row.
+/// Runs a schedule now: creates what it creates at a planned time. It writes no row in the ledger.
 #[utoipa::path(
     post,
     path = "/api/v1/schedules/{name}/run",
@@ -125,40 +132,40 @@ pub(crate) async fn fires(
     params(
         ("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "1 to 255 printable ASCII characters; a repeat gets the same answer"),
+            description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
         (status = 201, description = "The event, the task or the order", body = RanNow),
-        (status = 200, description = "The task that is queued or running already, or the answer to the first request \
+        (status = 200, description = "The task that is queued or running already, or the response to the first request \
             under this idempotency key", body = RanNow),
-        (status = 409, description = "An admin has blocked it, and the caller is none; its order is on its way; or the \
+        (status = 409, description = "An admin has blocked it and the caller is not an admin; its order is still running; or the \
             idempotency key was used for another request",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn run(
+pub(crate) async fn run_schedule(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
+    PathSegment(name): PathSegment<ScheduleName>,
     headers: HeaderMap,
-    _: Nothing,
+    _: EmptyRequest,
 ) -> Result<(StatusCode, Json<RanNow>), Problem> {
-    let idempotency = idempotency::of_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
-    // A repeat gets its answer also when the schedule is gone, blocked, or creates something else now.
+    let idempotency = idempotency::for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
+    // A repeat gets its response also when the schedule is gone, blocked, or creates something else now.
     if let Some(ran) = app.engine.recorded_run(idempotency.as_ref()).await? {
-        return Ok((StatusCode::OK, Json(body(ran)?)));
+        return Ok((StatusCode::OK, Json(run_body(ran)?)));
     }
-    find_defined(&app, &caller, &name)?;
-    not_blocked(&app, &caller, &name).await?;
+    require_defined_schedule(&app, &caller, &name)?;
+    require_not_blocked(&app, &caller, &name).await?;
     let inner = app.clone();
-    let ran = app.deed(async move { run_now(&inner, &caller, &name, idempotency).await });
+    let ran = app.run_to_completion(async move { run_now(&inner, &caller, &name, idempotency).await });
     let (ran, repeated) = ran.await?;
     let status = if ran.created && !repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(ran)))
 }
 
-/// What an admin has blocked, an operator does not run by hand. A pause is the operator's own.
-async fn not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
+/// Rejects running a blocked schedule, unless the caller is an admin. A pause does not prevent it.
+async fn require_not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
     if caller.role.includes(Role::Admin) {
         return Ok(());
     }
@@ -166,12 +173,11 @@ async fn not_blocked(app: &App, caller: &Caller, name: &ScheduleName) -> Result<
     let block = rules.iter().find(|rule| rule.kind == RuleKind::Block && rule.holds_schedule(name));
     let Some(Rule { by, since, reason, .. }) = block else { return Ok(()) };
     let why = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
-    let detail =
-        format!("{name} stands under a block by {by} since {since}{why}; an admin can run or unblock it");
+    let detail = format!("{name} is blocked by {by} since {since}{why}; an admin can run or unblock it");
     Err(Problem::conflict(detail))
 }
 
-/// What the schedule made, and whether that is the answer to an earlier request.
+/// Runs a schedule and audits it. Returns what it created, and whether an earlier request with the same key did.
 async fn run_now(
     app: &App,
     caller: &Caller,
@@ -180,18 +186,18 @@ async fn run_now(
 ) -> Result<(RanNow, bool), Problem> {
     let ran = app.engine.run_schedule_once(name, idempotency).await?;
     let (ran, repeated) =
-        ran.ok_or_else(|| Problem::not_found(format!("there is no schedule {name} any more")))?;
-    let ran = body(ran)?;
+        ran.ok_or_else(|| Problem::not_found(format!("the schedule {name} no longer exists")))?;
+    let ran = run_body(ran)?;
     if repeated {
         return Ok((ran, true));
     }
     let order = ran.order.as_ref().map(|order| format!("order {order}"));
-    let made = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
-    app.note(caller, "run", format!("schedule {name}"), made.unwrap_or_default()).await;
+    let created = ran.task_id.clone().or(order).or_else(|| ran.event_id.map(|id| format!("event {id}")));
+    app.record_audit(caller, "run", format!("schedule {name}"), created.unwrap_or_default()).await;
     Ok((ran, false))
 }
 
-fn body(ran: pointsman_engine::RanNow) -> Result<RanNow, Problem> {
+fn run_body(ran: pointsman_engine::RanNow) -> Result<RanNow, Problem> {
     Ok(match ran {
         pointsman_engine::RanNow::Event(id) => {
             RanNow { event_id: Some(id.get()), task_id: None, order: None, created: true }

@@ -1,4 +1,4 @@
-//! What is known of schedules: what this node has set up, what the store has settled, and what rules hold.
+//! The bodies of schedules, assembled from this node's setup, the ledger and the rules.
 
 use std::collections::BTreeMap;
 
@@ -14,132 +14,143 @@ use crate::config::surprises::{of_its_times, of_what_it_makes};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// Which planned times are shown.
+/// The planned times that a request selects.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Times {
-    /// How many of each schedule.
-    pub(super) most: usize,
+pub(super) struct PlannedTimesQuery {
+    /// Maximum number per schedule.
+    pub(super) max: usize,
     pub(super) after: Timestamp,
-    /// None that comes later.
+    /// Only times up to this one.
     pub(super) until: Option<Timestamp>,
 }
 
-/// How many planned times a page has. It ends with the schedule that goes beyond.
-const A_PAGE: usize = 10_000;
+/// A page ends with the schedule that brings its planned times to this number.
+const MAX_TIMES_PER_PAGE: usize = 10_000;
 
-impl Times {
+impl PlannedTimesQuery {
     pub(super) const PARAMETERS: [&str; 3] = ["times", "after", "until"];
-    const MOST: usize = 1000;
+    const MAX_TIMES: usize = 1000;
 
-    /// The next few.
-    fn usual(now: Timestamp) -> Self {
-        Self { most: 5, after: now, until: None }
+    /// The default: the next five times.
+    fn default_at(now: Timestamp) -> Self {
+        Self { max: 5, after: now, until: None }
     }
 
-    /// As a request wishes.
-    pub(super) fn read(query: &Query, now: Timestamp) -> Result<Self, Problem> {
-        let usual = Self::usual(now);
-        let most = query.read("times", |text| {
-            let number = text.parse().ok().filter(|n| *n <= Self::MOST && !text.starts_with('+'));
-            number.ok_or_else(|| format!("this is a whole number from 0 to {}", Self::MOST))
+    /// Parses the parameters of a request.
+    pub(super) fn from_query(query: &Query, now: Timestamp) -> Result<Self, Problem> {
+        let usual = Self::default_at(now);
+        let max = query.parse_with("times", |text| {
+            let number = text.parse().ok().filter(|n| *n <= Self::MAX_TIMES && !text.starts_with('+'));
+            number.ok_or_else(|| format!("`times` is a whole number from 0 to {}", Self::MAX_TIMES))
         })?;
         let after = query.parse("after")?;
         Ok(Self {
-            most: most.unwrap_or(usual.most),
+            max: max.unwrap_or(usual.max),
             after: after.unwrap_or(usual.after),
             until: query.parse("until")?,
         })
     }
 }
 
-/// A page of the schedules after `cursor`, by name.
-pub(super) async fn page(
+/// Reads a page of schedules after `cursor`, by name.
+pub(super) async fn read_page(
     app: &App,
     caller: &Caller,
     cursor: Option<ScheduleName>,
     limit: usize,
-    times: Times,
+    times: PlannedTimesQuery,
 ) -> Result<ScheduleList, Problem> {
     let event_id = app.store().extent().await?.head.get();
     let rules = app.store().rules().await?;
     let setup = app.engine.setup();
-    let mut all = known(&setup, &rules, caller);
+    let mut all = visible_schedules(&setup, &rules, caller);
     if let Some(cursor) = cursor {
         all = all.split_off(&cursor);
         all.remove(&cursor);
     }
-    let there = all.len();
-    let (mut schedules, mut told) = (Vec::new(), 0);
+    let visible_count = all.len();
+    let (mut schedules, mut time_count) = (Vec::new(), 0);
     for (name, schedule) in all.into_iter().take(limit) {
-        let body = body(app, &setup, &name, schedule, &rules, times).await?;
-        told += body.next.len();
+        let body = schedule_body(app, &setup, &name, schedule, &rules, times).await?;
+        time_count += body.next.len();
         schedules.push(body);
-        if told >= A_PAGE {
+        if time_count >= MAX_TIMES_PER_PAGE {
             break;
         }
     }
-    let more = there > schedules.len();
+    let more = visible_count > schedules.len();
     let next = schedules.last().map(|last| last.name.clone()).filter(|_| more);
     Ok(ScheduleList { event_id, schedules, next })
 }
 
-/// The schedule, if there is one as far as the caller may see. One of which only rules are left is shown, so that
-/// they can be lifted.
-pub(super) async fn find(app: &App, caller: &Caller, name: &ScheduleName) -> Result<ScheduleDetail, Problem> {
-    find_with(app, caller, name, Times::usual(app.now())).await
-}
-
-/// The same, with these planned times.
-pub(super) async fn find_with(
+/// Finds a schedule, if the caller may see it. One of which only rules are left is found too, so that they can be
+/// lifted.
+pub(super) async fn find_schedule(
     app: &App,
     caller: &Caller,
     name: &ScheduleName,
-    times: Times,
+) -> Result<ScheduleDetail, Problem> {
+    find_schedule_with_times(app, caller, name, PlannedTimesQuery::default_at(app.now())).await
+}
+
+/// Finds a schedule, with the selected planned times.
+pub(super) async fn find_schedule_with_times(
+    app: &App,
+    caller: &Caller,
+    name: &ScheduleName,
+    times: PlannedTimesQuery,
 ) -> Result<ScheduleDetail, Problem> {
     let event_id = app.store().extent().await?.head.get();
     let rules = app.store().rules().await?;
     let setup = app.engine.setup();
-    let known = known(&setup, &rules, caller);
-    let Some(schedule) = known.get(name) else { return Err(not_there(name, known.keys())) };
-    Ok(ScheduleDetail { event_id, schedule: body(app, &setup, name, *schedule, &rules, times).await? })
+    let visible = visible_schedules(&setup, &rules, caller);
+    let Some(schedule) = visible.get(name) else { return Err(no_such_schedule(name, visible.keys())) };
+    Ok(ScheduleDetail {
+        event_id,
+        schedule: schedule_body(app, &setup, name, *schedule, &rules, times).await?,
+    })
 }
 
-/// Makes sure that a schedule is set up and the caller may see it.
-pub(super) fn find_defined(app: &App, caller: &Caller, name: &ScheduleName) -> Result<(), Problem> {
+/// Requires that a schedule is defined and the caller may see it.
+pub(super) fn require_defined_schedule(
+    app: &App,
+    caller: &Caller,
+    name: &ScheduleName,
+) -> Result<(), Problem> {
     let setup = app.engine.setup();
-    let known = known(&setup, &[], caller);
-    known.get(name).map(|_| ()).ok_or_else(|| not_there(name, known.keys()))
+    let visible = visible_schedules(&setup, &[], caller);
+    visible.get(name).map(|_| ()).ok_or_else(|| no_such_schedule(name, visible.keys()))
 }
 
-fn not_there<'a>(name: &ScheduleName, known: impl Iterator<Item = &'a ScheduleName>) -> Problem {
-    let hint = hint(name.as_str(), known.map(ScheduleName::as_str));
+fn no_such_schedule<'a>(name: &ScheduleName, visible: impl Iterator<Item = &'a ScheduleName>) -> Problem {
+    let hint = hint(name.as_str(), visible.map(ScheduleName::as_str));
     Problem::not_found(format!("there is no schedule {name}{hint}"))
 }
 
-type Known<'a> = BTreeMap<ScheduleName, Option<&'a Schedule>>;
+type VisibleSchedules<'a> = BTreeMap<ScheduleName, Option<&'a Schedule>>;
 
-/// All schedules that are set up, or have rules left, as far as the caller may see. Whose a schedule was that is
-/// no longer set up nobody knows, so that only those see it who see all.
-fn known<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> Known<'a> {
+/// All schedules that are defined or have rules left, as far as the caller may see. The tenant of a schedule that is no
+/// longer defined is unknown, so only callers of all tenants see it.
+fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> VisibleSchedules<'a> {
     let left = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.place {
         Place::Schedule(name) => Some((name.clone(), None)),
         Place::Handler(_) | Place::Collection(_) | Place::Chain(_) => None,
     });
-    let mut known: Known<'a> = left.collect();
-    let sources = sources(setup);
-    let defined = setup.schedules.iter().filter(|schedule| sees(caller, schedule, &sources));
-    known.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
-    known
+    let mut visible: VisibleSchedules<'a> = left.collect();
+    let sources = source_tenants(setup);
+    let defined = setup.schedules.iter().filter(|schedule| can_see(caller, schedule, &sources));
+    visible.extend(defined.map(|schedule| (schedule.name.clone(), Some(schedule))));
+    visible
 }
 
-/// Whose each source is.
-fn sources(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
+/// The tenant of each source.
+fn source_tenants(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
     let defs = setup.handlers.iter().map(|spec| &spec.def);
     defs.filter_map(|def| Some((&def.name, &def.source.as_ref()?.tenant))).collect()
 }
 
-/// Whether a caller may see a schedule: that is, what it makes.
-fn sees(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
+/// Whether a caller may see a schedule, that is, the tenant of what it creates.
+fn can_see(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
     match &schedule.makes {
         Makes::Event(event) => caller.sees(&event.tenant),
         Makes::Order(order) => caller.sees(&order.tenant),
@@ -150,38 +161,38 @@ fn sees(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &
     }
 }
 
-/// What its author may not expect of a schedule.
-fn surprises(schedule: &Schedule, setup: &Setup, now: Timestamp) -> Vec<String> {
+/// Warnings about behaviour of a schedule that its author may not expect.
+fn schedule_warnings(schedule: &Schedule, setup: &Setup, now: Timestamp) -> Vec<String> {
     let mut found = of_its_times(schedule, now);
     found.extend(of_what_it_makes(schedule, &setup.routes, &setup.chain_routes));
     found
 }
 
-async fn body(
+async fn schedule_body(
     app: &App,
     setup: &Setup,
     name: &ScheduleName,
     schedule: Option<&Schedule>,
     rules: &[Rule],
-    times: Times,
+    times: PlannedTimesQuery,
 ) -> Result<ScheduleBody, Problem> {
     let last = app.store().fires(name, None, 1).await?;
     let rules: Vec<_> = rules.iter().filter(|rule| rule.holds_schedule(name)).map(RuleBody::from).collect();
     let when = schedule.map(|schedule| &schedule.when);
     let in_time = |planned: &Timestamp| times.until.is_none_or(|until| *planned <= until);
-    let upcoming = when.map(|when| when.upcoming(times.after).take_while(in_time).take(times.most));
+    let upcoming = when.map(|when| when.upcoming(times.after).take_while(in_time).take(times.max));
     Ok(ScheduleBody {
         name: name.to_string(),
         defined: schedule.is_some(),
         expression: when.map(|when| when.expression().as_str().into()).unwrap_or_default(),
         words: when.map(|when| when.expression().describe()).unwrap_or_default(),
         timezone: when.map(|when| when.zone().name().into()).unwrap_or_default(),
-        makes: schedule.map(|schedule| makes(&schedule.makes)),
+        makes: schedule.map(|schedule| makes_body(&schedule.makes)),
         catch_up: schedule.map(|schedule| schedule.catch_up),
         catch_up_within_seconds: schedule.map_or(0.0, |schedule| schedule.catch_up_within.as_secs_f64()),
         overlap: schedule.map(|schedule| schedule.overlap),
         jitter_seconds: schedule.map_or(0.0, |schedule| schedule.jitter.as_secs_f64()),
-        warnings: schedule.map(|schedule| surprises(schedule, setup, app.now())).unwrap_or_default(),
+        warnings: schedule.map(|schedule| schedule_warnings(schedule, setup, app.now())).unwrap_or_default(),
         next: upcoming.into_iter().flatten().map(|planned| planned.to_string()).collect(),
         last: last.fires.first().map(FireBody::from),
         held: !rules.is_empty(),
@@ -189,7 +200,7 @@ async fn body(
     })
 }
 
-fn makes(makes: &Makes) -> MakesBody {
+fn makes_body(makes: &Makes) -> MakesBody {
     match makes {
         Makes::Event(event) => MakesBody::Event {
             kind: event.kind.to_string(),

@@ -1,19 +1,19 @@
-//! Holding schedules: their planned times pass without firing, and say so in the ledger.
+//! Pausing and blocking schedules. Their planned times are then skipped, and the ledger records it.
 
 use axum::Json;
 use axum::extract::State;
 use pointsman_api::{HoldBody, ScheduleDetail};
 use pointsman_core::{Place, RuleKind, ScheduleName};
 
-use super::overview::find;
-use crate::action::Hold;
+use super::overview::find_schedule;
 use crate::app::App;
 use crate::auth::{Admin, Caller, Operator};
+use crate::json_body::RuleRequest;
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::rules;
-use crate::segment::Segment;
 
-/// Pauses a schedule: when this answers, it no longer fires.
+/// Pauses a schedule. After the response, it no longer fires.
 #[utoipa::path(
     put,
     path = "/api/v1/schedules/{name}/pause",
@@ -21,18 +21,18 @@ use crate::segment::Segment;
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn pause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    set(&app, &caller, RuleKind::Pause, name, request).await
+    set_schedule_rule(&app, &caller, RuleKind::Pause, name, request).await
 }
 
-/// Lifts a pause. What was missed is made up for as the schedule's `catch_up` says.
+/// Lifts a pause. Missed times are caught up according to the schedule's `catch_up`.
 #[utoipa::path(
     delete,
     path = "/api/v1/schedules/{name}/pause",
@@ -40,18 +40,18 @@ pub(crate) async fn pause(
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn unpause(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Pause, name, request).await
+    lift_schedule_rule(&app, &caller, RuleKind::Pause, name, request).await
 }
 
-/// Blocks a schedule: as a pause, but only an admin lifts it.
+/// Blocks a schedule: like a pause, but only an admin can lift it.
 #[utoipa::path(
     put,
     path = "/api/v1/schedules/{name}/block",
@@ -59,15 +59,15 @@ pub(crate) async fn unpause(
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn block(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    set(&app, &caller, RuleKind::Block, name, request).await
+    set_schedule_rule(&app, &caller, RuleKind::Block, name, request).await
 }
 
 /// Lifts a block.
@@ -78,42 +78,42 @@ pub(crate) async fn block(
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
     request_body(content = Option<HoldBody>),
-    responses((status = 200, description = "The schedule as it stands now", body = ScheduleDetail)),
+    responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn unblock(
     Admin(caller): Admin,
     State(app): State<App>,
-    Segment(name): Segment<ScheduleName>,
-    request: Hold,
+    PathSegment(name): PathSegment<ScheduleName>,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    lift(&app, &caller, RuleKind::Block, name, request).await
+    lift_schedule_rule(&app, &caller, RuleKind::Block, name, request).await
 }
 
-async fn set(
+async fn set_schedule_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     name: ScheduleName,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    without_tenant(&hold)?;
-    find(app, caller, &name).await?;
-    rules::set(app, caller, kind, Place::Schedule(name.clone()), None, hold.reason).await?;
-    find(app, caller, &name).await.map(Json)
+    reject_tenant(&request)?;
+    find_schedule(app, caller, &name).await?;
+    rules::set_rule(app, caller, kind, Place::Schedule(name.clone()), None, request.reason).await?;
+    find_schedule(app, caller, &name).await.map(Json)
 }
 
-async fn lift(
+async fn lift_schedule_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
     name: ScheduleName,
-    hold: Hold,
+    request: RuleRequest,
 ) -> Result<Json<ScheduleDetail>, Problem> {
-    without_tenant(&hold)?;
-    // Read before, because a schedule of which only this rule was left is gone with it.
-    let before = find(app, caller, &name).await?;
-    rules::lift(app, caller, kind, Place::Schedule(name.clone()), None, hold.reason).await?;
-    Ok(Json(find(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
+    reject_tenant(&request)?;
+    // Read before, because a schedule of which only this rule was left disappears with it.
+    let before = find_schedule(app, caller, &name).await?;
+    rules::lift_rule(app, caller, kind, Place::Schedule(name.clone()), None, request.reason).await?;
+    Ok(Json(find_schedule(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
 }
 
 fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
@@ -122,9 +122,10 @@ fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
     found
 }
 
-fn without_tenant(hold: &Hold) -> Result<(), Problem> {
-    match hold.tenant {
+fn reject_tenant(request: &RuleRequest) -> Result<(), Problem> {
+    match request.tenant {
         None => Ok(()),
-        Some(_) => Err(Problem::refused("a schedule has no tenants; hold it whole").pointer("/tenant")),
+        Some(_) => Err(Problem::refused("a schedule has no tenants; leave out `tenant` to hold it for all")
+            .pointer("/tenant")),
     }
 }

@@ -1,5 +1,5 @@
-//! The tasks of a source: all of them, however many, streamed page by page. A complete answer has all that match;
-//! should the store fail in the middle, the connection breaks off.
+//! All tasks of a source, streamed page by page. A complete response has all that match; if the store fails midway, the
+//! connection is aborted.
 
 use std::io;
 
@@ -14,16 +14,16 @@ use pointsman_core::store::{TaskFilter, TaskPage};
 
 use crate::app::App;
 use crate::auth::Viewer;
-use crate::known;
+use crate::handler_lookup;
 use crate::limits::answer_in_pieces;
 use crate::problem::Problem;
 use crate::query::{Period, Query};
-use crate::tasks::Wanted;
+use crate::tasks::StatusFilter;
 
-/// How many tasks are read at a time.
-const PAGE: usize = 200;
+/// Number of tasks per page.
+const PAGE_TASKS: usize = 200;
 
-/// The tasks of a source that were created in a period, the newest first, unpaged.
+/// The tasks of a source that were created in a period, newest first, without pages.
 #[utoipa::path(
     get,
     path = "/tasks",
@@ -38,17 +38,19 @@ const PAGE: usize = 200;
     ),
     responses((status = 200, description = "The tasks", body = SourceTasks)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_source_tasks(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Query::of(&uri, &["source", "start", "end", "status", "collection"])?;
-    let source: HandlerName = query.required("source", query.parse("source")?)?;
-    let Period { start, end } = query.period()?;
-    let (start, end) = (query.required("start", start)?, query.required("end", end)?);
-    let Wanted { statuses, reasons } = query.read("status", status)?.unwrap_or_default();
-    known::handler(&app, &caller, &source, "source").await.map_err(|problem| problem.parameter("source"))?;
+    let query = Query::from_uri(&uri, &["source", "start", "end", "status", "collection"])?;
+    let source: HandlerName = query.require("source", query.parse("source")?)?;
+    let Period { start, end } = query.parse_period()?;
+    let (start, end) = (query.require("start", start)?, query.require("end", end)?);
+    let StatusFilter { statuses, reasons } = query.parse_with("status", parse_status)?.unwrap_or_default();
+    handler_lookup::require_handler(&app, &caller, &source, "source")
+        .await
+        .map_err(|problem| problem.parameter("source"))?;
     let filter = TaskFilter {
         statuses,
         reasons,
@@ -59,45 +61,47 @@ pub(crate) async fn list(
         end: Some(end),
         ..TaskFilter::default()
     };
-    let page = app.store().tasks(filter.clone(), None, PAGE).await?;
+    let page = app.store().tasks(filter.clone(), None, PAGE_TASKS).await?;
     let budget = app.responses.clone();
-    let rest = Rest { app, filter, page, opening: "{\"tasks\":[", begun: false };
-    answer_in_pieces(&budget, &caller, stream::unfold(Some(rest), piece)).await
+    let remaining = RemainingTasks { app, filter, page, prefix: "{\"tasks\":[", has_tasks: false };
+    answer_in_pieces(&budget, &caller, stream::unfold(Some(remaining), next_chunk)).await
 }
 
-fn status(text: &str) -> Result<Wanted, String> {
-    Wanted::public(text).ok_or_else(|| {
+fn parse_status(text: &str) -> Result<StatusFilter, String> {
+    StatusFilter::from_public_status(text).ok_or_else(|| {
         format!("{text:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED and CANCELED")
     })
 }
 
-/// What is still to be told.
-struct Rest {
+/// The tasks that are still to be sent.
+struct RemainingTasks {
     app: App,
     filter: TaskFilter,
     page: TaskPage,
-    /// Written before the first piece.
-    opening: &'static str,
-    begun: bool,
+    /// Written before the first task.
+    prefix: &'static str,
+    has_tasks: bool,
 }
 
-/// Writes a page and reads the next one.
-async fn piece(rest: Option<Rest>) -> Option<(io::Result<Bytes>, Option<Rest>)> {
-    let mut rest = rest?;
-    let mut text = std::mem::take(&mut rest.opening).to_owned();
-    for task in rest.page.tasks.drain(..) {
-        if rest.begun {
+/// Encodes a page and reads the next one.
+async fn next_chunk(
+    remaining: Option<RemainingTasks>,
+) -> Option<(io::Result<Bytes>, Option<RemainingTasks>)> {
+    let mut remaining = remaining?;
+    let mut text = std::mem::take(&mut remaining.prefix).to_owned();
+    for task in remaining.page.tasks.drain(..) {
+        if remaining.has_tasks {
             text.push(',');
         }
-        rest.begun = true;
+        remaining.has_tasks = true;
         text.push_str(&serde_json::to_string(&TaskBody::from(&task)).unwrap_or_default());
     }
-    let Some(before) = rest.page.next else {
+    let Some(before) = remaining.page.next else {
         text.push_str("]}");
         return Some((Ok(text.into()), None));
     };
-    match rest.app.store().tasks(rest.filter.clone(), Some(before), PAGE).await {
-        Ok(page) => Some((Ok(text.into()), Some(Rest { page, ..rest }))),
+    match remaining.app.store().tasks(remaining.filter.clone(), Some(before), PAGE_TASKS).await {
+        Ok(page) => Some((Ok(text.into()), Some(RemainingTasks { page, ..remaining }))),
         Err(error) => Some((Err(io::Error::other(error)), None)),
     }
 }

@@ -1,5 +1,5 @@
-//! `/tasks`: synchronisation tasks as their own document has them. Every task can be read here; for an event's
-//! task the source is its handler and the collection its event's type.
+//! `/tasks`: tasks of sources. Every task can be read here; for the task of an event, the source is its handler and the
+//! collection is the type of the event.
 
 mod list;
 
@@ -14,23 +14,23 @@ use pointsman_core::{CollectionName, HandlerName, Pair, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::action::NoBody;
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
 use crate::config::nearest::hint;
 use crate::idempotency;
+use crate::json_body::EmptyBody;
+use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::{Segment, TaskName};
-use crate::tasks::{Opening, Reader, visible, whole};
+use crate::tasks::{LogPrefix, LogReader, find_visible_task, stream_whole_log};
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list::list, run))
-        .routes(routes!(task))
-        .routes(routes!(logs))
-        // Its document writes the path both ways.
-        .route("/tasks/", get(list::list).post(run))
+        .routes(routes!(list::list_source_tasks, run_collection))
+        .routes(routes!(show_source_task))
+        .routes(routes!(read_source_logs))
+        // The path is accepted with and without the trailing slash.
+        .route("/tasks/", get(list::list_source_tasks).post(run_collection))
 }
 
 /// One task.
@@ -42,14 +42,14 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     params(("id" = String, Path, description = "a task's id")),
     responses((status = 200, description = "The task", body = TaskBody)),
 )]
-pub(crate) async fn task(
+pub(crate) async fn show_source_task(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Json<TaskBody>, Problem> {
-    Query::of(&uri, &[])?;
-    let (task, _) = visible(&app, &caller, &id).await?;
+    Query::from_uri(&uri, &[])?;
+    let (task, _) = find_visible_task(&app, &caller, &id).await?;
     Ok(Json(TaskBody::from(&task)))
 }
 
@@ -66,18 +66,18 @@ pub(crate) async fn task(
     ),
     responses((status = 200, description = "The lines, in order", body = SourceLogs)),
 )]
-pub(crate) async fn logs(
+pub(crate) async fn read_source_logs(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let period = Query::of(&uri, &["start", "end"])?.period()?;
-    visible(&app, &caller, &id).await?;
-    whole(Reader::new(app, id, period), &caller, Opening::Plain).await
+    let period = Query::from_uri(&uri, &["start", "end"])?.parse_period()?;
+    find_visible_task(&app, &caller, &id).await?;
+    stream_whole_log(LogReader::new(app, id, period), &caller, LogPrefix::LinesOnly).await
 }
 
-/// Synchronises a collection of a source, unless it is being synchronised already.
+/// Runs a collection of a source, unless it is queued or running already.
 #[utoipa::path(
     post,
     path = "/tasks",
@@ -87,42 +87,43 @@ pub(crate) async fn logs(
         ("source" = String, Query, description = "a source's name"),
         ("collection" = String, Query, description = "one of its collections"),
         ("Idempotency-Key" = Option<String>, Header,
-            description = "1 to 255 printable ASCII characters; a repeat gets the same answer"),
+            description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
-        (status = 201, description = "The task that was made", body = SourceRun),
-        (status = 200, description = "The task that is queued or running already, or the answer to the first request \
+        (status = 201, description = "The created task", body = SourceRun),
+        (status = 200, description = "The task that is queued or running already, or the response to the first request \
             under this idempotency key", body = SourceRun),
         (status = 409, description = "The idempotency key was used for another request",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn run(
+pub(crate) async fn run_collection(
     Operator(caller): Operator,
     State(app): State<App>,
     headers: HeaderMap,
     uri: Uri,
-    _: NoBody,
+    _: EmptyBody,
 ) -> Result<(StatusCode, Json<SourceRun>), Problem> {
-    let query = Query::of(&uri, &["source", "collection"])?;
-    let source: HandlerName = query.required("source", query.parse("source")?)?;
-    let collection: CollectionName = query.required("collection", query.parse("collection")?)?;
+    let query = Query::from_uri(&uri, &["source", "collection"])?;
+    let source: HandlerName = query.require("source", query.parse("source")?)?;
+    let collection: CollectionName = query.require("collection", query.parse("collection")?)?;
     let pair = Pair { source, collection };
     let operation = ["run collection", &pair.to_string()];
-    let idempotency = idempotency::of_action(&headers, &caller, &operation, &[])?;
-    // A repeat gets its answer also when the collection is gone.
-    if let Some(ran) = idempotency::recorded::<RunTask>(&app, idempotency.as_ref()).await? {
+    let idempotency = idempotency::for_action(&headers, &caller, &operation, &[])?;
+    // A repeat gets its response also when the collection is gone.
+    if let Some(ran) = idempotency::read_recorded_response::<RunTask>(&app, idempotency.as_ref()).await? {
         return Ok((StatusCode::OK, Json(SourceRun { task_id: ran.task.to_string() })));
     }
     let registration = app.store().registration().await?;
-    check(&registration, &caller, &pair)?;
+    require_collection(&registration, &caller, &pair)?;
     let inner = app.clone();
-    let ran = app.deed(async move { begin(&inner, &caller, pair, idempotency).await }).await?;
+    let ran =
+        app.run_to_completion(async move { start_run(&inner, &caller, pair, idempotency).await }).await?;
     let status = if ran.created && !ran.repeated { StatusCode::CREATED } else { StatusCode::OK };
     Ok((status, Json(SourceRun { task_id: ran.task.to_string() })))
 }
 
-async fn begin(
+async fn start_run(
     app: &App,
     caller: &Caller,
     pair: Pair,
@@ -130,18 +131,18 @@ async fn begin(
 ) -> Result<RunTask, Problem> {
     let ran = app.engine.run(NewRun { pair: pair.clone(), priority: None }, idempotency).await?;
     let ran = ran.map_err(|refused| match refused {
-        // It may have gone since it was looked for.
+        // It may have been removed since it was checked.
         RunRefused::NoSuchPair(gone) => Problem::not_found(gone).parameter("collection"),
         RunRefused::Idempotency(conflict) => conflict.into(),
     })?;
     if ran.created && !ran.repeated {
-        app.note(caller, "run", format!("collection {pair}"), &ran.task).await;
+        app.record_audit(caller, "run", format!("collection {pair}"), &ran.task).await;
     }
     Ok(ran)
 }
 
 /// The sources that a caller may see.
-fn sources<'a>(
+fn visible_sources<'a>(
     registration: &'a Registration,
     caller: &'a Caller,
 ) -> impl Iterator<Item = (&'a HandlerName, &'a SourceDef)> {
@@ -149,10 +150,11 @@ fn sources<'a>(
     sources.filter(|(_, source)| caller.sees(&source.tenant))
 }
 
-/// Makes sure that there is such a source with such a collection.
-fn check(registration: &Registration, caller: &Caller, pair: &Pair) -> Result<(), Problem> {
-    let Some((_, source)) = sources(registration, caller).find(|(name, _)| **name == pair.source) else {
-        let names = sources(registration, caller).map(|(name, _)| name.as_str());
+/// Requires that the source and its collection exist.
+fn require_collection(registration: &Registration, caller: &Caller, pair: &Pair) -> Result<(), Problem> {
+    let Some((_, source)) = visible_sources(registration, caller).find(|(name, _)| **name == pair.source)
+    else {
+        let names = visible_sources(registration, caller).map(|(name, _)| name.as_str());
         let hint = hint(pair.source.as_str(), names);
         return Err(
             Problem::not_found(format!("there is no source {}{hint}", pair.source)).parameter("source")

@@ -13,11 +13,11 @@ use crate::auth::Viewer;
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// How many tasks are shown unless the caller says so, and at most.
+/// Default and maximum number of tasks in a response.
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1000;
-/// How many stretches of the store are looked at for one answer.
-const MAX_PAGES: usize = 16;
+/// Maximum number of store pages read for one response.
+const MAX_STORE_PAGES: usize = 16;
 
 const PARAMETERS: [&str; 11] = [
     "status",
@@ -33,7 +33,7 @@ const PARAMETERS: [&str; 11] = [
     "cursor",
 ];
 
-/// Tasks, the newest first.
+/// Tasks, newest first.
 #[utoipa::path(
     get,
     path = "/api/v1/tasks",
@@ -45,28 +45,29 @@ const PARAMETERS: [&str; 11] = [
         ("handler" = Option<String>, Query, description = "a handler's or a source's name"),
         ("source" = Option<String>, Query, description = "the same as `handler`"),
         ("collection" = Option<String>, Query, description = "an event's type or a source's collection"),
-        ("tenant" = Option<String>, Query, description = "a tenant"),
-        ("key" = Option<String>, Query, description = "an object"),
-        ("event" = Option<u64>, Query, description = "the event that they were made for"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's tasks"),
+        ("key" = Option<String>, Query, description = "key of an object"),
+        ("event" = Option<u64>, Query, description = "EventId of the event that they were created for"),
         ("start" = Option<String>, Query, description = "created at or after this time (RFC 3339)"),
         ("end" = Option<String>, Query, description = "created before this time (RFC 3339)"),
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
-        ("cursor" = Option<String>, Query, description = "the `next` of the answer before"),
+        ("cursor" = Option<String>, Query, description = "the `next` of the previous response"),
     ),
     responses((status = 200, description = "The tasks", body = TaskList)),
 )]
-pub(crate) async fn list(
+pub(crate) async fn list_tasks(
     Viewer(caller): Viewer,
     State(app): State<App>,
     uri: Uri,
 ) -> Result<Json<TaskList>, Problem> {
-    let query = Query::of(&uri, &PARAMETERS)?;
-    let Wanted { statuses, reasons } = query.read("status", Wanted::read)?.unwrap_or_default();
-    let period = query.period()?;
+    let query = Query::from_uri(&uri, &PARAMETERS)?;
+    let StatusFilter { statuses, reasons } =
+        query.parse_with("status", StatusFilter::parse)?.unwrap_or_default();
+    let period = query.parse_period()?;
     let filter = TaskFilter {
         statuses,
         reasons,
-        handler: handler(&query)?,
+        handler: parse_handler(&query)?,
         collection: query.get("collection").map(Into::into),
         event: query.parse("event")?,
         tenant: caller.tenant(query.parse("tenant")?)?,
@@ -74,13 +75,13 @@ pub(crate) async fn list(
         start: period.start,
         end: period.end,
     };
-    let limit = query.limit(DEFAULT_LIMIT, MAX_LIMIT)?;
-    let cursor = query.read("cursor", cursor)?;
-    Ok(Json(read(&app, filter, limit, cursor).await?))
+    let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
+    let cursor = query.parse_with("cursor", parse_cursor)?;
+    Ok(Json(read_tasks(&app, filter, limit, cursor).await?))
 }
 
-/// A source is a handler: either word names it.
-fn handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
+/// Parses `handler` or `source`, which mean the same.
+fn parse_handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
     match (query.parse("handler")?, query.parse("source")?) {
         (Some(handler), Some(source)) if handler != source => {
             Err(Problem::malformed("`source` and `handler` mean the same; give one").parameter("source"))
@@ -89,8 +90,8 @@ fn handler(query: &Query) -> Result<Option<HandlerName>, Problem> {
     }
 }
 
-/// Reads on until there is enough: a store's page may be short.
-async fn read(
+/// Reads pages until there are enough tasks, because a store page may be short.
+async fn read_tasks(
     app: &App,
     filter: TaskFilter,
     limit: usize,
@@ -98,7 +99,7 @@ async fn read(
 ) -> Result<TaskList, Problem> {
     let mut tasks: Vec<TaskBody> = Vec::new();
     let mut head = None;
-    for _ in 0..MAX_PAGES {
+    for _ in 0..MAX_STORE_PAGES {
         let page = app.store().tasks(filter.clone(), before, limit - tasks.len()).await?;
         head.get_or_insert(page.extent.head);
         tasks.extend(page.tasks.iter().map(TaskBody::from));
@@ -111,18 +112,18 @@ async fn read(
     Ok(TaskList { event_id, tasks, next: before.map(|seq| seq.to_string()) })
 }
 
-/// The tasks of one status, in either vocabulary.
+/// The filter for a status: a public one (`FAILED`) or an internal one (`error`).
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct StatusFilter {
     pub(crate) statuses: Vec<Status>,
-    /// Which of those in `error`; all if empty.
+    /// End reasons of tasks in `error`; any if empty.
     pub(crate) reasons: Vec<EndReason>,
 }
 
-impl Wanted {
-    pub(crate) fn read(text: &str) -> Result<Self, String> {
-        if let Some(wanted) = Self::public(text) {
-            return Ok(wanted);
+impl StatusFilter {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        if let Some(filter) = Self::from_public_status(text) {
+            return Ok(filter);
         }
         match Status::ALL.into_iter().find(|status| status.as_str() == text) {
             Some(status) => Ok(Self { statuses: vec![status], reasons: vec![] }),
@@ -133,8 +134,8 @@ impl Wanted {
         }
     }
 
-    /// What one of the public words means.
-    pub(crate) fn public(text: &str) -> Option<Self> {
+    /// The filter for a public status.
+    pub(crate) fn from_public_status(text: &str) -> Option<Self> {
         let of = |statuses: &[Status], reasons: &[EndReason]| {
             Some(Self { statuses: statuses.to_vec(), reasons: reasons.to_vec() })
         };
@@ -149,9 +150,9 @@ impl Wanted {
     }
 }
 
-fn cursor(text: &str) -> Result<TaskSeq, &'static str> {
+fn parse_cursor(text: &str) -> Result<TaskSeq, &'static str> {
     let number = text.parse().ok().filter(|number: &i64| *number >= 0 && !text.starts_with('+'));
-    number.map(TaskSeq).ok_or("a cursor is the `next` of an answer")
+    number.map(TaskSeq).ok_or("a cursor is the `next` of a response")
 }
 
 #[cfg(test)]
@@ -159,11 +160,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_vocabularies_are_understood() {
-        assert_eq!(Wanted::read("SCHEDULED").unwrap().statuses, [Status::New, Status::Scheduled]);
-        assert_eq!(Wanted::read("CANCELED").unwrap().reasons, [EndReason::Canceled]);
-        let error = Wanted { statuses: vec![Status::Error], reasons: vec![] };
-        assert_eq!(Wanted::read("error").unwrap(), error);
-        assert!(Wanted::read("Scheduled").is_err());
+    fn public_and_internal_statuses_are_parsed() {
+        assert_eq!(StatusFilter::parse("SCHEDULED").unwrap().statuses, [Status::New, Status::Scheduled]);
+        assert_eq!(StatusFilter::parse("CANCELED").unwrap().reasons, [EndReason::Canceled]);
+        let error = StatusFilter { statuses: vec![Status::Error], reasons: vec![] };
+        assert_eq!(StatusFilter::parse("error").unwrap(), error);
+        assert!(StatusFilter::parse("Scheduled").is_err());
     }
 }

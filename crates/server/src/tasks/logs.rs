@@ -1,4 +1,4 @@
-//! A task's log, whole or as it grows.
+//! The log of a task, whole or followed while it grows.
 
 use std::io;
 use std::time::Duration;
@@ -15,24 +15,23 @@ use pointsman_engine::TaskChange;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep};
 
-use super::one::visible;
+use super::single_task::find_visible_task;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
 use crate::limits::{StreamMemory, StreamPermit, answer_in_pieces};
+use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::{Period, Query};
-use crate::segment::{Segment, TaskName};
-use crate::sse::{self, KEEP_ALIVE};
-use crate::stream::{last_event_id, next_change};
+use crate::sse::{self, KEEP_ALIVE_INTERVAL};
+use crate::stream::{read_last_event_id, receive_task_change};
 
-/// How many lines are read at a time. The store gives fewer where they are long, so that one page is all that is held
-/// of a log, however long it is.
-const PAGE: usize = 500;
-/// How often a follower looks for lines that nobody tells it of: those of a task that another node runs.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// How long a follower rests that found nothing. Lines of other tasks wake it too, and it should not read for each of
-/// them.
-const REST: Duration = Duration::from_millis(100);
+/// Maximum lines per page. The store returns fewer if they are long, so that one page bounds the memory for a log.
+const PAGE_LINES: usize = 500;
+/// Interval at which a follower polls for lines without a notification: those of tasks that run on other nodes.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Minimum pause of a follower after it found nothing. Lines of other tasks wake it too, and it should not read for
+/// each of them.
+const MIN_READ_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The log of a task: all of it, or with `follow=true` as server-sent events until the task ends.
 #[utoipa::path(
@@ -44,202 +43,211 @@ const REST: Duration = Duration::from_millis(100);
         ("id" = String, Path, description = "a task's id"),
         ("start" = Option<String>, Query, description = "lines at or after this time (RFC 3339)"),
         ("end" = Option<String>, Query, description = "lines before this time (RFC 3339)"),
-        ("follow" = Option<bool>, Query, description = "send lines as they come"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "with `follow`, goes on after the line of this number"),
+        ("follow" = Option<bool>, Query, description = "send lines as they are logged"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "with `follow`, resumes after the line with this number"),
     ),
     responses((status = 200, description = "The lines", content(
         (LogList = "application/json"),
         (String = "text/event-stream"),
     ))),
 )]
-pub(crate) async fn logs(
+pub(crate) async fn read_logs(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     headers: HeaderMap,
     uri: Uri,
 ) -> Result<Response, Problem> {
-    let query = Query::of(&uri, &["start", "end", "follow"])?;
-    let follow = query.read("follow", |text| text.parse().map_err(|_| "this is `true` or `false`"))?;
-    let period = query.period()?;
-    // Listening begins before anything is read, so that no line falls between the two.
-    let (logged, changes) = (app.engine.logged(), Some(app.engine.changes()));
-    let (_, extent) = visible(&app, &caller, &id).await?;
-    let reader = Reader::new(app, id, period);
+    let query = Query::from_uri(&uri, &["start", "end", "follow"])?;
+    let follow =
+        query.parse_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
+    let period = query.parse_period()?;
+    // Subscribe before reading, so that no line is missed between the two.
+    let (log_notifications, task_changes) = (app.engine.logged(), Some(app.engine.changes()));
+    let (_, extent) = find_visible_task(&app, &caller, &id).await?;
+    let reader = LogReader::new(app, id, period);
     if follow != Some(true) {
-        return whole(reader, &caller, Opening::Stamped(extent.head)).await;
+        return stream_whole_log(reader, &caller, LogPrefix::WithEventId(extent.head)).await;
     }
     let permit = reader.app.streams.open(&caller)?;
-    let from = last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
-    let reader = Reader { from, ..reader };
-    let alive = Instant::now() + KEEP_ALIVE;
-    let follower = Follower {
+    let next_line = read_last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
+    let reader = LogReader { next_line, ..reader };
+    let keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
+    let follower = LogFollower {
         reader,
         caller,
-        logged,
-        changes,
-        alive,
-        over: false,
+        log_notifications,
+        task_changes,
+        keep_alive_at,
+        is_finished: false,
         memory: StreamMemory::default(),
         _permit: permit,
     };
-    Ok(sse::response(stream::unfold(follower, |mut follower| async move {
-        let frames = follower.next().await?;
+    Ok(sse::stream_response(stream::unfold(follower, |mut follower| async move {
+        let frames = follower.next_frames().await?;
         Some((frames, follower))
     })))
 }
 
-/// Reads a log stretch by stretch.
-pub(crate) struct Reader {
+/// Reads a log page by page.
+pub(crate) struct LogReader {
     app: App,
     id: TaskId,
     /// The number of the next line.
-    from: u64,
-    /// Only lines of this time.
+    next_line: u64,
+    /// Only lines of this period.
     period: Period,
 }
 
-/// A stretch of a log.
-struct Stretch {
+/// A page of a log.
+struct LogPage {
     lines: Vec<StoredLine>,
     status: Status,
-    /// There was nothing to read. A page that is short says nothing: its lines may be long.
-    last: bool,
+    /// There was nothing to read. A short page is not the end: its lines may be long.
+    is_empty: bool,
 }
 
-impl Reader {
+impl LogReader {
     pub(crate) fn new(app: App, id: TaskId, period: Period) -> Self {
-        Self { app, id, from: 0, period }
+        Self { app, id, next_line: 0, period }
     }
 
-    /// The next lines that are wanted; `None` if the task is no longer remembered.
-    async fn next(&mut self) -> io::Result<Option<Stretch>> {
-        let page = self.app.store().logs(&self.id, self.from, PAGE).await.map_err(io::Error::other)?;
+    /// Reads the next lines of the period; `None` if the task is no longer retained.
+    async fn next_page(&mut self) -> io::Result<Option<LogPage>> {
+        let page =
+            self.app.store().logs(&self.id, self.next_line, PAGE_LINES).await.map_err(io::Error::other)?;
         let Some(page) = page else { return Ok(None) };
         let last = page.lines.last().map(|line| line.number);
-        self.from = last.map_or(self.from, |number| number + 1);
+        self.next_line = last.map_or(self.next_line, |number| number + 1);
         let Period { start, end } = self.period;
-        let wanted = |line: &StoredLine| {
+        let in_period = |line: &StoredLine| {
             start.is_none_or(|start| line.line.time >= start) && end.is_none_or(|end| line.line.time < end)
         };
-        let lines = page.lines.into_iter().filter(wanted).collect();
-        Ok(Some(Stretch { lines, status: page.status, last: last.is_none() }))
+        let lines = page.lines.into_iter().filter(in_period).collect();
+        Ok(Some(LogPage { lines, status: page.status, is_empty: last.is_none() }))
     }
 }
 
-fn text(line: &StoredLine) -> String {
+fn encode_line(line: &StoredLine) -> String {
     serde_json::to_string(&LogBody::from(&line.line)).unwrap_or_default()
 }
 
-/// How the whole log begins.
+/// The members before the lines in the JSON of a whole log.
 #[derive(Clone, Copy)]
-pub(crate) enum Opening {
-    /// With the newest event id when it was read.
-    Stamped(EventId),
-    /// With nothing but the lines.
-    Plain,
+pub(crate) enum LogPrefix {
+    /// The newest event id when the log was read.
+    WithEventId(EventId),
+    /// None.
+    LinesOnly,
 }
 
-/// A whole log as an answer, streamed.
-pub(crate) async fn whole(reader: Reader, caller: &Caller, opening: Opening) -> Result<Response, Problem> {
+/// Streams a whole log as a response.
+pub(crate) async fn stream_whole_log(
+    reader: LogReader,
+    caller: &Caller,
+    prefix: LogPrefix,
+) -> Result<Response, Problem> {
     let budget = reader.app.responses.clone();
-    let opening = match opening {
-        Opening::Stamped(head) => format!("{{\"eventId\":{head},\"logs\":["),
-        Opening::Plain => "{\"logs\":[".to_owned(),
+    let prefix = match prefix {
+        LogPrefix::WithEventId(head) => format!("{{\"eventId\":{head},\"logs\":["),
+        LogPrefix::LinesOnly => "{\"logs\":[".to_owned(),
     };
-    answer_in_pieces(&budget, caller, stream::unfold(Some((reader, opening, false)), piece)).await
+    answer_in_pieces(&budget, caller, stream::unfold(Some((reader, prefix, false)), next_chunk)).await
 }
 
-/// What is still to be told: by whom, what stands before it, and whether a line has been written.
-type Rest = Option<(Reader, String, bool)>;
+/// The rest of a log: its reader, the JSON before the next line, and whether a line has been written.
+type RemainingLog = Option<(LogReader, String, bool)>;
 
-/// The next piece of the whole log.
-async fn piece(rest: Rest) -> Option<(io::Result<Bytes>, Rest)> {
-    let (mut reader, opening, begun) = rest?;
-    let stretch = match reader.next().await {
-        Ok(stretch) => stretch,
+/// Encodes the next chunk of a whole log.
+async fn next_chunk(remaining: RemainingLog) -> Option<(io::Result<Bytes>, RemainingLog)> {
+    let (mut reader, prefix, has_lines) = remaining?;
+    let page = match reader.next_page().await {
+        Ok(page) => page,
         Err(error) => return Some((Err(error), None)),
     };
-    let Some(stretch) = stretch.filter(|stretch| !stretch.last) else {
-        return Some((Ok(format!("{opening}]}}").into()), None));
+    let Some(page) = page.filter(|page| !page.is_empty) else {
+        return Some((Ok(format!("{prefix}]}}").into()), None));
     };
-    let (mut written, mut begun) = (opening, begun);
-    for line in stretch.lines {
-        if begun {
+    let (mut written, mut has_lines) = (prefix, has_lines);
+    for line in page.lines {
+        if has_lines {
             written.push(',');
         }
-        begun = true;
-        written.push_str(&text(&line));
+        has_lines = true;
+        written.push_str(&encode_line(&line));
     }
-    Some((Ok(written.into()), Some((reader, String::new(), begun))))
+    Some((Ok(written.into()), Some((reader, String::new(), has_lines))))
 }
 
-struct Follower {
-    reader: Reader,
+struct LogFollower {
+    reader: LogReader,
     caller: Caller,
-    /// Changes when this node has stored log lines, of whichever task.
-    logged: watch::Receiver<u64>,
-    /// What becomes of tasks: the end of this one is told even if its last attempt wrote nothing.
-    changes: Option<broadcast::Receiver<TaskChange>>,
-    alive: Instant,
-    over: bool,
-    /// The memory of the lines that are being sent.
+    /// Changes when this node has stored log lines of any task.
+    log_notifications: watch::Receiver<u64>,
+    /// Task changes, so that the end of this task is noticed even if its last attempt logged nothing.
+    task_changes: Option<broadcast::Receiver<TaskChange>>,
+    keep_alive_at: Instant,
+    is_finished: bool,
+    /// The memory reserved for the lines being sent.
     memory: StreamMemory,
     _permit: StreamPermit,
 }
 
-impl Follower {
-    async fn next(&mut self) -> Option<String> {
-        while !self.over && self.reader.app.tokens.borrow().knows(&self.caller) {
-            self.logged.mark_unchanged();
-            let from = self.reader.from;
-            let stretch = self.reader.next().await.ok()??;
-            let frames: String =
-                stretch.lines.iter().map(|line| sse::frame(Some(line.number), "log", &text(line))).collect();
-            let ended = matches!(stretch.status, Status::Done | Status::Error | Status::Missing);
+impl LogFollower {
+    async fn next_frames(&mut self) -> Option<String> {
+        while !self.is_finished && self.reader.app.tokens.borrow().knows(&self.caller) {
+            self.log_notifications.mark_unchanged();
+            let next_line = self.reader.next_line;
+            let page = self.reader.next_page().await.ok()??;
+            let frames: String = page
+                .lines
+                .iter()
+                .map(|line| sse::format_frame(Some(line.number), "log", &encode_line(line)))
+                .collect();
+            let ended = matches!(page.status, Status::Done | Status::Error | Status::Missing);
             if !self.memory.fit(&self.reader.app, &self.caller, frames.len()) {
-                self.reader.from = from;
+                self.reader.next_line = next_line;
                 let bytes = frames.len();
-                drop((frames, stretch));
-                self.over = !self.memory.wait(&self.reader.app, &self.caller, bytes).await;
+                drop((frames, page));
+                self.is_finished = !self.memory.wait(&self.reader.app, &self.caller, bytes).await;
                 continue;
             }
             if !frames.is_empty() {
-                self.alive = Instant::now() + KEEP_ALIVE;
+                self.keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
                 return Some(frames);
             }
-            if stretch.last && ended {
-                self.over = true;
-                let data = format!("{{\"state\":\"{}\"}}", stretch.status.as_str());
-                return Some(sse::frame(None, "end", &data));
+            if page.is_empty && ended {
+                self.is_finished = true;
+                let data = format!("{{\"state\":\"{}\"}}", page.status.as_str());
+                return Some(sse::format_frame(None, "end", &data));
             }
-            if stretch.last {
-                if self.alive <= Instant::now() {
-                    self.alive = Instant::now() + KEEP_ALIVE;
-                    return Some(sse::keep_alive(None));
+            if page.is_empty {
+                if self.keep_alive_at <= Instant::now() {
+                    self.keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
+                    return Some(sse::format_keep_alive(None));
                 }
                 self.memory.release();
-                self.wait().await;
+                self.wait_for_lines().await;
             }
         }
         None
     }
 
-    /// Waits until there may be more to tell, after nothing was found. That the task has ended is told at once.
-    async fn wait(&mut self) {
-        let Self { reader, caller, logged, changes, over, .. } = self;
-        let more = async {
-            sleep(REST).await;
-            // The engine has the sender, and outlives all who follow.
-            let _ = logged.changed().await;
+    /// Waits until there may be more lines. Returns at once when the task changes.
+    async fn wait_for_lines(&mut self) {
+        let Self { reader, caller, log_notifications, task_changes, is_finished, .. } = self;
+        let more_logged = async {
+            sleep(MIN_READ_INTERVAL).await;
+            // The engine owns the sender and outlives all followers.
+            let _ = log_notifications.changed().await;
         };
-        let of_this = async { while next_change(changes).await.id != reader.id {} };
+        let this_task_changed = async { while receive_task_change(task_changes).await.id != reader.id {} };
         tokio::select! {
-            () = reader.app.stopping.cancelled() => *over = true,
-            () = reader.app.revoked(caller) => *over = true,
-            () = more => {}
-            () = of_this => {}
-            () = sleep(LOOK_AGAIN) => {}
+            () = reader.app.stopping.cancelled() => *is_finished = true,
+            () = reader.app.wait_until_revoked(caller) => *is_finished = true,
+            () = more_logged => {}
+            () = this_task_changed => {}
+            () = sleep(POLL_INTERVAL) => {}
         }
     }
 }

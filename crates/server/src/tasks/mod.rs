@@ -1,8 +1,8 @@
-//! `/api/v1/tasks`: reading tasks and their logs, and steering single ones.
+//! `/api/v1/tasks`: tasks and their logs, retrying and cancelling.
 
 mod list;
 mod logs;
-mod one;
+mod single_task;
 mod why;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -10,16 +10,16 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 
-pub(crate) use list::Wanted;
-pub(crate) use logs::{Opening, Reader, whole};
-pub(crate) use one::visible;
+pub(crate) use list::StatusFilter;
+pub(crate) use logs::{LogPrefix, LogReader, stream_whole_log};
+pub(crate) use single_task::find_visible_task;
 
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(list::list))
-        .routes(routes!(one::task))
-        .routes(routes!(one::retry))
-        .routes(routes!(one::cancel))
-        .routes(routes!(logs::logs))
-        .routes(routes!(why::why))
+        .routes(routes!(list::list_tasks))
+        .routes(routes!(single_task::show_task))
+        .routes(routes!(single_task::retry_task))
+        .routes(routes!(single_task::cancel_task))
+        .routes(routes!(logs::read_logs))
+        .routes(routes!(why::explain_task))
 }

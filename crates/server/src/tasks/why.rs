@@ -1,4 +1,4 @@
-//! Why a task does not run.
+//! Explains why a task is waiting.
 
 use axum::Json;
 use axum::extract::State;
@@ -7,15 +7,15 @@ use pointsman_api::{GateBody, WhyBody};
 use pointsman_core::task::why::{Gate, GateKind};
 use pointsman_core::task::{EndReason, State as TaskState, Task};
 
-use super::one::visible;
+use super::single_task::find_visible_task;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
+use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::rules::{hides_setter, told};
-use crate::segment::{Segment, TaskName};
+use crate::rules::{hides_setter, rule_body_for};
 
-/// The gates that a task has to pass before it runs, in order, each with its verdict and what holds it.
+/// The gates that a task has to pass before it runs, in order, each with whether it is open and what blocks it.
 #[utoipa::path(
     get,
     path = "/api/v1/tasks/{id}/why",
@@ -24,20 +24,20 @@ use crate::segment::{Segment, TaskName};
     params(("id" = String, Path, description = "a task's id")),
     responses((status = 200, description = "The gates", body = WhyBody)),
 )]
-pub(crate) async fn why(
+pub(crate) async fn explain_task(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Json<WhyBody>, Problem> {
-    Query::of(&uri, &[])?;
-    let (task, extent) = visible(&app, &caller, &id).await?;
+    Query::from_uri(&uri, &[])?;
+    let (task, extent) = find_visible_task(&app, &caller, &id).await?;
     let mut gates = app.store().why(&id, app.now()).await?.unwrap_or_default();
     let mut bodies = Vec::new();
     for gate in &mut gates {
-        own_alone(&app, &caller, gate).await?;
+        hide_other_tenants(&app, &caller, gate).await?;
         bodies.push(GateBody {
-            rule: gate.rule.as_ref().map(|rule| told(&caller, rule)),
+            rule: gate.rule.as_ref().map(|rule| rule_body_for(&caller, rule)),
             ..GateBody::from(&*gate)
         });
     }
@@ -46,14 +46,14 @@ pub(crate) async fn why(
         event_id: extent.head.get(),
         task_id: id.to_string(),
         status: state.status().public(state.reason()).into(),
-        summary: summary(&task, &gates),
+        summary: summarize(&task, &gates),
         gates: bodies,
     }))
 }
 
-/// Leaves of a gate what is a caller's to know that is bound to a tenant: not what the tasks of others are called, nor
-/// the nodes that serve all, nor who holds all.
-async fn own_alone(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
+/// Hides from a caller bound to a tenant the ids of other tenants' tasks, the names of nodes, and who set a rule for
+/// all tenants.
+async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Problem> {
     if caller.tenant.is_none() {
         return Ok(());
     }
@@ -62,7 +62,7 @@ async fn own_alone(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Pr
         gate.detail = format!("a {} of all tenants since {}{why}", rule.kind.as_str(), rule.since);
     }
     if gate.gate == GateKind::Worker && gate.open {
-        gate.detail = "somebody lives who can run it".into();
+        gate.detail = "a live node can run it".into();
     }
     let mut own = Vec::new();
     let mut others = 0;
@@ -72,21 +72,21 @@ async fn own_alone(app: &App, caller: &Caller, gate: &mut Gate) -> Result<(), Pr
             true => own.push(id),
             false => {
                 others += 1;
-                gate.detail = gate.detail.replace(id.as_str(), "a task of others");
+                gate.detail = gate.detail.replace(id.as_str(), "a task of another tenant");
             }
         }
     }
     gate.tasks = own;
     match others {
         0 => {}
-        1 => gate.detail.push_str("; one of the tasks that hold it is not shown"),
-        n => gate.detail.push_str(&format!("; {n} of the tasks that hold it are not shown")),
+        1 => gate.detail.push_str("; one of the blocking tasks is not shown"),
+        n => gate.detail.push_str(&format!("; {n} of the blocking tasks are not shown")),
     }
     Ok(())
 }
 
-/// All of it in one sentence: the first gate that is closed, or why there is none.
-fn summary(task: &Task, gates: &[Gate]) -> String {
+/// Summarizes in one sentence: the first closed gate, or why there is none.
+fn summarize(task: &Task, gates: &[Gate]) -> String {
     if let Some(closed) = gates.iter().find(|gate| !gate.open) {
         return closed.detail.clone();
     }
@@ -102,10 +102,10 @@ fn summary(task: &Task, gates: &[Gate]) -> String {
             format!("it failed{ended}; retry it to run it again")
         }
         TaskState::Error { reason: EndReason::Crashed, .. } => {
-            format!("those who ran it died too often, the last{ended}; retry it to run it again")
+            format!("its node or worker died too often, the last{ended}; retry it to run it again")
         }
         TaskState::New { .. } | TaskState::Scheduled | TaskState::Missing { .. } => {
-            "nothing holds it: it is about to run".into()
+            "nothing blocks it: it is about to run".into()
         }
     }
 }

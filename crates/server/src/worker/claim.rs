@@ -1,4 +1,4 @@
-//! Leasing tasks.
+//! Claiming tasks: leasing them to a worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,32 +13,32 @@ use pointsman_engine::PullRequest;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::action::Members;
 use crate::app::App;
 use crate::auth::{Caller, Worker};
 use crate::config::nearest::hint;
+use crate::json_body::JsonBody;
 use crate::limits::ClaimResponse;
 use crate::problem::Problem;
 
-/// The most handlers, and the most tasks, of one claim.
-const MOST: usize = 256;
-/// The memory that there must be for each task of a claim.
-const USUAL_TASK_BYTES: usize = 16 << 10;
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-const USUAL_LEASE: Duration = Duration::from_secs(60);
-const SHORTEST_LEASE: Duration = Duration::from_secs(1);
-const LONGEST_LEASE: Duration = Duration::from_secs(3600);
+/// Maximum number of handlers and of tasks in a claim.
+const MAX_PER_CLAIM: usize = 256;
+/// Memory that must be free for each task of a claim.
+const EXPECTED_TASK_BYTES: usize = 16 << 10;
+const MAX_WAIT: Duration = Duration::from_secs(300);
+const DEFAULT_LEASE: Duration = Duration::from_secs(60);
+const MIN_LEASE: Duration = Duration::from_secs(1);
+const MAX_LEASE: Duration = Duration::from_secs(3600);
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Said {
+pub(crate) struct ClaimMembers {
     handlers: Option<Box<RawValue>>,
     max: Option<Box<RawValue>>,
     wait: Option<Box<RawValue>>,
     lease: Option<Box<RawValue>>,
 }
 
-/// Leases tasks of pulled handlers and sources, waiting for the first one.
+/// Claims tasks of pull handlers and sources, waiting for the first one.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/claim",
@@ -46,23 +46,23 @@ pub(crate) struct Said {
     tag = "worker",
     request_body(content = ClaimBody),
     responses(
-        (status = 200, description = "The tasks; none if there were none in time", body = ClaimedList),
-        (status = 422, description = "A handler that is not defined, or not pulled",
+        (status = 200, description = "The tasks; empty if there were none in time", body = ClaimedList),
+        (status = 422, description = "A handler is not defined, or has no `run: pull`",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn claim(
+pub(crate) async fn claim_tasks(
     Worker(caller): Worker,
     State(app): State<App>,
-    Members(said): Members<Said>,
+    JsonBody(members): JsonBody<ClaimMembers>,
 ) -> Result<impl IntoResponse, Problem> {
-    let names = handlers(said.handlers)?;
-    let max = said.max.map(|raw| max(&raw)).transpose()?.unwrap_or(1);
-    let wait = said.wait.map(|raw| wait(&raw)).transpose()?.unwrap_or_default();
-    let lease = said.lease.as_deref().map(lease).transpose()?.unwrap_or(USUAL_LEASE);
-    check(&app, &caller, &names).await?;
-    // Tasks that have been leased must be handed over, so that there must be room before.
-    app.responses.check_claim_capacity(&caller, max * USUAL_TASK_BYTES)?;
+    let names = parse_handlers(members.handlers)?;
+    let max = members.max.map(|raw| parse_max(&raw)).transpose()?.unwrap_or(1);
+    let wait = members.wait.map(|raw| parse_wait(&raw)).transpose()?.unwrap_or_default();
+    let lease = members.lease.as_deref().map(parse_lease).transpose()?.unwrap_or(DEFAULT_LEASE);
+    require_pull_handlers(&app, &caller, &names).await?;
+    // Leased tasks must be delivered, so memory for the response is checked before.
+    app.responses.check_claim_capacity(&caller, max * EXPECTED_TASK_BYTES)?;
     let request = PullRequest {
         handlers: names.into_iter().collect(),
         max,
@@ -74,60 +74,63 @@ pub(crate) async fn claim(
         biased;
         tasks = app.engine.pull(request) => tasks?,
         () = app.stopping.cancelled() => vec![],
-        () = app.revoked(&caller) => vec![],
+        () = app.wait_until_revoked(&caller) => vec![],
     };
     let list = ClaimedList { tasks: tasks.iter().map(ClaimedBody::new).collect() };
     Ok((Extension(ClaimResponse), Json(list)))
 }
 
-fn handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
-    const AT: &str = "/handlers";
-    let raw = raw.ok_or_else(|| Fault::new(AT, "a claim names the handlers that the worker can run"))?;
-    let list: Vec<Box<RawValue>> = read(AT, &raw, "a list of handlers' names")?;
-    if list.is_empty() || list.len() > MOST {
-        return Err(
-            Fault::new(AT, format!("a claim names 1 to {MOST} handlers, this one {}", list.len())).into()
-        );
+fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
+    const HANDLERS_POINTER: &str = "/handlers";
+    let raw = raw
+        .ok_or_else(|| Fault::new(HANDLERS_POINTER, "a claim names the handlers that the worker can run"))?;
+    let list: Vec<Box<RawValue>> = read(HANDLERS_POINTER, &raw, "a list of handlers' names")?;
+    if list.is_empty() || list.len() > MAX_PER_CLAIM {
+        return Err(Fault::new(
+            HANDLERS_POINTER,
+            format!("a claim names 1 to {MAX_PER_CLAIM} handlers, this one {}", list.len()),
+        )
+        .into());
     }
     let name = |(index, raw): (usize, &RawValue)| {
-        let at = format!("{AT}/{index}");
+        let at = format!("{HANDLERS_POINTER}/{index}");
         HandlerName::new(string(&at, raw)?).map_err(|e| Fault::new(at, e))
     };
     Ok(list.iter().map(|raw| &**raw).enumerate().map(name).collect::<Result<_, Fault>>()?)
 }
 
-fn max(raw: &RawValue) -> Result<usize, Fault> {
-    let what = format!("a whole number from 1 to {MOST}");
+fn parse_max(raw: &RawValue) -> Result<usize, Fault> {
+    let what = format!("a whole number from 1 to {MAX_PER_CLAIM}");
     let max: usize = read("/max", raw, &what)?;
-    let within = (1..=MOST).contains(&max).then_some(max);
+    let within = (1..=MAX_PER_CLAIM).contains(&max).then_some(max);
     within.ok_or_else(|| Fault::new("/max", format!("this is not {what}")))
 }
 
-fn wait(raw: &RawValue) -> Result<Duration, Fault> {
+fn parse_wait(raw: &RawValue) -> Result<Duration, Fault> {
     let wait = duration("/wait", raw)?;
-    let short = (wait <= LONGEST_WAIT).then_some(wait);
-    short.ok_or_else(|| Fault::new("/wait", "a claim waits for 5 minutes at most; ask again"))
+    let short = (wait <= MAX_WAIT).then_some(wait);
+    short.ok_or_else(|| Fault::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer"))
 }
 
-/// How long a worker may be silent.
-pub(super) fn lease(raw: &RawValue) -> Result<Duration, Fault> {
+/// Parses a lease: how long a worker may be without a heartbeat.
+pub(super) fn parse_lease(raw: &RawValue) -> Result<Duration, Fault> {
     let lease = duration("/lease", raw)?;
-    let within = (SHORTEST_LEASE..=LONGEST_LEASE).contains(&lease).then_some(lease);
+    let within = (MIN_LEASE..=MAX_LEASE).contains(&lease).then_some(lease);
     within.ok_or_else(|| Fault::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
 }
 
-/// Makes sure that all of them are defined and pulled. What this node has set up is looked at first; what it does
-/// not know yet, the store may.
-async fn check(app: &App, caller: &Caller, names: &[HandlerName]) -> Result<(), Problem> {
+/// Requires that all handlers are defined and have `run: pull`. The setup of this node is checked first, then the
+/// registration in the store, which may be newer.
+async fn require_pull_handlers(app: &App, caller: &Caller, names: &[HandlerName]) -> Result<(), Problem> {
     let setup = app.engine.setup();
-    if refusal(setup.handlers.iter().map(|spec| &spec.def), caller, names).is_none() {
+    if find_refusal(setup.handlers.iter().map(|spec| &spec.def), caller, names).is_none() {
         return Ok(());
     }
     let registration = app.store().registration().await?;
-    refusal(&registration.handlers, caller, names).map_or(Ok(()), Err)
+    find_refusal(&registration.handlers, caller, names).map_or(Ok(()), Err)
 }
 
-fn refusal<'a>(
+fn find_refusal<'a>(
     defs: impl IntoIterator<Item = &'a HandlerDef>,
     caller: &Caller,
     names: &[HandlerName],
@@ -137,7 +140,7 @@ fn refusal<'a>(
     let defs: BTreeMap<&HandlerName, bool> = defs.collect();
     let (index, name) = names.iter().enumerate().find(|(_, name)| defs.get(name) != Some(&true))?;
     let detail = match defs.get(name) {
-        Some(_) => format!("{name} is run by the server itself; only what has `run: pull` can be claimed"),
+        Some(_) => format!("{name} is run by the server; only handlers with `run: pull` can be claimed"),
         None => {
             let pulled: BTreeSet<_> =
                 defs.iter().filter(|(_, pull)| **pull).map(|(name, _)| name.as_str()).collect();

@@ -1,5 +1,5 @@
-//! How a worker's attempt ended. Everything is checked before anything is done: with one fault in it nothing
-//! happens, and the worker may say it again, better.
+//! Reports of how a worker's attempt ended. The whole body is validated first: with a fault nothing changes, and the
+//! worker can send a corrected report.
 
 use std::time::Duration;
 
@@ -13,32 +13,32 @@ use pointsman_engine::{Leased, Outcome};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::lines::lines;
-use super::{fence, lost, own};
-use crate::action::Members;
+use super::log_lines::parse_log_lines;
+use super::{lease_lost_problem, parse_fence, require_visible_lease};
 use crate::app::App;
 use crate::auth::Worker;
-use crate::events::event_at;
+use crate::events::parse_event_at;
+use crate::json_body::JsonBody;
+use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
-use crate::segment::{Segment, TaskName};
 
-/// The most events that one attempt emits.
+/// Maximum number of events that an attempt emits.
 const MAX_EMITS: usize = 1000;
-/// The longest error, in bytes.
-const MAX_ERROR: usize = 64 << 10;
-/// How long a snooze is that does not say so.
-const USUAL_SNOOZE: Duration = Duration::from_secs(300);
+/// Maximum length of an error.
+const MAX_ERROR_BYTES: usize = 64 << 10;
+/// Duration of a snooze that names none.
+const DEFAULT_SNOOZE: Duration = Duration::from_secs(300);
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Done {
+pub(crate) struct DoneMembers {
     fence: Option<Box<RawValue>>,
     result: Option<Box<RawValue>>,
     emit: Option<Box<RawValue>>,
     log: Option<Box<RawValue>>,
 }
 
-/// Ends a task well. What it emits is committed together with its end.
+/// Completes a task. Its emitted events are committed together with its end.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/done",
@@ -47,34 +47,36 @@ pub(crate) struct Done {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = DoneBody),
     responses(
-        (status = 200, description = "Where the task stands now", body = EndedBody),
-        (status = 409, description = "The task is no longer this worker's; nothing was emitted",
+        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 409, description = "The task is no longer leased to this worker; nothing was emitted",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn done(
+pub(crate) async fn complete_task(
     Worker(caller): Worker,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
-    Members(said): Members<Done>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
+    JsonBody(members): JsonBody<DoneMembers>,
 ) -> Result<Json<EndedBody>, Problem> {
-    let fence = fence(said.fence)?;
-    let Leased { tenant, max_result } = own(&app, &caller, &id, fence).await?;
-    let result = said.result.map(|raw| result(&raw, max_result)).transpose()?;
-    let emits = said.emit.map(|raw| emits(&raw, &tenant, app.now())).transpose()?.unwrap_or_default();
-    let logs = said.log.map(|raw| lines("/log", &raw, app.now())).transpose()?.unwrap_or_default();
+    let fence = parse_fence(members.fence)?;
+    let Leased { tenant, max_result } = require_visible_lease(&app, &caller, &id, fence).await?;
+    let result = members.result.map(|raw| parse_result(&raw, max_result)).transpose()?;
+    let emits =
+        members.emit.map(|raw| parse_emits(&raw, &tenant, app.now())).transpose()?.unwrap_or_default();
+    let logs =
+        members.log.map(|raw| parse_log_lines("/log", &raw, app.now())).transpose()?.unwrap_or_default();
     let outcome = Outcome { ended: Ended::Succeeded { result }, target: None, emits, logs };
-    end(&app, &id, fence, outcome).await
+    end_attempt(&app, &id, fence, outcome).await
 }
 
-fn result(raw: &RawValue, most: usize) -> Result<Value, Fault> {
+fn parse_result(raw: &RawValue, max_bytes: usize) -> Result<Value, Fault> {
     let fault = |detail| Fault::new("/result", detail);
-    check_result(raw.get().len(), most).map_err(fault)?;
+    check_result(raw.get().len(), max_bytes).map_err(fault)?;
     Value::parse(raw.get()).map_err(|e| fault(e.to_string()))
 }
 
-/// Events of a worker stay with the tenant whose task it had.
-fn emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
+/// Parses the emitted events, which must belong to the tenant of the task.
+fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
     let list: Vec<Box<RawValue>> = read("/emit", raw, "a list of events")?;
     if list.len() > MAX_EMITS {
         let detail = format!("an attempt emits at most {MAX_EMITS} events, these are {}", list.len());
@@ -82,9 +84,9 @@ fn emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent
     }
     let event = |(index, raw): (usize, &RawValue)| {
         let at = format!("/emit/{index}");
-        let event = event_at(raw, &at, tenant, now)?;
+        let event = parse_event_at(raw, &at, tenant, now)?;
         if event.tenant != *tenant {
-            let detail = format!("a task of {tenant}'s emits for {tenant} only");
+            let detail = format!("a task of the tenant {tenant} can emit only for {tenant}");
             return Err(Problem::refused(detail).pointer(format!("{at}/tenant")));
         }
         Ok(event)
@@ -94,7 +96,7 @@ fn emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Fail {
+pub(crate) struct FailMembers {
     fence: Option<Box<RawValue>>,
     error: Option<Box<RawValue>>,
     code: Option<Box<RawValue>>,
@@ -102,7 +104,7 @@ pub(crate) struct Fail {
     after: Option<Box<RawValue>>,
 }
 
-/// Ends an attempt that failed. It is tried again as the handler's policy says, unless `retry` is false.
+/// Fails an attempt. It is retried by the handler's retry policy, unless `retry` is false.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/fail",
@@ -111,42 +113,44 @@ pub(crate) struct Fail {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = FailBody),
     responses(
-        (status = 200, description = "Where the task stands now", body = EndedBody),
-        (status = 409, description = "The task is no longer this worker's",
+        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn fail(
+pub(crate) async fn fail_task(
     Worker(caller): Worker,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
-    Members(said): Members<Fail>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
+    JsonBody(members): JsonBody<FailMembers>,
 ) -> Result<Json<EndedBody>, Problem> {
-    let fence = fence(said.fence)?;
-    let error = said.error.ok_or_else(|| Fault::new("/error", "say in words what went wrong"))?;
+    let fence = parse_fence(members.fence)?;
+    let error = members
+        .error
+        .ok_or_else(|| Fault::new("/error", "`error` is required: a text that says what failed"))?;
     let error = string("/error", &error)?;
-    if error.len() > MAX_ERROR {
-        return Err(Fault::new("/error", format!("an error has at most {MAX_ERROR} bytes")).into());
+    if error.len() > MAX_ERROR_BYTES {
+        return Err(Fault::new("/error", format!("an error has at most {MAX_ERROR_BYTES} bytes")).into());
     }
-    let code = said.code.map(|raw| read("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
-    let retry = said.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
-    let after = said.after.map(|raw| duration("/after", &raw)).transpose()?;
-    own(&app, &caller, &id, fence).await?;
+    let code = members.code.map(|raw| read("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
+    let retry = members.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
+    let after = members.after.map(|raw| duration("/after", &raw)).transpose()?;
+    require_visible_lease(&app, &caller, &id, fence).await?;
     let after = after.map(|wait| app.now().plus(wait));
     let ended = Ended::Failed { error, code, after, last: !retry };
-    end(&app, &id, fence, Outcome { ended, ..Outcome::done() }).await
+    end_attempt(&app, &id, fence, Outcome { ended, ..Outcome::done() }).await
 }
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a JSON object")]
-pub(crate) struct Snooze {
+pub(crate) struct SnoozeMembers {
     fence: Option<Box<RawValue>>,
     #[serde(rename = "for")]
     duration: Option<Box<RawValue>>,
     until: Option<Box<RawValue>>,
 }
 
-/// Puts a task off, at no cost; by a second at least.
+/// Snoozes a task by at least a second. It costs no retry.
 #[utoipa::path(
     post,
     path = "/api/v1/worker/{id}/snooze",
@@ -155,37 +159,46 @@ pub(crate) struct Snooze {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = SnoozeBody),
     responses(
-        (status = 200, description = "Where the task stands now", body = EndedBody),
-        (status = 409, description = "The task is no longer this worker's",
+        (status = 200, description = "The task after the report", body = EndedBody),
+        (status = 409, description = "The task is no longer leased to this worker",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn snooze(
+pub(crate) async fn snooze_task(
     Worker(caller): Worker,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
-    Members(said): Members<Snooze>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
+    JsonBody(members): JsonBody<SnoozeMembers>,
 ) -> Result<Json<EndedBody>, Problem> {
-    let fence = fence(said.fence)?;
-    let until = until(said.duration.as_deref(), said.until.as_deref(), app.now())?;
-    own(&app, &caller, &id, fence).await?;
-    end(&app, &id, fence, Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }).await
+    let fence = parse_fence(members.fence)?;
+    let until = parse_snooze_until(members.duration.as_deref(), members.until.as_deref(), app.now())?;
+    require_visible_lease(&app, &caller, &id, fence).await?;
+    end_attempt(&app, &id, fence, Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }).await
 }
 
-fn until(length: Option<&RawValue>, until: Option<&RawValue>, now: Timestamp) -> Result<Timestamp, Fault> {
+fn parse_snooze_until(
+    length: Option<&RawValue>,
+    until: Option<&RawValue>,
+    now: Timestamp,
+) -> Result<Timestamp, Fault> {
     match (length, until) {
-        (None, None) => Ok(now.plus(USUAL_SNOOZE)),
+        (None, None) => Ok(now.plus(DEFAULT_SNOOZE)),
         (Some(length), None) => duration("/for", length).map(|length| now.plus(length)),
         (None, Some(until)) => read("/until", until, "a time like 2026-01-31T12:00:00Z"),
         (Some(_), Some(_)) => Err(Fault::new("/until", "`for` and `until` exclude each other")),
     }
 }
 
-async fn end(app: &App, id: &TaskId, fence: i64, outcome: Outcome) -> Result<Json<EndedBody>, Problem> {
+async fn end_attempt(
+    app: &App,
+    id: &TaskId,
+    fence: i64,
+    outcome: Outcome,
+) -> Result<Json<EndedBody>, Problem> {
     let (inner, task) = (app.clone(), id.clone());
-    // Whoever waits for this end is told of it, though the worker has gone meanwhile.
-    let ended = app.deed(async move { Ok(inner.engine.pull_end(&task, fence, outcome).await?) });
-    let finished = ended.await?.map_err(lost)?;
+    // The end is stored and its waiters are notified even if the worker disconnects.
+    let ended = app.run_to_completion(async move { Ok(inner.engine.pull_end(&task, fence, outcome).await?) });
+    let finished = ended.await?.map_err(lease_lost_problem)?;
     Ok(Json(EndedBody {
         id: id.to_string(),
         status: finished.status.public(None).into(),

@@ -5,9 +5,9 @@ use pointsman_engine::{Delivery, Outcome};
 use serde_json::{Value, json};
 
 use crate::auth::tokens;
-use crate::house::{House, handler};
+use crate::test_server::{TestServer, in_process_handler};
 
-/// Its events count down. Those of `job.fork` cause one of their own tenant and one of another's.
+/// Emits an event with the next lower number. An event of `job.fork` also causes one of another tenant.
 fn count_down(delivery: &Delivery) -> Outcome {
     let event = delivery.task.subject.event().expect("an event");
     let number: u64 = event.value.to().expect("a number");
@@ -26,72 +26,77 @@ fn count_down(delivery: &Delivery) -> Outcome {
     Outcome { emits, ..Outcome::done() }
 }
 
-/// Waits until an event has caused so many others that ended at zero.
-async fn settled(house: &House, kind: &str, zeros: usize) {
-    house
-        .until(&format!("/api/v1/events?after=0&return={kind}"), |seq| {
+/// Waits until this many caused events have reached zero.
+async fn wait_until_zeros(server: &TestServer, kind: &str, zeros: usize) {
+    server
+        .wait_until(&format!("/api/v1/events?after=0&return={kind}"), |seq| {
             let events = seq["eventSnapshots"].as_array().cloned().unwrap_or_default();
             events.iter().filter(|event| event["value"] == 0).count() == zeros
         })
         .await;
 }
 
-fn count(caused: &Value) -> usize {
+fn count_caused(caused: &Value) -> usize {
     let list = caused.as_array().expect("a list");
-    list.iter().map(|one| 1 + count(&one["caused"])).sum()
+    list.iter().map(|one| 1 + count_caused(&one["caused"])).sum()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_shows_the_tree_of_what_it_caused() {
     let list = [("root", "admin", None), ("bound", "viewer", Some("default"))];
-    let mut house = House::with(&tokens(&list), handler("job", count_down)).await;
-    house.token = "root".into();
-    let id = house.emit(r#"{"type":"job.fork","value":3}"#).await;
-    settled(&house, "job.fork", 8).await;
+    let mut server = TestServer::start_with(&tokens(&list), in_process_handler("job", count_down)).await;
+    server.token = "root".into();
+    let id = server.emit(r#"{"type":"job.fork","value":3}"#).await;
+    wait_until_zeros(&server, "job.fork", 8).await;
     let path = format!("/api/v1/events/{id}");
-    let root = house.get(&path).await.json();
-    assert_eq!((count(&root["caused"]), &root["causedCut"]), (14, &json!(false)), "{root}");
+    let root = server.get(&path).await.json();
+    assert_eq!((count_caused(&root["caused"]), &root["causedCut"]), (14, &json!(false)), "{root}");
     let first = &root["caused"][0];
     assert_eq!(first["task"], root["tasks"][0]["id"]);
     assert_eq!((&first["event"]["TYPE"], &first["event"]["value"]), (&json!("job.fork"), &json!(2)));
     assert_eq!(first["caused"].as_array().unwrap().len(), 2);
     assert_eq!(root["caused"][1]["event"]["tenant"], "other");
 
-    let child = house.get(&format!("/api/v1/events/{}", first["event"]["eventId"])).await.json();
-    assert_eq!((count(&child["caused"]), &child["caused"]), (6, &first["caused"]), "the tree goes on there");
+    let child = server.get(&format!("/api/v1/events/{}", first["event"]["eventId"])).await.json();
+    assert_eq!(
+        (count_caused(&child["caused"]), &child["caused"]),
+        (6, &first["caused"]),
+        "the tree continues there"
+    );
     assert_eq!(first["caused"][0]["task"], child["tasks"][0]["id"]);
     assert_eq!(child["cause"], json!({"eventId": id, "task": root["tasks"][0]["id"], "depth": 1}));
 
     let theirs = &root["caused"][1]["caused"][0]["event"]["eventId"];
-    house.token = "bound".into();
-    assert_eq!(count(&house.get(&path).await.json()["caused"]), 3, "only its own");
-    assert_eq!(house.get(&format!("/api/v1/events/{theirs}")).await.problem(), 404);
+    server.token = "bound".into();
+    assert_eq!(count_caused(&server.get(&path).await.json()["caused"]), 3, "only its own");
+    assert_eq!(server.get(&format!("/api/v1/events/{theirs}")).await.problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cause_of_an_event_may_be_anothers() {
+async fn causes_of_other_tenants_are_hidden() {
     let act = |_: &Delivery| {
         let tenant = Tenant::new("other").expect("a tenant");
         let child = NewEvent { tenant, ..NewEvent::of(HandlingKey::new("child").expect("a type")) };
         Outcome { emits: vec![child], ..Outcome::done() }
     };
     let list = [("root", "admin", None), ("bound", "viewer", Some("other"))];
-    let mut house = House::with(&tokens(&list), handler("job", act)).await;
-    house.token = "root".into();
-    house.emit(r#"{"type":"job"}"#).await;
-    house.token = "bound".into();
-    let found = house.until("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty").await;
+    let mut server = TestServer::start_with(&tokens(&list), in_process_handler("job", act)).await;
+    server.token = "root".into();
+    server.emit(r#"{"type":"job"}"#).await;
+    server.token = "bound".into();
+    let found =
+        server.wait_until("/api/v1/events?limit=-1&return=child", |seq| seq["TYPE"] == "NonEmpty").await;
     let path = format!("/api/v1/events/{}", found["eventSnapshots"][0]["eventId"]);
-    assert_eq!(house.get(&path).await.json()["cause"], json!({"eventId": null, "task": null, "depth": 1}));
-    assert_ne!(house.call_as("root", "GET", &path, "").await.json()["cause"]["eventId"], json!(null));
+    assert_eq!(server.get(&path).await.json()["cause"], json!({"eventId": null, "task": null, "depth": 1}));
+    assert_ne!(server.call_as("root", "GET", &path, "").await.json()["cause"]["eventId"], json!(null));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deep_tree_is_cut_and_says_so() {
-    let house = House::with("", handler("job", count_down)).await;
-    let id = house.emit(r#"{"type":"job","value":50}"#).await;
-    settled(&house, "job", 1).await;
-    let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
+async fn deep_causal_trees_are_truncated_and_marked() {
+    let server = TestServer::start_with("", in_process_handler("job", count_down)).await;
+    let id = server.emit(r#"{"type":"job","value":50}"#).await;
+    wait_until_zeros(&server, "job", 1).await;
+    let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
     let detail = client.event(id).await.unwrap();
     assert!(detail.caused_cut);
     let mut last: &CausedBody = &detail.caused[0];
@@ -100,18 +105,18 @@ async fn a_deep_tree_is_cut_and_says_so() {
         (last, depth) = (below, depth + 1);
     }
     let rest = client.event(last.event.event_id).await.unwrap();
-    assert_eq!((rest.caused.len(), rest.caused_cut), (1, false), "the rest can be asked for");
+    assert_eq!((rest.caused.len(), rest.caused_cut), (1, false), "the rest can be read separately");
     assert_eq!(rest.cause.unwrap().depth, depth);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_engines_own_events_are_shown_singly_as_in_the_stream() {
-    let house = House::with("", handler("job", |_| Outcome::failed("no"))).await;
-    house.emit(r#"{"type":"job"}"#).await;
+async fn engine_events_are_shown_as_in_the_stream() {
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::failed("no"))).await;
+    server.emit(r#"{"type":"job"}"#).await;
     let path = "/api/v1/events?after=0&return=TaskClosed";
-    let seq = house.until(path, |seq| seq["TYPE"] == "NonEmpty").await;
+    let seq = server.wait_until(path, |seq| seq["TYPE"] == "NonEmpty").await;
     let told = &seq["eventSnapshots"][0];
-    let shown = house.get(&format!("/api/v1/events/{}", told["eventId"])).await.json();
+    let shown = server.get(&format!("/api/v1/events/{}", told["eventId"])).await.json();
     assert_eq!(shown["event"], *told);
     assert_eq!(told["tenant"], Value::Null);
 }

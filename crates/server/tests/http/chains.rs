@@ -3,49 +3,49 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::auth::tokens;
-use crate::client::HANGS;
-use crate::house::{House, sources};
-use crate::orders::{CHAINS, add, claim, end};
+use crate::client::TEST_TIMEOUT;
+use crate::orders::{CHAINS_CONFIG, add_order, claim_step, end_step};
+use crate::test_server::{TestServer, write_config};
 
-const CHAIN: &str = "/api/v1/chains/publish/article";
+const CHAIN_URL: &str = "/api/v1/chains/publish/article";
 
-/// How many tasks of a handler a worker gets that does not wait.
-async fn claimable(house: &House, handler: &str) -> usize {
+/// Number of tasks of a handler that a worker can claim without waiting.
+async fn count_claimable_tasks(server: &TestServer, handler: &str) -> usize {
     let body = json!({"handlers": [handler], "max": 100});
-    let answer = house.post("/api/v1/worker/claim", &body.to_string()).await;
-    answer.json()["tasks"].as_array().expect("a list").len()
+    let response = server.post("/api/v1/worker/claim", &body.to_string()).await;
+    response.json()["tasks"].as_array().expect("a list").len()
 }
 
-fn node<'a>(chain: &'a Value, id: &str) -> &'a Value {
+fn find_node<'a>(chain: &'a Value, id: &str) -> &'a Value {
     chain["nodes"].as_array().expect("a list").iter().find(|node| node["id"] == id).expect("a node")
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chain_shows_its_nodes_and_where_its_orders_are() {
-    let house = House::with(CHAINS, Setup::default()).await;
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
     for id in 1..=2 {
-        add(&house, &json!({"path": format!("/publish/article,{id}")})).await;
+        add_order(&server, &json!({"path": format!("/publish/article,{id}")})).await;
     }
-    end(&house, &claim(&house, "render").await, "done", json!({})).await;
-    let list = house.get("/api/v1/chains").await.json();
+    end_step(&server, &claim_step(&server, "render").await, "done", json!({})).await;
+    let list = server.get("/api/v1/chains").await.json();
     assert!(list["eventId"].is_u64());
     let paths: Vec<_> = list["chains"].as_array().unwrap().iter().map(|chain| &chain["path"]).collect();
     assert_eq!(paths, [&json!("/publish/article"), &json!("/publish/old/note")]);
 
-    let chain = house.get(CHAIN).await.json();
+    let chain = server.get(CHAIN_URL).await.json();
     assert_eq!(
         (&chain["state"], &chain["defined"], &chain["orders"]),
         (&json!("running"), &json!(true), &json!(2))
     );
     assert_eq!(
-        node(&chain, "render"),
+        find_node(&chain, "render"),
         &json!({"id": "render", "end": false, "handler": "render", "next": "deploy", "on_error": "failed",
             "setback": null, "action": "process", "orders": 1})
     );
-    let setback = &node(&chain, "deploy")["setback"];
+    let setback = &find_node(&chain, "deploy")["setback"];
     assert_eq!((&setback["max"], &setback["delay_seconds"]), (&json!(5), &json!(3600.0)), "{setback}");
     assert_eq!(
-        (&node(&chain, "done")["end"], &node(&chain, "done")["handler"]),
+        (&find_node(&chain, "done")["end"], &find_node(&chain, "done")["handler"]),
         (&json!(true), &json!(null))
     );
     assert_eq!((&chain["stranded"], &chain["rules"]), (&json!([]), &json!([])));
@@ -58,22 +58,22 @@ async fn a_chain_shows_its_nodes_and_where_its_orders_are() {
         ("publish/article,1", 400),
         ("publish/article/", 400),
     ] {
-        assert_eq!(house.get(&format!("/api/v1/chains/{path}")).await.problem(), status, "{path}");
+        assert_eq!(server.get(&format!("/api/v1/chains/{path}")).await.problem_status(), status, "{path}");
     }
-    let hint = house.get("/api/v1/chains/publish/articel").await.json();
+    let hint = server.get("/api/v1/chains/publish/articel").await.json();
     assert!(hint["detail"].as_str().unwrap().contains("/publish/article"), "{hint}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stopped_chain_begins_no_step_until_it_is_started() {
-    let house = House::with(CHAINS, Setup::default()).await;
-    let path = format!("{CHAIN}/state");
-    let stopped = house.put(&path, r#"{"state":"stopped"}"#).await;
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let path = format!("{CHAIN_URL}/state");
+    let stopped = server.put(&path, r#"{"state":"stopped"}"#).await;
     assert_eq!((stopped.status, &stopped.json()["state"]), (200, &json!("stopped")), "{stopped:?}");
-    add(&house, &json!({"path": "/publish/article,1"})).await;
-    assert_eq!(claimable(&house, "render").await, 0);
-    assert_eq!(house.put(&path, r#"{"state":"running"}"#).await.json()["state"], "running");
-    claim(&house, "render").await;
+    add_order(&server, &json!({"path": "/publish/article,1"})).await;
+    assert_eq!(count_claimable_tasks(&server, "render").await, 0);
+    assert_eq!(server.put(&path, r#"{"state":"running"}"#).await.json()["state"], "running");
+    claim_step(&server, "render").await;
     for (body, pointer) in [
         (r#"{"state":"paused"}"#, "/state"),
         (r#"{"state":1}"#, "/state"),
@@ -82,32 +82,36 @@ async fn a_stopped_chain_begins_no_step_until_it_is_started() {
         ("[]", ""),
         (r#"["running"]"#, ""),
     ] {
-        let answer = house.put(&path, body).await;
-        assert_eq!((answer.problem(), &answer.json()["pointer"]), (400, &json!(pointer)), "{body}");
+        let response = server.put(&path, body).await;
+        assert_eq!(
+            (response.problem_status(), &response.json()["pointer"]),
+            (400, &json!(pointer)),
+            "{body}"
+        );
     }
-    assert_eq!(house.put("/api/v1/chains/x/state", r#"{"state":"running"}"#).await.problem(), 404);
-    assert_eq!(house.put(CHAIN, "").await.problem(), 404);
-    assert_eq!(house.delete(&path).await.problem(), 404);
-    let audit = house.get("/api/v1/audit").await.json();
+    assert_eq!(server.put("/api/v1/chains/x/state", r#"{"state":"running"}"#).await.problem_status(), 404);
+    assert_eq!(server.put(CHAIN_URL, "").await.problem_status(), 404);
+    assert_eq!(server.delete(&path).await.problem_status(), 404);
+    let audit = server.get("/api/v1/audit").await.json();
     let deeds: Vec<_> =
-        audit["deeds"].as_array().unwrap().iter().map(|deed| deed["action"].as_str().unwrap()).collect();
+        audit["deeds"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(deeds, ["start", "add", "stop"]);
     assert_eq!(audit["deeds"][0]["what"], "chain /publish/article");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_stop_or_pass_their_orders() {
-    let house = House::with(CHAINS, Setup::default()).await;
-    let action = |node: &str| format!("{CHAIN}/nodes/{node}/action");
-    let stopped = house.put(&action("render"), r#"{"action":"stop"}"#).await;
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let action = |node: &str| format!("{CHAIN_URL}/nodes/{node}/action");
+    let stopped = server.put(&action("render"), r#"{"action":"stop"}"#).await;
     assert_eq!(stopped.status, 200, "{stopped:?}");
-    assert_eq!(node(&stopped.json(), "render")["action"], "stop");
-    add(&house, &json!({"path": "/publish/article,1"})).await;
-    assert_eq!(claimable(&house, "render").await, 0);
-    house.put(&action("render"), r#"{"action":"next_state"}"#).await;
-    assert_eq!(house.get("/api/v1/orders/publish/article,1").await.json()["node"], "deploy");
-    let back = house.put(&action("render"), r#"{"action":"process"}"#).await.json();
-    assert_eq!(node(&back, "render")["action"], "process");
+    assert_eq!(find_node(&stopped.json(), "render")["action"], "stop");
+    add_order(&server, &json!({"path": "/publish/article,1"})).await;
+    assert_eq!(count_claimable_tasks(&server, "render").await, 0);
+    server.put(&action("render"), r#"{"action":"next_state"}"#).await;
+    assert_eq!(server.get("/api/v1/orders/publish/article,1").await.json()["node"], "deploy");
+    let back = server.put(&action("render"), r#"{"action":"process"}"#).await.json();
+    assert_eq!(find_node(&back, "render")["action"], "process");
     for (node, body, status) in [
         ("rendre", r#"{"action":"stop"}"#, 404),
         ("a%20b", r#"{"action":"stop"}"#, 400),
@@ -116,9 +120,9 @@ async fn nodes_stop_or_pass_their_orders() {
         ("render", r#"{"action":null}"#, 400),
         ("render", "", 400),
     ] {
-        assert_eq!(house.put(&action(node), body).await.problem(), status, "{node} {body}");
+        assert_eq!(server.put(&action(node), body).await.problem_status(), status, "{node} {body}");
     }
-    let audit = house.get("/api/v1/audit?limit=1").await.json();
+    let audit = server.get("/api/v1/audit?limit=1").await.json();
     let deed = &audit["deeds"][0];
     assert_eq!(
         (&deed["what"], &deed["detail"]),
@@ -127,59 +131,64 @@ async fn nodes_stop_or_pass_their_orders() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chain_is_paused_and_blocked_as_handlers_are() {
+async fn chains_are_paused_and_blocked_like_handlers() {
     let list = [("root", "admin", None), ("ops", "operator", None), ("ours", "operator", Some("shop"))];
-    let mut house = House::with(&format!("{CHAINS}{}", tokens(&list)), Setup::default()).await;
-    house.token = "root".into();
-    let (pause, block) = (format!("{CHAIN}/pause"), format!("{CHAIN}/block"));
-    let paused = house.put(&pause, r#"{"reason":"lunch"}"#).await;
+    let mut server =
+        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens(&list)), Setup::default()).await;
+    server.token = "root".into();
+    let (pause, block) = (format!("{CHAIN_URL}/pause"), format!("{CHAIN_URL}/block"));
+    let paused = server.put(&pause, r#"{"reason":"lunch"}"#).await;
     assert_eq!(paused.status, 200, "{paused:?}");
     let rule = &paused.json()["rules"][0];
     assert_eq!((&rule["space"], &rule["name"]), (&json!("chain"), &json!("/publish/article")));
-    add(&house, &json!({"path": "/publish/article,1"})).await;
-    assert_eq!(claimable(&house, "render").await, 0);
-    assert_eq!(house.call_as("ops", "PUT", &block, "").await.problem(), 403);
-    assert_eq!(house.put(&block, "").await.json()["rules"].as_array().unwrap().len(), 2);
-    assert_eq!(house.call_as("ops", "DELETE", &block, "").await.problem(), 403);
-    assert_eq!(house.call_as("ops", "DELETE", &pause, "").await.status, 200);
-    assert_eq!(claimable(&house, "render").await, 0, "it is blocked");
-    assert_eq!(house.delete(&block).await.json()["rules"], json!([]));
-    claim(&house, "render").await;
+    add_order(&server, &json!({"path": "/publish/article,1"})).await;
+    assert_eq!(count_claimable_tasks(&server, "render").await, 0);
+    assert_eq!(server.call_as("ops", "PUT", &block, "").await.problem_status(), 403);
+    assert_eq!(server.put(&block, "").await.json()["rules"].as_array().unwrap().len(), 2);
+    assert_eq!(server.call_as("ops", "DELETE", &block, "").await.problem_status(), 403);
+    assert_eq!(server.call_as("ops", "DELETE", &pause, "").await.status, 200);
+    assert_eq!(count_claimable_tasks(&server, "render").await, 0, "it is blocked");
+    assert_eq!(server.delete(&block).await.json()["rules"], json!([]));
+    claim_step(&server, "render").await;
 
-    assert_eq!(house.put("/api/v1/chains/x/pause", "").await.problem(), 404);
-    let answer = house.put(&pause, r#"{"tenant":"a b"}"#).await;
-    assert_eq!((answer.problem(), &answer.json()["pointer"]), (400, &json!("/tenant")));
+    assert_eq!(server.put("/api/v1/chains/x/pause", "").await.problem_status(), 404);
+    let response = server.put(&pause, r#"{"tenant":"a b"}"#).await;
+    assert_eq!((response.problem_status(), &response.json()["pointer"]), (400, &json!("/tenant")));
 
-    house.token = "ours".into();
-    let own = house.put(&pause, "").await.json();
+    server.token = "ours".into();
+    let own = server.put(&pause, "").await.json();
     assert_eq!((&own["rules"][0]["tenant"], &own["orders"]), (&json!("shop"), &json!(null)));
-    assert_eq!(house.put(&pause, r#"{"tenant":"x"}"#).await.problem(), 403);
-    assert_eq!(house.put(&format!("{CHAIN}/state"), r#"{"state":"stopped"}"#).await.problem(), 403);
-    let action = format!("{CHAIN}/nodes/render/action");
-    assert_eq!(house.put(&action, r#"{"action":"stop"}"#).await.problem(), 403);
+    assert_eq!(server.put(&pause, r#"{"tenant":"x"}"#).await.problem_status(), 403);
+    assert_eq!(
+        server.put(&format!("{CHAIN_URL}/state"), r#"{"state":"stopped"}"#).await.problem_status(),
+        403
+    );
+    let action = format!("{CHAIN_URL}/nodes/render/action");
+    assert_eq!(server.put(&action, r#"{"action":"stop"}"#).await.problem_status(), 403);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn orders_wait_at_a_node_that_is_gone_and_say_so() {
-    const BASE: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
+async fn orders_wait_at_a_removed_node_as_stranded() {
+    const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), &format!("{BASE}{CHAINS}"), Setup::default()).await;
-    add(&house, &json!({"path": "/publish/article,1", "node": "deploy"})).await;
-    let mut reloads = house.server.reloads();
-    let renamed = CHAINS.replace("id: deploy", "id: send").replace("next: deploy", "next: send");
-    sources(folder.path(), &format!("{BASE}{renamed}"));
-    timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
-    let order = house.get("/api/v1/orders/publish/article,1").await.json();
+    let server =
+        TestServer::start_in(folder.path(), &format!("{BASE_CONFIG}{CHAINS_CONFIG}"), Setup::default()).await;
+    add_order(&server, &json!({"path": "/publish/article,1", "node": "deploy"})).await;
+    let mut reloads = server.inner.subscribe_reloads();
+    let renamed = CHAINS_CONFIG.replace("id: deploy", "id: send").replace("next: deploy", "next: send");
+    write_config(folder.path(), &format!("{BASE_CONFIG}{renamed}"));
+    timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
+    let order = server.get("/api/v1/orders/publish/article,1").await.json();
     assert_eq!(
         (&order["stranded"], &order["node"], &order["task"]),
         (&json!(true), &json!("deploy"), &json!(null))
     );
-    let chain = house.get(CHAIN).await.json();
+    let chain = server.get(CHAIN_URL).await.json();
     assert_eq!(
         (&chain["stranded"], &chain["orders"]),
         (&json!([{"node": "deploy", "orders": 1}]), &json!(1))
     );
-    let moved = house.put("/api/v1/orders/publish/article,1", r#"{"node":"send"}"#).await.json();
+    let moved = server.put("/api/v1/orders/publish/article,1", r#"{"node":"send"}"#).await.json();
     assert_eq!((&moved["stranded"], &moved["task"]["status"]), (&json!(false), &json!("SCHEDULED")));
-    house.server.stop().await;
+    server.inner.stop().await;
 }

@@ -1,4 +1,4 @@
-//! The least of an HTTP client: it sends bytes as they are, so that tests can send what no client would.
+//! A minimal HTTP client: it sends bytes unchanged, so that tests can send what no real client would.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// Nothing in these tests takes this long unless it hangs.
-pub(crate) const HANGS: Duration = Duration::from_secs(60);
+/// Timeout for operations that would otherwise hang.
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
 }
 
-impl Answer {
+impl TestResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
@@ -31,8 +31,8 @@ impl Answer {
         serde_json::from_slice(&self.body).unwrap_or_else(|e| panic!("{e}: {self:?}"))
     }
 
-    /// The status of a problem, which says so in its body, too.
-    pub(crate) fn problem(&self) -> u16 {
+    /// The status of a problem, after checking that its body is a problem document with this status.
+    pub(crate) fn problem_status(&self) -> u16 {
         assert_eq!(self.header("content-type"), Some("application/problem+json"), "{self:?}");
         let body = self.json();
         assert_eq!(body["status"], self.status, "{self:?}");
@@ -41,23 +41,26 @@ impl Answer {
     }
 }
 
-/// Sends a request on a connection of its own and reads the answer to its end.
-pub(crate) async fn send(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
+/// Sends a request on a new connection and reads the whole response.
+pub(crate) async fn send_request(address: SocketAddr, head: &str, body: &[u8]) -> TestResponse {
     let mut stream = TcpStream::connect(address).await.expect("connect");
     // A server that refuses a body early may close before all of it was written.
     let _ = stream.write_all(head.as_bytes()).await;
     let _ = stream.write_all(body).await;
-    read(&mut stream).await
+    read_response(&mut stream).await
 }
 
-/// Reads one answer, to the end of the connection.
-pub(crate) async fn read(stream: &mut TcpStream) -> Answer {
+/// Reads one response, to the end of the connection.
+pub(crate) async fn read_response(stream: &mut TcpStream) -> TestResponse {
     let mut bytes = Vec::new();
-    timeout(HANGS, stream.read_to_end(&mut bytes)).await.expect("an answer in time").expect("a clean end");
-    parse(&bytes)
+    timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes))
+        .await
+        .expect("an answer in time")
+        .expect("a clean end");
+    parse_response(&bytes)
 }
 
-pub(crate) fn parse(bytes: &[u8]) -> Answer {
+pub(crate) fn parse_response(bytes: &[u8]) -> TestResponse {
     let split = bytes.windows(4).position(|w| w == b"\r\n\r\n").unwrap_or_else(|| {
         panic!("no head in {:?}", String::from_utf8_lossy(bytes));
     });
@@ -71,15 +74,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Answer {
         .collect();
     let status = status.parse().expect("a status");
     if status == 100 {
-        return parse(body);
+        return parse_response(body);
     }
     let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
-    let body = if chunked { unchunk(body) } else { body.to_vec() };
-    Answer { status, headers, body }
+    let body = if chunked { decode_chunks(body) } else { body.to_vec() };
+    TestResponse { status, headers, body }
 }
 
-/// What has come of a body in chunks: without its last one if the answer broke off, so that it is no JSON.
-fn unchunk(mut rest: &[u8]) -> Vec<u8> {
+/// Decodes a chunked body. A response that was aborted lacks its last chunk, so that it is not valid JSON.
+fn decode_chunks(mut rest: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     loop {
         let Some(end) = rest.windows(2).position(|w| w == b"\r\n") else { return body };

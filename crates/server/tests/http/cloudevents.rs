@@ -1,43 +1,43 @@
 use serde_json::{Value, json};
 
-use crate::client::Answer;
-use crate::house::House;
+use crate::client::TestResponse;
+use crate::test_server::TestServer;
 
-async fn post(house: &House, headers: &[(&str, &str)], body: &str) -> Answer {
-    house.call("POST", "/api/v1/events", headers, body.as_bytes()).await
+async fn post_event(server: &TestServer, headers: &[(&str, &str)], body: &str) -> TestResponse {
+    server.call("POST", "/api/v1/events", headers, body.as_bytes()).await
 }
 
-async fn newest(house: &House) -> Value {
-    house.get("/api/v1/events?limit=-1").await.json()["eventSnapshots"][0].clone()
+async fn newest_event(server: &TestServer) -> Value {
+    server.get("/api/v1/events?limit=-1").await.json()["eventSnapshots"][0].clone()
 }
 
-const BINARY: [(&str, &str); 4] =
+const BINARY_HEADERS: [(&str, &str); 4] =
     [("ce-specversion", "1.0"), ("ce-id", "7"), ("ce-source", "/shop"), ("ce-type", "record.published")];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn binary() {
-    let house = House::new().await;
+async fn binary_mode_is_accepted() {
+    let server = TestServer::start().await;
     let more =
         [("ce-subject", "record%3A1%20%C3%A4"), ("ce-priority", "200"), ("content-type", "application/json")];
-    let answer = post(&house, &[&BINARY[..], &more].concat(), r#"{ "n": 1.50 }"#).await;
-    assert_eq!(answer.status, 201, "{answer:?}");
-    assert!(house.get("/api/v1/events?limit=-1").await.text().contains(r#""value":{ "n": 1.50 }"#));
-    let event = newest(&house).await;
+    let response = post_event(&server, &[&BINARY_HEADERS[..], &more].concat(), r#"{ "n": 1.50 }"#).await;
+    assert_eq!(response.status, 201, "{response:?}");
+    assert!(server.get("/api/v1/events?limit=-1").await.text().contains(r#""value":{ "n": 1.50 }"#));
+    let event = newest_event(&server).await;
     assert_eq!((&event["TYPE"], &event["key"]), (&json!("record.published"), &json!("record:1 ä")));
     assert_eq!(event["context"]["source"], "/shop");
     assert_eq!(event["context"]["id"], "7");
     assert!(event["context"].get("priority").is_none());
 
-    let text = [&BINARY[..], &[("content-type", "text/plain")]].concat();
-    assert_eq!(post(&house, &text, "hello").await.status, 201);
-    assert_eq!(newest(&house).await["value"], "hello");
-    assert_eq!(post(&house, &BINARY, "").await.status, 201);
-    assert!(newest(&house).await["value"].is_null());
+    let text = [&BINARY_HEADERS[..], &[("content-type", "text/plain")]].concat();
+    assert_eq!(post_event(&server, &text, "hello").await.status, 201);
+    assert_eq!(newest_event(&server).await["value"], "hello");
+    assert_eq!(post_event(&server, &BINARY_HEADERS, "").await.status, 201);
+    assert!(newest_event(&server).await["value"].is_null());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn binary_attributes_may_stand_in_quotes() {
-    let house = House::new().await;
+async fn quoted_binary_attributes_are_accepted() {
+    let server = TestServer::start().await;
     for (header, key) in [
         (r#""record:1 a""#, "record:1 a"),
         (r#""a \"b\" \\c""#, r#"a "b" \c"#),
@@ -46,44 +46,46 @@ async fn binary_attributes_may_stand_in_quotes() {
         (r#""a" "b""#, r#""a" "b""#),
         (r#"""#, r#"""#),
     ] {
-        let answer = post(&house, &[&BINARY[..], &[("ce-subject", header)]].concat(), "").await;
-        assert_eq!(answer.status, 201, "{header}: {answer:?}");
-        assert_eq!(newest(&house).await["key"], key, "{header}");
+        let response =
+            post_event(&server, &[&BINARY_HEADERS[..], &[("ce-subject", header)]].concat(), "").await;
+        assert_eq!(response.status, 201, "{header}: {response:?}");
+        assert_eq!(newest_event(&server).await["key"], key, "{header}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn binary_faults_name_the_header() {
-    let house = House::new().await;
+    let server = TestServer::start().await;
     for (headers, status, parameter) in [
-        (&BINARY[..3], 400, "ce-type"),
-        (&BINARY[1..], 400, "ce-specversion"),
-        (&[&BINARY[..], &[("ce-subject", "%ff")]].concat(), 400, "ce-subject"),
-        (&[&BINARY[..], &[("ce-time", "noon")]].concat(), 400, "ce-time"),
-        (&[&BINARY[..], &[("ce-priority", "high")]].concat(), 400, "ce-priority"),
-        (&[&BINARY[..], &[("ce-under_score", "x")]].concat(), 400, "ce-under_score"),
-        (&[&BINARY[..3], &[("ce-type", "Event")]].concat(), 422, "ce-type"),
-        (&[&BINARY[..3], &[("ce-type", "Torn")]].concat(), 422, "ce-type"),
+        (&BINARY_HEADERS[..3], 400, "ce-type"),
+        (&BINARY_HEADERS[1..], 400, "ce-specversion"),
+        (&[&BINARY_HEADERS[..], &[("ce-subject", "%ff")]].concat(), 400, "ce-subject"),
+        (&[&BINARY_HEADERS[..], &[("ce-time", "noon")]].concat(), 400, "ce-time"),
+        (&[&BINARY_HEADERS[..], &[("ce-priority", "high")]].concat(), 400, "ce-priority"),
+        (&[&BINARY_HEADERS[..], &[("ce-under_score", "x")]].concat(), 400, "ce-under_score"),
+        (&[&BINARY_HEADERS[..3], &[("ce-type", "Event")]].concat(), 422, "ce-type"),
+        (&[&BINARY_HEADERS[..3], &[("ce-type", "Torn")]].concat(), 422, "ce-type"),
     ] {
-        let answer = post(&house, headers, "").await;
-        assert_eq!(answer.problem(), status, "{headers:?}: {answer:?}");
-        assert_eq!(answer.json()["parameter"], parameter, "{headers:?}");
+        let response = post_event(&server, headers, "").await;
+        assert_eq!(response.problem_status(), status, "{headers:?}: {response:?}");
+        assert_eq!(response.json()["parameter"], parameter, "{headers:?}");
     }
 }
 
-const STRUCTURED: [(&str, &str); 1] = [("content-type", "application/cloudevents+json; charset=utf-8")];
-const BATCH: [(&str, &str); 1] = [("content-type", "application/cloudevents-batch+json")];
+const STRUCTURED_HEADERS: [(&str, &str); 1] =
+    [("content-type", "application/cloudevents+json; charset=utf-8")];
+const BATCH_HEADERS: [(&str, &str); 1] = [("content-type", "application/cloudevents-batch+json")];
 
-fn event() -> Value {
+fn structured_event() -> Value {
     json!({"specversion": "1.0", "id": "7", "source": "/shop", "type": "a.b", "subject": "k", "data": {"n": 1},
         "time": "2026-01-31T12:00:00Z", "tenant": "shop", "count": 3, "flag": true, "none": null})
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn structured() {
-    let house = House::new().await;
-    assert_eq!(post(&house, &STRUCTURED, &event().to_string()).await.status, 201);
-    let seen = newest(&house).await;
+async fn structured_mode_is_accepted() {
+    let server = TestServer::start().await;
+    assert_eq!(post_event(&server, &STRUCTURED_HEADERS, &structured_event().to_string()).await.status, 201);
+    let seen = newest_event(&server).await;
     assert_eq!(
         (&seen["key"], &seen["tenant"], &seen["value"]),
         (&json!("k"), &json!("shop"), &json!({"n": 1}))
@@ -93,39 +95,42 @@ async fn structured() {
     assert_eq!(context["time"], "2026-01-31T12:00:00Z");
     assert!(context.get("none").is_none() && context.get("subject").is_none());
 
-    let mut binary = event();
+    let mut binary = structured_event();
     binary.as_object_mut().unwrap().remove("data");
     binary["data_base64"] = json!("aGVsbG8=");
     binary["datacontenttype"] = json!("text/plain");
-    assert_eq!(post(&house, &STRUCTURED, &binary.to_string()).await.status, 201);
-    assert_eq!(newest(&house).await["value"], "hello");
+    assert_eq!(post_event(&server, &STRUCTURED_HEADERS, &binary.to_string()).await.status, 201);
+    assert_eq!(newest_event(&server).await["value"], "hello");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn batch() {
-    let house = House::new().await;
-    let answer = post(&house, &BATCH, &json!([event(), event()]).to_string()).await;
-    assert_eq!(answer.status, 201);
-    let body = answer.json();
+async fn batches_are_accepted() {
+    let server = TestServer::start().await;
+    let response =
+        post_event(&server, &BATCH_HEADERS, &json!([structured_event(), structured_event()]).to_string())
+            .await;
+    assert_eq!(response.status, 201);
+    let body = response.json();
     assert_eq!(body["events"][1]["prev"], body["events"][0]["eventId"]);
 
-    let mut bad = event();
+    let mut bad = structured_event();
     bad["subject"] = json!("");
-    let answer = post(&house, &BATCH, &json!([event(), bad]).to_string()).await;
-    assert_eq!(answer.problem(), 400);
-    assert_eq!(answer.json()["pointer"], "/1/subject");
-    assert_eq!(post(&house, &BATCH, "[]").await.problem(), 400);
+    let response = post_event(&server, &BATCH_HEADERS, &json!([structured_event(), bad]).to_string()).await;
+    assert_eq!(response.problem_status(), 400);
+    assert_eq!(response.json()["pointer"], "/1/subject");
+    assert_eq!(post_event(&server, &BATCH_HEADERS, "[]").await.problem_status(), 400);
 
-    let mut reserved = event();
+    let mut reserved = structured_event();
     reserved["type"] = json!("task");
-    let answer = post(&house, &BATCH, &json!([event(), reserved]).to_string()).await;
-    assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("/1/type")));
-    assert_eq!(post(&house, &STRUCTURED, &reserved.to_string()).await.problem(), 422);
+    let response =
+        post_event(&server, &BATCH_HEADERS, &json!([structured_event(), reserved]).to_string()).await;
+    assert_eq!((response.problem_status(), &response.json()["pointer"]), (422, &json!("/1/type")));
+    assert_eq!(post_event(&server, &STRUCTURED_HEADERS, &reserved.to_string()).await.problem_status(), 422);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn structured_faults_point_at_the_attribute() {
-    let house = House::new().await;
+    let server = TestServer::start().await;
     for (member, value, pointer) in [
         ("specversion", json!("0.3"), "/specversion"),
         ("id", json!(""), "/id"),
@@ -136,24 +141,24 @@ async fn structured_faults_point_at_the_attribute() {
         ("data_base64", json!("aGVsbG8="), "/data_base64"),
         ("delay", json!("soon"), "/delay"),
     ] {
-        let mut event = event();
+        let mut event = structured_event();
         event[member] = value;
-        let answer = post(&house, &STRUCTURED, &event.to_string()).await;
-        assert_eq!(answer.problem(), 400, "{member}: {answer:?}");
-        assert_eq!(answer.json()["pointer"], pointer, "{member}");
+        let response = post_event(&server, &STRUCTURED_HEADERS, &event.to_string()).await;
+        assert_eq!(response.problem_status(), 400, "{member}: {response:?}");
+        assert_eq!(response.json()["pointer"], pointer, "{member}");
     }
     let twice = r#"{"specversion":"1.0","specversion":"1.0","id":"1","source":"x","type":"a"}"#;
-    assert_eq!(post(&house, &STRUCTURED, twice).await.problem(), 400);
+    assert_eq!(post_event(&server, &STRUCTURED_HEADERS, twice).await.problem_status(), 400);
     let other = [("content-type", "application/cloudevents+xml")];
-    assert_eq!(post(&house, &other, "<a/>").await.problem(), 415);
+    assert_eq!(post_event(&server, &other, "<a/>").await.problem_status(), 415);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn data_is_given_once() {
-    let house = House::new().await;
+async fn duplicate_data_is_rejected() {
+    let server = TestServer::start().await;
     for member in ["\"data\":1,\"data\":2", "\"data_base64\":\"MQ==\",\"data_base64\":\"Mg==\""] {
         let body = format!(r#"{{"specversion":"1.0","id":"7","source":"/shop","type":"a",{member}}}"#);
-        let answer = post(&house, &STRUCTURED, &body).await;
-        assert_eq!(answer.problem(), 400, "{member}: {answer:?}");
+        let response = post_event(&server, &STRUCTURED_HEADERS, &body).await;
+        assert_eq!(response.problem_status(), 400, "{member}: {response:?}");
     }
 }

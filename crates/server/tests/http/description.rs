@@ -1,7 +1,7 @@
-use crate::house::House;
+use crate::test_server::TestServer;
 
 #[test]
-fn the_committed_description_is_the_servers_own() {
+fn committed_openapi_matches_the_server() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi.json");
     let current = pointsman_server::openapi::document();
     if std::env::var_os("REFRESH").is_some() {
@@ -16,13 +16,13 @@ fn the_committed_description_is_the_servers_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_description_is_served_and_its_page_loads_nothing_from_elsewhere() {
-    let house = House::new().await;
-    let nobody = [("authorization", "")];
-    let served = house.call("GET", "/openapi.json", &nobody, b"").await;
+async fn openapi_and_docs_are_served_without_external_resources() {
+    let server = TestServer::start().await;
+    let no_token = [("authorization", "")];
+    let served = server.call("GET", "/openapi.json", &no_token, b"").await;
     assert_eq!(served.text(), pointsman_server::openapi::document());
     assert!(served.json()["openapi"].as_str().unwrap().starts_with("3.1"));
-    let page = house.call("GET", "/docs", &nobody, b"").await;
+    let page = server.call("GET", "/docs", &no_token, b"").await;
     assert_eq!(page.status, 200);
     assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
     let docs = page.text();

@@ -1,110 +1,121 @@
-use crate::house::{House, handler};
+use crate::test_server::{TestServer, in_process_handler};
 use pointsman_engine::Outcome;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_event_is_journaled_with_its_tasks() {
-    let house = House::with("", handler("record", |_| Outcome::done())).await;
-    let answer =
-        house.post("/api/v1/events", r#"{"type":"record.published","key":"record:1","value":{"n":1}}"#).await;
-    assert_eq!(answer.status, 201, "{answer:?}");
-    let body = answer.json();
+    let server = TestServer::start_with("", in_process_handler("record", |_| Outcome::done())).await;
+    let response = server
+        .post("/api/v1/events", r#"{"type":"record.published","key":"record:1","value":{"n":1}}"#)
+        .await;
+    assert_eq!(response.status, 201, "{response:?}");
+    let body = response.json();
     assert_eq!(body["eventId"], body["events"][0]["eventId"]);
     assert!(body["events"][0]["prev"].is_null());
     assert_eq!(body["events"][0]["tasks"].as_array().unwrap().len(), 1);
     let first = &body["eventId"];
 
-    let second = house.post("/api/v1/events", r#"{"type":"record.published","key":"record:1"}"#).await.json();
+    let second =
+        server.post("/api/v1/events", r#"{"type":"record.published","key":"record:1"}"#).await.json();
     assert_eq!(second["events"][0]["prev"], *first);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_array_is_all_or_nothing() {
-    let house = House::new().await;
-    let answer = house.post("/api/v1/events", r#"[{"type":"a","key":"k"},{"type":"b","key":"k"}]"#).await;
-    let body = answer.json();
-    assert_eq!(answer.status, 201);
+    let server = TestServer::start().await;
+    let response = server.post("/api/v1/events", r#"[{"type":"a","key":"k"},{"type":"b","key":"k"}]"#).await;
+    let body = response.json();
+    assert_eq!(response.status, 201);
     assert_eq!(body["events"][1]["prev"], body["events"][0]["eventId"]);
     assert_eq!(body["eventId"], body["events"][1]["eventId"]);
 
-    let answer = house.post("/api/v1/events", r#"[{"type":"a"},{"type":"b","key":7}]"#).await;
-    assert_eq!(answer.problem(), 400);
-    assert_eq!(answer.json()["pointer"], "/1/key");
-    let journal = house.get("/api/v1/events?tenant=default&after=0").await.json();
+    let response = server.post("/api/v1/events", r#"[{"type":"a"},{"type":"b","key":7}]"#).await;
+    assert_eq!(response.problem_status(), 400);
+    assert_eq!(response.json()["pointer"], "/1/key");
+    let journal = server.get("/api/v1/events?tenant=default&after=0").await.json();
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn arrays_hold_1_to_10000() {
-    let house = House::new().await;
-    assert_eq!(house.post("/api/v1/events", "[]").await.problem(), 400);
+async fn arrays_hold_1_to_10000_events() {
+    let server = TestServer::start().await;
+    assert_eq!(server.post("/api/v1/events", "[]").await.problem_status(), 400);
     let many = |count| format!("[{}]", vec![r#"{"type":"a"}"#; count].join(","));
-    assert_eq!(house.post("/api/v1/events", &many(10_001)).await.problem(), 400);
-    let answer = house.post("/api/v1/events", &many(10_000)).await;
-    assert_eq!(answer.status, 201);
-    assert_eq!(answer.json()["events"].as_array().unwrap().len(), 10_000);
+    assert_eq!(server.post("/api/v1/events", &many(10_001)).await.problem_status(), 400);
+    let response = server.post("/api/v1/events", &many(10_000)).await;
+    assert_eq!(response.status, 201);
+    assert_eq!(response.json()["events"].as_array().unwrap().len(), 10_000);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_tenant_has_idempotency_keys_of_its_own() {
-    let house = House::new().await;
+    let server = TestServer::start().await;
     let headers = [("content-type", "application/json"), ("idempotency-key", "k")];
-    let send = |body: &'static [u8]| house.call("POST", "/api/v1/events", &headers, body);
+    let send = |body: &'static [u8]| server.call("POST", "/api/v1/events", &headers, body);
     assert_eq!(send(br#"{"type":"a","tenant":"one"}"#).await.status, 201);
     assert_eq!(send(br#"{"type":"a","tenant":"two"}"#).await.status, 201);
     assert_eq!(send(br#"{"type":"a"}"#).await.status, 201);
     assert_eq!(send(br#"[{"type":"a","tenant":"three"},{"type":"a"}]"#).await.status, 201);
     assert_eq!(send(br#"{"type":"a","tenant":"one"}"#).await.status, 200);
-    assert_eq!(send(br#"{"type":"b","tenant":"one"}"#).await.problem(), 409);
+    assert_eq!(send(br#"{"type":"b","tenant":"one"}"#).await.problem_status(), 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_idempotency_key_gives_the_same_answer() {
-    let house = House::new().await;
+async fn an_idempotency_key_gives_the_same_response() {
+    let server = TestServer::start().await;
     let post = async |key: &str, body: &str| {
         let headers = [("content-type", "application/json"), ("idempotency-key", key)];
-        house.call("POST", "/api/v1/events", &headers, body.as_bytes()).await
+        server.call("POST", "/api/v1/events", &headers, body.as_bytes()).await
     };
     let first = post("one", r#"{"type":"a"}"#).await;
     let again = post("one", r#"{"type":"a"}"#).await;
     assert_eq!((first.status, again.status), (201, 200));
     assert_eq!(first.json(), again.json());
     let other = post("one", r#"{"type":"b"}"#).await;
-    assert_eq!(other.problem(), 409);
+    assert_eq!(other.problem_status(), 409);
     assert_eq!(other.json()["parameter"], "Idempotency-Key");
-    let journal = house.get("/api/v1/events?tenant=default&after=0").await.json();
+    let journal = server.get("/api/v1/events?tenant=default&after=0").await.json();
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 1);
     for bad in ["", &"x".repeat(256), "a\u{e9}"] {
-        assert_eq!(post(bad, r#"{"type":"a"}"#).await.problem(), 400, "{bad:?}");
+        assert_eq!(post(bad, r#"{"type":"a"}"#).await.problem_status(), 400, "{bad:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reserved_types_are_refused() {
-    let house = House::new().await;
+    let server = TestServer::start().await;
     for kind in pointsman_core::names::RESERVED_TYPES {
         for kind in [kind.to_string(), format!("{kind}.mine")] {
-            let answer = house.post("/api/v1/events", &format!(r#"{{"type":"{kind}"}}"#)).await;
-            assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("/type")), "{kind}");
+            let response = server.post("/api/v1/events", &format!(r#"{{"type":"{kind}"}}"#)).await;
+            assert_eq!(
+                (response.problem_status(), &response.json()["pointer"]),
+                (422, &json!("/type")),
+                "{kind}"
+            );
         }
     }
     for kind in ["Torn", "task"] {
-        let answer = house.post("/api/v1/events", &format!(r#"[{{"type":"a"}},{{"type":"{kind}"}}]"#)).await;
-        assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("/1/type")), "{kind}");
+        let response =
+            server.post("/api/v1/events", &format!(r#"[{{"type":"a"}},{{"type":"{kind}"}}]"#)).await;
+        assert_eq!(
+            (response.problem_status(), &response.json()["pointer"]),
+            (422, &json!("/1/type")),
+            "{kind}"
+        );
         let said = format!("{kind} is the name of a frame of the event stream");
-        assert!(answer.json()["detail"].as_str().unwrap().starts_with(&said), "{answer:?}");
+        assert!(response.json()["detail"].as_str().unwrap().starts_with(&said), "{response:?}");
     }
-    assert_eq!(house.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
+    assert_eq!(server.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
     for kind in
         ["Events", "order.started", "OrderStartedLate", "my.OrderStarted", "task.done", "Torn.page", "Task"]
     {
-        house.emit(&format!(r#"{{"type":"{kind}"}}"#)).await;
+        server.emit(&format!(r#"{{"type":"{kind}"}}"#)).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn faults_are_named() {
-    let house = House::new().await;
+async fn faults_name_the_member_at_fault() {
+    let server = TestServer::start().await;
     let deep = format!(r#"{{"type":"a","value":{}{}}}"#, "[".repeat(10_000), "]".repeat(10_000));
     for (body, status, pointer) in [
         ("", 400, None),
@@ -121,17 +132,17 @@ async fn faults_are_named() {
         (r#"{"type":"a","delay":"soon"}"#, 400, Some("/delay")),
         (deep.as_str(), 400, Some("/value")),
     ] {
-        let answer = house.post("/api/v1/events", body).await;
-        assert_eq!(answer.problem(), status, "{body:.60}: {answer:?}");
+        let response = server.post("/api/v1/events", body).await;
+        assert_eq!(response.problem_status(), status, "{body:.60}: {response:?}");
         if let Some(pointer) = pointer {
-            assert_eq!(answer.json()["pointer"], pointer, "{body:.60}");
+            assert_eq!(response.json()["pointer"], pointer, "{body:.60}");
         }
     }
     let large = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(1 << 20));
-    assert_eq!(house.post("/api/v1/events", &large).await.problem(), 413);
-    let garbled = house
+    assert_eq!(server.post("/api/v1/events", &large).await.problem_status(), 413);
+    let garbled = server
         .call("POST", "/api/v1/events", &[("content-type", "application/json")], b"{\"type\":\"\xff\"}")
         .await;
-    assert_eq!(garbled.problem(), 400);
-    assert_eq!(house.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
+    assert_eq!(garbled.problem_status(), 400);
+    assert_eq!(server.get("/api/v1/events?tenant=default&after=0").await.json()["TYPE"], "Empty");
 }

@@ -2,35 +2,35 @@ use pointsman_engine::{Outcome, Setup};
 use serde_json::json;
 use tokio::time::timeout;
 
-use crate::client::HANGS;
-use crate::house::{House, handler, sources};
+use crate::client::TEST_TIMEOUT;
+use crate::test_server::{TestServer, in_process_handler, write_config};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_handler_shows_how_it_runs_and_what_waits() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
-    house.emit(r#"{"type":"job.one","delay":"1h"}"#).await;
-    let body = house.get("/api/v1/handlers/job").await.json();
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    server.emit(r#"{"type":"job.one","delay":"1h"}"#).await;
+    let body = server.get("/api/v1/handlers/job").await.json();
     assert_eq!((&body["run"], &body["defined"]), (&json!("in-process"), &json!(true)));
     assert_eq!(body["routes"], json!([{"type": "job", "sync": false}]));
     assert_eq!(body["counts"]["waiting"], 1);
     assert_eq!(body["queues"][0]["tenant"], "default");
     assert!(body["eventId"].is_u64());
-    let list = house.get("/api/v1/handlers").await.json();
+    let list = server.get("/api/v1/handlers").await.json();
     assert_eq!(list["handlers"][0]["name"], "job");
-    assert_eq!(house.get("/api/v1/handlers/none").await.problem(), 404);
-    assert_eq!(house.get("/api/v1/handlers/a%20b").await.problem(), 400);
+    assert_eq!(server.get("/api/v1/handlers/none").await.problem_status(), 404);
+    assert_eq!(server.get("/api/v1/handlers/a%20b").await.problem_status(), 400);
 }
 
 /// Its URL may hold a key, and so may the arguments of its command.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handler_shows_where_it_goes() {
+async fn a_handler_shows_its_target() {
     let yaml = "handlers:\n  web: {run: {http: 'http://127.0.0.1:9/in?key=1'}}\n\
                 \x20 tool: {run: {command: [/bin/sh, -c, 'true']}}\n\
                 sources:\n  shop: {run: {command: [sh]}, collections: [orders]}\n\
                 event_handlers: {x: [web, tool]}\n";
-    let house = House::with(yaml, Setup::default()).await;
+    let server = TestServer::start_with(yaml, Setup::default()).await;
     let told = async |name: &str| {
-        let body = house.get(&format!("/api/v1/handlers/{name}")).await.json();
+        let body = server.get(&format!("/api/v1/handlers/{name}")).await.json();
         (body["target"].clone(), body["order"].clone(), body["on_error"].clone())
     };
     assert_eq!(told("web").await, (json!("http://127.0.0.1:9"), json!("key"), json!("park")));
@@ -39,37 +39,40 @@ async fn a_handler_shows_where_it_goes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pause_and_block_hold_until_both_are_lifted() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
-    let put = async |path: &str, body: &str| house.put(path, body).await;
+async fn tasks_wait_until_pause_and_block_are_both_lifted() {
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    let put = async |path: &str, body: &str| server.put(path, body).await;
     let paused = put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     assert_eq!(paused.status, 200, "{paused:?}");
     assert_eq!(paused.json()["rules"][0]["reason"], "lunch");
     assert_eq!(put("/api/v1/handlers/job/block", "").await.status, 200);
 
-    let id = house.emit(r#"{"type":"job"}"#).await;
+    let id = server.emit(r#"{"type":"job"}"#).await;
     let path = format!("/api/v1/events/{id}");
-    assert_eq!(house.call("DELETE", "/api/v1/handlers/job/pause", &[], b"").await.status, 200);
-    assert_eq!(house.get(&path).await.json()["tasks"][0]["status"], "SCHEDULED");
-    assert_eq!(house.get("/api/v1/handlers/job").await.json()["queues"][0]["held"], true);
-    assert_eq!(house.call("DELETE", "/api/v1/handlers/job/block", &[], b"").await.status, 200);
-    house.until(&path, |event| event["tasks"][0]["status"] == "SUCCESS").await;
+    assert_eq!(server.call("DELETE", "/api/v1/handlers/job/pause", &[], b"").await.status, 200);
+    assert_eq!(server.get(&path).await.json()["tasks"][0]["status"], "SCHEDULED");
+    assert_eq!(server.get("/api/v1/handlers/job").await.json()["queues"][0]["held"], true);
+    assert_eq!(server.call("DELETE", "/api/v1/handlers/job/block", &[], b"").await.status, 200);
+    server.wait_until(&path, |event| event["tasks"][0]["status"] == "SUCCESS").await;
 
-    assert_eq!(put("/api/v1/handlers/none/pause", "").await.problem(), 404);
-    let answer = put("/api/v1/handlers/job/pause", r#"{"tenant":"a b"}"#).await;
-    assert_eq!((answer.problem(), &answer.json()["pointer"]), (400, &json!("/tenant")));
-    assert_eq!(put("/api/v1/handlers/job/pause", r#"{"who":"me"}"#).await.problem(), 400);
-    assert_eq!(put("/api/v1/handlers/job/pause", "[").await.problem(), 400);
+    assert_eq!(put("/api/v1/handlers/none/pause", "").await.problem_status(), 404);
+    let response = put("/api/v1/handlers/job/pause", r#"{"tenant":"a b"}"#).await;
+    assert_eq!((response.problem_status(), &response.json()["pointer"]), (400, &json!("/tenant")));
+    assert_eq!(put("/api/v1/handlers/job/pause", r#"{"who":"me"}"#).await.problem_status(), 400);
+    assert_eq!(put("/api/v1/handlers/job/pause", "[").await.problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn adopting_nothing_is_no_fault() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
-    let answer = house.post("/api/v1/handlers/job/adopt", "").await;
-    assert_eq!((answer.status, answer.json()), (200, json!({"adopted": 0, "replayed": 0, "more": false})));
-    assert_eq!(house.post("/api/v1/handlers/none/adopt", "").await.problem(), 404);
+async fn adopting_without_missing_tasks_succeeds() {
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    let response = server.post("/api/v1/handlers/job/adopt", "").await;
+    assert_eq!(
+        (response.status, response.json()),
+        (200, json!({"adopted": 0, "replayed": 0, "more": false}))
+    );
+    assert_eq!(server.post("/api/v1/handlers/none/adopt", "").await.problem_status(), 404);
     for bad in [r#"{"from":"x"}"#, r#"{"from":-1}"#, r#"{"form":1}"#] {
-        assert_eq!(house.post("/api/v1/handlers/job/adopt", bad).await.problem(), 400, "{bad}");
+        assert_eq!(server.post("/api/v1/handlers/job/adopt", bad).await.problem_status(), 400, "{bad}");
     }
 }
 
@@ -77,26 +80,26 @@ async fn adopting_nothing_is_no_fault() {
 async fn history_is_replayed_to_a_handler_once() {
     let folder = tempfile::tempdir().unwrap();
     let base = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
-    let house = House::at(folder.path(), base, Setup::default()).await;
+    let server = TestServer::start_in(folder.path(), base, Setup::default()).await;
     for n in 0..3 {
-        house.emit(&format!(r#"{{"type":"job","key":"k:{n}"}}"#)).await;
+        server.emit(&format!(r#"{{"type":"job","key":"k:{n}"}}"#)).await;
     }
-    let mut reloads = house.server.reloads();
+    let mut reloads = server.inner.subscribe_reloads();
     let late = "handlers:\n  late: {run: {command: ['true']}}\nevent_handlers:\n  job: [late]\n";
-    sources(folder.path(), &format!("{base}{late}"));
-    timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
-    let first = house.get("/api/v1/events?after=0&limit=1").await.json();
+    write_config(folder.path(), &format!("{base}{late}"));
+    timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
+    let first = server.get("/api/v1/events?after=0&limit=1").await.json();
     let from = format!(r#"{{"from":{}}}"#, first["eventSnapshots"][0]["eventId"]);
-    let answer = house.post("/api/v1/handlers/late/adopt", &from).await.json();
-    assert_eq!(answer, json!({"adopted": 0, "replayed": 3, "more": false}));
+    let response = server.post("/api/v1/handlers/late/adopt", &from).await.json();
+    assert_eq!(response, json!({"adopted": 0, "replayed": 3, "more": false}));
     let all = |list: &serde_json::Value| list["tasks"].as_array().unwrap().len() == 3;
-    let list = house.until("/api/v1/tasks?handler=late&status=SUCCESS", all).await;
+    let list = server.wait_until("/api/v1/tasks?handler=late&status=SUCCESS", all).await;
     assert_eq!(list["tasks"][0]["priority"], 1);
-    let again = house.post("/api/v1/handlers/late/adopt", &from).await.json();
+    let again = server.post("/api/v1/handlers/late/adopt", &from).await.json();
     assert_eq!(again["replayed"], 0);
 }
 
-const SHOP: &str = "
+const SHOP_CONFIG: &str = "
 sources:
   shop:
     run: {command: ['sleep', '600']}
@@ -108,14 +111,14 @@ handlers:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn limits_and_collections_are_shown() {
-    let house = House::with(SHOP, Setup::default()).await;
-    let slow = house.get("/api/v1/handlers/slow").await.json();
+    let server = TestServer::start_with(SHOP_CONFIG, Setup::default()).await;
+    let slow = server.get("/api/v1/handlers/slow").await.json();
     let limits = &slow["limits"];
     assert_eq!((&limits["concurrency"], &limits["concurrency_per_key"]), (&json!(2), &json!(1)));
     assert_eq!((&limits["rate"], &limits["weight"]), (&json!("100/m"), &json!(3)));
-    let far = house.get("/api/v1/handlers/far").await.json();
+    let far = server.get("/api/v1/handlers/far").await.json();
     assert_eq!((&far["run"], &far["source"]), (&json!("pull"), &json!(null)));
-    let shop = house.get("/api/v1/handlers/shop").await.json();
+    let shop = server.get("/api/v1/handlers/shop").await.json();
     assert_eq!(
         shop["source"],
         json!({"tenant": "default", "collections":
@@ -124,47 +127,48 @@ async fn limits_and_collections_are_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_collection_is_held_by_itself() {
-    let house = House::with(SHOP, Setup::default()).await;
+async fn a_collection_is_paused_by_itself() {
+    let server = TestServer::start_with(SHOP_CONFIG, Setup::default()).await;
     let path = "/api/v1/handlers/shop%2Forders/pause";
-    let held = house.put(path, r#"{"reason":"stocktaking"}"#).await;
+    let held = server.put(path, r#"{"reason":"stocktaking"}"#).await;
     assert_eq!(held.status, 200, "{held:?}");
     let rule = &held.json()["rules"][0];
     assert_eq!((&rule["space"], &rule["name"]), (&json!("collection"), &json!("shop/orders")));
-    let orders = house.post("/tasks?source=shop&collection=orders", "").await;
-    let customers = house.post("/tasks?source=shop&collection=customers", "").await;
+    let orders = server.post("/tasks?source=shop&collection=orders", "").await;
+    let customers = server.post("/tasks?source=shop&collection=customers", "").await;
     assert_eq!((orders.status, customers.status), (201, 201));
-    let path_of =
-        |answer: &crate::client::Answer| format!("/tasks/{}", answer.json()["task_id"].as_str().unwrap());
-    house.until(&path_of(&customers), |task| task["status"] == "RUNNING").await;
-    assert_eq!(house.get(&path_of(&orders)).await.json()["status"], "SCHEDULED");
-    let shop = house.get("/api/v1/handlers/shop").await.json();
+    let path_of = |response: &crate::client::TestResponse| {
+        format!("/tasks/{}", response.json()["task_id"].as_str().unwrap())
+    };
+    server.wait_until(&path_of(&customers), |task| task["status"] == "RUNNING").await;
+    assert_eq!(server.get(&path_of(&orders)).await.json()["status"], "SCHEDULED");
+    let shop = server.get("/api/v1/handlers/shop").await.json();
     let queue = shop["queues"].as_array().unwrap().iter().find(|q| q["collection"] == "orders").unwrap();
     assert_eq!((&queue["held"], &queue["tenant"]), (&json!(true), &json!("default")));
 
-    assert_eq!(house.delete(path).await.json()["rules"], json!([]));
-    house.until(&path_of(&orders), |task| task["status"] == "RUNNING").await;
+    assert_eq!(server.delete(path).await.json()["rules"], json!([]));
+    server.wait_until(&path_of(&orders), |task| task["status"] == "RUNNING").await;
     for (bad, status) in
         [("shop%2Forder", 404), ("sohp", 404), ("sohp%2Forders", 404), ("shop%2F", 400), ("a%2Fb%2Fc", 400)]
     {
-        let answer = house.put(&format!("/api/v1/handlers/{bad}/pause"), "").await;
-        assert_eq!(answer.problem(), status, "{bad}");
+        let response = server.put(&format!("/api/v1/handlers/{bad}/pause"), "").await;
+        assert_eq!(response.problem_status(), status, "{bad}");
     }
-    let answer = house.put("/api/v1/handlers/shop%2Forder/pause", "").await.json();
-    assert!(answer["detail"].as_str().unwrap().contains("orders"), "{answer}");
+    let response = server.put("/api/v1/handlers/shop%2Forder/pause", "").await.json();
+    assert!(response["detail"].as_str().unwrap().contains("orders"), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_shows_the_busiest_queues_of_very_many() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
     let one = |n: usize| format!(r#"{{"type":"job","tenant":"t{n}","delay":"1h"}}"#);
     let events: Vec<_> = (0..120).map(one).chain([one(7), one(119)]).collect();
-    house.emit(&format!("[{}]", events.join(","))).await;
-    let list = house.get("/api/v1/handlers").await.json();
+    server.emit(&format!("[{}]", events.join(","))).await;
+    let list = server.get("/api/v1/handlers").await.json();
     let job = &list["handlers"][0];
     let shown = job["queues"].as_array().unwrap();
     assert_eq!((shown.len(), &job["more_queues"], &job["counts"]["waiting"]), (100, &json!(20), &json!(122)));
     assert_eq!(shown.iter().filter(|queue| queue["waiting"] == 2).count(), 2);
-    let one = house.get("/api/v1/handlers/job").await.json();
+    let one = server.get("/api/v1/handlers/job").await.json();
     assert_eq!((one["queues"].as_array().unwrap().len(), &one["more_queues"]), (120, &json!(0)));
 }

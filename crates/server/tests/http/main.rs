@@ -1,7 +1,8 @@
-//! The HTTP surface against a real server with the real store.
+//! Tests of the HTTP API against a real server with the real store.
 
 mod auth;
 mod causes;
+mod chain_fixture;
 mod chains;
 mod client;
 mod cloudevents;
@@ -13,7 +14,6 @@ mod emit;
 mod files;
 mod handlers;
 mod hostile;
-mod house;
 mod jobscheduler;
 mod journal;
 mod limits;
@@ -31,7 +31,7 @@ mod stream;
 mod stream_input;
 mod sync_tasks;
 mod tasks;
-mod track;
+mod test_server;
 mod typed;
 mod why;
 mod worker;

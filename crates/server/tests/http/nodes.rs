@@ -6,31 +6,31 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::client::HANGS;
-use crate::house::{House, handler};
+use crate::client::TEST_TIMEOUT;
+use crate::test_server::{TestServer, in_process_handler};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn this_node_is_alive_and_tells_what_it_can_run() {
-    let house = House::with("workers: 3\n", handler("job", |_| Outcome::done())).await;
-    let list = house.get("/api/v1/nodes").await.json();
+async fn a_node_is_listed_with_what_it_can_run() {
+    let server = TestServer::start_with("workers: 3\n", in_process_handler("job", |_| Outcome::done())).await;
+    let list = server.get("/api/v1/nodes").await.json();
     let node = &list["nodes"][0];
     assert_eq!((&node["alive"], &node["handlers"]), (&json!(true), &json!(["job"])));
     assert_eq!((&node["slots"], &node["running"]), (&json!(3), &json!(0)));
     assert!(list["eventId"].is_u64());
-    assert_eq!(house.get("/api/v1/nodes?x=1").await.problem(), 400);
+    assert_eq!(server.get("/api/v1/nodes?x=1").await.problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_change_is_written_down_with_who_and_why() {
+async fn every_change_is_audited_with_who_and_why() {
     let yaml = "
 sources:
   shop: {run: {command: ['true']}, collections: [{name: orders}]}
 schedules:
   nightly: {cron: '0 3 * * *', emit: {type: report.due}}
 ";
-    let house = House::with(yaml, handler("job", |_| Outcome::failed("no"))).await;
-    house.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch","tenant":"shop"}"#).await;
-    house
+    let server = TestServer::start_with(yaml, in_process_handler("job", |_| Outcome::failed("no"))).await;
+    server.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch","tenant":"shop"}"#).await;
+    server
         .call(
             "DELETE",
             "/api/v1/handlers/job/pause",
@@ -38,28 +38,28 @@ schedules:
             br#"{"tenant":"shop"}"#,
         )
         .await;
-    house.delete("/api/v1/handlers/job/pause").await;
-    house.put("/api/v1/handlers/shop%2Forders/block", "").await;
-    house.put("/api/v1/schedules/nightly/pause", "").await;
-    house.post("/api/v1/schedules/nightly/run", "").await;
-    house.post("/tasks?source=shop&collection=orders", "").await;
-    house.post("/tasks?source=shop&collection=orders", "").await;
-    let id = house.task_of(r#"{"type":"job"}"#).await;
-    house.until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "FAILED").await;
-    house.post(&format!("/api/v1/tasks/{id}/retry"), "").await;
-    house.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await;
-    house.post("/api/v1/handlers/job/adopt", "").await;
-    let waits = house.task_of(r#"{"type":"job","delay":"1h"}"#).await;
-    house.post(&format!("/api/v1/tasks/{waits}/cancel"), "").await;
-    house.post("/api/v1/tasks/none/cancel", "").await;
+    server.delete("/api/v1/handlers/job/pause").await;
+    server.put("/api/v1/handlers/shop%2Forders/block", "").await;
+    server.put("/api/v1/schedules/nightly/pause", "").await;
+    server.post("/api/v1/schedules/nightly/run", "").await;
+    server.post("/tasks?source=shop&collection=orders", "").await;
+    server.post("/tasks?source=shop&collection=orders", "").await;
+    let id = server.emit_for_task(r#"{"type":"job"}"#).await;
+    server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "FAILED").await;
+    server.post(&format!("/api/v1/tasks/{id}/retry"), "").await;
+    server.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await;
+    server.post("/api/v1/handlers/job/adopt", "").await;
+    let waits = server.emit_for_task(r#"{"type":"job","delay":"1h"}"#).await;
+    server.post(&format!("/api/v1/tasks/{waits}/cancel"), "").await;
+    server.post("/api/v1/tasks/none/cancel", "").await;
 
-    let list = house.get("/api/v1/audit").await.json();
+    let list = server.get("/api/v1/audit").await.json();
     let deeds: Vec<_> = list["deeds"]
         .as_array()
         .unwrap()
         .iter()
         .rev()
-        .map(|deed| (deed["action"].as_str().unwrap(), deed["what"].as_str().unwrap()))
+        .map(|entry| (entry["action"].as_str().unwrap(), entry["what"].as_str().unwrap()))
         .collect();
     let (retried, cancelled) = (format!("task {id}"), format!("task {waits}"));
     let redrive = deeds.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, what)| what);
@@ -81,36 +81,37 @@ schedules:
     let first = list["deeds"].as_array().unwrap().last().unwrap();
     assert_eq!((&first["by"], &first["detail"]), (&json!("first-start"), &json!("lunch")));
 
-    let page = house.get("/api/v1/audit?limit=2").await.json();
+    let page = server.get("/api/v1/audit?limit=2").await.json();
     assert_eq!(page["deeds"].as_array().unwrap().len(), 2);
-    let rest = house.get(&format!("/api/v1/audit?limit=100&before={}", page["next"])).await.json();
+    let rest = server.get(&format!("/api/v1/audit?limit=100&before={}", page["next"])).await.json();
     assert_eq!(rest["deeds"].as_array().unwrap().len(), deeds.len() - 2);
     assert_eq!(rest["next"], json!(null));
     for bad in ["limit=0", "before=x", "x=1"] {
-        assert_eq!(house.get(&format!("/api/v1/audit?{bad}")).await.problem(), 400, "{bad}");
+        assert_eq!(server.get(&format!("/api/v1/audit?{bad}")).await.problem_status(), 400, "{bad}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_is_done_unwritten_though_clients_go_away() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
+async fn changes_are_audited_though_clients_disconnect() {
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
     for n in 0..200_u64 {
         let body = format!(r#"{{"tenant":"t{n}"}}"#);
-        let head = house.head("PUT", "/api/v1/handlers/job/pause", &[("content-type", "application/json")]);
+        let head =
+            server.request_head("PUT", "/api/v1/handlers/job/pause", &[("content-type", "application/json")]);
         let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
-        let mut stream = TcpStream::connect(house.address).await.unwrap();
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
         stream.write_all(request.as_bytes()).await.unwrap();
         // Each goes away a little later than the one before, so that every step is met by some.
         tokio::time::sleep(Duration::from_micros(n * 10)).await;
     }
     let noted =
-        async || house.get("/api/v1/audit?limit=1000").await.json()["deeds"].as_array().unwrap().len();
-    let held = async || house.get("/api/v1/handlers/job").await.json()["rules"].as_array().unwrap().len();
+        async || server.get("/api/v1/audit?limit=1000").await.json()["deeds"].as_array().unwrap().len();
+    let held = async || server.get("/api/v1/handlers/job").await.json()["rules"].as_array().unwrap().len();
     let agree = async {
         while held().await != noted().await {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(HANGS, agree).await.expect("as many notes as rules");
+    timeout(TEST_TIMEOUT, agree).await.expect("as many notes as rules");
     assert!(held().await > 0);
 }

@@ -2,11 +2,11 @@ use pointsman_engine::Setup;
 use serde_json::{Value, json};
 
 use crate::auth::tokens;
-use crate::client::Answer;
-use crate::house::House;
+use crate::client::TestResponse;
+use crate::test_server::TestServer;
 
-/// Steps are fetched by workers, so that a test decides when each of them runs and how it ends.
-pub(crate) const CHAINS: &str = "
+/// Steps are claimed by the test, so that it decides when each runs and how it ends.
+pub(crate) const CHAINS_CONFIG: &str = "
 handlers:
   render: {run: pull, retry: {max: 0}}
   deploy: {run: pull}
@@ -23,44 +23,44 @@ chains:
       - {id: done, end: true}
 ";
 
-const ORDER: &str = "/api/v1/orders/publish/article,117";
+const ORDER_URL: &str = "/api/v1/orders/publish/article,117";
 
-pub(crate) async fn add(house: &House, body: &Value) -> Answer {
-    house.post("/api/v1/orders", &body.to_string()).await
+pub(crate) async fn add_order(server: &TestServer, body: &Value) -> TestResponse {
+    server.post("/api/v1/orders", &body.to_string()).await
 }
 
 /// Claims the next step of a handler.
-pub(crate) async fn claim(house: &House, handler: &str) -> Value {
+pub(crate) async fn claim_step(server: &TestServer, handler: &str) -> Value {
     let body = json!({"handlers": [handler], "wait": "60s"});
-    let tasks = house.post("/api/v1/worker/claim", &body.to_string()).await.json()["tasks"].clone();
+    let tasks = server.post("/api/v1/worker/claim", &body.to_string()).await.json()["tasks"].clone();
     assert_eq!(tasks.as_array().map(Vec::len), Some(1), "{tasks}");
     tasks[0].clone()
 }
 
-/// Ends a step with the fence of its claim.
-pub(crate) async fn end(house: &House, task: &Value, how: &str, more: Value) {
+/// Reports the end of a step with the fence of its claim.
+pub(crate) async fn end_step(server: &TestServer, task: &Value, how: &str, more: Value) {
     let mut body = json!({"fence": task["fence"]});
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
     let path = format!("/api/v1/worker/{}/{how}", task["id"].as_str().expect("an id"));
-    let answer = house.post(&path, &body.to_string()).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
+    let response = server.post(&path, &body.to_string()).await;
+    assert_eq!(response.status, 200, "{response:?}");
 }
 
-fn paths(list: &Value) -> Vec<&str> {
+fn order_paths(list: &Value) -> Vec<&str> {
     let orders = list["orders"].as_array().expect("a list");
     orders.iter().map(|order| order["path"].as_str().expect("a path")).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_order_is_added_and_travels_with_what_its_steps_return() {
-    let house = House::with(CHAINS, Setup::default()).await;
-    let added = add(&house, &json!({"path": "/publish/article,117", "value": {"n": 1}})).await;
-    assert_eq!((added.status, added.header("location")), (201, Some(ORDER)), "{added:?}");
+async fn an_order_runs_with_the_values_its_steps_return() {
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let added = add_order(&server, &json!({"path": "/publish/article,117", "value": {"n": 1}})).await;
+    assert_eq!((added.status, added.header("location")), (201, Some(ORDER_URL)), "{added:?}");
     let order = &added.json()["orders"][0];
     assert_eq!((&order["path"], &order["id"]), (&json!("/publish/article,117"), &json!("117")));
     assert_eq!(added.json()["eventId"], order["eventId"]);
 
-    let order = house.get(ORDER).await.json();
+    let order = server.get(ORDER_URL).await.json();
     for (member, value) in [
         ("path", json!("/publish/article,117")),
         ("chain", json!("/publish/article")),
@@ -80,49 +80,49 @@ async fn an_order_is_added_and_travels_with_what_its_steps_return() {
     assert_eq!(order["task"]["status"], "SCHEDULED");
     assert!(order["eventId"].as_u64() >= added.json()["eventId"].as_u64());
 
-    let task = claim(&house, "render").await;
+    let task = claim_step(&server, "render").await;
     assert_eq!((&task["event"], &task["key"]), (&json!(null), &json!("/publish/article,117")));
     assert_eq!((&task["order"]["node"], &task["order"]["value"]), (&json!("render"), &json!({"n": 1})));
-    let running = house.get(ORDER).await.json();
+    let running = server.get(ORDER_URL).await.json();
     assert_eq!((&running["task"]["status"], &running["task"]["id"]), (&json!("RUNNING"), &task["id"]));
     assert_ne!(running["started_at"], "");
-    assert_eq!(house.put(ORDER, r#"{"node":"deploy"}"#).await.problem(), 409, "a step runs");
-    assert_eq!(house.delete(ORDER).await.problem(), 409, "a step runs");
+    assert_eq!(server.put(ORDER_URL, r#"{"node":"deploy"}"#).await.problem_status(), 409, "a step runs");
+    assert_eq!(server.delete(ORDER_URL).await.problem_status(), 409, "a step runs");
 
-    end(&house, &task, "done", json!({"result": {"n": 2}})).await;
-    let order = house.get(ORDER).await.json();
+    end_step(&server, &task, "done", json!({"result": {"n": 2}})).await;
+    let order = server.get(ORDER_URL).await.json();
     assert_eq!((&order["node"], &order["value"]), (&json!("deploy"), &json!({"n": 2})));
-    end(&house, &claim(&house, "deploy").await, "fail", json!({"error": "no"})).await;
-    let order = house.get(ORDER).await.json();
+    end_step(&server, &claim_step(&server, "deploy").await, "fail", json!({"error": "no"})).await;
+    let order = server.get(ORDER_URL).await.json();
     assert_eq!((&order["node"], order["setback_until"] == ""), (&json!("deploy"), false), "{order}");
 
-    let moved = house.put(ORDER, r#"{"node":"done"}"#).await;
+    let moved = server.put(ORDER_URL, r#"{"node":"done"}"#).await;
     assert_eq!((moved.status, &moved.json()["node"]), (200, &json!("done")), "{moved:?}");
-    assert_eq!(house.get(ORDER).await.problem(), 404, "it has arrived");
+    assert_eq!(server.get(ORDER_URL).await.problem_status(), 404, "it has arrived");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_suspended_changed_resumed_and_removed() {
-    let house = House::with(CHAINS, Setup::default()).await;
-    add(&house, &json!({"path": "/publish/article,117"})).await;
-    let suspended = house.post(&format!("{ORDER}/suspend"), "").await;
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    add_order(&server, &json!({"path": "/publish/article,117"})).await;
+    let suspended = server.post(&format!("{ORDER_URL}/suspend"), "").await;
     assert_eq!(suspended.status, 200, "{suspended:?}");
     assert_eq!((&suspended.json()["suspended"], &suspended.json()["task"]), (&json!(true), &json!(null)));
     let at = "2999-01-01T00:00:00.000000Z";
     let changed =
-        house.put(ORDER, &json!({"value": [1], "node": "deploy", "at": at}).to_string()).await.json();
+        server.put(ORDER_URL, &json!({"value": [1], "node": "deploy", "at": at}).to_string()).await.json();
     assert_eq!((&changed["value"], &changed["node"]), (&json!([1]), &json!("deploy")));
     assert_eq!((&changed["planned_at"], &changed["suspended"]), (&json!(at), &json!(true)));
-    assert_eq!(house.put(ORDER, r#"{"value":null}"#).await.json()["value"], json!(null));
-    let resumed = house.post(&format!("{ORDER}/resume"), "{}").await.json();
+    assert_eq!(server.put(ORDER_URL, r#"{"value":null}"#).await.json()["value"], json!(null));
+    let resumed = server.post(&format!("{ORDER_URL}/resume"), "{}").await.json();
     assert_eq!((&resumed["suspended"], &resumed["task"]["due"]), (&json!(false), &json!(at)));
-    let removed = house.delete(ORDER).await;
+    let removed = server.delete(ORDER_URL).await;
     assert_eq!((removed.status, &removed.json()["node"]), (200, &json!("deploy")));
-    assert_eq!(house.get(ORDER).await.problem(), 404);
+    assert_eq!(server.get(ORDER_URL).await.problem_status(), 404);
     for path in ["suspend", "resume"] {
-        assert_eq!(house.post(&format!("{ORDER}/{path}"), "").await.problem(), 404, "{path}");
+        assert_eq!(server.post(&format!("{ORDER_URL}/{path}"), "").await.problem_status(), 404, "{path}");
     }
-    let audit = house.get("/api/v1/audit").await.json();
+    let audit = server.get("/api/v1/audit").await.json();
     let deeds: Vec<_> = audit["deeds"].as_array().unwrap().iter().rev().collect();
     let words: Vec<_> = deeds.iter().map(|deed| deed["action"].as_str().unwrap()).collect();
     assert_eq!(words, ["add", "suspend", "change", "change", "resume", "remove"]);
@@ -132,8 +132,8 @@ async fn an_order_is_suspended_changed_resumed_and_removed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn refusals_say_what_is_wrong_and_where() {
-    let house = House::with(CHAINS, Setup::default()).await;
-    add(&house, &json!({"path": "/publish/article,1"})).await;
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    add_order(&server, &json!({"path": "/publish/article,1"})).await;
     let long = json!({"path": "/publish/article", "value": "x".repeat(1 << 20)});
     for (body, status, pointer) in [
         (json!({"path": "/publish/article,1"}), 409, "/path"),
@@ -162,20 +162,28 @@ async fn refusals_say_what_is_wrong_and_where() {
         (json!([{"path": "/publish/article,3"}, {"path": "/publish/article", "node": "x"}]), 422, "/1/node"),
         (long, 413, "/value"),
     ] {
-        let answer = add(&house, &body).await;
+        let response = add_order(&server, &body).await;
         let shown: String = body.to_string().chars().take(80).collect();
-        assert_eq!((answer.problem(), &answer.json()["pointer"]), (status, &json!(pointer)), "{shown}");
+        assert_eq!(
+            (response.problem_status(), &response.json()["pointer"]),
+            (status, &json!(pointer)),
+            "{shown}"
+        );
     }
-    assert_eq!(paths(&house.get("/api/v1/orders").await.json()), ["/publish/article,1"], "all or nothing");
-    let hint = add(&house, &json!({"path": "/publish/articel"})).await.json();
+    assert_eq!(
+        order_paths(&server.get("/api/v1/orders").await.json()),
+        ["/publish/article,1"],
+        "all or nothing"
+    );
+    let hint = add_order(&server, &json!({"path": "/publish/articel"})).await.json();
     assert!(hint["detail"].as_str().unwrap().contains("/publish/article"), "{hint}");
-    assert_eq!(house.post("/api/v1/orders", "{").await.problem(), 400);
+    assert_eq!(server.post("/api/v1/orders", "{").await.problem_status(), 400);
     let keyed = [("content-type", "application/json"), ("idempotency-key", "")];
-    let keyed = house.call("POST", "/api/v1/orders", &keyed, br#"{"path":"/publish/article,9"}"#).await;
-    assert_eq!((keyed.problem(), &keyed.json()["parameter"]), (400, &json!("Idempotency-Key")));
-    assert_eq!(house.post("/api/v1/orders?x=1", "{}").await.problem(), 400);
-    let text = house.call("POST", "/api/v1/orders", &[("content-type", "text/plain")], b"x").await;
-    assert_eq!(text.problem(), 415);
+    let keyed = server.call("POST", "/api/v1/orders", &keyed, br#"{"path":"/publish/article,9"}"#).await;
+    assert_eq!((keyed.problem_status(), &keyed.json()["parameter"]), (400, &json!("Idempotency-Key")));
+    assert_eq!(server.post("/api/v1/orders?x=1", "{}").await.problem_status(), 400);
+    let text = server.call("POST", "/api/v1/orders", &[("content-type", "text/plain")], b"x").await;
+    assert_eq!(text.problem_status(), 415);
 
     let one = "/api/v1/orders/publish/article,1";
     for (body, status, pointer) in [
@@ -188,8 +196,12 @@ async fn refusals_say_what_is_wrong_and_where() {
         ("[]", 400, ""),
         (r#"[{"x":1},null,null]"#, 400, ""),
     ] {
-        let answer = house.put(one, body).await;
-        assert_eq!((answer.problem(), &answer.json()["pointer"]), (status, &json!(pointer)), "{body}");
+        let response = server.put(one, body).await;
+        assert_eq!(
+            (response.problem_status(), &response.json()["pointer"]),
+            (status, &json!(pointer)),
+            "{body}"
+        );
     }
     for (path, status) in [
         ("/publish/article,1", 400),
@@ -199,39 +211,61 @@ async fn refusals_say_what_is_wrong_and_where() {
         ("publish/article,2", 404),
         ("publish/article,1/suspend", 400),
     ] {
-        assert_eq!(house.get(&format!("/api/v1/orders/{path}")).await.problem(), status, "{path}");
+        assert_eq!(server.get(&format!("/api/v1/orders/{path}")).await.problem_status(), status, "{path}");
     }
-    assert_eq!(house.post(one, "").await.problem(), 404);
-    assert_eq!(house.post(&format!("{one}/hold"), "").await.problem(), 404);
-    assert_eq!(house.post("/api/v1/orders/publish/article,1,2/suspend", "").await.problem(), 400);
-    assert_eq!(house.post(&format!("{one}/suspend"), r#"{"x":1}"#).await.problem(), 400);
+    assert_eq!(server.post(one, "").await.problem_status(), 404);
+    assert_eq!(server.post(&format!("{one}/hold"), "").await.problem_status(), 404);
+    assert_eq!(server.post("/api/v1/orders/publish/article,1,2/suspend", "").await.problem_status(), 400);
+    assert_eq!(server.post(&format!("{one}/suspend"), r#"{"x":1}"#).await.problem_status(), 400);
 }
 
-/// As large as the value that it becomes; one that is larger is refused, and may be said again.
+/// The result may be as large as the value that it becomes; a larger one is refused, and can be sent again.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_returns_what_a_value_may_hold() {
-    let house = House::with(CHAINS, Setup::default()).await;
-    add(&house, &json!({"path": "/publish/article,117"})).await;
-    let task = claim(&house, "render").await;
+async fn an_id_given_twice_in_one_request_is_blamed_on_the_request() {
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let path = "/publish/article,130";
+    let twice =
+        json!([{"path": "/publish/article"}, {"path": path}, {"path": "/publish/article"}, {"path": path}]);
+    let refused = add_order(&server, &twice).await;
+    assert_eq!((refused.problem_status(), &refused.json()["pointer"]), (409, &json!("/3/path")));
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert_eq!(
+        detail,
+        "the request names the order /publish/article,130 twice, at /1/path and /3/path; nothing was added"
+    );
+    assert_eq!(order_paths(&server.get("/api/v1/orders").await.json()), Vec::<&str>::new());
+    // Other tenants may have an order with this id.
+    let other = json!([{"path": path}, {"path": path, "tenant": "shop"}]);
+    assert_eq!(add_order(&server, &other).await.status, 201);
+    // Once it exists, the store is to blame.
+    let again = add_order(&server, &json!({"path": path})).await;
+    assert!(again.json()["detail"].as_str().unwrap().contains("has an order 130 already"), "{again:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_result_may_be_as_large_as_a_value() {
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    add_order(&server, &json!({"path": "/publish/article,117"})).await;
+    let task = claim_step(&server, "render").await;
     let text = |bytes: usize| json!({"fence": task["fence"], "result": "x".repeat(bytes - 2)}).to_string();
     let path = format!("/api/v1/worker/{}/done", task["id"].as_str().unwrap());
-    let refused = house.post(&path, &text((1 << 20) + 1)).await;
-    assert_eq!((refused.problem(), &refused.json()["pointer"]), (400, &json!("/result")));
+    let refused = server.post(&path, &text((1 << 20) + 1)).await;
+    assert_eq!((refused.problem_status(), &refused.json()["pointer"]), (400, &json!("/result")));
     let detail = refused.json()["detail"].clone();
     assert!(detail.as_str().unwrap().contains("at most 1048576 bytes, this one has 1048577"), "{detail}");
-    assert_eq!(house.post(&path, &text(200_000)).await.status, 200);
-    let order = house.get(ORDER).await.json();
+    assert_eq!(server.post(&path, &text(200_000)).await.status, 200);
+    let order = server.get(ORDER_URL).await.json();
     assert_eq!((&order["node"], order["value"].as_str().map(str::len)), (&json!("deploy"), Some(199_998)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_listed_by_path_and_page() {
-    let house = House::with(CHAINS, Setup::default()).await;
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
     let several: Vec<_> =
         ["/publish/article,1", "/publish/article,2", "/publish/old/note,1", "/publish/article,3"]
             .map(|path| json!({"path": path, "delay": "1h", "priority": 7}))
             .into();
-    let added = add(&house, &json!(several)).await;
+    let added = add_order(&server, &json!(several)).await;
     assert_eq!((added.status, added.header("location")), (201, None), "{added:?}");
     let ids: Vec<_> =
         added.json()["orders"].as_array().unwrap().iter().map(|o| o["eventId"].as_u64()).collect();
@@ -244,18 +278,18 @@ async fn orders_are_listed_by_path_and_page() {
         ("/publish/article,2", 1),
         ("/x/", 0),
     ] {
-        let list = house.get(&format!("/api/v1/orders?path={path}")).await.json();
-        assert_eq!(paths(&list).len(), count, "{path}");
-        assert!(paths(&list).is_sorted() && list["eventId"].is_u64() && list["next"].is_null());
+        let list = server.get(&format!("/api/v1/orders?path={path}")).await.json();
+        assert_eq!(order_paths(&list).len(), count, "{path}");
+        assert!(order_paths(&list).is_sorted() && list["eventId"].is_u64() && list["next"].is_null());
     }
-    let first = house.get("/api/v1/orders?limit=2").await.json();
+    let first = server.get("/api/v1/orders?limit=2").await.json();
     assert_eq!(
-        (paths(&first), &first["orders"][0]["priority"]),
+        (order_paths(&first), &first["orders"][0]["priority"]),
         (vec!["/publish/article,1", "/publish/article,2"], &json!(7))
     );
     let next = first["next"].as_str().unwrap();
-    let rest = house.get(&format!("/api/v1/orders?limit=2&cursor={next}")).await.json();
-    assert_eq!(paths(&rest), ["/publish/article,3", "/publish/old/note,1"]);
+    let rest = server.get(&format!("/api/v1/orders?limit=2&cursor={next}")).await.json();
+    assert_eq!(order_paths(&rest), ["/publish/article,3", "/publish/old/note,1"]);
     assert_eq!(rest["next"], json!(null));
     for (bad, name) in [
         ("path=x", "path"),
@@ -266,48 +300,55 @@ async fn orders_are_listed_by_path_and_page() {
         ("tenant=a%20b", "tenant"),
         ("state=x", "state"),
     ] {
-        let answer = house.get(&format!("/api/v1/orders?{bad}")).await;
-        assert_eq!((answer.problem(), &answer.json()["parameter"]), (400, &json!(name)), "{bad}");
+        let response = server.get(&format!("/api/v1/orders?{bad}")).await;
+        assert_eq!((response.problem_status(), &response.json()["parameter"]), (400, &json!(name)), "{bad}");
     }
-    let fresh = add(&house, &json!({"path": "/publish/article"})).await;
+    let fresh = add_order(&server, &json!({"path": "/publish/article"})).await;
     let path = fresh.header("location").unwrap().to_owned();
-    assert_eq!(house.get(&path).await.json()["id"], fresh.json()["orders"][0]["id"]);
+    assert_eq!(server.get(&path).await.json()["id"], fresh.json()["orders"][0]["id"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_token_has_its_own_orders() {
+async fn a_tenant_token_has_its_own_orders() {
     let list =
         [("root", "admin", None), ("ours", "operator", Some("shop")), ("look", "viewer", Some("shop"))];
-    let mut house = House::with(&format!("{CHAINS}{}", tokens(&list)), Setup::default()).await;
-    house.token = "root".into();
+    let mut server =
+        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens(&list)), Setup::default()).await;
+    server.token = "root".into();
     let order = |id: usize| {
         let tenant = ["shop", "x"][id % 2];
         json!({"path": format!("/publish/article,{id}"), "tenant": tenant})
     };
-    add(&house, &json!((0..10).map(order).collect::<Vec<_>>())).await;
-    house.token = "ours".into();
-    let own = add(&house, &json!({"path": "/publish/article,own"})).await;
+    add_order(&server, &json!((0..10).map(order).collect::<Vec<_>>())).await;
+    server.token = "ours".into();
+    let own = add_order(&server, &json!({"path": "/publish/article,own"})).await;
     assert_eq!(own.status, 201);
-    assert_eq!(house.get("/api/v1/orders/publish/article,own").await.json()["tenant"], "shop");
-    assert_eq!(add(&house, &json!({"path": "/publish/article", "tenant": "x"})).await.problem(), 403);
-    assert_eq!(house.get("/api/v1/orders?tenant=x").await.problem(), 403);
+    assert_eq!(server.get("/api/v1/orders/publish/article,own").await.json()["tenant"], "shop");
+    assert_eq!(
+        add_order(&server, &json!({"path": "/publish/article", "tenant": "x"})).await.problem_status(),
+        403
+    );
+    assert_eq!(server.get("/api/v1/orders?tenant=x").await.problem_status(), 403);
 
     let mut seen = Vec::new();
     let mut address = "/api/v1/orders?limit=2".to_owned();
     loop {
-        let page = house.get(&address).await.json();
-        seen.extend(paths(&page).into_iter().map(str::to_owned));
+        let page = server.get(&address).await.json();
+        seen.extend(order_paths(&page).into_iter().map(str::to_owned));
         let Some(next) = page["next"].as_str() else { break };
         address = format!("/api/v1/orders?limit=2&cursor={next}");
     }
     let own = ["0", "2", "4", "6", "8", "own"].map(|id| format!("/publish/article,{id}"));
     assert_eq!(seen, own);
     let theirs = "/api/v1/orders/publish/article,1";
-    assert_eq!(house.get(theirs).await.problem(), 404);
-    assert_eq!(house.put(theirs, r#"{"value":1}"#).await.problem(), 404);
-    assert_eq!(house.delete(theirs).await.problem(), 404);
-    assert_eq!(house.post(&format!("{theirs}/suspend"), "").await.problem(), 404);
-    assert_eq!(house.call_as("look", "POST", "/api/v1/orders", "{}").await.problem(), 403);
-    assert_eq!(house.call_as("look", "DELETE", "/api/v1/orders/publish/article,0", "").await.problem(), 403);
-    assert_eq!(house.call_as("look", "GET", "/api/v1/orders/publish/article,0", "").await.status, 200);
+    assert_eq!(server.get(theirs).await.problem_status(), 404);
+    assert_eq!(server.put(theirs, r#"{"value":1}"#).await.problem_status(), 404);
+    assert_eq!(server.delete(theirs).await.problem_status(), 404);
+    assert_eq!(server.post(&format!("{theirs}/suspend"), "").await.problem_status(), 404);
+    assert_eq!(server.call_as("look", "POST", "/api/v1/orders", "{}").await.problem_status(), 403);
+    assert_eq!(
+        server.call_as("look", "DELETE", "/api/v1/orders/publish/article,0", "").await.problem_status(),
+        403
+    );
+    assert_eq!(server.call_as("look", "GET", "/api/v1/orders/publish/article,0", "").await.status, 200);
 }

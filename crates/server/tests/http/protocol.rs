@@ -1,44 +1,47 @@
-use crate::client::send;
-use crate::house::House;
+use crate::client::send_request;
+use crate::test_server::TestServer;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_a_problem_too() {
-    let house = House::new().await;
-    assert_eq!(house.get("/nothing").await.problem(), 404);
-    assert_eq!(house.get("/api/v1/tasks/").await.problem(), 404);
-    let answer = house.call("DELETE", "/api/v1/events", &[], b"").await;
-    assert_eq!(answer.problem(), 405);
-    let allow = answer.header("allow").unwrap();
+async fn unknown_paths_methods_and_media_types_are_problems() {
+    let server = TestServer::start().await;
+    assert_eq!(server.get("/nothing").await.problem_status(), 404);
+    assert_eq!(server.get("/api/v1/tasks/").await.problem_status(), 404);
+    let response = server.call("DELETE", "/api/v1/events", &[], b"").await;
+    assert_eq!(response.problem_status(), 405);
+    let allow = response.header("allow").unwrap();
     assert!(allow.contains("GET") && allow.contains("POST"), "{allow}");
     let form = [("content-type", "application/x-www-form-urlencoded")];
-    assert_eq!(house.call("POST", "/api/v1/events", &form, b"a=b").await.problem(), 415);
+    assert_eq!(server.call("POST", "/api/v1/events", &form, b"a=b").await.problem_status(), 415);
     for path in ["/api/v1/objects/%ff", "/api/v1/objects/%zz", "/%c3%28", "/api/v1/handlers?%ff=1"] {
-        assert_eq!(house.get(path).await.problem(), 400, "{path}");
+        assert_eq!(server.get(path).await.problem_status(), 400, "{path}");
     }
     let long = format!("/api/v1/objects/{}", "x".repeat(9000));
-    assert_eq!(house.get(&long).await.problem(), 414);
+    assert_eq!(server.get(&long).await.problem_status(), 414);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_and_metrics() {
-    let house = House::new().await;
+async fn health_and_metrics_are_served() {
+    let server = TestServer::start().await;
     for path in ["/healthz", "/livez", "/readyz"] {
-        let answer = house.call("GET", path, &[("authorization", "")], b"").await;
-        assert_eq!((answer.status, &answer.json()["status"]), (200, &"ok".into()), "{path}");
+        let response = server.call("GET", path, &[("authorization", "")], b"").await;
+        assert_eq!((response.status, &response.json()["status"]), (200, &"ok".into()), "{path}");
     }
-    house.emit(r#"{"type":"a"}"#).await;
-    assert!(house.get("/metrics").await.text().contains("pointsman_"));
+    server.emit(r#"{"type":"a"}"#).await;
+    assert!(server.get("/metrics").await.text().contains("pointsman_"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_too_large_is_refused_and_the_client_reads_why() {
-    let house = House::new().await;
+    let server = TestServer::start().await;
     let body = vec![b' '; (16 << 20) + 1];
-    assert_eq!(house.post("/api/v1/events", std::str::from_utf8(&body).unwrap()).await.problem(), 413);
+    assert_eq!(
+        server.post("/api/v1/events", std::str::from_utf8(&body).unwrap()).await.problem_status(),
+        413
+    );
     let bad = [("authorization", "Bearer wrong")];
-    assert_eq!(house.call("POST", "/api/v1/events", &bad, &body).await.problem(), 401);
+    assert_eq!(server.call("POST", "/api/v1/events", &bad, &body).await.problem_status(), 401);
 
-    let head = house.head("POST", "/api/v1/events", &[("transfer-encoding", "chunked")]);
+    let head = server.request_head("POST", "/api/v1/events", &[("transfer-encoding", "chunked")]);
     let mut chunked = Vec::new();
     for piece in body.chunks(1 << 20) {
         chunked.extend_from_slice(format!("{:x}\r\n", piece.len()).as_bytes());
@@ -46,20 +49,20 @@ async fn a_body_too_large_is_refused_and_the_client_reads_why() {
         chunked.extend_from_slice(b"\r\n");
     }
     chunked.extend_from_slice(b"0\r\n\r\n");
-    assert_eq!(send(house.address, &format!("{head}\r\n"), &chunked).await.problem(), 413);
+    assert_eq!(send_request(server.address, &format!("{head}\r\n"), &chunked).await.problem_status(), 413);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_waits_for_leave_to_send_gets_its_answer_at_once() {
-    let house = House::new().await;
+async fn expect_100_continue_is_answered_at_once() {
+    let server = TestServer::start().await;
     let more = [("expect", "100-continue"), ("content-length", "99999999")];
-    let head = house.head("POST", "/api/v1/events", &more);
-    assert_eq!(send(house.address, &format!("{head}\r\n"), b"").await.problem(), 413);
+    let head = server.request_head("POST", "/api/v1/events", &more);
+    assert_eq!(send_request(server.address, &format!("{head}\r\n"), b"").await.problem_status(), 413);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbled_heads_get_an_answer() {
-    let house = House::new().await;
+async fn malformed_heads_get_a_response() {
+    let server = TestServer::start().await;
     for (head, status) in [
         ("GARBAGE\r\n\r\n".to_owned(), 400),
         ("OPTIONS * HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n".to_owned(), 404),
@@ -74,14 +77,36 @@ async fn garbled_heads_get_an_answer() {
         // Sent behind a request that is answered.
         ("GET /livez HTTP/1.1\r\nhost: x\r\n\r\nGARBAGE\r\n\r\n".to_owned(), 200),
     ] {
-        let answer = send(house.address, &head, b"").await;
-        assert_eq!(answer.status, status, "{head:.40}");
+        let response = send_request(server.address, &head, b"").await;
+        assert_eq!(response.status, status, "{head:.40}");
         if status >= 400 {
-            answer.problem();
+            response.problem_status();
         }
     }
     let chunked = [("transfer-encoding", "chunked"), ("content-type", "application/json")];
-    let head = house.head("POST", "/api/v1/events", &chunked);
-    assert_eq!(send(house.address, &format!("{head}\r\n"), b"zz\r\n{}\r\n").await.problem(), 400);
-    assert_eq!(house.get("/healthz").await.status, 200);
+    let head = server.request_head("POST", "/api/v1/events", &chunked);
+    assert_eq!(
+        send_request(server.address, &format!("{head}\r\n"), b"zz\r\n{}\r\n").await.problem_status(),
+        400
+    );
+    assert_eq!(server.get("/healthz").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_is_not_json_is_called_so() {
+    let server = TestServer::start().await;
+    for (method, path) in [
+        ("POST", "/api/v1/events"),
+        ("POST", "/api/v1/orders"),
+        ("POST", "/api/v1/tasks/redrive"),
+        ("PUT", "/api/v1/handlers/index/pause"),
+    ] {
+        for body in ["{", "[{}", "{\"type\": x}", "type=a"] {
+            let headers = [("content-type", "application/json")];
+            let response = server.call(method, path, &headers, body.as_bytes()).await;
+            assert_eq!(response.problem_status(), 400, "{method} {path} {body}");
+            let detail = response.json()["detail"].as_str().unwrap().to_owned();
+            assert!(detail.starts_with("the body is not valid JSON: "), "{method} {path} {body}: {detail}");
+        }
+    }
 }

@@ -5,79 +5,79 @@ use pointsman_engine::{Outcome, Setup};
 use serde_json::{Value, json};
 
 use crate::auth::tokens;
-use crate::house::{House, handler};
+use crate::test_server::{TestServer, in_process_handler};
 
-/// A handler that fails until it is told to work, and its switch.
-fn moody() -> (Setup, Arc<AtomicBool>) {
+/// A handler that fails until its switch is set.
+fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
     let act = move |_: &_| match switch.load(Ordering::SeqCst) {
         true => Outcome::done(),
         false => Outcome::failed("not yet"),
     };
-    (handler("job", act), works)
+    (in_process_handler("job", act), works)
 }
 
-fn count(list: &Value) -> usize {
+fn count_tasks(list: &Value) -> usize {
     list["tasks"].as_array().expect("a list").len()
 }
 
-async fn fail_some(house: &House, many: usize) {
-    house.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; many].join(","))).await;
-    house.until("/api/v1/tasks?status=FAILED&limit=1000", |list| count(list) == many).await;
+async fn fail_tasks(server: &TestServer, many: usize) {
+    server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; many].join(","))).await;
+    server.wait_until("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == many).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_tasks_are_counted_and_then_run_again() {
-    let (setup, works) = moody();
-    let house = House::with("", setup).await;
-    fail_some(&house, 30).await;
-    let dry = house.post("/api/v1/tasks/redrive", r#"{"handler":"job","dry_run":true}"#).await;
+    let (setup, works) = failing_handler_with_switch();
+    let server = TestServer::start_with("", setup).await;
+    fail_tasks(&server, 30).await;
+    let dry = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","dry_run":true}"#).await;
     let body = dry.json();
     assert_eq!((dry.status, &body["matched"], &body["dry_run"]), (200, &json!(30), &json!(true)));
     assert!(!body["sample"].as_array().unwrap().is_empty());
-    assert_eq!(house.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
+    assert_eq!(server.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
 
     works.store(true, Ordering::SeqCst);
-    let begun = house.post("/api/v1/tasks/redrive", r#"{"source":"job","rate":"1000/s","canary":2}"#).await;
+    let begun = server.post("/api/v1/tasks/redrive", r#"{"source":"job","rate":"1000/s","canary":2}"#).await;
     assert_eq!(begun.status, 202, "{begun:?}");
     let path = format!("/api/v1/redrives/{}", begun.json()["id"].as_str().unwrap());
-    let job = house.until(&path, |job| job["state"] == "done").await;
+    let job = server.wait_until(&path, |job| job["state"] == "done").await;
     assert_eq!((&job["matched"], &job["retried"], &job["refused"]), (&json!(30), &json!(30), &json!(0)));
-    house.until("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count(list) == 30).await;
-    assert_eq!(house.get("/api/v1/redrives").await.json()["redrives"][0], job);
-    assert_eq!(house.delete(&path).await.json(), job, "one that has ended is as wished");
+    server.wait_until("/api/v1/tasks?status=SUCCESS&limit=1000", |list| count_tasks(list) == 30).await;
+    assert_eq!(server.get("/api/v1/redrives").await.json()["redrives"][0], job);
+    assert_eq!(server.delete(&path).await.json(), job, "stopping one that has ended succeeds");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_canary_that_fails_spares_the_others() {
-    let (setup, _) = moody();
-    let house = House::with("", setup).await;
-    fail_some(&house, 10).await;
-    let begun = house.post("/api/v1/tasks/redrive", r#"{"handler":"job","canary":1}"#).await.json();
+async fn a_failed_canary_stops_the_redrive() {
+    let (setup, _) = failing_handler_with_switch();
+    let server = TestServer::start_with("", setup).await;
+    fail_tasks(&server, 10).await;
+    let begun = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","canary":1}"#).await.json();
     let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
-    let job = house.until(&path, |job| job["state"] == "stopped").await;
+    let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
     assert_eq!(job["retried"], 1);
     assert!(job["why"].as_str().unwrap().contains("error again"), "{job}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_slow_redrive_is_stopped() {
-    let (setup, _) = moody();
-    let house = House::with("", setup).await;
-    fail_some(&house, 5).await;
-    let begun = house.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await.json();
+async fn a_running_redrive_can_be_stopped() {
+    let (setup, _) = failing_handler_with_switch();
+    let server = TestServer::start_with("", setup).await;
+    fail_tasks(&server, 5).await;
+    let begun = server.post("/api/v1/tasks/redrive", r#"{"handler":"job","rate":"1/d"}"#).await.json();
     let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
-    house.until(&path, |job| job["retried"] == 1).await;
-    assert_eq!(house.delete(&path).await.status, 200);
-    let job = house.until(&path, |job| job["state"] == "stopped").await;
+    server.wait_until(&path, |job| job["retried"] == 1).await;
+    assert_eq!(server.delete(&path).await.status, 200);
+    let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
     assert_eq!(job["retried"], 1);
     assert_ne!(job["ended_at"], "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_makes_no_sense_is_refused_by_its_place() {
-    let house = House::new().await;
+async fn bad_filters_are_rejected_with_a_pointer() {
+    let server = TestServer::start().await;
     for (body, status, pointer) in [
         (r#"{"status":"missing"}"#, 422, "/status"),
         (r#"{"status":"RUNNING"}"#, 422, "/status"),
@@ -100,40 +100,44 @@ async fn what_makes_no_sense_is_refused_by_its_place() {
         (r#"{"source":"nosuch","dry_run":true}"#, 404, "/source"),
         (r#"[]"#, 400, ""),
     ] {
-        let answer = house.post("/api/v1/tasks/redrive", body).await;
-        assert_eq!((answer.problem(), &answer.json()["pointer"]), (status, &json!(pointer)), "{body}");
+        let response = server.post("/api/v1/tasks/redrive", body).await;
+        assert_eq!(
+            (response.problem_status(), &response.json()["pointer"]),
+            (status, &json!(pointer)),
+            "{body}"
+        );
     }
-    let answer = house.post("/api/v1/tasks/redrive", r#"{"status":"missing"}"#).await.json();
-    assert!(answer["detail"].as_str().unwrap().contains("adopt"), "{answer}");
-    assert_eq!(house.get("/api/v1/redrives/none").await.problem(), 404);
-    assert_eq!(house.delete("/api/v1/redrives/none").await.problem(), 404);
+    let response = server.post("/api/v1/tasks/redrive", r#"{"status":"missing"}"#).await.json();
+    assert!(response["detail"].as_str().unwrap().contains("adopt"), "{response}");
+    assert_eq!(server.get("/api/v1/redrives/none").await.problem_status(), 404);
+    assert_eq!(server.delete("/api/v1/redrives/none").await.problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_run_again_only_if_that_is_said() {
-    let (setup, _) = moody();
-    let house = House::with("", setup).await;
-    fail_some(&house, 2).await;
+async fn redriving_everything_needs_all() {
+    let (setup, _) = failing_handler_with_switch();
+    let server = TestServer::start_with("", setup).await;
+    fail_tasks(&server, 2).await;
     for body in ["", "{}", r#"{"status":"FAILED","rate":"1/d"}"#, r#"{"all":false}"#, r#"{"dry_run":true}"#] {
-        let answer = house.post("/api/v1/tasks/redrive", body).await;
-        assert_eq!((answer.problem(), &answer.json()["pointer"]), (422, &json!("")), "{body}");
-        assert!(answer.json()["detail"].as_str().unwrap().contains("\"all\": true"), "{answer:?}");
+        let response = server.post("/api/v1/tasks/redrive", body).await;
+        assert_eq!((response.problem_status(), &response.json()["pointer"]), (422, &json!("")), "{body}");
+        assert!(response.json()["detail"].as_str().unwrap().contains("\"all\": true"), "{response:?}");
     }
-    assert_eq!(house.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
-    let dry = house.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();
+    assert_eq!(server.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
+    let dry = server.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();
     assert_eq!(dry["matched"], 2);
-    let by_type = house.post("/api/v1/tasks/redrive", r#"{"collection":"job","dry_run":true}"#).await.json();
+    let by_type = server.post("/api/v1/tasks/redrive", r#"{"collection":"job","dry_run":true}"#).await.json();
     assert_eq!(by_type["matched"], 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redrive_tells_what_it_was_asked_for() {
-    let (setup, _) = moody();
-    let house = House::with("", setup).await;
-    fail_some(&house, 1).await;
+async fn a_redrive_shows_its_filter() {
+    let (setup, _) = failing_handler_with_switch();
+    let server = TestServer::start_with("", setup).await;
+    fail_tasks(&server, 1).await;
     let asked =
         r#"{"source":"job","tenant":"default","start":"2026-01-01T00:00:00Z","rate":"1/d","canary":3}"#;
-    let job = house.post("/api/v1/tasks/redrive", asked).await.json();
+    let job = server.post("/api/v1/tasks/redrive", asked).await.json();
     assert_eq!(
         job["filter"],
         json!({"handler": "job", "collection": null, "tenant": "default", "key": null, "status": "FAILED",
@@ -141,62 +145,62 @@ async fn a_redrive_tells_what_it_was_asked_for() {
     );
     assert_eq!((&job["rate"], &job["canary"]), (&json!("1/d"), &json!(3)));
     let canceled = r#"{"all":true,"status":"CANCELED"}"#;
-    let job = house.post("/api/v1/tasks/redrive", canceled).await.json();
+    let job = server.post("/api/v1/tasks/redrive", canceled).await.json();
     assert_eq!((&job["filter"]["status"], &job["filter"]["handler"]), (&json!("CANCELED"), &json!(null)));
     assert_eq!((&job["rate"], &job["canary"]), (&json!(null), &json!(null)));
 
-    let answer = house.post("/api/v1/tasks/redrive", r#"{"handler":"jbo"}"#).await;
-    assert_eq!(answer.problem(), 404);
-    assert!(answer.json()["detail"].as_str().unwrap().contains("did you mean `job`"), "{answer:?}");
+    let response = server.post("/api/v1/tasks/redrive", r#"{"handler":"jbo"}"#).await;
+    assert_eq!(response.problem_status(), 404);
+    assert!(response.json()["detail"].as_str().unwrap().contains("did you mean `job`"), "{response:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_too_many_redrives_the_last_are_refused() {
-    let (setup, _) = moody();
-    let house = House::with("", setup).await;
-    // Two tasks each, so that none of the slow ones comes to its end.
+async fn redrives_beyond_the_limit_are_refused() {
+    let (setup, _) = failing_handler_with_switch();
+    let server = TestServer::start_with("", setup).await;
+    // Two tasks each, so that no slow redrive finishes.
     for tenant in 0..12 {
         let one = format!(r#"{{"type":"job","tenant":"t{tenant}"}}"#);
-        house.emit(&format!("[{one},{one}]")).await;
+        server.emit(&format!("[{one},{one}]")).await;
     }
-    house.until("/api/v1/tasks?status=FAILED&limit=1000", |list| count(list) == 24).await;
+    server.wait_until("/api/v1/tasks?status=FAILED&limit=1000", |list| count_tasks(list) == 24).await;
     let slow = |tenant: usize| format!(r#"{{"tenant":"t{tenant}","rate":"1/d"}}"#);
     let mut begun = Vec::new();
     let refused = loop {
-        let answer = house.post("/api/v1/tasks/redrive", &slow(begun.len())).await;
-        match answer.status {
-            202 if begun.len() < 11 => begun.push(answer.json()["id"].as_str().unwrap().to_owned()),
-            _ => break answer,
+        let response = server.post("/api/v1/tasks/redrive", &slow(begun.len())).await;
+        match response.status {
+            202 if begun.len() < 11 => begun.push(response.json()["id"].as_str().unwrap().to_owned()),
+            _ => break response,
         }
     };
-    assert_eq!(refused.problem(), 409);
+    assert_eq!(refused.problem_status(), 409);
     assert!(!begun.is_empty());
-    let again = house.post("/api/v1/tasks/redrive", &slow(0)).await;
-    assert_eq!(again.problem(), 409);
+    let again = server.post("/api/v1/tasks/redrive", &slow(0)).await;
+    assert_eq!(again.problem_status(), 409);
     assert!(again.json()["detail"].as_str().unwrap().contains(&begun[0]), "it names the one that goes on");
-    let audit = house.get("/api/v1/audit").await.json();
+    let audit = server.get("/api/v1/audit").await.json();
     assert_eq!(audit["deeds"].as_array().unwrap().len(), begun.len(), "what was refused was not done");
 
     let path = format!("/api/v1/redrives/{}", begun[0]);
-    house.delete(&path).await;
-    house.until(&path, |job| job["state"] == "stopped").await;
-    assert_eq!(house.post("/api/v1/tasks/redrive", &slow(11)).await.status, 202);
+    server.delete(&path).await;
+    server.wait_until(&path, |job| job["state"] == "stopped").await;
+    assert_eq!(server.post("/api/v1/tasks/redrive", &slow(11)).await.status, 202);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_token_redrives_its_own() {
+async fn a_tenant_token_redrives_its_own_tasks() {
     let list = [("root", "admin", None), ("shop", "operator", Some("shop"))];
-    let (setup, _) = moody();
-    let mut house = House::with(&tokens(&list), setup).await;
-    house.token = "root".into();
-    house.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
-    house.until("/api/v1/tasks?status=FAILED", |list| count(list) == 2).await;
-    let all = house.post("/api/v1/tasks/redrive", r#"{"all":true,"rate":"1/d"}"#).await.json();
-    house.token = "shop".into();
-    let dry = house.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();
+    let (setup, _) = failing_handler_with_switch();
+    let mut server = TestServer::start_with(&tokens(&list), setup).await;
+    server.token = "root".into();
+    server.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
+    server.wait_until("/api/v1/tasks?status=FAILED", |list| count_tasks(list) == 2).await;
+    let all = server.post("/api/v1/tasks/redrive", r#"{"all":true,"rate":"1/d"}"#).await.json();
+    server.token = "shop".into();
+    let dry = server.post("/api/v1/tasks/redrive", r#"{"all":true,"dry_run":true}"#).await.json();
     assert!(dry["matched"].as_u64().unwrap() <= 1, "{dry}");
-    assert_eq!(house.post("/api/v1/tasks/redrive", r#"{"tenant":"other"}"#).await.problem(), 403);
+    assert_eq!(server.post("/api/v1/tasks/redrive", r#"{"tenant":"other"}"#).await.problem_status(), 403);
     let path = format!("/api/v1/redrives/{}", all["id"].as_str().unwrap());
-    assert_eq!(house.get(&path).await.problem(), 404);
-    assert_eq!(house.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
+    assert_eq!(server.get(&path).await.problem_status(), 404);
+    assert_eq!(server.get("/api/v1/redrives").await.json(), json!({"redrives": []}));
 }

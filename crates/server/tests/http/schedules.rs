@@ -3,9 +3,9 @@ use pointsman_engine::Setup;
 use serde_json::{Value, json};
 
 use crate::auth::tokens;
-use crate::house::House;
+use crate::test_server::TestServer;
 
-const SCHEDULES: &str = "
+const SCHEDULES_CONFIG: &str = "
 schedules:
   nightly: {cron: '0 3 * * *', timezone: Europe/Berlin, emit: {type: report.due, key: 'report:daily'}}
   often: {cron: 'every 1s', emit: {type: tick}}
@@ -16,19 +16,19 @@ sources:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn schedules_tell_when_they_fire_and_what_they_make() {
-    let house = House::with(SCHEDULES, Setup::default()).await;
-    let list = house.get("/api/v1/schedules").await.json();
+async fn schedules_show_when_they_fire_and_what_they_create() {
+    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
+    let list = server.get("/api/v1/schedules").await.json();
     let names: Vec<_> =
         list["schedules"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["nightly", "often", "shop/orders"]);
     assert!(list["eventId"].is_u64() && list["next"].is_null());
-    let first = house.get("/api/v1/schedules?limit=1").await.json();
+    let first = server.get("/api/v1/schedules?limit=1").await.json();
     assert_eq!(first["next"], "nightly");
-    let rest = house.get("/api/v1/schedules?limit=5&cursor=nightly").await.json();
+    let rest = server.get("/api/v1/schedules?limit=5&cursor=nightly").await.json();
     assert_eq!((&rest["schedules"][0]["name"], &rest["next"]), (&json!("often"), &json!(null)));
 
-    let nightly = house.get("/api/v1/schedules/nightly").await.json();
+    let nightly = server.get("/api/v1/schedules/nightly").await.json();
     assert_eq!(
         (&nightly["expression"], &nightly["timezone"]),
         (&json!("0 3 * * *"), &json!("Europe/Berlin"))
@@ -43,31 +43,35 @@ async fn schedules_tell_when_they_fire_and_what_they_make() {
     assert!(next.len() == 5 && next.is_sorted_by(|a, b| a < b));
     assert_eq!((&nightly["held"], &nightly["defined"]), (&json!(false), &json!(true)));
 
-    let orders = house.get("/api/v1/schedules/shop%2Forders").await.json();
+    let orders = server.get("/api/v1/schedules/shop%2Forders").await.json();
     assert_eq!(orders["makes"], json!({"run": {"source": "shop", "collection": "orders"}}));
     for (path, status) in [("nigthly", 404), ("shop%2Fcustomers", 404), ("a%20b", 400), ("a%2Fb%2Fc", 400)] {
-        assert_eq!(house.get(&format!("/api/v1/schedules/{path}")).await.problem(), status, "{path}");
+        assert_eq!(server.get(&format!("/api/v1/schedules/{path}")).await.problem_status(), status, "{path}");
     }
-    let hint = house.get("/api/v1/schedules/nigthly").await.json();
+    let hint = server.get("/api/v1/schedules/nigthly").await.json();
     assert!(hint["detail"].as_str().unwrap().contains("nightly"), "{hint}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn planned_times_are_told_for_the_time_that_is_asked_for() {
-    let house = House::with(SCHEDULES, Setup::default()).await;
+async fn planned_times_are_listed_for_the_requested_period() {
+    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
     let week = "after=2027-03-22T00:00:00Z&until=2027-03-29T00:00:00Z";
-    let list = house.get(&format!("/api/v1/schedules?times=1000&{week}")).await.json();
+    let list = server.get(&format!("/api/v1/schedules?times=1000&{week}")).await.json();
     let next = |at: usize| list["schedules"][at]["next"].as_array().unwrap();
     assert_eq!((next(0).len(), next(1).len(), next(2).len()), (7, 1000, 7));
     assert_eq!(next(0)[0], "2027-03-22T02:00:00.000000Z");
     assert_eq!(next(0)[6], "2027-03-28T01:00:00.000000Z", "the clocks have gone forward");
     assert_eq!(next(1)[0], "2027-03-22T00:00:01.000000Z");
-    let one = house.get(&format!("/api/v1/schedules/nightly?times=2&{week}")).await.json();
+    let one = server.get(&format!("/api/v1/schedules/nightly?times=2&{week}")).await.json();
     assert_eq!(one["next"], json!(["2027-03-22T02:00:00.000000Z", "2027-03-23T02:00:00.000000Z"]));
-    assert_eq!(house.get("/api/v1/schedules/nightly?times=0").await.json()["next"], json!([]));
+    assert_eq!(server.get("/api/v1/schedules/nightly?times=0").await.json()["next"], json!([]));
     for bad in ["times=1001", "times=-1", "times=x", "after=now", "until=x", "x=1"] {
-        assert_eq!(house.get(&format!("/api/v1/schedules?{bad}")).await.problem(), 400, "{bad}");
-        assert_eq!(house.get(&format!("/api/v1/schedules/nightly?{bad}")).await.problem(), 400, "{bad}");
+        assert_eq!(server.get(&format!("/api/v1/schedules?{bad}")).await.problem_status(), 400, "{bad}");
+        assert_eq!(
+            server.get(&format!("/api/v1/schedules/nightly?{bad}")).await.problem_status(),
+            400,
+            "{bad}"
+        );
     }
 }
 
@@ -75,125 +79,143 @@ async fn planned_times_are_told_for_the_time_that_is_asked_for() {
 async fn a_page_with_very_many_times_ends_early() {
     let all: String =
         (0..13).map(|n| format!("  s{n:02}: {{cron: 'every 1s', emit: {{type: tick}}}}\n")).collect();
-    let house = House::with(&format!("schedules:\n{all}"), Setup::default()).await;
-    let first = house.get("/api/v1/schedules?times=1000").await.json();
+    let server = TestServer::start_with(&format!("schedules:\n{all}"), Setup::default()).await;
+    let first = server.get("/api/v1/schedules?times=1000").await.json();
     assert_eq!((first["schedules"].as_array().unwrap().len(), &first["next"]), (10, &json!("s09")));
-    let rest = house.get("/api/v1/schedules?times=1000&cursor=s09").await.json();
+    let rest = server.get("/api/v1/schedules?times=1000&cursor=s09").await.json();
     assert_eq!((rest["schedules"].as_array().unwrap().len(), &rest["next"]), (3, &json!(null)));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_surprise_is_told() {
-    let house = House::with(SCHEDULES, Setup::default()).await;
+async fn schedules_show_warnings() {
+    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
     let warnings = |name: &'static str| {
-        let house = &house;
-        async move { house.get(&format!("/api/v1/schedules/{name}")).await.json()["warnings"].clone() }
+        let server = &server;
+        async move { server.get(&format!("/api/v1/schedules/{name}")).await.json()["warnings"].clone() }
     };
-    let unheard = |kind: &str| format!("emits {kind}, which is routed to no handler");
-    assert_eq!(warnings("nightly").await, json!([unheard("report.due")]));
-    assert_eq!(warnings("often").await, json!(["fires 86,400 times a day: every second", unheard("tick")]));
+    let unrouted_warning = |kind: &str| format!("emits {kind}, which is routed to no handler");
+    assert_eq!(warnings("nightly").await, json!([unrouted_warning("report.due")]));
+    assert_eq!(
+        warnings("often").await,
+        json!(["fires 86,400 times a day: every second", unrouted_warning("tick")])
+    );
     assert_eq!(warnings("shop%2Forders").await, json!([]));
 }
 
-fn fires(list: &Value) -> &Vec<Value> {
+fn fire_rows(list: &Value) -> &Vec<Value> {
     list["fires"].as_array().expect("a list")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_ledger_has_a_row_a_planned_time() {
-    let house = House::with(SCHEDULES, Setup::default()).await;
+async fn the_ledger_has_a_row_per_planned_time() {
+    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
     let path = "/api/v1/schedules/often/fires";
-    let list = house.until(path, |list| fires(list).len() >= 3).await;
-    let planned: Vec<_> = fires(&list).iter().map(|fire| fire["planned_at"].as_str().unwrap()).collect();
+    let list = server.wait_until(path, |list| fire_rows(list).len() >= 3).await;
+    let planned: Vec<_> = fire_rows(&list).iter().map(|fire| fire["planned_at"].as_str().unwrap()).collect();
     assert!(planned.is_sorted_by(|a, b| a > b), "{planned:?}");
-    let row = &fires(&list)[0];
+    let row = &fire_rows(&list)[0];
     assert!(["fired", "late", "caught_up"].contains(&row["outcome"].as_str().unwrap()), "{row}");
-    let event = house.get(&format!("/api/v1/events/{}", row["event_id"])).await.json();
+    let event = server.get(&format!("/api/v1/events/{}", row["event_id"])).await.json();
     assert_eq!(event["event"]["context"]["planned_at"].as_str().map(|t| &t[..19]), Some(&planned[0][..19]));
-    let page = house.get(&format!("{path}?limit=1&before={}", planned[0])).await.json();
-    assert_eq!(fires(&page)[0]["planned_at"], planned[1]);
+    let page = server.get(&format!("{path}?limit=1&before={}", planned[0])).await.json();
+    assert_eq!(fire_rows(&page)[0]["planned_at"], planned[1]);
     assert_eq!(page["next"], planned[1]);
-    assert_ne!(house.get("/api/v1/schedules/often").await.json()["last"], json!(null));
+    assert_ne!(server.get("/api/v1/schedules/often").await.json()["last"], json!(null));
     for bad in ["limit=0", "limit=1001", "before=now", "x=1"] {
-        assert_eq!(house.get(&format!("{path}?{bad}")).await.problem(), 400, "{bad}");
+        assert_eq!(server.get(&format!("{path}?{bad}")).await.problem_status(), 400, "{bad}");
     }
-    assert_eq!(house.get("/api/v1/schedules/none/fires").await.problem(), 404);
+    assert_eq!(server.get("/api/v1/schedules/none/fires").await.problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_held_schedule_says_so_and_does_not_fire() {
-    let house = House::with(SCHEDULES, Setup::default()).await;
-    let answer = house.put("/api/v1/schedules/often/pause", r#"{"reason":"quiet"}"#).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let body = answer.json();
+async fn a_paused_schedule_does_not_fire_and_is_marked_held() {
+    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
+    let response = server.put("/api/v1/schedules/often/pause", r#"{"reason":"quiet"}"#).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    let body = response.json();
     assert_eq!((&body["held"], &body["rules"][0]["reason"]), (&json!(true), &json!("quiet")));
     assert_eq!(body["rules"][0]["space"], "schedule");
     let path = "/api/v1/schedules/often/fires";
-    let held = |list: &Value| fires(list).first().is_some_and(|fire| fire["reason"] == "held");
-    let list = house.until(path, held).await;
-    assert_eq!(fires(&list)[0]["outcome"], "skipped");
-    assert_eq!(house.delete("/api/v1/schedules/often/pause").await.json()["held"], false);
-    house.until(path, |list| fires(list).first().is_some_and(|fire| fire["outcome"] == "fired")).await;
+    let held = |list: &Value| fire_rows(list).first().is_some_and(|fire| fire["reason"] == "held");
+    let list = server.wait_until(path, held).await;
+    assert_eq!(fire_rows(&list)[0]["outcome"], "skipped");
+    assert_eq!(server.delete("/api/v1/schedules/often/pause").await.json()["held"], false);
+    server
+        .wait_until(path, |list| fire_rows(list).first().is_some_and(|fire| fire["outcome"] == "fired"))
+        .await;
 
-    let blocked = house.put("/api/v1/schedules/shop%2Forders/block", "").await.json();
+    let blocked = server.put("/api/v1/schedules/shop%2Forders/block", "").await.json();
     assert_eq!(blocked["rules"][0]["kind"], "block");
-    assert_eq!(house.get("/api/v1/handlers/shop").await.json()["rules"], json!([]), "its tasks are not held");
-    assert_eq!(house.delete("/api/v1/schedules/shop%2Forders/block").await.json()["rules"], json!([]));
-    let tenant = house.put("/api/v1/schedules/often/pause", r#"{"tenant":"shop"}"#).await;
-    assert_eq!((tenant.problem(), &tenant.json()["pointer"]), (422, &json!("/tenant")));
-    assert_eq!(house.put("/api/v1/schedules/oftne/pause", "").await.problem(), 404);
+    assert_eq!(
+        server.get("/api/v1/handlers/shop").await.json()["rules"],
+        json!([]),
+        "its tasks are not held"
+    );
+    assert_eq!(server.delete("/api/v1/schedules/shop%2Forders/block").await.json()["rules"], json!([]));
+    let tenant = server.put("/api/v1/schedules/often/pause", r#"{"tenant":"shop"}"#).await;
+    assert_eq!((tenant.problem_status(), &tenant.json()["pointer"]), (422, &json!("/tenant")));
+    assert_eq!(server.put("/api/v1/schedules/oftne/pause", "").await.problem_status(), 404);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_schedule_is_run_at_once() {
-    let house = House::with(SCHEDULES, Setup::default()).await;
-    let ran = house.post("/api/v1/schedules/nightly/run", "").await;
+    let server = TestServer::start_with(SCHEDULES_CONFIG, Setup::default()).await;
+    let ran = server.post("/api/v1/schedules/nightly/run", "").await;
     assert_eq!(ran.status, 201, "{ran:?}");
-    let event = house.get(&format!("/api/v1/events/{}", ran.json()["eventId"])).await.json();
+    let event = server.get(&format!("/api/v1/events/{}", ran.json()["eventId"])).await.json();
     assert_eq!(
         (&event["event"]["TYPE"], &event["event"]["key"]),
         (&json!("report.due"), &json!("report:daily"))
     );
-    assert_eq!(house.get("/api/v1/schedules/nightly/fires").await.json()["fires"], json!([]));
+    assert_eq!(server.get("/api/v1/schedules/nightly/fires").await.json()["fires"], json!([]));
 
-    let first = house.post("/api/v1/schedules/shop%2Forders/run", "").await;
-    let again = house.post("/api/v1/schedules/shop%2Forders/run", "").await;
+    let first = server.post("/api/v1/schedules/shop%2Forders/run", "").await;
+    let again = server.post("/api/v1/schedules/shop%2Forders/run", "").await;
     assert_eq!((first.status, again.status), (201, 200));
     assert_eq!(first.json()["task_id"], again.json()["task_id"]);
-    assert_eq!(house.post("/api/v1/schedules/none/run", "").await.problem(), 404);
-    assert_eq!(house.post("/api/v1/schedules/nightly/run", r#"{"x":1}"#).await.problem(), 400);
+    assert_eq!(server.post("/api/v1/schedules/none/run", "").await.problem_status(), 404);
+    assert_eq!(server.post("/api/v1/schedules/nightly/run", r#"{"x":1}"#).await.problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_token_has_its_own_schedules() {
+async fn a_tenant_token_has_its_own_schedules() {
     let list = [("other", "operator", Some("other"))];
     let mine = "  mine: {cron: '0 3 * * *', emit: {type: report.due, tenant: other}}\n";
-    let yaml = SCHEDULES.replace("schedules:\n", &format!("schedules:\n{mine}"));
-    let mut house = House::with(&format!("{yaml}{}", tokens(&list)), Setup::default()).await;
-    house.token = "other".into();
-    let list = house.get("/api/v1/schedules").await.json();
+    let yaml = SCHEDULES_CONFIG.replace("schedules:\n", &format!("schedules:\n{mine}"));
+    let mut server = TestServer::start_with(&format!("{yaml}{}", tokens(&list)), Setup::default()).await;
+    server.token = "other".into();
+    let list = server.get("/api/v1/schedules").await.json();
     assert_eq!(list["schedules"].as_array().unwrap().len(), 1);
     assert_eq!(list["schedules"][0]["name"], "mine");
     for path in ["nightly", "shop%2Forders"] {
-        assert_eq!(house.get(&format!("/api/v1/schedules/{path}")).await.problem(), 404, "{path}");
-        assert_eq!(house.post(&format!("/api/v1/schedules/{path}/run"), "").await.problem(), 404, "{path}");
-        assert_eq!(house.put(&format!("/api/v1/schedules/{path}/pause"), "").await.problem(), 404, "{path}");
+        assert_eq!(server.get(&format!("/api/v1/schedules/{path}")).await.problem_status(), 404, "{path}");
+        assert_eq!(
+            server.post(&format!("/api/v1/schedules/{path}/run"), "").await.problem_status(),
+            404,
+            "{path}"
+        );
+        assert_eq!(
+            server.put(&format!("/api/v1/schedules/{path}/pause"), "").await.problem_status(),
+            404,
+            "{path}"
+        );
     }
-    assert_eq!(house.post("/api/v1/schedules/mine/run", "").await.status, 201);
+    assert_eq!(server.post("/api/v1/schedules/mine/run", "").await.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_admin_blocked_an_operator_does_not_run() {
+async fn operators_cannot_run_a_blocked_schedule() {
     let list = [("root", "admin", None), ("ops", "operator", None)];
-    let mut house = House::with(&format!("{SCHEDULES}{}", tokens(&list)), Setup::default()).await;
-    house.token = "root".into();
-    house.put("/api/v1/schedules/nightly/pause", "").await;
+    let mut server =
+        TestServer::start_with(&format!("{SCHEDULES_CONFIG}{}", tokens(&list)), Setup::default()).await;
+    server.token = "root".into();
+    server.put("/api/v1/schedules/nightly/pause", "").await;
     let path = "/api/v1/schedules/nightly/run";
-    assert_eq!(house.call_as("ops", "POST", path, "").await.status, 201, "a pause is the operator's own");
-    house.put("/api/v1/schedules/nightly/block", r#"{"reason":"wrong figures"}"#).await;
-    let answer = house.call_as("ops", "POST", path, "").await;
-    assert_eq!(answer.problem(), 409);
-    let detail = answer.json()["detail"].as_str().unwrap().to_owned();
-    assert!(detail.contains("block by root") && detail.contains("wrong figures"), "{detail}");
-    assert_eq!(house.post(path, "").await.status, 201, "an admin may");
+    assert_eq!(server.call_as("ops", "POST", path, "").await.status, 201, "a pause is the operator's own");
+    server.put("/api/v1/schedules/nightly/block", r#"{"reason":"wrong figures"}"#).await;
+    let response = server.call_as("ops", "POST", path, "").await;
+    assert_eq!(response.problem_status(), 409);
+    let detail = response.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("blocked by root") && detail.contains("wrong figures"), "{detail}");
+    assert_eq!(server.post(path, "").await.status, 201, "an admin may");
 }

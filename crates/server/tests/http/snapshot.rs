@@ -1,4 +1,4 @@
-//! A snapshot and the events after it make up a later snapshot, whatever goes on meanwhile.
+//! A snapshot plus the events after it equals a later snapshot, while orders are changed concurrently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,57 +13,58 @@ use pointsman_engine::Engine;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::client::HANGS;
-use crate::house::House;
-use crate::stream::Frames;
-use crate::track::{Gate, chain, order, setup};
+use crate::chain_fixture::{StepGate, chain_setup, new_order, two_step_chain};
+use crate::client::TEST_TIMEOUT;
+use crate::stream::SseClient;
+use crate::test_server::TestServer;
 
-const ORDERS: &str = "/jobscheduler/master/api/order";
+const ORDERS_URL: &str = "/jobscheduler/master/api/order";
 const CHAINS: [&str; 3] = ["/a/x", "/a/b/y", "/z"];
-/// How many snapshots are compared.
+/// Number of snapshots that are compared.
 const ROUNDS: usize = 60;
-/// How many events lie between two snapshots at least, so that there is something to go wrong.
-const STRETCH: usize = 40;
-/// How many events are remembered.
-const REMEMBERED: usize = 300;
+/// Minimum number of events between two snapshots.
+const MIN_EVENTS_BETWEEN_SNAPSHOTS: usize = 40;
+/// Number of events that the journal retains.
+const RETAINED_EVENTS: usize = 300;
 
-/// What is known of an order: where it stands, whether it is suspended, whether a step runs.
+/// The state of an order as a reader sees it.
 #[derive(Clone, Debug, PartialEq)]
-struct Known {
+struct ObservedOrder {
     node: String,
     suspended: bool,
     running: bool,
 }
 
-type Orders = BTreeMap<String, Known>;
+type ObservedOrders = BTreeMap<String, ObservedOrder>;
 
-fn text(value: &Value) -> String {
+fn to_text(value: &Value) -> String {
     value.as_str().unwrap_or_else(|| panic!("no text: {value}")).to_owned()
 }
 
-/// The orders of a snapshot, and where it lies in the stream.
-async fn snapshot(house: &House, path: &str) -> (Orders, u64) {
-    let answer = house.get(&format!("{ORDERS}{path}?return=OrderOverview")).await;
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    let answer = answer.json();
-    let known = |order: &Value| Known {
-        node: text(&order["nodeId"]),
+/// Reads a snapshot: its orders and its event id.
+async fn read_snapshot(server: &TestServer, path: &str) -> (ObservedOrders, u64) {
+    let response = server.get(&format!("{ORDERS_URL}{path}?return=OrderOverview")).await;
+    assert_eq!(response.status, 200, "{}", response.text());
+    let response = response.json();
+    let observed = |order: &Value| ObservedOrder {
+        node: to_text(&order["nodeId"]),
         suspended: order["suspended"] == true,
         running: order["orderState"] == "inProcess",
     };
-    let orders = answer["orders"].as_array().expect("orders").iter();
-    let orders = orders.map(|order| (text(&order["path"]), known(order))).collect();
-    (orders, answer["eventId"].as_u64().expect("an id"))
+    let orders = response["orders"].as_array().expect("orders").iter();
+    let orders = orders.map(|order| (to_text(&order["path"]), observed(order))).collect();
+    (orders, response["eventId"].as_u64().expect("an id"))
 }
 
-/// Brings what is known up to date. Every event must be about something that is there.
-fn apply(orders: &mut Orders, event: &Value) {
-    let (kind, key) = (text(&event["TYPE"]), text(&event["key"]));
+/// Applies an event. It must fit the current state.
+fn apply_event(orders: &mut ObservedOrders, event: &Value) {
+    let (kind, key) = (to_text(&event["TYPE"]), to_text(&event["key"]));
     let key = key.strip_prefix("Order:").map_or(key.clone(), str::to_owned);
     match kind.as_str() {
         "FileBasedAdded" => {
-            let known = Known { node: text(&event["nodeId"]), suspended: false, running: false };
-            assert_eq!(orders.insert(key, known), None, "{event} is there already");
+            let observed =
+                ObservedOrder { node: to_text(&event["nodeId"]), suspended: false, running: false };
+            assert_eq!(orders.insert(key, observed), None, "{event} is there already");
             return;
         }
         "FileBasedRemoved" => {
@@ -72,73 +73,80 @@ fn apply(orders: &mut Orders, event: &Value) {
         }
         _ => {}
     }
-    let known = orders.get_mut(&key).unwrap_or_else(|| panic!("{event} is not there"));
+    let observed = orders.get_mut(&key).unwrap_or_else(|| panic!("{event} is not there"));
     match kind.as_str() {
         "OrderNodeChanged" => {
-            let from = std::mem::replace(&mut known.node, text(&event["nodeId"]));
-            assert_eq!(from, text(&event["fromNodeId"]), "{event}");
+            let from = std::mem::replace(&mut observed.node, to_text(&event["nodeId"]));
+            assert_eq!(from, to_text(&event["fromNodeId"]), "{event}");
         }
         "OrderStepStarted" => {
-            assert_eq!((known.running, &known.node), (false, &text(&event["nodeId"])), "{event}");
-            known.running = true;
+            assert_eq!((observed.running, &observed.node), (false, &to_text(&event["nodeId"])), "{event}");
+            observed.running = true;
         }
-        "OrderStepEnded" => assert!(std::mem::replace(&mut known.running, false), "{event}"),
-        "OrderSuspended" => assert!(!std::mem::replace(&mut known.suspended, true), "{event}"),
-        "OrderResumed" => assert!(std::mem::replace(&mut known.suspended, false), "{event}"),
+        "OrderStepEnded" => assert!(std::mem::replace(&mut observed.running, false), "{event}"),
+        "OrderSuspended" => assert!(!std::mem::replace(&mut observed.suspended, true), "{event}"),
+        "OrderResumed" => assert!(std::mem::replace(&mut observed.suspended, false), "{event}"),
         "OrderStarted" | "OrderFinished" | "OrderSetBack" => {}
         other => panic!("what is {other}?"),
     }
 }
 
-/// Somebody who keeps what it read of a snapshot up to date by the events after it.
-struct Reader {
-    orders: Orders,
+/// Keeps a snapshot up to date by the events after it.
+struct SnapshotReader {
+    orders: ObservedOrders,
     after: u64,
-    /// Read, but of a later time than was asked for so far.
-    ahead: Vec<Value>,
+    /// Events that were read and are newer than the requested id.
+    buffered_events: Vec<Value>,
 }
 
-/// Something between has been forgotten.
-struct Torn;
+/// Events between have expired.
+struct JournalTorn;
 
-impl Reader {
-    async fn begin(house: &House, path: &str) -> Self {
-        let (orders, after) = snapshot(house, path).await;
-        Self { orders, after, ahead: vec![] }
+impl SnapshotReader {
+    async fn start(server: &TestServer, path: &str) -> Self {
+        let (orders, after) = read_snapshot(server, path).await;
+        Self { orders, after, buffered_events: vec![] }
     }
 
-    /// Applies what has happened up to this id; answers how many events that were.
-    async fn follow(&mut self, house: &House, path: &str, until: u64, limit: usize) -> Result<usize, Torn> {
+    /// Applies the events up to this id; returns their number.
+    async fn apply_events_until(
+        &mut self,
+        server: &TestServer,
+        path: &str,
+        until: u64,
+        limit: usize,
+    ) -> Result<usize, JournalTorn> {
         let kinds = "return=OrderEvent,FileBasedAdded,FileBasedRemoved";
         while self.after < until {
             let limit = if limit == 0 { String::new() } else { format!("&limit={limit}") };
-            let query = format!("{ORDERS}{path}?{kinds}&after={}&timeout=1{limit}", self.after);
-            // An answer breaks off when something is forgotten that it had yet to send.
-            let answer = house.get(&query).await;
-            let Ok(seq) = serde_json::from_slice::<Value>(&answer.body) else { return Err(Torn) };
+            let query = format!("{ORDERS_URL}{path}?{kinds}&after={}&timeout=1{limit}", self.after);
+            // A response is aborted when events that it had yet to send expire.
+            let response = server.get(&query).await;
+            let Ok(seq) = serde_json::from_slice::<Value>(&response.body) else { return Err(JournalTorn) };
             match seq["TYPE"].as_str() {
                 Some("NonEmpty") => {
                     let events = seq["eventSnapshots"].as_array().expect("events");
-                    self.ahead.extend(events.iter().cloned());
+                    self.buffered_events.extend(events.iter().cloned());
                     self.after = events.last().and_then(|event| event["eventId"].as_u64()).expect("an id");
                 }
                 Some("Empty") => self.after = seq["lastEventId"].as_u64().expect("an id"),
-                Some("Torn") => return Err(Torn),
+                Some("Torn") => return Err(JournalTorn),
                 other => panic!("{other:?}: {seq}"),
             }
         }
-        let due = self.ahead.partition_point(|event| event["eventId"].as_u64().expect("an id") <= until);
-        for event in self.ahead.drain(..due) {
-            apply(&mut self.orders, &event);
+        let due =
+            self.buffered_events.partition_point(|event| event["eventId"].as_u64().expect("an id") <= until);
+        for event in self.buffered_events.drain(..due) {
+            apply_event(&mut self.orders, &event);
         }
         Ok(due)
     }
 }
 
-/// Numbers that are random enough.
-struct Dice(u64);
+/// Xorshift pseudorandom numbers.
+struct Rng(u64);
 
-impl Dice {
+impl Rng {
     fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -147,85 +155,85 @@ impl Dice {
     }
 }
 
-/// People at work, all at once: they add orders and steer them, and stop chains and nodes and start them again.
-struct Bustle {
+/// Adds and controls random orders, and stops and starts chains and nodes.
+struct RandomOperator {
     engine: Engine,
-    dice: Dice,
-    /// The youngest orders. Many have arrived, and are not there any more.
+    rng: Rng,
+    /// The latest orders. Many have finished and no longer exist.
     keys: Vec<String>,
     number: u64,
 }
 
-impl Bustle {
-    async fn go_on(engine: Engine, stop: Arc<AtomicBool>) {
-        let mut bustle = Self { engine, dice: Dice(0x9e37_79b9_7f4a_7c15), keys: vec![], number: 0 };
+impl RandomOperator {
+    async fn run_until_stopped(engine: Engine, stop: Arc<AtomicBool>) {
+        let mut operator = Self { engine, rng: Rng(0x9e37_79b9_7f4a_7c15), keys: vec![], number: 0 };
         while !stop.load(Ordering::Relaxed) {
-            match bustle.dice.below(16) {
-                0..=6 => bustle.add().await,
-                7..=14 => bustle.steer().await,
-                _ => bustle.set().await,
+            match operator.rng.below(16) {
+                0..=6 => operator.add_orders().await,
+                7..=14 => operator.control_random_order().await,
+                _ => operator.set_random_chain_or_node().await,
             }
-            let old = bustle.keys.len().saturating_sub(100);
-            for key in bustle.keys.drain(..old).collect::<Vec<_>>() {
-                bustle.command(&key, OrderCommand::Resume).await;
+            let old = operator.keys.len().saturating_sub(100);
+            for key in operator.keys.drain(..old).collect::<Vec<_>>() {
+                operator.send_command(&key, OrderCommand::Resume).await;
             }
         }
     }
 
-    async fn add(&mut self) {
+    async fn add_orders(&mut self) {
         let mut new = Vec::new();
-        for _ in 0..=self.dice.below(6) {
+        for _ in 0..=self.rng.below(6) {
             self.number += 1;
-            let key = format!("{},{}", CHAINS[self.dice.below(CHAINS.len())], self.number);
-            let value = if self.dice.below(4) == 0 { "\"fail\"" } else { "null" };
-            new.push(NewOrder { value: Json::trusted(value), ..order(&key) });
+            let key = format!("{},{}", CHAINS[self.rng.below(CHAINS.len())], self.number);
+            let value = if self.rng.below(4) == 0 { "\"fail\"" } else { "null" };
+            new.push(NewOrder { value: Json::trusted(value), ..new_order(&key) });
             self.keys.push(key);
         }
         self.engine.add_orders(new).await.expect("a store").expect("nothing to refuse");
     }
 
-    async fn steer(&mut self) {
+    async fn control_random_order(&mut self) {
         if self.keys.is_empty() {
             return;
         }
-        let key = self.keys[self.dice.below(self.keys.len())].clone();
+        let key = self.keys[self.rng.below(self.keys.len())].clone();
         let node = |id: &str| Some(id.parse().expect("a node"));
-        let command = match self.dice.below(8) {
+        let command = match self.rng.below(8) {
             0 | 1 => OrderCommand::Suspend,
             2..=5 => OrderCommand::Resume,
             6 => OrderCommand::Remove,
-            _ => OrderCommand::Change { value: None, node: node(["a", "b"][self.dice.below(2)]), at: None },
+            _ => OrderCommand::Change { value: None, node: node(["a", "b"][self.rng.below(2)]), at: None },
         };
-        self.command(&key, command).await;
+        self.send_command(&key, command).await;
     }
 
-    /// An order that has arrived, or whose step runs, refuses.
-    async fn command(&self, key: &str, command: OrderCommand) {
+    /// Sends a command. It is refused if the order has finished or its step is running.
+    async fn send_command(&self, key: &str, command: OrderCommand) {
         let key = key.parse().expect("an order");
         let _ = self.engine.steer_order(&Tenant::default(), &key, command).await.expect("a store");
     }
 
-    async fn set(&mut self) {
-        let chain = CHAINS[self.dice.below(CHAINS.len())].parse().expect("a chain");
-        if self.dice.below(2) == 0 {
-            let stopped = self.dice.below(3) == 0;
+    async fn set_random_chain_or_node(&mut self) {
+        let chain = CHAINS[self.rng.below(CHAINS.len())].parse().expect("a chain");
+        if self.rng.below(2) == 0 {
+            let stopped = self.rng.below(3) == 0;
             self.engine.stop_chain(&chain, stopped).await.expect("a store").expect("a chain");
         } else {
             let action =
-                [Action::Process, Action::Process, Action::Stop, Action::NextState][self.dice.below(4)];
-            let node = ["a", "b"][self.dice.below(2)].parse().expect("a node");
+                [Action::Process, Action::Process, Action::Stop, Action::NextState][self.rng.below(4)];
+            let node = ["a", "b"][self.rng.below(2)].parse().expect("a node");
             self.engine.set_node(&chain, &node, action).await.expect("a store").expect("a node");
         }
     }
 }
 
-/// Forgets all but the youngest past, over and over.
-async fn forget(engine: Engine, stop: Arc<AtomicBool>, forgotten: Arc<AtomicUsize>) {
+/// Prunes all but the newest events, repeatedly.
+async fn prune_repeatedly(engine: Engine, stop: Arc<AtomicBool>, pruned_events: Arc<AtomicUsize>) {
     let nothing_older = Retention { age: Duration::ZERO, ..Retention::default() };
     let (all, beginning) = (Filter::default(), EventId::ZERO);
     while !stop.load(Ordering::Relaxed) {
-        let young = engine.observer().newest(&all, beginning, REMEMBERED).await.expect("a store").events;
-        if young.len() == REMEMBERED
+        let young = engine.observer().newest(&all, beginning, RETAINED_EVENTS).await.expect("a store").events;
+        if young.len() == RETAINED_EVENTS
             && let Some(oldest) = young.last()
         {
             let then = oldest.id.timestamp();
@@ -234,79 +242,84 @@ async fn forget(engine: Engine, stop: Arc<AtomicBool>, forgotten: Arc<AtomicUsiz
                 .prune(nothing_older, Retention::default(), Duration::MAX, then)
                 .await
                 .expect("a store");
-            forgotten.fetch_add(pruned.events as usize, Ordering::Relaxed);
+            pruned_events.fetch_add(pruned.events as usize, Ordering::Relaxed);
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
 
-struct Busy {
-    house: House,
+struct BusyServer {
+    server: TestServer,
     stop: Arc<AtomicBool>,
-    forgotten: Arc<AtomicUsize>,
-    going_on: Vec<tokio::task::JoinHandle<()>>,
+    pruned_events: Arc<AtomicUsize>,
+    background_jobs: Vec<tokio::task::JoinHandle<()>>,
     _folder: tempfile::TempDir,
 }
 
-impl Busy {
-    /// A server on a file, so that readers and the writer have connections of their own.
+impl BusyServer {
+    /// Starts a server on a file, so that readers and the writer have separate connections.
     async fn new() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let store = folder.path().join("orders.db");
         let yaml =
             format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n", store.display());
-        let house = House::at(folder.path(), &yaml, setup(&Gate::open(), CHAINS.map(chain).into())).await;
-        let (stop, forgotten) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let engine = house.server.engine().clone();
-        let going_on = vec![
-            tokio::spawn(Bustle::go_on(engine.clone(), stop.clone())),
-            tokio::spawn(forget(engine, stop.clone(), forgotten.clone())),
+        let server = TestServer::start_in(
+            folder.path(),
+            &yaml,
+            chain_setup(&StepGate::open(), CHAINS.map(two_step_chain).into()),
+        )
+        .await;
+        let (stop, pruned_events) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let engine = server.inner.engine().clone();
+        let background_jobs = vec![
+            tokio::spawn(RandomOperator::run_until_stopped(engine.clone(), stop.clone())),
+            tokio::spawn(prune_repeatedly(engine, stop.clone(), pruned_events.clone())),
         ];
-        Self { house, stop, forgotten, going_on, _folder: folder }
+        Self { server, stop, pruned_events, background_jobs, _folder: folder }
     }
 
-    async fn end(self) {
+    async fn stop_and_check(self) {
         self.stop.store(true, Ordering::Relaxed);
-        for going_on in self.going_on {
-            timeout(HANGS, going_on).await.expect("an end").expect("without a panic");
+        for background_jobs in self.background_jobs {
+            timeout(TEST_TIMEOUT, background_jobs).await.expect("an end").expect("without a panic");
         }
-        assert!(self.forgotten.load(Ordering::Relaxed) > 0, "retention was not at work");
-        self.house.server.stop().await;
+        assert!(self.pruned_events.load(Ordering::Relaxed) > 0, "retention was not at work");
+        self.server.inner.stop().await;
     }
 }
 
-/// Waits until enough has been journaled after this id.
-async fn stretch(house: &House, after: u64) {
-    let (observer, all) = (house.server.engine().observer(), Filter::default());
+/// Waits until enough events have been journaled after this id.
+async fn wait_for_events(server: &TestServer, after: u64) {
+    let (observer, all) = (server.inner.engine().observer(), Filter::default());
     let start = EventId::new(after).expect("an id");
     let grown = async {
         let mut seen = 0;
         let mut last = start;
-        while seen < STRETCH {
+        while seen < MIN_EVENTS_BETWEEN_SNAPSHOTS {
             observer.matched(&all, &mut last).await;
-            let page = observer.page(&all, last, None, STRETCH).await.expect("a store");
+            let page = observer.page(&all, last, None, MIN_EVENTS_BETWEEN_SNAPSHOTS).await.expect("a store");
             (seen, last) = (seen + page.events.len(), page.scanned);
         }
     };
-    timeout(HANGS, grown).await.expect("events in time");
+    timeout(TEST_TIMEOUT, grown).await.expect("events in time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_and_its_events_make_up_a_later_snapshot() {
-    let busy = Busy::new().await;
-    let house = &busy.house;
+async fn a_snapshot_plus_its_events_equals_a_later_snapshot() {
+    let busy = BusyServer::new().await;
+    let server = &busy.server;
     let (mut compared, mut applied, mut torn) = (0, 0, 0);
     for round in 0.. {
         let path = ["", "/a/", "/a/*", "/z"][round % 4];
         let limit = [0, 1, 7, 100][round / 4 % 4];
-        let mut reader = Reader::begin(house, path).await;
-        // As long as nothing was forgotten, the same reader goes on.
+        let mut reader = SnapshotReader::start(server, path).await;
+        // The same reader continues as long as no event has expired.
         while compared < ROUNDS {
-            stretch(house, reader.after).await;
-            let (later, until) = snapshot(house, path).await;
-            match reader.follow(house, path, until, limit).await {
+            wait_for_events(server, reader.after).await;
+            let (later, until) = read_snapshot(server, path).await;
+            match reader.apply_events_until(server, path, until, limit).await {
                 Ok(events) => applied += events,
-                Err(Torn) => {
+                Err(JournalTorn) => {
                     torn += 1;
                     break;
                 }
@@ -324,34 +337,35 @@ async fn a_snapshot_and_its_events_make_up_a_later_snapshot() {
     }
     assert!(applied > 4 * ROUNDS, "only {applied} events in {compared} rounds");
 
-    // Who comes back too late is told to begin again.
-    let (_, after) = snapshot(house, "").await;
-    let late = format!("{ORDERS}?return=Event&after={after}&limit=1");
-    house.until(&late, |seq| seq["TYPE"] == "Torn").await;
-    busy.end().await;
+    // A reader that resumes too late gets `Torn` and starts again.
+    let (_, after) = read_snapshot(server, "").await;
+    let late = format!("{ORDERS_URL}?return=Event&after={after}&limit=1");
+    server.wait_until(&late, |seq| seq["TYPE"] == "Torn").await;
+    busy.stop_and_check().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_snapshot_and_server_sent_events_make_up_a_later_snapshot() {
-    let busy = Busy::new().await;
-    let house = &busy.house;
+async fn a_snapshot_plus_server_sent_events_equals_a_later_snapshot() {
+    let busy = BusyServer::new().await;
+    let server = &busy.server;
     let mut compared = 0;
     while compared < ROUNDS / 4 {
-        let (mut orders, after) = snapshot(house, "/a/").await;
+        let (mut orders, after) = read_snapshot(server, "/a/").await;
         let kinds = "return=OrderEvent,FileBasedAdded,FileBasedRemoved&path=/a/";
-        let mut frames = Frames::open(house, &format!("/api/v1/stream?{kinds}&after={after}"), &[]).await;
-        stretch(house, after).await;
-        let (later, until) = snapshot(house, "/a/").await;
+        let mut frames =
+            SseClient::connect(server, &format!("/api/v1/stream?{kinds}&after={after}"), &[]).await;
+        wait_for_events(server, after).await;
+        let (later, until) = read_snapshot(server, "/a/").await;
         let mut last = after;
         let whole = loop {
-            let frame = frames.next().await.expect("a stream that goes on");
+            let frame = frames.next_frame().await.expect("an open stream");
             match frame.id {
                 None => break frame.event != "Torn",
                 Some(id) if id > until => break true,
                 Some(id) => {
                     assert!(id > last, "{id} after {last}");
                     last = id;
-                    apply(&mut orders, &frame.json());
+                    apply_event(&mut orders, &frame.json());
                 }
             }
         };
@@ -360,5 +374,5 @@ async fn a_snapshot_and_server_sent_events_make_up_a_later_snapshot() {
             compared += 1;
         }
     }
-    busy.end().await;
+    busy.stop_and_check().await;
 }

@@ -6,56 +6,58 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::client::{HANGS, read};
-use crate::house::{House, handler};
-use crate::track::{Gate, chain, order, setup};
+use crate::chain_fixture::{StepGate, chain_setup, new_order, two_step_chain};
+use crate::client::{TEST_TIMEOUT, read_response};
+use crate::test_server::{TestServer, in_process_handler};
 
-/// One frame of a stream.
+/// One server-sent event.
 #[derive(Debug, Default)]
-pub(crate) struct Frame {
+pub(crate) struct SseFrame {
     pub(crate) id: Option<u64>,
     pub(crate) event: String,
     pub(crate) data: String,
 }
 
-impl Frame {
+impl SseFrame {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.data).expect("JSON")
     }
 }
 
-pub(crate) struct Frames(BufReader<TcpStream>);
+pub(crate) struct SseClient(BufReader<TcpStream>);
 
-impl Frames {
-    pub(crate) async fn open(house: &House, path: &str, headers: &[(&str, &str)]) -> Self {
-        let mut stream = TcpStream::connect(house.address).await.expect("a connection");
-        let head = house.head("GET", path, headers);
+impl SseClient {
+    pub(crate) async fn connect(server: &TestServer, path: &str, headers: &[(&str, &str)]) -> Self {
+        let mut stream = TcpStream::connect(server.address).await.expect("a connection");
+        let head = server.request_head("GET", path, headers);
         stream.write_all(format!("{head}\r\n").as_bytes()).await.expect("written");
         let mut frames = Self(BufReader::new(stream));
-        let status = frames.line().await.expect("a status line");
+        let status = frames.read_line().await.expect("a status line");
         assert!(status.contains(" 200 "), "{status}");
-        while !frames.line().await.expect("headers").is_empty() {}
+        while !frames.read_line().await.expect("headers").is_empty() {}
         frames
     }
 
-    async fn line(&mut self) -> Option<String> {
+    async fn read_line(&mut self) -> Option<String> {
         let mut line = String::new();
-        let read =
-            timeout(HANGS, self.0.read_line(&mut line)).await.expect("a line in time").expect("a line");
+        let read = timeout(TEST_TIMEOUT, self.0.read_line(&mut line))
+            .await
+            .expect("a line in time")
+            .expect("a line");
         (read > 0).then(|| line.trim_end_matches(['\r', '\n']).to_owned())
     }
 
-    /// The next frame with data; nothing at the end.
-    pub(crate) async fn next(&mut self) -> Option<Frame> {
-        let mut frame = Frame::default();
+    /// Reads the next frame with data; `None` at the end.
+    pub(crate) async fn next_frame(&mut self) -> Option<SseFrame> {
+        let mut frame = SseFrame::default();
         loop {
-            let line = self.line().await?;
+            let line = self.read_line().await?;
             match line.split_once(": ") {
                 Some(("id", id)) => frame.id = id.parse().ok(),
                 Some(("event", event)) => frame.event = event.into(),
                 Some(("data", data)) => frame.data.push_str(data),
                 _ if line.is_empty() && !frame.data.is_empty() => return Some(frame),
-                // Sizes of chunks, comments.
+                // Chunk sizes, comments.
                 _ => {}
             }
         }
@@ -64,74 +66,74 @@ impl Frames {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn events_come_with_their_ids_and_can_be_resumed() {
-    let house = House::new().await;
-    let first = house
+    let server = TestServer::start().await;
+    let first = server
         .emit(
             r#"{"type":"a.b","key":"k","value":{
         "lines": "of\nmine" }}"#,
         )
         .await;
-    let second = house.emit(r#"{"type":"b"}"#).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&tenant=default", &[]).await;
-    let frame = frames.next().await.unwrap();
+    let second = server.emit(r#"{"type":"b"}"#).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&tenant=default", &[]).await;
+    let frame = frames.next_frame().await.unwrap();
     assert_eq!((frame.id, frame.event.as_str()), (Some(first), "a.b"));
     assert_eq!(frame.json()["value"]["lines"], "of\nmine");
-    assert_eq!(frames.next().await.unwrap().id, Some(second));
-    let third = house.emit(r#"{"type":"c"}"#).await;
-    assert_eq!(frames.next().await.unwrap().id, Some(third));
+    assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
+    let third = server.emit(r#"{"type":"c"}"#).await;
+    assert_eq!(frames.next_frame().await.unwrap().id, Some(third));
 
     let resumed = [("last-event-id", &*first.to_string())];
-    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&tenant=default", &resumed).await;
-    assert_eq!(frames.next().await.unwrap().id, Some(second));
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&tenant=default", &resumed).await;
+    assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_cursor_it_begins_at_the_head() {
-    let house = House::new().await;
-    house.emit(r#"{"type":"a"}"#).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream", &[]).await;
-    let next = house.emit(r#"{"type":"a"}"#).await;
-    assert_eq!(frames.next().await.unwrap().id, Some(next));
+async fn without_a_cursor_the_stream_begins_at_the_head() {
+    let server = TestServer::start().await;
+    server.emit(r#"{"type":"a"}"#).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream", &[]).await;
+    let next = server.emit(r#"{"type":"a"}"#).await;
+    assert_eq!(frames.next_frame().await.unwrap().id, Some(next));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_knows_its_place_before_anything_happens() {
-    let house = House::new().await;
-    let first = house.emit(r#"{"type":"a"}"#).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream", &[]).await;
+async fn a_reader_gets_its_cursor_before_the_first_event() {
+    let server = TestServer::start().await;
+    let first = server.emit(r#"{"type":"a"}"#).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream", &[]).await;
     let place = loop {
-        if let Some(id) = frames.line().await.unwrap().strip_prefix("id: ") {
+        if let Some(id) = frames.read_line().await.unwrap().strip_prefix("id: ") {
             break id.to_owned();
         }
     };
     assert_eq!(place, first.to_string());
     drop(frames);
-    let missed = house.emit(r#"{"type":"a"}"#).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream", &[("last-event-id", &place)]).await;
-    assert_eq!(frames.next().await.unwrap().id, Some(missed));
+    let missed = server.emit(r#"{"type":"a"}"#).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream", &[("last-event-id", &place)]).await;
+    assert_eq!(frames.next_frame().await.unwrap().id, Some(missed));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_cursor_is_torn() {
-    let house = House::new().await;
-    let head = house.emit(r#"{"type":"a"}"#).await;
-    let mut frames = Frames::open(&house, &format!("/api/v1/stream?after={}", head + 1), &[]).await;
-    let frame = frames.next().await.unwrap();
+    let server = TestServer::start().await;
+    let head = server.emit(r#"{"type":"a"}"#).await;
+    let mut frames = SseClient::connect(&server, &format!("/api/v1/stream?after={}", head + 1), &[]).await;
+    let frame = frames.next_frame().await.unwrap();
     assert_eq!((frame.event.as_str(), frame.id), ("Torn", None));
     assert_eq!(frame.json(), serde_json::json!({"TYPE": "Torn", "eventId": head}));
-    assert!(frames.next().await.is_none());
+    assert!(frames.next_frame().await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn task_changes_come_after_their_event_and_without_an_id() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&key=k", &[]).await;
-    house.emit(r#"{"type":"job","key":"other"}"#).await;
-    let id = house.emit(r#"{"type":"job","key":"k"}"#).await;
-    let event = frames.next().await.unwrap();
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&key=k", &[]).await;
+    server.emit(r#"{"type":"job","key":"other"}"#).await;
+    let id = server.emit(r#"{"type":"job","key":"k"}"#).await;
+    let event = frames.next_frame().await.unwrap();
     assert_eq!(event.id, Some(id));
     loop {
-        let change = frames.next().await.unwrap();
+        let change = frames.next_frame().await.unwrap();
         assert_eq!((change.event.as_str(), change.id), ("task", None));
         let change = change.json();
         assert_eq!((&change["event_id"], &change["key"]), (&Value::from(id), &"k".into()));
@@ -144,22 +146,22 @@ async fn task_changes_come_after_their_event_and_without_an_id() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn named_types_bring_no_task_changes() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?after=0&return=job", &[]).await;
-    let first = house.emit(r#"{"type":"job"}"#).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?after=0&return=job", &[]).await;
+    let first = server.emit(r#"{"type":"job"}"#).await;
     let detail = format!("/api/v1/events/{first}");
-    house.until(&detail, |event| event["tasks"][0]["status"] == "SUCCESS").await;
-    let second = house.emit(r#"{"type":"job"}"#).await;
-    assert_eq!(frames.next().await.unwrap().id, Some(first));
-    assert_eq!(frames.next().await.unwrap().id, Some(second));
+    server.wait_until(&detail, |event| event["tasks"][0]["status"] == "SUCCESS").await;
+    let second = server.emit(r#"{"type":"job"}"#).await;
+    assert_eq!(frames.next_frame().await.unwrap().id, Some(first));
+    assert_eq!(frames.next_frame().await.unwrap().id, Some(second));
 }
 
-/// The frames of an order from its beginning to its end: events with their ids, and changes of its steps' tasks, until so
-/// many of those are done. The last changes may come after the order's end.
-async fn to_the_end(frames: &mut Frames, done: usize) -> (Vec<(u64, String)>, Vec<Value>) {
+/// Reads the frames of an order until it has ended and `done` of its tasks have succeeded: events with their ids, and
+/// task changes. The last changes may arrive after the order's end.
+async fn read_order_frames(frames: &mut SseClient, done: usize) -> (Vec<(u64, String)>, Vec<Value>) {
     let (mut events, mut changes) = (Vec::new(), Vec::new());
     loop {
-        let frame = frames.next().await.expect("a frame");
+        let frame = frames.next_frame().await.expect("a frame");
         match frame.id {
             None => changes.push(frame.json()),
             Some(id) => events.push((id, frame.event)),
@@ -173,13 +175,15 @@ async fn to_the_end(frames: &mut Frames, done: usize) -> (Vec<(u64, String)>, Ve
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_order_is_followed_with_the_tasks_of_its_steps() {
-    let gate = Gate::closed();
-    let house = House::with("", setup(&gate, vec![chain("/a/x"), chain("/z")])).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?path=/a/", &[]).await;
-    house.add(order("/z,1")).await;
-    house.add(order("/a/x,1")).await;
-    gate.let_pass(4);
-    let (events, changes) = to_the_end(&mut frames, 2).await;
+    let gate = StepGate::closed();
+    let server =
+        TestServer::start_with("", chain_setup(&gate, vec![two_step_chain("/a/x"), two_step_chain("/z")]))
+            .await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
+    server.add_order(new_order("/z,1")).await;
+    server.add_order(new_order("/a/x,1")).await;
+    gate.release(4);
+    let (events, changes) = read_order_frames(&mut frames, 2).await;
     assert!(events.is_sorted_by(|a, b| a.0 < b.0), "{events:?}");
     assert_eq!(events.iter().filter(|(_, kind)| kind == "OrderStepStarted").count(), 2);
     for change in &changes {
@@ -189,60 +193,64 @@ async fn an_order_is_followed_with_the_tasks_of_its_steps() {
 
     let (third, _) = &events[2];
     let resumed = [("last-event-id", &*third.to_string())];
-    let mut frames = Frames::open(&house, "/api/v1/stream?path=/a/", &resumed).await;
-    assert_eq!(to_the_end(&mut frames, 0).await.0, events[3..]);
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &resumed).await;
+    assert_eq!(read_order_frames(&mut frames, 0).await.0, events[3..]);
     let only = "/api/v1/stream?after=0&return=OrderEvent&path=/a/x,1";
-    let mut frames = Frames::open(&house, only, &[]).await;
+    let mut frames = SseClient::connect(&server, only, &[]).await;
     for (id, kind) in events.iter().filter(|(_, kind)| kind.starts_with("Order")) {
-        let frame = frames.next().await.unwrap();
+        let frame = frames.next_frame().await.unwrap();
         assert_eq!((frame.id, &frame.event, &frame.json()["key"]), (Some(*id), kind, &"/a/x,1".into()));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_ends_streams() {
-    let house = House::new().await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?return=a", &[]).await;
-    house.server.stop().await;
-    assert!(frames.next().await.is_none());
+async fn stopping_ends_streams() {
+    let server = TestServer::start().await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?return=a", &[]).await;
+    server.inner.stop().await;
+    assert!(frames.next_frame().await.is_none());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stop_is_told_before_streams_end() {
-    let house = House::new().await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?return=SchedulerEvent", &[]).await;
-    let start = house.get("/api/v1/events?limit=-1&return=SchedulerEvent").await.json();
+async fn the_stop_event_is_sent_before_streams_end() {
+    let server = TestServer::start().await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?return=SchedulerEvent", &[]).await;
+    let start = server.get("/api/v1/events?limit=-1&return=SchedulerEvent").await.json();
     let after = start["eventSnapshots"][0]["eventId"].as_u64().expect("an id");
-    let poll =
-        house.head("GET", &format!("/api/v1/events?return=SchedulerEvent&after={after}&timeout=1h"), &[]);
-    let mut waiting = TcpStream::connect(house.address).await.expect("a connection");
+    let poll = server.request_head(
+        "GET",
+        &format!("/api/v1/events?return=SchedulerEvent&after={after}&timeout=1h"),
+        &[],
+    );
+    let mut waiting = TcpStream::connect(server.address).await.expect("a connection");
     waiting.write_all(format!("{poll}\r\n").as_bytes()).await.expect("written");
     // The poll has been accepted once a later connection has been answered.
-    house.get("/healthz").await;
-    house.server.stop().await;
-    let told = frames.next().await.expect("a frame");
+    server.get("/healthz").await;
+    server.inner.stop().await;
+    let told = frames.next_frame().await.expect("a frame");
     assert_eq!((told.event.as_str(), &told.json()["state"]), ("SchedulerStateChanged", &"stopping".into()));
-    assert!(frames.next().await.is_none());
-    let answer = read(&mut waiting).await.json();
-    assert_eq!(answer["eventSnapshots"][0]["state"], "stopping", "{answer}");
+    assert!(frames.next_frame().await.is_none());
+    let response = read_response(&mut waiting).await.json();
+    assert_eq!(response["eventSnapshots"][0]["state"], "stopping", "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_step_is_done_after_the_journal_says_so() {
+async fn a_step_is_reported_done_after_its_journal_events() {
     const ORDERS: usize = 150;
-    let house = House::with("", setup(&Gate::open(), vec![chain("/a/x")])).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?path=/a/", &[]).await;
+    let server =
+        TestServer::start_with("", chain_setup(&StepGate::open(), vec![two_step_chain("/a/x")])).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?path=/a/", &[]).await;
     let adding = async {
         for number in 0..ORDERS {
-            house.add(order(&format!("/a/x,{number}"))).await;
+            server.add_order(new_order(&format!("/a/x,{number}"))).await;
         }
     };
     let following = async {
-        // By order, how many ends of steps the journal has told of, and how many the tasks.
+        // By order: the ends of steps in the journal, and in task changes.
         let mut ends: HashMap<String, (usize, usize)> = HashMap::new();
         let mut removed = 0;
         while removed < ORDERS {
-            let frame = frames.next().await.expect("a frame");
+            let frame = frames.next_frame().await.expect("a frame");
             let json = frame.json();
             let (journaled, done) = ends.entry(json["key"].as_str().unwrap_or_default().into()).or_default();
             match frame.event.as_str() {
@@ -260,30 +268,30 @@ async fn a_step_is_done_after_the_journal_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_journal_that_never_rests_does_not_keep_tasks_from_being_told() {
-    let house = House::with("", handler("job", |_| Outcome::done())).await;
-    let mut frames = Frames::open(&house, "/api/v1/stream?tenant=default", &[]).await;
+async fn task_changes_are_sent_while_the_journal_keeps_growing() {
+    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    let mut frames = SseClient::connect(&server, "/api/v1/stream?tenant=default", &[]).await;
     let busy = async {
         loop {
-            house.emit(r#"{"type":"noise"}"#).await;
+            server.emit(r#"{"type":"noise"}"#).await;
         }
     };
     let following = async {
-        let job = house.emit(r#"{"type":"job"}"#).await;
+        let job = server.emit(r#"{"type":"job"}"#).await;
         let mut events = 0;
         loop {
-            let frame = frames.next().await.expect("a frame");
+            let frame = frames.next_frame().await.expect("a frame");
             if frame.event == "task" && frame.json()["event_id"] == job {
                 return;
             }
             events += 1;
-            assert!(events < 2000, "the task is not told of");
+            assert!(events < 2000, "the task change was not sent");
         }
     };
     let busier = async {
         tokio::join!(busy, async {
             loop {
-                house.emit(r#"{"type":"noise"}"#).await;
+                server.emit(r#"{"type":"noise"}"#).await;
             }
         })
     };

@@ -1,15 +1,15 @@
-//! What every reader of the stream is refused, wherever it reads.
+//! Bad parameters are refused by every call that reads the journal.
 
 use serde_json::Value;
 
-use crate::house::House;
-use crate::stream::Frames;
+use crate::stream::SseClient;
+use crate::test_server::TestServer;
 
-const DOCUMENT: &str = "/jobscheduler/master/api/order?return=Event";
+const JOBSCHEDULER_EVENTS_URL: &str = "/jobscheduler/master/api/order?return=Event";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_cursors_limits_and_times_are_named_everywhere() {
-    let house = House::new().await;
+    let server = TestServer::start().await;
     let limits = ["0", "-0", "1.5", "x", "", "%2B1", "1e3", "0x1"].map(|bad| ("limit", bad));
     let cursors = ["", "x", "-1", "1.5", "%2B1", "9007199254740992", "1e3", "0x1"].map(|bad| ("after", bad));
     let timeouts = [
@@ -32,24 +32,28 @@ async fn bad_cursors_limits_and_times_are_named_everywhere() {
     .map(|bad| ("timeout", bad));
     for (name, bad) in limits.iter().chain(&cursors).chain(&timeouts) {
         let rest = if *name == "after" { String::new() } else { "&after=0".into() };
-        for place in ["/api/v1/events?return=Event", DOCUMENT] {
+        for place in ["/api/v1/events?return=Event", JOBSCHEDULER_EVENTS_URL] {
             let address = format!("{place}&{name}={bad}{rest}");
-            let answer = house.get(&address).await;
+            let response = server.get(&address).await;
             assert_eq!(
-                (answer.problem(), &answer.json()["parameter"]),
+                (response.problem_status(), &response.json()["parameter"]),
                 (400, &Value::from(*name)),
                 "{address}"
             );
         }
         let address = format!("/api/v1/stream?{name}={bad}");
-        let answer = house.get(&address).await;
-        assert_eq!((answer.problem(), &answer.json()["parameter"]), (400, &Value::from(*name)), "{address}");
+        let response = server.get(&address).await;
+        assert_eq!(
+            (response.problem_status(), &response.json()["parameter"]),
+            (400, &Value::from(*name)),
+            "{address}"
+        );
     }
-    for place in ["/api/v1/events?return=Event", DOCUMENT] {
+    for place in ["/api/v1/events?return=Event", JOBSCHEDULER_EVENTS_URL] {
         for rest in ["", "&timeout=1", "&limit=1"] {
-            let answer = house.get(&format!("{place}{rest}")).await;
+            let response = server.get(&format!("{place}{rest}")).await;
             assert_eq!(
-                (answer.problem(), &answer.json()["parameter"]),
+                (response.problem_status(), &response.json()["parameter"]),
                 (400, &"after".into()),
                 "{place}{rest}"
             );
@@ -57,40 +61,40 @@ async fn bad_cursors_limits_and_times_are_named_everywhere() {
     }
     for path in ["", "a", "a/", "//", "/a//", "/a//b", "//a", "/a%0A"] {
         for place in ["/api/v1/events?after=0", "/api/v1/stream?after=0"] {
-            let answer = house.get(&format!("{place}&path={path}")).await;
+            let response = server.get(&format!("{place}&path={path}")).await;
             assert_eq!(
-                (answer.problem(), &answer.json()["parameter"]),
+                (response.problem_status(), &response.json()["parameter"]),
                 (400, &"path".into()),
                 "{place} {path}"
             );
         }
     }
     let resumed = [("last-event-id", "x")];
-    let answer = house.call("GET", "/api/v1/stream", &resumed, b"").await;
-    assert_eq!((answer.problem(), &answer.json()["parameter"]), (400, &"Last-Event-ID".into()));
+    let response = server.call("GET", "/api/v1/stream", &resumed, b"").await;
+    assert_eq!((response.problem_status(), &response.json()["parameter"]), (400, &"Last-Event-ID".into()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_form_of_a_timeout_is_taken() {
-    let house = House::new().await;
-    house.emit(r#"{"type":"a"}"#).await;
+async fn every_timeout_format_is_accepted() {
+    let server = TestServer::start().await;
+    server.emit(r#"{"type":"a"}"#).await;
     for timeout in ["0", "60", "0.5", "60s", "60S", "1.5s", "1h2m3s", "2m", "PT60S", "P1DT2H", "PT1H2M3.5S"] {
-        for place in ["/api/v1/events?return=Event", DOCUMENT] {
+        for place in ["/api/v1/events?return=Event", JOBSCHEDULER_EVENTS_URL] {
             // Without a cursor there is something to answer with at once.
-            let answer = house.get(&format!("{place}&limit=-1&timeout={timeout}")).await;
-            assert_eq!(answer.status, 200, "{place} {timeout}: {}", answer.text());
+            let response = server.get(&format!("{place}&limit=-1&timeout={timeout}")).await;
+            assert_eq!(response.status, 200, "{place} {timeout}: {}", response.text());
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cursor_from_the_future_is_torn_everywhere() {
-    let house = House::new().await;
-    let head = house.emit(r#"{"type":"a"}"#).await;
-    for place in ["/api/v1/events?return=Event", DOCUMENT] {
-        let seq = house.get(&format!("{place}&after={}&timeout=1h", head + 1)).await.json();
+    let server = TestServer::start().await;
+    let head = server.emit(r#"{"type":"a"}"#).await;
+    for place in ["/api/v1/events?return=Event", JOBSCHEDULER_EVENTS_URL] {
+        let seq = server.get(&format!("{place}&after={}&timeout=1h", head + 1)).await.json();
         assert_eq!((&seq["TYPE"], &seq["eventId"]), (&"Torn".into(), &head.into()), "{place}");
     }
-    let mut frames = Frames::open(&house, &format!("/api/v1/stream?after={}", head + 1), &[]).await;
-    assert_eq!(frames.next().await.unwrap().event, "Torn");
+    let mut frames = SseClient::connect(&server, &format!("/api/v1/stream?after={}", head + 1), &[]).await;
+    assert_eq!(frames.next_frame().await.unwrap().event, "Torn");
 }

@@ -1,4 +1,4 @@
-//! The typed client reads every answer of the real server.
+//! The typed client reads every response of the real server.
 
 use pointsman_api::client::{Client, EmitBody, EventQuery, OrderName, OrderQuery, TaskQuery};
 use pointsman_api::worker::{ClaimBody, DoneBody, FailBody, HeartbeatBody, LogsBody, NewLog, SnoozeBody};
@@ -7,10 +7,10 @@ use pointsman_core::chain::{Action, ChainPath, OrderKey};
 use pointsman_core::{HandlingKey, Json, RuleKind};
 use pointsman_engine::Setup;
 
-use crate::house::House;
-use crate::orders::CHAINS;
+use crate::orders::CHAINS_CONFIG;
+use crate::test_server::TestServer;
 
-const YAML: &str = "
+const CONFIG: &str = "
 handlers:
   far: {run: pull, retry: {max: 1, delay: 0.001s}}
 event_handlers: {far: [far]}
@@ -20,20 +20,20 @@ schedules:
   nightly: {cron: '0 3 * * *', emit: {type: report.due}}
 ";
 
-fn kind(text: &str) -> HandlingKey {
+fn event_type(text: &str) -> HandlingKey {
     HandlingKey::new(text).expect("a type")
 }
 
-fn claim(handler: &str) -> ClaimBody {
+fn claim_body(handler: &str) -> ClaimBody {
     ClaimBody { handlers: vec![handler.into()], wait: Some("60s".into()), ..ClaimBody::default() }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_worker_is_written_with_the_client() {
-    let house = House::with(YAML, Setup::default()).await;
-    let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
-    client.emit(&EmitBody::of(kind("far")), None).await.unwrap();
-    let task = client.claim(&claim("far")).await.unwrap().tasks.remove(0);
+async fn a_worker_runs_with_the_typed_client() {
+    let server = TestServer::start_with(CONFIG, Setup::default()).await;
+    let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
+    client.emit(&EmitBody::of(event_type("far")), None).await.unwrap();
+    let task = client.claim(&claim_body("far")).await.unwrap().tasks.remove(0);
     let fence = task.fence;
     let beat = HeartbeatBody { fence, lease: Some("5m".into()) };
     assert!(client.heartbeat(&task.id, &beat).await.unwrap().lease_until > task.lease_until);
@@ -42,12 +42,12 @@ async fn a_worker_is_written_with_the_client() {
     let until = Some("2000-01-01T00:00:00Z".into());
     client.snooze(&task.id, &SnoozeBody { fence, until, ..SnoozeBody::default() }).await.unwrap();
 
-    let task = client.claim(&claim("far")).await.unwrap().tasks.remove(0);
+    let task = client.claim(&claim_body("far")).await.unwrap().tasks.remove(0);
     let fail = FailBody { fence: task.fence, error: "no".into(), ..FailBody::default() };
     assert_eq!(client.fail(&task.id, &fail).await.unwrap().state, "new");
-    let task = client.claim(&claim("far")).await.unwrap().tasks.remove(0);
+    let task = client.claim(&claim_body("far")).await.unwrap().tasks.remove(0);
     assert_eq!((task.attempt, task.retries), (3, 1));
-    let emit = vec![EmitBody::of(kind("child"))];
+    let emit = vec![EmitBody::of(event_type("child"))];
     let done = DoneBody { fence: task.fence, emit, ..DoneBody::default() };
     let ended = client.done(&task.id, &done).await.unwrap();
     assert_eq!((ended.status.as_str(), ended.events.len()), ("SUCCESS", 1));
@@ -57,9 +57,9 @@ async fn a_worker_is_written_with_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_operator_is_served_with_the_client() {
-    let house = House::with(YAML, Setup::default()).await;
-    let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
+async fn operator_calls_work_with_the_typed_client() {
+    let server = TestServer::start_with(CONFIG, Setup::default()).await;
+    let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
     let (run, created) = client.run("shop", "orders", None).await.unwrap();
     assert!(created);
     assert_eq!(client.run("shop", "orders", None).await.unwrap(), (run.clone(), false));
@@ -100,9 +100,9 @@ async fn an_operator_is_served_with_the_client() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn chains_and_orders_are_steered_with_the_client() {
-    let house = House::with(CHAINS, Setup::default()).await;
-    let client = Client::new(&format!("http://{}", house.address), Some(&house.token)).unwrap();
+async fn chains_and_orders_are_controlled_with_the_typed_client() {
+    let server = TestServer::start_with(CHAINS_CONFIG, Setup::default()).await;
+    let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
     let chain: ChainPath = "/publish/article".parse().unwrap();
     let key = OrderName::from("/publish/article,1".parse::<OrderKey>().unwrap());
     assert_eq!(client.chains().await.unwrap().chains.len(), 2);
@@ -124,7 +124,7 @@ async fn chains_and_orders_are_steered_with_the_client() {
     assert_eq!((list.orders.len(), list.next, list.orders[0].event_id), (1, None, None));
 
     assert_eq!(client.stop_chain(&chain, false).await.unwrap().chain.state, "running");
-    let task = client.claim(&claim("deploy")).await.unwrap().tasks.remove(0);
+    let task = client.claim(&claim_body("deploy")).await.unwrap().tasks.remove(0);
     assert_eq!(task.order.map(|step| step.path), Some(key.key.to_string()));
     assert_eq!(client.remove_order(&key).await.unwrap_err().status(), Some(409));
     client.done(&task.id, &DoneBody { fence: task.fence, ..DoneBody::default() }).await.unwrap();

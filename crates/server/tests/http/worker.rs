@@ -7,10 +7,10 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 use crate::auth::tokens;
-use crate::client::Answer;
-use crate::house::House;
+use crate::client::TestResponse;
+use crate::test_server::TestServer;
 
-const PULLED: &str = "
+const PULL_CONFIG: &str = "
 handlers:
   far: {run: pull, retry: {max: 3, delay: 0.001s}}
   near: {run: {command: ['true']}}
@@ -20,33 +20,33 @@ sources:
   theirs: {tenant: other, collections: [{name: orders}]}
 ";
 
-async fn claim(house: &House, body: &str) -> Value {
-    let answer = house.post("/api/v1/worker/claim", body).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    answer.json()["tasks"].clone()
+async fn claim_tasks(server: &TestServer, body: &str) -> Value {
+    let response = server.post("/api/v1/worker/claim", body).await;
+    assert_eq!(response.status, 200, "{response:?}");
+    response.json()["tasks"].clone()
 }
 
 /// Claims the one task there is.
-async fn claim_one(house: &House) -> Value {
-    let tasks = claim(house, r#"{"handlers":["far"],"wait":"60s"}"#).await;
+async fn claim_one(server: &TestServer) -> Value {
+    let tasks = claim_tasks(server, r#"{"handlers":["far"],"wait":"60s"}"#).await;
     assert_eq!(tasks.as_array().expect("a list").len(), 1, "{tasks}");
     tasks[0].clone()
 }
 
-/// Says something about a task with the fence of its claim.
-async fn say(house: &House, task: &Value, what: &str, more: &Value) -> Answer {
+/// Sends a report about a task with the fence of its claim.
+async fn report(server: &TestServer, task: &Value, what: &str, more: &Value) -> TestResponse {
     let mut body = json!({"fence": task["fence"]});
     body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-    house
+    server
         .post(&format!("/api/v1/worker/{}/{what}", task["id"].as_str().expect("a text")), &body.to_string())
         .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_task_is_fetched_kept_and_done_with_what_it_emits() {
-    let house = House::with(PULLED, Setup::default()).await;
-    let id = house.task_of(r#"{"type":"far.one","key":"k","value":{"n":1},"tenant":"shop"}"#).await;
-    let task = claim_one(&house).await;
+async fn a_task_is_claimed_renewed_and_completed_with_its_emits() {
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let id = server.emit_for_task(r#"{"type":"far.one","key":"k","value":{"n":1},"tenant":"shop"}"#).await;
+    let task = claim_one(&server).await;
     for (member, value) in [
         ("id", json!(id)),
         ("attempt", json!(1)),
@@ -64,28 +64,33 @@ async fn a_task_is_fetched_kept_and_done_with_what_it_emits() {
     }
     assert_eq!((&task["event"]["TYPE"], &task["event"]["value"]), (&json!("far.one"), &json!({"n": 1})));
     let path = format!("/api/v1/tasks/{id}");
-    let running = house.get(&path).await.json();
+    let running = server.get(&path).await.json();
     assert_eq!(running["status"], "RUNNING");
     assert_ne!(running["running"]["lease_until"], "");
 
-    let kept = say(&house, &task, "heartbeat", &json!({"lease": "10m"})).await.json();
+    let kept = report(&server, &task, "heartbeat", &json!({"lease": "10m"})).await.json();
     assert!(kept["lease_until"].as_str().unwrap() > task["lease_until"].as_str().unwrap(), "{kept}");
     let lines = json!({"logs": ["plain", {"message": "loud", "level": "error"}]});
-    assert_eq!(say(&house, &task, "logs", &lines).await.json(), json!({"logged": 2}));
+    assert_eq!(report(&server, &task, "logs", &lines).await.json(), json!({"logged": 2}));
     for kind in ["Torn", "task"] {
-        let refused = say(&house, &task, "done", &json!({"emit": [{"type": "child"}, {"type": kind}]})).await;
-        assert_eq!((refused.problem(), &refused.json()["pointer"]), (422, &json!("/emit/1/type")), "{kind}");
+        let refused =
+            report(&server, &task, "done", &json!({"emit": [{"type": "child"}, {"type": kind}]})).await;
+        assert_eq!(
+            (refused.problem_status(), &refused.json()["pointer"]),
+            (422, &json!("/emit/1/type")),
+            "{kind}"
+        );
     }
     let end = json!({"result": {"ok": true}, "emit": [{"type": "child"}], "log": ["last"]});
-    let ended = say(&house, &task, "done", &end).await;
+    let ended = report(&server, &task, "done", &end).await;
     assert_eq!(ended.status, 200, "{ended:?}");
     assert_eq!((&ended.json()["status"], &ended.json()["id"]), (&json!("SUCCESS"), &json!(id)));
 
-    let child = house.get(&format!("/api/v1/events/{}", ended.json()["events"][0])).await.json();
+    let child = server.get(&format!("/api/v1/events/{}", ended.json()["events"][0])).await.json();
     assert_eq!((&child["event"]["tenant"], &child["cause"]["task"]), (&json!("shop"), &json!(id)));
-    let done = house.get(&path).await.json();
+    let done = server.get(&path).await.json();
     assert_eq!((&done["result"], &done["attempts"][0]["end"]), (&json!({"ok": true}), &json!("succeeded")));
-    let logs = house.get(&format!("/tasks/{id}/logs")).await.json();
+    let logs = server.get(&format!("/tasks/{id}/logs")).await.json();
     let messages: Vec<_> =
         logs["logs"].as_array().unwrap().iter().map(|l| l["message"].as_str().unwrap()).collect();
     assert_eq!(messages, ["plain", "loud", "last"]);
@@ -95,103 +100,105 @@ async fn a_task_is_fetched_kept_and_done_with_what_it_emits() {
         ("done", json!({})),
         ("snooze", json!({})),
     ] {
-        assert_eq!(say(&house, &task, what, &more).await.problem(), 409, "{what}");
+        assert_eq!(report(&server, &task, what, &more).await.problem_status(), 409, "{what}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failure_is_tried_again_and_a_snooze_costs_nothing() {
-    let house = House::with(PULLED, Setup::default()).await;
-    let id = house.task_of(r#"{"type":"far"}"#).await;
-    let waits = house.get("/api/v1/handlers/far").await.json();
+async fn a_failure_is_retried_and_a_snooze_costs_no_retry() {
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
+    let waits = server.get("/api/v1/handlers/far").await.json();
     assert!(waits["oldest_runnable_seconds"].is_number(), "{waits}");
-    let task = claim_one(&house).await;
-    let held = house.get("/api/v1/handlers/far").await.json();
+    let task = claim_one(&server).await;
+    let held = server.get("/api/v1/handlers/far").await.json();
     assert_eq!((&held["oldest_runnable_seconds"], &held["counts"]["running"]), (&json!(null), &json!(1)));
-    let failed = say(&house, &task, "fail", &json!({"error": "no luck"})).await.json();
+    let failed = report(&server, &task, "fail", &json!({"error": "no luck"})).await.json();
     assert_eq!((&failed["status"], &failed["state"]), (&json!("SCHEDULED"), &json!("new")));
-    let task = claim_one(&house).await;
+    let task = claim_one(&server).await;
     assert_eq!((&task["attempt"], &task["retries"]), (&json!(2), &json!(1)));
     let until = "2000-01-01T00:00:00Z";
-    assert_eq!(say(&house, &task, "snooze", &json!({"until": until})).await.json()["state"], "new");
-    let task = claim_one(&house).await;
+    assert_eq!(report(&server, &task, "snooze", &json!({"until": until})).await.json()["state"], "new");
+    let task = claim_one(&server).await;
     assert_eq!((&task["attempt"], &task["retries"]), (&json!(3), &json!(1)));
-    let last = say(&house, &task, "fail", &json!({"error": "never", "retry": false})).await.json();
+    let last = report(&server, &task, "fail", &json!({"error": "never", "retry": false})).await.json();
     assert_eq!((&last["status"], &last["delay_until"]), (&json!("FAILED"), &json!("")));
-    assert_eq!(house.get(&format!("/tasks/{id}")).await.json()["error"], "never");
+    assert_eq!(server.get(&format!("/tasks/{id}")).await.json()["error"], "never");
 
-    let id = house.task_of(r#"{"type":"far"}"#).await;
-    let task = claim_one(&house).await;
-    let snoozed = say(&house, &task, "snooze", &json!({"for": "1h"})).await.json();
+    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
+    let task = claim_one(&server).await;
+    let snoozed = report(&server, &task, "snooze", &json!({"for": "1h"})).await.json();
     assert!(!snoozed["delay_until"].as_str().unwrap().is_empty(), "{snoozed}");
-    assert_eq!(house.get(&format!("/tasks/{id}")).await.json()["status"], "SCHEDULED");
+    assert_eq!(server.get(&format!("/tasks/{id}")).await.json()["status"], "SCHEDULED");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_source_without_a_run_is_pulled() {
-    let house = House::with(PULLED, Setup::default()).await;
-    let id = house.post("/tasks?source=shop&collection=orders", "").await.json()["task_id"].clone();
-    let tasks = claim(&house, r#"{"handlers":["far","shop"],"max":10,"wait":60,"lease":"PT5M"}"#).await;
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let id = server.post("/tasks?source=shop&collection=orders", "").await.json()["task_id"].clone();
+    let tasks =
+        claim_tasks(&server, r#"{"handlers":["far","shop"],"max":10,"wait":60,"lease":"PT5M"}"#).await;
     assert_eq!((&tasks[0]["id"], &tasks[0]["event"]), (&id, &json!(null)));
     assert_eq!((&tasks[0]["source"], &tasks[0]["collection"]), (&json!("shop"), &json!("orders")));
-    let again = house.post("/tasks?source=shop&collection=orders", "").await;
+    let again = server.post("/tasks?source=shop&collection=orders", "").await;
     assert_eq!((again.status, &again.json()["task_id"]), (200, &id));
-    let ended = say(&house, &tasks[0], "done", &json!({"emit": [{"type": "synced"}]})).await.json();
-    let event = house.get(&format!("/api/v1/events/{}", ended["events"][0])).await.json();
+    let ended = report(&server, &tasks[0], "done", &json!({"emit": [{"type": "synced"}]})).await.json();
+    let event = server.get(&format!("/api/v1/events/{}", ended["events"][0])).await.json();
     assert_eq!(event["cause"], json!({"eventId": null, "task": id, "depth": 1}));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_comes_too_late_is_told_so() {
-    let house = House::with(PULLED, Setup::default()).await;
-    let id = house.task_of(r#"{"type":"far"}"#).await;
-    let tasks = claim(&house, r#"{"handlers":["far"],"wait":"60s","lease":"1s"}"#).await;
+async fn a_worker_with_a_stale_fence_gets_409() {
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
+    let tasks = claim_tasks(&server, r#"{"handlers":["far"],"wait":"60s","lease":"1s"}"#).await;
     let lost = &tasks[0];
-    // The lease runs out, and the task goes to another; only then the first one comes back.
-    let task = claim_one(&house).await;
+    // The lease expires and another worker gets the task; then the first worker reports.
+    let task = claim_one(&server).await;
     assert_eq!((&task["id"], &task["attempt"], &task["retries"]), (&json!(id), &json!(2), &json!(0)));
-    let stale = say(&house, lost, "done", &json!({"emit": [{"type": "ghost"}]})).await;
-    assert_eq!((stale.problem(), &stale.json()["pointer"]), (409, &json!("/fence")));
-    assert_eq!(say(&house, lost, "heartbeat", &json!({})).await.problem(), 409);
-    assert_eq!(say(&house, lost, "logs", &json!({"logs": ["x"]})).await.problem(), 409);
-    assert_eq!(house.get("/api/v1/events?limit=-1&return=ghost").await.json()["TYPE"], "Empty");
-    house.post(&format!("/api/v1/tasks/{id}/cancel"), "").await;
-    let canceled = say(&house, &task, "heartbeat", &json!({})).await;
-    assert_eq!(canceled.problem(), 409);
+    let stale = report(&server, lost, "done", &json!({"emit": [{"type": "ghost"}]})).await;
+    assert_eq!((stale.problem_status(), &stale.json()["pointer"]), (409, &json!("/fence")));
+    assert_eq!(report(&server, lost, "heartbeat", &json!({})).await.problem_status(), 409);
+    assert_eq!(report(&server, lost, "logs", &json!({"logs": ["x"]})).await.problem_status(), 409);
+    assert_eq!(server.get("/api/v1/events?limit=-1&return=ghost").await.json()["TYPE"], "Empty");
+    server.post(&format!("/api/v1/tasks/{id}/cancel"), "").await;
+    let canceled = report(&server, &task, "heartbeat", &json!({})).await;
+    assert_eq!(canceled.problem_status(), 409);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_heartbeat_renews_for_as_long_as_the_claim_and_a_snooze_is_no_tight_loop() {
-    let house = House::with(PULLED, Setup::default()).await;
-    house.task_of(r#"{"type":"far"}"#).await;
-    let task = claim(&house, r#"{"handlers":["far"],"wait":"60s","lease":"1h"}"#).await[0].clone();
-    let kept = say(&house, &task, "heartbeat", &json!({})).await.json();
+async fn a_heartbeat_renews_by_the_claimed_lease_and_a_snooze_lasts_a_second() {
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    server.emit_for_task(r#"{"type":"far"}"#).await;
+    let task = claim_tasks(&server, r#"{"handlers":["far"],"wait":"60s","lease":"1h"}"#).await[0].clone();
+    let kept = report(&server, &task, "heartbeat", &json!({})).await.json();
     assert!(kept["lease_until"].as_str().unwrap() >= task["lease_until"].as_str().unwrap(), "{kept}");
     let at = pointsman_engine::now();
-    let snoozed = say(&house, &task, "snooze", &json!({"for": "0s"})).await.json();
+    let snoozed = report(&server, &task, "snooze", &json!({"for": "0s"})).await.json();
     let due = snoozed["delay_until"].as_str().unwrap().parse::<Timestamp>().unwrap();
     assert!(due >= at.plus(Duration::from_secs(1)), "{snoozed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_goes_away_while_waiting_gets_nothing() {
-    let house = House::with(PULLED, Setup::default()).await;
+async fn a_disconnected_claim_leases_nothing() {
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
     let body = r#"{"handlers":["far"],"wait":"300s","lease":"1h"}"#;
     for _ in 0..3 {
-        let mut stream = TcpStream::connect(house.address).await.unwrap();
-        let head = house.head("POST", "/api/v1/worker/claim", &[("content-type", "application/json")]);
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head =
+            server.request_head("POST", "/api/v1/worker/claim", &[("content-type", "application/json")]);
         let request = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.unwrap();
     }
-    assert_eq!(claim(&house, r#"{"handlers":["far"]}"#).await, json!([]), "there is nothing yet");
-    house.task_of(r#"{"type":"far"}"#).await;
-    let task = claim_one(&house).await;
-    assert_eq!(say(&house, &task, "done", &json!({})).await.status, 200);
+    assert_eq!(claim_tasks(&server, r#"{"handlers":["far"]}"#).await, json!([]), "there is nothing yet");
+    server.emit_for_task(r#"{"type":"far"}"#).await;
+    let task = claim_one(&server).await;
+    assert_eq!(report(&server, &task, "done", &json!({})).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_is_checked_by_its_place() {
-    let house = House::with(PULLED, Setup::default()).await;
+async fn faults_in_a_claim_have_pointers() {
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
     let many = format!(r#"{{"handlers":{}}}"#, json!(vec!["far"; 257]));
     for (body, status, pointer) in [
         ("", 400, "/handlers"),
@@ -212,18 +219,22 @@ async fn a_claim_is_checked_by_its_place() {
         (r#"{"handlers":["far"],"leese":"1h"}"#, 400, "/leese"),
         ("[]", 400, ""),
     ] {
-        let answer = house.post("/api/v1/worker/claim", body).await;
-        assert_eq!((answer.problem(), &answer.json()["pointer"]), (status, &json!(pointer)), "{body}");
+        let response = server.post("/api/v1/worker/claim", body).await;
+        assert_eq!(
+            (response.problem_status(), &response.json()["pointer"]),
+            (status, &json!(pointer)),
+            "{body}"
+        );
     }
-    let answer = house.post("/api/v1/worker/claim", r#"{"handlers":["fra"]}"#).await.json();
-    assert!(answer["detail"].as_str().unwrap().contains("did you mean `far`"), "{answer}");
+    let response = server.post("/api/v1/worker/claim", r#"{"handlers":["fra"]}"#).await.json();
+    assert!(response["detail"].as_str().unwrap().contains("did you mean `far`"), "{response}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_a_fault_in_it_nothing_is_done() {
-    let house = House::with(PULLED, Setup::default()).await;
-    let id = house.task_of(r#"{"type":"far"}"#).await;
-    let task = claim_one(&house).await;
+async fn a_faulty_report_changes_nothing() {
+    let server = TestServer::start_with(PULL_CONFIG, Setup::default()).await;
+    let id = server.emit_for_task(r#"{"type":"far"}"#).await;
+    let task = claim_one(&server).await;
     let good = json!({"type": "child"});
     for (what, more, status, pointer) in [
         ("done", json!({"emit": [good, {"type": "a..b"}]}), 400, "/emit/1/type"),
@@ -245,30 +256,34 @@ async fn with_a_fault_in_it_nothing_is_done() {
         ("logs", json!({}), 400, "/logs"),
         ("logs", json!({"logs": [{"message": "x", "level": "loud"}]}), 400, "/logs/0/level"),
     ] {
-        let answer = say(&house, &task, what, &more).await;
-        let pointed = answer.json()["pointer"].clone();
-        assert_eq!((answer.problem(), pointed), (status, json!(pointer)), "{what} {more:.80}");
+        let response = report(&server, &task, what, &more).await;
+        let pointed = response.json()["pointer"].clone();
+        assert_eq!((response.problem_status(), pointed), (status, json!(pointer)), "{what} {more:.80}");
     }
-    assert_eq!(house.get("/api/v1/events?limit=-1&return=child").await.json()["TYPE"], "Empty");
-    assert_eq!(house.get(&format!("/tasks/{id}")).await.json()["status"], "RUNNING");
-    assert_eq!(say(&house, &json!({"id": "none", "fence": 1}), "done", &json!({})).await.problem(), 404);
-    assert_eq!(say(&house, &task, "done", &json!({"emit": [good]})).await.status, 200);
+    assert_eq!(server.get("/api/v1/events?limit=-1&return=child").await.json()["TYPE"], "Empty");
+    assert_eq!(server.get(&format!("/tasks/{id}")).await.json()["status"], "RUNNING");
+    assert_eq!(
+        report(&server, &json!({"id": "none", "fence": 1}), "done", &json!({})).await.problem_status(),
+        404
+    );
+    assert_eq!(report(&server, &task, "done", &json!({"emit": [good]})).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bound_worker_touches_only_its_tenants_tasks() {
     let list = [("root", "admin", None), ("ours", "worker", Some("shop")), ("all", "worker", None)];
-    let mut house = House::with(&format!("{PULLED}{}", tokens(&list)), Setup::default()).await;
-    house.token = "root".into();
-    house.emit(r#"[{"type":"far"},{"type":"far","tenant":"shop"}]"#).await;
-    house.token = "ours".into();
-    let own = claim(&house, r#"{"handlers":["far"],"max":10,"wait":"60s"}"#).await;
+    let mut server =
+        TestServer::start_with(&format!("{PULL_CONFIG}{}", tokens(&list)), Setup::default()).await;
+    server.token = "root".into();
+    server.emit(r#"[{"type":"far"},{"type":"far","tenant":"shop"}]"#).await;
+    server.token = "ours".into();
+    let own = claim_tasks(&server, r#"{"handlers":["far"],"max":10,"wait":"60s"}"#).await;
     assert_eq!((own.as_array().unwrap().len(), &own[0]["tenant"]), (1, &json!("shop")));
-    house.token = "all".into();
-    let foreign = claim(&house, r#"{"handlers":["far"],"max":10,"wait":"60s"}"#).await;
-    house.token = "ours".into();
-    assert_eq!(say(&house, &foreign[0], "done", &json!({})).await.problem(), 404);
-    assert_eq!(say(&house, &foreign[0], "heartbeat", &json!({})).await.problem(), 404);
-    assert_eq!(house.post("/api/v1/worker/claim", r#"{"handlers":["theirs"]}"#).await.problem(), 422);
-    assert_eq!(say(&house, &own[0], "done", &json!({})).await.status, 200);
+    server.token = "all".into();
+    let foreign = claim_tasks(&server, r#"{"handlers":["far"],"max":10,"wait":"60s"}"#).await;
+    server.token = "ours".into();
+    assert_eq!(report(&server, &foreign[0], "done", &json!({})).await.problem_status(), 404);
+    assert_eq!(report(&server, &foreign[0], "heartbeat", &json!({})).await.problem_status(), 404);
+    assert_eq!(server.post("/api/v1/worker/claim", r#"{"handlers":["theirs"]}"#).await.problem_status(), 422);
+    assert_eq!(report(&server, &own[0], "done", &json!({})).await.status, 200);
 }

@@ -1,52 +1,52 @@
-//! What servers can share, of each kind.
+//! The databases that several servers can share.
 
 use std::net::SocketAddr;
 
 use pointsman_testing::{Proxy, RedisSettings, Settings, fresh_prefix, shared, shared_redis};
 
-/// A database on a server of its own, which ends when this is dropped.
-pub(super) trait Database {
-    /// What a server calls its kind.
-    const KIND: &str;
+/// A database for tests. One on its own server is stopped when this is dropped.
+pub(super) trait TestDatabase {
+    /// The store kind that `/healthz` reports.
+    const STORE_KIND: &str;
 
-    /// The URL of one that is empty, on the server that all tests share.
-    fn shared() -> String;
-    fn own() -> Self;
+    /// The URL of an empty database on the server that all tests share.
+    fn create_shared() -> String;
+    fn start_own() -> Self;
 
     fn url(&self) -> String;
     fn address(&self) -> SocketAddr;
     fn url_through(&self, proxy: &Proxy) -> String;
     fn kill(&self);
-    fn start_again(&self);
-    /// Everything can be read, and nothing can be written.
+    fn restart(&self);
+    /// Makes writes fail while reads work.
     fn refuse_writes(&self);
-    fn take_writes(&self);
+    fn accept_writes(&self);
 }
 
-pub(super) struct Postgres {
+pub(super) struct PostgresDatabase {
     server: pointsman_testing::Postgres,
     url: String,
 }
 
-const NO_WRITES: &str = "
+const REJECT_WRITES_SQL: &str = "
     CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
     CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all();
     CREATE TRIGGER no_sign BEFORE UPDATE ON pointsman.node FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
 
-impl Postgres {
-    fn database(&self) -> &str {
+impl PostgresDatabase {
+    fn database_name(&self) -> &str {
         self.url.rsplit('/').next().expect("a database")
     }
 }
 
-impl Database for Postgres {
-    const KIND: &str = "postgres";
+impl TestDatabase for PostgresDatabase {
+    const STORE_KIND: &str = "postgres";
 
-    fn shared() -> String {
+    fn create_shared() -> String {
         shared().expect("a server").create_database().expect("a database")
     }
 
-    fn own() -> Self {
+    fn start_own() -> Self {
         let settings = Settings { durable: true, ..Settings::default() };
         let server = pointsman_testing::Postgres::start(settings).expect("a server");
         let url = server.create_database().expect("a database");
@@ -62,29 +62,29 @@ impl Database for Postgres {
     }
 
     fn url_through(&self, proxy: &Proxy) -> String {
-        self.server.url_through(proxy, self.database()).expect("a URL")
+        self.server.url_through(proxy, self.database_name()).expect("a URL")
     }
 
     fn kill(&self) {
         self.server.kill().expect("a kill");
     }
 
-    fn start_again(&self) {
+    fn restart(&self) {
         self.server.start_again().expect("a start");
     }
 
     fn refuse_writes(&self) {
-        self.server.query(self.database(), NO_WRITES).expect("two triggers");
+        self.server.query(self.database_name(), REJECT_WRITES_SQL).expect("two triggers");
     }
 
-    fn take_writes(&self) {
-        self.server.query(self.database(), "DROP FUNCTION refuse_all CASCADE").expect("no triggers");
+    fn accept_writes(&self) {
+        self.server.query(self.database_name(), "DROP FUNCTION refuse_all CASCADE").expect("no triggers");
     }
 }
 
-pub(super) struct Redis(pointsman_testing::Redis);
+pub(super) struct RedisDatabase(pointsman_testing::Redis);
 
-impl Redis {
+impl RedisDatabase {
     pub(super) fn start(settings: RedisSettings) -> Self {
         Self(pointsman_testing::Redis::start(settings).expect("a server"))
     }
@@ -93,19 +93,19 @@ impl Redis {
         self.0.command(words).expect("an answer")
     }
 
-    pub(super) fn set(&self, name: &str, value: &str) {
+    pub(super) fn set_config(&self, name: &str, value: &str) {
         self.command(&["CONFIG", "SET", name, value]);
     }
 }
 
-impl Database for Redis {
-    const KIND: &str = "redis";
+impl TestDatabase for RedisDatabase {
+    const STORE_KIND: &str = "redis";
 
-    fn shared() -> String {
+    fn create_shared() -> String {
         shared_redis().expect("a server").url_under(&fresh_prefix())
     }
 
-    fn own() -> Self {
+    fn start_own() -> Self {
         Self::start(RedisSettings::default())
     }
 
@@ -125,15 +125,15 @@ impl Database for Redis {
         self.0.kill().expect("a kill");
     }
 
-    fn start_again(&self) {
+    fn restart(&self) {
         self.0.start_again().expect("a start");
     }
 
     fn refuse_writes(&self) {
-        self.set("min-replicas-to-write", "1");
+        self.set_config("min-replicas-to-write", "1");
     }
 
-    fn take_writes(&self) {
-        self.set("min-replicas-to-write", "0");
+    fn accept_writes(&self) {
+        self.set_config("min-replicas-to-write", "0");
     }
 }

@@ -1,4 +1,4 @@
-//! Several servers on one database, of each kind that they can share.
+//! Several servers on one database, for each database that servers can share.
 
 mod database;
 mod redis;
@@ -7,111 +7,114 @@ use pointsman_engine::{Outcome, Setup};
 use pointsman_testing::Proxy;
 use serde_json::json;
 
-use crate::house::{House, handler};
-use database::Database;
+use crate::test_server::{TestServer, in_process_handler};
+use database::TestDatabase;
 
-/// Servers on one database, each with a folder of its own.
-struct Town {
+/// Servers on one database, each with its own folder.
+struct TestCluster {
     url: String,
     folder: tempfile::TempDir,
     token: String,
 }
 
-impl Town {
-    fn on(url: String) -> Self {
+impl TestCluster {
+    fn new(url: String) -> Self {
         Self { url, folder: tempfile::tempdir().expect("a folder"), token: String::new() }
     }
 
-    /// Starts a server whose configuration has this name. Only the first of all is told the token.
-    async fn house(&mut self, name: &str, more: &str, program: Setup) -> House {
+    /// Starts a server whose configuration has this name. Only the first server knows the first token.
+    async fn start_server(&mut self, name: &str, more: &str, program: Setup) -> TestServer {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
         let url = &self.url;
         let yaml =
             format!("store: '{url}'\nname: {name}\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}");
-        let mut house = House::at(&folder, &yaml, program).await;
+        let mut server = TestServer::start_in(&folder, &yaml, program).await;
         match self.token.is_empty() {
-            true => self.token = house.token.clone(),
-            false => house.token = self.token.clone(),
+            true => self.token = server.token.clone(),
+            false => server.token = self.token.clone(),
         }
-        house
+        server
     }
 }
 
-/// Runs each of these on every kind of database.
-macro_rules! on_each {
+/// Runs each of these tests on every database.
+macro_rules! test_on_each_database {
     ($($test:ident),+ $(,)?) => {
         mod on_postgres { $(
             #[tokio::test(flavor = "multi_thread")]
             async fn $test() {
-                super::$test::<super::database::Postgres>().await;
+                super::$test::<super::database::PostgresDatabase>().await;
             }
         )+ }
         mod on_redis { $(
             #[tokio::test(flavor = "multi_thread")]
             async fn $test() {
-                super::$test::<super::database::Redis>().await;
+                super::$test::<super::database::RedisDatabase>().await;
             }
         )+ }
     };
 }
 
-on_each! {
-    all_accept_the_token_that_the_first_was_told,
-    an_event_reaches_a_handler_that_another_server_has,
-    what_one_holds_is_held_on_all,
-    a_task_that_is_cancelled_elsewhere_is_stopped_where_it_runs,
-    while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_not,
+test_on_each_database! {
+    all_servers_accept_the_first_token,
+    events_reach_handlers_of_another_server,
+    pauses_apply_on_all_servers,
+    a_task_cancelled_on_another_server_is_stopped,
+    emits_get_503_while_the_database_is_down_and_succeed_afterwards,
     a_store_that_cannot_be_written_is_not_ready,
-    metrics_do_not_wait_for_a_database_that_is_silent,
+    metrics_do_not_wait_for_an_unresponsive_database,
 }
 
-fn job() -> Setup {
-    handler("job", |_| Outcome::done())
+fn job_handler() -> Setup {
+    in_process_handler("job", |_| Outcome::done())
 }
 
-async fn all_accept_the_token_that_the_first_was_told<D: Database>() {
-    let mut town = Town::on(D::shared());
-    let first = town.house("server", "", Setup::default()).await;
-    assert!(first.server.first_token().is_some());
-    let second = town.house("server", "", Setup::default()).await;
-    assert_eq!(second.server.first_token(), None);
-    for house in [&first, &second] {
-        assert_eq!(house.get("/api/v1/nodes").await.json()["nodes"].as_array().map(Vec::len), Some(2));
-        assert_eq!(house.call_as("pm_wrong", "GET", "/api/v1/nodes", "").await.status, 401);
-        let health = house.get("/healthz").await.json();
-        assert_eq!(health["store"], json!({"kind": D::KIND, "reachable": true, "writable": true}));
+async fn all_servers_accept_the_first_token<D: TestDatabase>() {
+    let mut cluster = TestCluster::new(D::create_shared());
+    let first = cluster.start_server("server", "", Setup::default()).await;
+    assert!(first.inner.first_token().is_some());
+    let second = cluster.start_server("server", "", Setup::default()).await;
+    assert_eq!(second.inner.first_token(), None);
+    for server in [&first, &second] {
+        assert_eq!(server.get("/api/v1/nodes").await.json()["nodes"].as_array().map(Vec::len), Some(2));
+        assert_eq!(server.call_as("pm_wrong", "GET", "/api/v1/nodes", "").await.status, 401);
+        let health = server.get("/healthz").await.json();
+        assert_eq!(health["store"], json!({"kind": D::STORE_KIND, "reachable": true, "writable": true}));
     }
 }
 
-async fn an_event_reaches_a_handler_that_another_server_has<D: Database>() {
-    let mut town = Town::on(D::shared());
-    let back = town.house("back", "", job()).await;
-    let front = town.house("front", "", Setup::default()).await;
-    let id = front.task_of(r#"{"type":"job","key":"k"}"#).await;
+async fn events_reach_handlers_of_another_server<D: TestDatabase>() {
+    let mut cluster = TestCluster::new(D::create_shared());
+    let back = cluster.start_server("back", "", job_handler()).await;
+    let front = cluster.start_server("front", "", Setup::default()).await;
+    let id = front.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
-    front.until(&path, |task| task["status"] == "SUCCESS").await;
+    front.wait_until(&path, |task| task["status"] == "SUCCESS").await;
     assert_eq!(back.get(&path).await.json()["attempt"], 1);
-    assert_eq!(front.get("/api/v1/handlers/job").await.status, 200, "all know what there is");
+    assert_eq!(front.get("/api/v1/handlers/job").await.status, 200, "all servers know the handler");
 
-    // The one that has it goes, and comes back later.
-    back.server.stop().await;
-    let id = front.task_of(r#"{"type":"job","key":"k"}"#).await;
+    // The server with the handler stops, and starts again later.
+    back.inner.stop().await;
+    let id = front.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
     let path = format!("/api/v1/tasks/{id}");
     let why = front.get(&format!("{path}/why")).await.json();
     assert_eq!((&why["status"], &why["summary"]), (&json!("SCHEDULED"), &json!("no live node can run job")));
     assert_eq!(front.get("/api/v1/handlers/job").await.json()["counts"]["missing"], 0);
-    let _back = town.house("back", "", job()).await;
-    front.until(&path, |task| task["status"] == "SUCCESS").await;
+    let _back = cluster.start_server("back", "", job_handler()).await;
+    front.wait_until(&path, |task| task["status"] == "SUCCESS").await;
 }
 
-async fn what_one_holds_is_held_on_all<D: Database>() {
-    let mut town = Town::on(D::shared());
-    let (one, other) = (town.house("server", "", job()).await, town.house("server", "", job()).await);
+async fn pauses_apply_on_all_servers<D: TestDatabase>() {
+    let mut cluster = TestCluster::new(D::create_shared());
+    let (one, other) = (
+        cluster.start_server("server", "", job_handler()).await,
+        cluster.start_server("server", "", job_handler()).await,
+    );
     one.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     let mut ids = Vec::new();
     for _ in 0..5 {
-        ids.push(other.task_of(r#"{"type":"job"}"#).await);
+        ids.push(other.emit_for_task(r#"{"type":"job"}"#).await);
     }
     let why = one.get(&format!("/api/v1/tasks/{}/why", ids[0])).await.json();
     assert!(why["summary"].as_str().expect("a word").contains("lunch"), "{why}");
@@ -120,109 +123,113 @@ async fn what_one_holds_is_held_on_all<D: Database>() {
     }
     other.delete("/api/v1/handlers/job/pause").await;
     for id in &ids {
-        one.until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
+        one.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
     }
 }
 
-async fn a_task_that_is_cancelled_elsewhere_is_stopped_where_it_runs<D: Database>() {
-    let mut town = Town::on(D::shared());
+async fn a_task_cancelled_on_another_server_is_stopped<D: TestDatabase>() {
+    let mut cluster = TestCluster::new(D::create_shared());
     let stay = "
 handlers:
   stay: {run: {command: ['sh', '-c', 'echo $$ > pid; mv pid begun; exec sleep 600']}}
 event_handlers: {stay: [stay]}
 ";
-    let _back = town.house("back", stay, Setup::default()).await;
-    let front = town.house("front", "", Setup::default()).await;
-    let id = front.task_of(r#"{"type":"stay"}"#).await;
-    let begun = town.folder.path().join("back/begun");
-    let look = async {
+    let _back = cluster.start_server("back", stay, Setup::default()).await;
+    let front = cluster.start_server("front", "", Setup::default()).await;
+    let id = front.emit_for_task(r#"{"type":"stay"}"#).await;
+    let begun = cluster.folder.path().join("back/begun");
+    let file_check = async {
         while !begun.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(crate::client::HANGS, look).await.expect("it begins");
+    tokio::time::timeout(crate::client::TEST_TIMEOUT, file_check).await.expect("it begins");
     let pid = std::fs::read_to_string(&begun).expect("a pid");
     let process = std::path::PathBuf::from(format!("/proc/{}", pid.trim()));
     assert!(process.exists());
     assert_eq!(front.post(&format!("/api/v1/tasks/{id}/cancel"), "").await.status, 200);
-    let look = async {
+    let file_check = async {
         while process.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(crate::client::HANGS, look).await.expect("it is stopped");
+    tokio::time::timeout(crate::client::TEST_TIMEOUT, file_check).await.expect("it is stopped");
     assert_eq!(front.get(&format!("/api/v1/tasks/{id}")).await.json()["status"], "CANCELED");
 }
 
-async fn while_the_database_is_away_emits_are_put_off_and_afterwards_they_are_not<D: Database>() {
-    let database = D::own();
-    let mut town = Town::on(database.url());
-    let house = town.house("server", "", job()).await;
-    let first = house.emit(r#"{"type":"job"}"#).await;
+async fn emits_get_503_while_the_database_is_down_and_succeed_afterwards<D: TestDatabase>() {
+    let database = D::start_own();
+    let mut cluster = TestCluster::new(database.url());
+    let server = cluster.start_server("server", "", job_handler()).await;
+    let first = server.emit(r#"{"type":"job"}"#).await;
     database.kill();
-    let refused = house.post("/api/v1/events", r#"{"type":"job"}"#).await;
-    assert_eq!((refused.problem(), refused.header("retry-after")), (503, Some("1")));
+    let refused = server.post("/api/v1/events", r#"{"type":"job"}"#).await;
+    assert_eq!((refused.problem_status(), refused.header("retry-after")), (503, Some("1")));
     let detail = refused.json()["detail"].as_str().expect("a detail").to_owned();
     assert!(detail.contains("not known") && detail.contains("idempotency key"), "{detail}");
-    assert_eq!(house.get("/readyz").await.problem(), 503);
-    let health = house.get("/healthz").await;
+    assert_eq!(server.get("/readyz").await.problem_status(), 503);
+    let health = server.get("/healthz").await;
     assert_eq!((health.status, &health.json()["status"]), (200, &json!("degraded")));
     assert_eq!(health.json()["store"]["reachable"], false);
 
-    database.start_again();
-    house.until("/healthz", |health| health["status"] == "ok").await;
-    let mut answer = house.post("/api/v1/events", r#"{"type":"job"}"#).await;
-    while answer.status == 503 {
-        answer = house.post("/api/v1/events", r#"{"type":"job"}"#).await;
+    database.restart();
+    server.wait_until("/healthz", |health| health["status"] == "ok").await;
+    let mut response = server.post("/api/v1/events", r#"{"type":"job"}"#).await;
+    while response.status == 503 {
+        response = server.post("/api/v1/events", r#"{"type":"job"}"#).await;
     }
-    let id = answer.json()["events"][0]["tasks"][0].as_str().expect("a task").to_owned();
-    house.until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
-    assert_eq!(house.get(&format!("/api/v1/events/{first}")).await.status, 200, "what was answered is there");
+    let id = response.json()["events"][0]["tasks"][0].as_str().expect("a task").to_owned();
+    server.wait_until(&format!("/api/v1/tasks/{id}"), |task| task["status"] == "SUCCESS").await;
+    assert_eq!(
+        server.get(&format!("/api/v1/events/{first}")).await.status,
+        200,
+        "what was answered is there"
+    );
 }
 
-async fn a_store_that_cannot_be_written_is_not_ready<D: Database>() {
-    let database = D::own();
-    let mut town = Town::on(database.url());
-    let house = town.house("server", "", job()).await;
-    house.emit(r#"{"type":"job"}"#).await;
-    assert_eq!(house.get("/readyz").await.status, 200);
+async fn a_store_that_cannot_be_written_is_not_ready<D: TestDatabase>() {
+    let database = D::start_own();
+    let mut cluster = TestCluster::new(database.url());
+    let server = cluster.start_server("server", "", job_handler()).await;
+    server.emit(r#"{"type":"job"}"#).await;
+    assert_eq!(server.get("/readyz").await.status, 200);
     database.refuse_writes();
-    assert_eq!(house.post("/api/v1/events", r#"{"type":"job"}"#).await.problem(), 503);
-    let ready = house.get("/readyz").await;
-    assert_eq!(ready.problem(), 503);
+    assert_eq!(server.post("/api/v1/events", r#"{"type":"job"}"#).await.problem_status(), 503);
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.problem_status(), 503);
     let detail = ready.json()["detail"].as_str().expect("a detail").to_owned();
     assert!(detail.starts_with("the store cannot be written: commits have failed"), "{detail}");
-    let health = house.get("/healthz").await.json();
-    assert_eq!(health["store"], json!({"kind": D::KIND, "reachable": true, "writable": false}));
-    // Without any request, the node's own signs of life show that it can be written again.
-    database.take_writes();
-    house.until("/healthz", |health| health["status"] == "ok").await;
-    assert_eq!(house.get("/readyz").await.status, 200);
+    let health = server.get("/healthz").await.json();
+    assert_eq!(health["store"], json!({"kind": D::STORE_KIND, "reachable": true, "writable": false}));
+    // Without any request, the node's heartbeats show that the store accepts writes again.
+    database.accept_writes();
+    server.wait_until("/healthz", |health| health["status"] == "ok").await;
+    assert_eq!(server.get("/readyz").await.status, 200);
 }
 
 /// The value of a metric without labels.
-fn gauge(text: &str, name: &str) -> Option<String> {
+fn metric_value(text: &str, name: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned))
 }
 
-async fn metrics_do_not_wait_for_a_database_that_is_silent<D: Database>() {
-    let database = D::own();
+async fn metrics_do_not_wait_for_an_unresponsive_database<D: TestDatabase>() {
+    let database = D::start_own();
     let proxy = Proxy::start(database.address()).expect("a wire");
-    let mut town = Town::on(database.url_through(&proxy));
-    let house = town.house("server", "", job()).await;
-    house.put("/api/v1/handlers/job/pause", "{}").await;
-    house.emit(r#"{"type":"job"}"#).await;
-    let text = house.get("/metrics").await.text();
-    assert_eq!(gauge(&text, "pointsman_backlog_read").as_deref(), Some("1"));
+    let mut cluster = TestCluster::new(database.url_through(&proxy));
+    let server = cluster.start_server("server", "", job_handler()).await;
+    server.put("/api/v1/handlers/job/pause", "{}").await;
+    server.emit(r#"{"type":"job"}"#).await;
+    let text = server.get("/metrics").await.text();
+    assert_eq!(metric_value(&text, "pointsman_backlog_read").as_deref(), Some("1"));
     assert!(text.contains("pointsman_backlog_tasks{"), "{text}");
     proxy.freeze(true);
-    // Far less than what a read waits for.
-    let scrape = tokio::time::timeout(std::time::Duration::from_secs(10), house.get("/metrics")).await;
+    // Far less than the timeout of a read.
+    let scrape = tokio::time::timeout(std::time::Duration::from_secs(10), server.get("/metrics")).await;
     let text = scrape.expect("in time").text();
     proxy.freeze(false);
-    assert_eq!(gauge(&text, "pointsman_backlog_read").as_deref(), Some("0"));
+    assert_eq!(metric_value(&text, "pointsman_backlog_read").as_deref(), Some("0"));
     assert!(
-        !text.contains("pointsman_backlog_tasks{") && gauge(&text, "pointsman_slots").is_some(),
+        !text.contains("pointsman_backlog_tasks{") && metric_value(&text, "pointsman_slots").is_some(),
         "{text}"
     );
 }

@@ -8,14 +8,14 @@ use pointsman_core::EventId;
 use pointsman_core::event::Cause;
 use pointsman_core::store::StoreError;
 
-use super::caused;
+use super::causal_tree;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
+use crate::path_segment::PathSegment;
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::Segment;
 
-/// One event, its tasks, what caused it, and the tree of what it caused.
+/// One event with its tasks, its cause, and the tree of events that it caused.
 #[utoipa::path(
     get,
     path = "/api/v1/events/{eventId}",
@@ -24,34 +24,34 @@ use crate::segment::Segment;
     params(("eventId" = u64, Path, description = "an EventId")),
     responses((status = 200, description = "The event", body = EventDetail)),
 )]
-pub(crate) async fn event(
+pub(crate) async fn show_event(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(id): Segment<EventId>,
+    PathSegment(id): PathSegment<EventId>,
     uri: Uri,
 ) -> Result<Json<EventDetail>, Problem> {
-    Query::of(&uri, &[])?;
+    Query::from_uri(&uri, &[])?;
     let view = app.store().event(id).await?.filter(|view| caller.sees(&view.event.tenant));
     let view = view.ok_or_else(|| Problem::not_found(format!("there is no event {id}")))?;
     let cause = match view.event.cause {
         Some(cause) => Some(cause_body(&app, &caller, cause).await?),
         None => None,
     };
-    let tree = caused::tree(&app, &caller, &view).await?;
+    let tree = causal_tree::build_causal_tree(&app, &caller, &view).await?;
     Ok(Json(EventDetail {
         event_id: view.extent.head.get(),
         event: EventSnapshot::from(&*view.event),
         cause,
         tasks: view.tasks.iter().map(TaskBody::from).collect(),
         caused: tree.caused,
-        caused_cut: tree.cut,
+        caused_cut: tree.is_truncated,
     }))
 }
 
-/// Names the event and the task that made an event be emitted, as long as they are remembered. Where they are another
-/// tenant's, nothing is told but that there was a cause.
+/// The event and the task that caused an event, if they are retained. If they belong to a tenant that the caller may
+/// not see, only the depth is shown.
 async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBody, StoreError> {
-    let task = caused::task(app, cause.task).await?;
+    let task = causal_tree::find_task_by_seq(app, cause.task).await?;
     let hidden = match (&task, cause.event) {
         (Some(task), _) => !caller.sees(&task.tenant),
         (None, Some(id)) => app.store().event(id).await?.is_some_and(|view| !caller.sees(&view.event.tenant)),

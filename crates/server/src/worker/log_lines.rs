@@ -6,35 +6,36 @@ use pointsman_core::wire::{Fault, members, read, string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The most lines of one request. More than an attempt may log in all would only be thrown away.
-const MOST: usize = 10_000;
+/// Maximum number of lines in a request. An attempt cannot log more in total.
+const MAX_LINES: usize = 10_000;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "a string, or an object with a message")]
-struct Said {
+struct LogLineMembers {
     message: Option<Box<RawValue>>,
     level: Option<Box<RawValue>>,
     time: Option<Box<RawValue>>,
 }
 
-/// The lines at `at`; those without a time are of `now`.
-pub(super) fn lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, Fault> {
+/// Parses the log lines at a JSON pointer; lines without a time get `now`.
+pub(super) fn parse_log_lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, Fault> {
     let list: Vec<Box<RawValue>> = read(at, raw, "a list of log lines")?;
-    if list.len() > MOST {
-        return Err(Fault::new(at, format!("at most {MOST} lines at a time, these are {}", list.len())));
+    if list.len() > MAX_LINES {
+        return Err(Fault::new(at, format!("at most {MAX_LINES} lines at a time, these are {}", list.len())));
     }
     let each = list.iter().enumerate();
-    each.map(|(index, raw)| line(raw, now).map_err(|fault| fault.under(format!("{at}/{index}")))).collect()
+    each.map(|(index, raw)| parse_log_line(raw, now).map_err(|fault| fault.under(format!("{at}/{index}"))))
+        .collect()
 }
 
-fn line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
     if raw.get().starts_with('"') {
         return Ok(LogLine { time: now, level: Level::Info, message: string("", raw)? });
     }
-    let said: Said = members(raw.get())?;
-    let message = said.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
-    let level = said.level.map(|raw| read("/level", &raw, "`info` or `error`")).transpose()?;
-    let time = said.time.map(|raw| read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
+    let members: LogLineMembers = members(raw.get())?;
+    let message = members.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
+    let level = members.level.map(|raw| read("/level", &raw, "`info` or `error`")).transpose()?;
+    let time = members.time.map(|raw| read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
     Ok(LogLine {
         time: time.unwrap_or(now),
         level: level.unwrap_or(Level::Info),
@@ -48,8 +49,8 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn read(text: &str) -> Result<Vec<LogLine>, Fault> {
-        lines("/logs", serde_json::from_str(text).unwrap(), NOW)
+    fn parse_lines(text: &str) -> Result<Vec<LogLine>, Fault> {
+        parse_log_lines("/logs", serde_json::from_str(text).unwrap(), NOW)
     }
 
     #[test]
@@ -57,7 +58,7 @@ mod tests {
         let full = r#"["a", {"message":"b","level":"error","time":"1970-01-01T00:00:01Z"}, {"message":"a"}]"#;
         let line = |time, level, message: &str| LogLine { time, level, message: message.into() };
         assert_eq!(
-            read(full).unwrap(),
+            parse_lines(full).unwrap(),
             [
                 line(NOW, Level::Info, "a"),
                 line(Timestamp::from_millis(1000), Level::Error, "b"),
@@ -76,7 +77,7 @@ mod tests {
             (r#"[{"message":"a","time":"now"}]"#, "/logs/0/time"),
             (r#"[{"message":"a","colour":1}]"#, "/logs/0/colour"),
         ] {
-            assert_eq!(read(text).unwrap_err().pointer, pointer, "{text}");
+            assert_eq!(parse_lines(text).unwrap_err().pointer, pointer, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A segment of the path, in its own type.
+//! Extractor for a segment of the path.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -10,10 +10,10 @@ use pointsman_core::TaskId;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// The last parameter of the path. What cannot be read as a `T` is malformed.
-pub(crate) struct Segment<T>(pub(crate) T);
+/// The last parameter of the path, parsed as a `T`; 400 if it cannot be parsed.
+pub(crate) struct PathSegment<T>(pub(crate) T);
 
-impl<T> FromRequestParts<App> for Segment<T>
+impl<T> FromRequestParts<App> for PathSegment<T>
 where
     T: FromStr,
     T::Err: Display,
@@ -26,10 +26,10 @@ where
     }
 }
 
-/// The id of a task in a path. Whether there is such a task is for the store to say.
-pub(crate) struct TaskName(pub(crate) TaskId);
+/// The id of a task in a path. Any text is accepted; the store decides whether such a task exists.
+pub(crate) struct TaskIdSegment(pub(crate) TaskId);
 
-impl FromStr for TaskName {
+impl FromStr for TaskIdSegment {
     type Err = std::convert::Infallible;
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         Ok(Self(TaskId::from_text(text)))

@@ -1,4 +1,4 @@
-//! Chains of the program, with handlers that do as the test says.
+//! Chains of the program, whose steps the test controls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use pointsman_core::{HandlerDef, HandlerName, Json, Tenant};
 use pointsman_engine::{Delivery, HandlerSpec, Outcome, Runner, Setup};
 use tokio::sync::Semaphore;
 
-use crate::house::House;
+use crate::test_server::TestServer;
 
-/// Lets steps end, one a permit.
+/// Lets steps finish, one per permit.
 #[derive(Clone)]
-pub(crate) struct Gate(Arc<Semaphore>);
+pub(crate) struct StepGate(Arc<Semaphore>);
 
-impl Gate {
+impl StepGate {
     pub(crate) fn closed() -> Self {
         Self(Arc::new(Semaphore::new(0)))
     }
@@ -27,16 +27,16 @@ impl Gate {
         Self(Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)))
     }
 
-    pub(crate) fn let_pass(&self, steps: usize) {
+    pub(crate) fn release(&self, steps: usize) {
         self.0.add_permits(steps);
     }
 }
 
 /// Fails the steps of orders whose value is `"fail"`.
-struct Work(Gate);
+struct GatedRunner(StepGate);
 
 #[async_trait]
-impl Runner for Work {
+impl Runner for GatedRunner {
     fn kind(&self) -> &'static str {
         "in-process"
     }
@@ -51,71 +51,72 @@ impl Runner for Work {
 }
 
 /// A chain: `a`, then `b`, then `done`; failures go to `failed`.
-pub(crate) fn chain(path: &str) -> Chain {
-    let nodes = vec![step("a", "b", None), step("b", "done", None), end("done"), end("failed")];
+pub(crate) fn two_step_chain(path: &str) -> Chain {
+    let nodes =
+        vec![step_node("a", "b", None), step_node("b", "done", None), end_node("done"), end_node("failed")];
     Chain { path: ChainPath::new(path).expect("a path"), nodes }
 }
 
-/// A chain of one step that is tried again in an hour.
-pub(crate) fn patient(path: &str) -> Chain {
+/// A chain of one step that is retried after an hour.
+pub(crate) fn retrying_chain(path: &str) -> Chain {
     let hour = Duration::from_secs(3600);
     let setback = RetryPolicy { max: 3, backoff: Backoff::Fixed, delay: hour, max_delay: hour };
-    let nodes = vec![step("a", "done", Some(setback)), end("done"), end("failed")];
+    let nodes = vec![step_node("a", "done", Some(setback)), end_node("done"), end_node("failed")];
     Chain { path: ChainPath::new(path).expect("a path"), nodes }
 }
 
-fn node(id: &str) -> NodeId {
+fn node_id(id: &str) -> NodeId {
     NodeId::new(id).expect("a name")
 }
 
-fn step(id: &str, next: &str, setback: Option<RetryPolicy>) -> Node {
+fn step_node(id: &str, next: &str, setback: Option<RetryPolicy>) -> Node {
     let handler = HandlerName::new("work").expect("a name");
-    let step = Step { handler, next: node(next), on_error: Some(node("failed")), setback };
-    Node { id: node(id), role: Role::Step(step) }
+    let step = Step { handler, next: node_id(next), on_error: Some(node_id("failed")), setback };
+    Node { id: node_id(id), role: Role::Step(step) }
 }
 
-fn end(id: &str) -> Node {
-    Node { id: node(id), role: Role::End }
+fn end_node(id: &str) -> Node {
+    Node { id: node_id(id), role: Role::End }
 }
 
-/// These chains, whose steps end as the gate lets them.
-pub(crate) fn setup(gate: &Gate, chains: Vec<Chain>) -> Setup {
+/// A setup with these chains, whose steps wait at the gate.
+pub(crate) fn chain_setup(gate: &StepGate, chains: Vec<Chain>) -> Setup {
     let mut def = HandlerDef::new(HandlerName::new("work").expect("a name"));
     def.retry.max = 0;
-    let runner: Arc<dyn Runner> = Arc::new(Work(gate.clone()));
+    let runner: Arc<dyn Runner> = Arc::new(GatedRunner(gate.clone()));
     let spec = HandlerSpec { def, timeout: Duration::from_secs(600), runner: Some(runner) };
     Setup { handlers: vec![spec], chains, ..Setup::default() }
 }
 
-/// An order to be added, by its whole name.
-pub(crate) fn order(key: &str) -> NewOrder {
+/// An order to be added, by its key.
+pub(crate) fn new_order(key: &str) -> NewOrder {
     let key: OrderKey = key.parse().expect("an order");
     NewOrder { id: Some(key.id), ..NewOrder::of(key.chain) }
 }
 
-impl House {
-    pub(crate) async fn add(&self, order: NewOrder) {
-        self.server.engine().add_orders(vec![order]).await.expect("a store").expect("an order");
+impl TestServer {
+    pub(crate) async fn add_order(&self, order: NewOrder) {
+        self.inner.engine().add_orders(vec![order]).await.expect("a store").expect("an order");
     }
 
     /// Adds an order whose steps fail.
-    pub(crate) async fn add_failing(&self, key: &str) {
-        self.add(NewOrder { value: Json::trusted("\"fail\""), ..order(key) }).await;
+    pub(crate) async fn add_failing_order(&self, key: &str) {
+        self.add_order(NewOrder { value: Json::trusted("\"fail\""), ..new_order(key) }).await;
     }
 
-    pub(crate) async fn steer(&self, key: &str, command: OrderCommand) {
-        self.steer_of("default", key, command).await;
+    pub(crate) async fn control_order(&self, key: &str, command: OrderCommand) {
+        self.control_tenant_order("default", key, command).await;
     }
 
-    /// Steers the order of a tenant.
-    pub(crate) async fn steer_of(&self, tenant: &str, key: &str, command: OrderCommand) {
+    /// Applies a command to an order of a tenant.
+    pub(crate) async fn control_tenant_order(&self, tenant: &str, key: &str, command: OrderCommand) {
         let (tenant, key) = (Tenant::new(tenant).expect("a tenant"), key.parse().expect("an order"));
-        let steered = self.server.engine().steer_order(&tenant, &key, command).await;
+        let steered = self.inner.engine().steer_order(&tenant, &key, command).await;
         steered.expect("a store").expect("steered");
     }
 
-    pub(crate) async fn stop_chain(&self, path: &str, stopped: bool) {
+    pub(crate) async fn set_chain_stopped(&self, path: &str, stopped: bool) {
         let path = ChainPath::new(path).expect("a path");
-        self.server.engine().stop_chain(&path, stopped).await.expect("a store").expect("a chain");
+        self.inner.engine().stop_chain(&path, stopped).await.expect("a store").expect("a chain");
     }
 }

@@ -1,4 +1,4 @@
-//! The rest of an address as an absolute path: orders and chains are written raw, without their leading slash.
+//! Extractor for the rest of a path. Paths of orders and chains are written raw, without their leading slash.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,10 +9,10 @@ use http::request::Parts;
 use crate::app::App;
 use crate::problem::Problem;
 
-/// What lies below an address, with its leading slash. What cannot be read as a `T` is malformed.
-pub(crate) struct Below<T>(pub(crate) T);
+/// The rest of the path with a leading slash, parsed as a `T`; 400 if it cannot be parsed.
+pub(crate) struct PathTail<T>(pub(crate) T);
 
-impl<T> FromRequestParts<App> for Below<T>
+impl<T> FromRequestParts<App> for PathTail<T>
 where
     T: FromStr,
     T::Err: Display,
@@ -21,12 +21,12 @@ where
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
         let params = RawPathParams::from_request_parts(parts, app).await.map_err(Problem::malformed)?;
         let rest = params.iter().last().map_or("", |(_, rest)| rest);
-        read(&format!("/{rest}")).map(Self)
+        parse_path(&format!("/{rest}")).map(Self)
     }
 }
 
-/// Reads a path, or a part of one, that stands in an address.
-pub(crate) fn read<T: FromStr>(text: &str) -> Result<T, Problem>
+/// Parses a path or a part of one; a fault names the parameter `path`.
+pub(crate) fn parse_path<T: FromStr>(text: &str) -> Result<T, Problem>
 where
     T::Err: Display,
 {

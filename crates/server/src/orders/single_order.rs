@@ -1,4 +1,4 @@
-//! One order, and what people do to it.
+//! One order: showing, changing, suspending, resuming and removing it.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,179 +8,179 @@ use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 use pointsman_core::store::OrderCommand;
 
-use super::members::{Change, Changed};
-use crate::action::{BodyMembers, NoBody};
+use super::members::{ChangeOrderMembers, OrderChange};
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
-use crate::below::{Below, read};
+use crate::json_body::{EmptyBody, JsonBodyWithQuery};
+use crate::path_tail::{PathTail, parse_path};
 use crate::problem::Problem;
 use crate::query::Query;
 
-/// One order: where it stands, its value and its task.
+/// One order with its node, value and task.
 #[utoipa::path(
     get,
     path = "/api/v1/orders/{path}",
     operation_id = "show_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses((status = 200, description = "The order", body = OrderBody)),
 )]
-pub(crate) async fn one(
+pub(crate) async fn show_order(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Below(key): Below<OrderKey>,
+    PathTail(key): PathTail<OrderKey>,
     uri: Uri,
 ) -> Result<Json<OrderBody>, Problem> {
-    find(&app, &tenant_of(&caller, &uri)?, &key).await.map(Json)
+    find_order(&app, &request_tenant(&caller, &uri)?, &key).await.map(Json)
 }
 
-/// Gives an order another value, puts it at another node, or plans it for another time.
+/// Changes the value, the node or the planned time of an order.
 #[utoipa::path(
     put,
     path = "/api/v1/orders/{path}",
     operation_id = "change_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     request_body(content = ChangeOrderBody),
     responses(
-        (status = 200, description = "The order as it stands now", body = OrderBody),
-        (status = 409, description = "A step of it is running",
+        (status = 200, description = "The order after the change", body = OrderBody),
+        (status = 409, description = "A step of the order is running",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
         (status = 422, description = "The chain has no such node",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn change(
+pub(crate) async fn change_order(
     Operator(caller): Operator,
     State(app): State<App>,
-    Below(key): Below<OrderKey>,
+    PathTail(key): PathTail<OrderKey>,
     uri: Uri,
-    BodyMembers(said): BodyMembers<Changed>,
+    JsonBodyWithQuery(members): JsonBodyWithQuery<ChangeOrderMembers>,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = tenant_of(&caller, &uri)?;
-    let Change { value, node, at } = said.into_change()?;
-    let said = [
+    let tenant = request_tenant(&caller, &uri)?;
+    let OrderChange { value, node, at } = members.into_change()?;
+    let changed = [
         node.as_ref().map(|node| format!("node {node}")),
         value.as_ref().map(|_| "value".to_owned()),
         at.map(|at| format!("at {at}")),
     ];
-    let detail = said.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    steer(&app, caller, (tenant, key), OrderCommand::Change { value, node, at }, detail).await
+    let detail = changed.into_iter().flatten().collect::<Vec<_>>().join(", ");
+    apply_command(&app, caller, (tenant, key), OrderCommand::Change { value, node, at }, detail).await
 }
 
-/// Removes an order. Not while a step of it runs.
+/// Removes an order, unless a step of it is running.
 #[utoipa::path(
     delete,
     path = "/api/v1/orders/{path}",
     operation_id = "remove_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
     responses(
-        (status = 200, description = "The order as it was", body = OrderBody),
-        (status = 409, description = "A step of it is running",
+        (status = 200, description = "The removed order", body = OrderBody),
+        (status = 409, description = "A step of the order is running",
             body = pointsman_api::Problem, content_type = "application/problem+json"),
     ),
 )]
-pub(crate) async fn remove(
+pub(crate) async fn remove_order(
     Operator(caller): Operator,
     State(app): State<App>,
-    Below(key): Below<OrderKey>,
+    PathTail(key): PathTail<OrderKey>,
     uri: Uri,
-    _: NoBody,
+    _: EmptyBody,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = tenant_of(&caller, &uri)?;
-    steer(&app, caller, (tenant, key), OrderCommand::Remove, String::new()).await
+    let tenant = request_tenant(&caller, &uri)?;
+    apply_command(&app, caller, (tenant, key), OrderCommand::Remove, String::new()).await
 }
 
-/// What follows the order's path in the address says what is to be done.
-pub(crate) async fn act(
+/// Dispatches a POST by the action after the order's path.
+pub(crate) async fn dispatch_post(
     Operator(caller): Operator,
     State(app): State<App>,
-    Below(text): Below<String>,
+    PathTail(text): PathTail<String>,
     uri: Uri,
-    _: NoBody,
+    _: EmptyBody,
 ) -> Result<Json<OrderBody>, Problem> {
-    let tenant = tenant_of(&caller, &uri)?;
+    let tenant = request_tenant(&caller, &uri)?;
     match text.rsplit_once('/') {
-        Some((order, "suspend")) => suspend(&app, caller, (tenant, read(order)?)).await,
-        Some((order, "resume")) => resume(&app, caller, (tenant, read(order)?)).await,
-        _ => Err(Problem::not_found("an order is posted to as `chain/path,id/suspend` or `…/resume`")),
+        Some((order, "suspend")) => suspend_order(&app, caller, (tenant, parse_path(order)?)).await,
+        Some((order, "resume")) => resume_order(&app, caller, (tenant, parse_path(order)?)).await,
+        _ => Err(Problem::not_found("POST to an order is `chain/path,id/suspend` or `…/resume`")),
     }
 }
 
-/// Keeps an order where it stands. A step that runs is let end.
+/// Suspends an order at its node. A running step finishes.
 #[utoipa::path(
     post,
     path = "/api/v1/orders/{path}/suspend",
     operation_id = "suspend_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
-    responses((status = 200, description = "The order as it stands now", body = OrderBody)),
+    responses((status = 200, description = "The order after the change", body = OrderBody)),
 )]
-pub(crate) async fn suspend(
+pub(crate) async fn suspend_order(
     app: &App,
     caller: Caller,
     order: TenantOrder,
 ) -> Result<Json<OrderBody>, Problem> {
-    steer(app, caller, order, OrderCommand::Suspend, String::new()).await
+    apply_command(app, caller, order, OrderCommand::Suspend, String::new()).await
 }
 
-/// Lets a suspended order go on.
+/// Resumes a suspended order.
 #[utoipa::path(
     post,
     path = "/api/v1/orders/{path}/resume",
     operation_id = "resume_order",
     tag = "orders",
     params(
-        ("path" = String, Path, description = "`chain/path,id`, raw, without its leading slash"),
+        ("path" = String, Path, description = "`chain/path,id`, not encoded, without its leading slash"),
         ("tenant" = Option<String>, Query, description = "tenant of the order; if not given, the token's tenant, or `default`"),
     ),
-    responses((status = 200, description = "The order as it stands now", body = OrderBody)),
+    responses((status = 200, description = "The order after the change", body = OrderBody)),
 )]
-pub(crate) async fn resume(
+pub(crate) async fn resume_order(
     app: &App,
     caller: Caller,
     order: TenantOrder,
 ) -> Result<Json<OrderBody>, Problem> {
-    steer(app, caller, order, OrderCommand::Resume, String::new()).await
+    apply_command(app, caller, order, OrderCommand::Resume, String::new()).await
 }
 
-async fn steer(
+async fn apply_command(
     app: &App,
     caller: Caller,
     (tenant, key): TenantOrder,
     command: OrderCommand,
     detail: String,
 ) -> Result<Json<OrderBody>, Problem> {
-    let before = find(app, &tenant, &key).await?;
+    let before = find_order(app, &tenant, &key).await?;
     let inner = app.clone();
-    app.deed(async move {
+    app.run_to_completion(async move {
         inner.engine.steer_order(&tenant, &key, command.clone()).await??;
-        inner.note(&caller, word(&command), audited(&tenant, &key), detail).await;
+        inner.record_audit(&caller, audit_action(&command), audit_target(&tenant, &key), detail).await;
         let after = match command {
             OrderCommand::Remove => None,
             OrderCommand::Suspend | OrderCommand::Resume | OrderCommand::Change { .. } => {
-                find(&inner, &tenant, &key).await.ok()
+                find_order(&inner, &tenant, &key).await.ok()
             }
         };
-        Ok(Json(after.unwrap_or_else(|| left(before, command))))
+        Ok(Json(after.unwrap_or_else(|| final_order_body(before, command))))
     })
     .await
 }
 
-fn word(command: &OrderCommand) -> &'static str {
+fn audit_action(command: &OrderCommand) -> &'static str {
     match command {
         OrderCommand::Suspend => "suspend",
         OrderCommand::Resume => "resume",
@@ -189,8 +189,8 @@ fn word(command: &OrderCommand) -> &'static str {
     }
 }
 
-/// How a command left an order that is gone since: removed, or arrived at an end at once.
-fn left(before: OrderBody, command: OrderCommand) -> OrderBody {
+/// The state in which a command left an order that no longer exists: it was removed, or reached an end at once.
+fn final_order_body(before: OrderBody, command: OrderCommand) -> OrderBody {
     match command {
         OrderCommand::Suspend | OrderCommand::Remove => before,
         OrderCommand::Resume => OrderBody { suspended: false, ..before },
@@ -204,22 +204,22 @@ fn left(before: OrderBody, command: OrderCommand) -> OrderBody {
     }
 }
 
-/// Whose order and which.
+/// An order of a tenant.
 type TenantOrder = (Tenant, OrderKey);
 
-/// The tenant that a call about one order is for: `tenant=` if given, else the token's own, else `default`.
-fn tenant_of(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
-    let query = Query::of(uri, &["tenant"])?;
+/// The tenant of a call about one order: `tenant=` if given, else the token's, else `default`.
+fn request_tenant(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
+    let query = Query::from_uri(uri, &["tenant"])?;
     Ok(caller.tenant(query.parse("tenant")?)?.unwrap_or_default())
 }
 
-async fn find(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderBody, Problem> {
+async fn find_order(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderBody, Problem> {
     let found = app.engine.order(tenant, key).await?;
     let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order(tenant, key)))?;
     Ok(OrderBody { event_id: Some(extent.head.get()), ..OrderBody::from(&view) })
 }
 
-/// Says that a tenant has no such order.
+/// The message that a tenant has no such order.
 pub(crate) fn no_such_order(tenant: &Tenant, key: &OrderKey) -> String {
     match tenant.is_default() {
         true => format!("there is no order {key}; name its tenant with `tenant=` if it is not `default`'s"),
@@ -227,8 +227,8 @@ pub(crate) fn no_such_order(tenant: &Tenant, key: &OrderKey) -> String {
     }
 }
 
-/// An order as the audit log names it.
-pub(super) fn audited(tenant: &Tenant, key: &OrderKey) -> String {
+/// The name of an order in the audit.
+pub(super) fn audit_target(tenant: &Tenant, key: &OrderKey) -> String {
     match tenant.is_default() {
         true => format!("order {key}"),
         false => format!("order {key} of tenant {tenant}"),

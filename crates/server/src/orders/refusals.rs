@@ -1,4 +1,4 @@
-//! Why something was not done to an order or a chain, as a problem.
+//! Converts refusals of order and chain operations to problems.
 
 use pointsman_core::store::OrderRefused;
 

@@ -1,4 +1,4 @@
-//! One task, and what a person can do to it.
+//! One task: showing, retrying and cancelling it.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,12 +8,12 @@ use pointsman_core::TaskId;
 use pointsman_core::journal::Extent;
 use pointsman_core::task::Task;
 
-use crate::action::Nothing;
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
+use crate::json_body::EmptyRequest;
+use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::Query;
-use crate::segment::{Segment, TaskName};
 
 /// One task with its attempts, result and errors.
 #[utoipa::path(
@@ -24,14 +24,14 @@ use crate::segment::{Segment, TaskName};
     params(("id" = String, Path, description = "a task's id")),
     responses((status = 200, description = "The task", body = TaskDetail)),
 )]
-pub(crate) async fn task(
+pub(crate) async fn show_task(
     Viewer(caller): Viewer,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
 ) -> Result<Json<TaskDetail>, Problem> {
-    Query::of(&uri, &[])?;
-    find(&app, &caller, &id).await.map(Json)
+    Query::from_uri(&uri, &[])?;
+    find_task_detail(&app, &caller, &id).await.map(Json)
 }
 
 /// Runs a task in `error` again.
@@ -41,52 +41,52 @@ pub(crate) async fn task(
     operation_id = "retry_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
-    responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
+    responses((status = 200, description = "The task after the change", body = TaskDetail)),
 )]
-pub(crate) async fn retry(
+pub(crate) async fn retry_task(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
-    _: Nothing,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
+    _: EmptyRequest,
 ) -> Result<Json<TaskDetail>, Problem> {
-    find(&app, &caller, &id).await?;
+    find_task_detail(&app, &caller, &id).await?;
     let inner = app.clone();
-    app.deed(async move {
+    app.run_to_completion(async move {
         inner.engine.retry(&id).await??;
-        inner.note(&caller, "retry", format!("task {id}"), "").await;
-        find(&inner, &caller, &id).await.map(Json)
+        inner.record_audit(&caller, "retry", format!("task {id}"), "").await;
+        find_task_detail(&inner, &caller, &id).await.map(Json)
     })
     .await
 }
 
-/// Ends a task. If it runs, its attempt is cut short.
+/// Cancels a task. A running attempt is aborted.
 #[utoipa::path(
     post,
     path = "/api/v1/tasks/{id}/cancel",
     operation_id = "cancel_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
-    responses((status = 200, description = "The task as it stands now", body = TaskDetail)),
+    responses((status = 200, description = "The task after the change", body = TaskDetail)),
 )]
-pub(crate) async fn cancel(
+pub(crate) async fn cancel_task(
     Operator(caller): Operator,
     State(app): State<App>,
-    Segment(TaskName(id)): Segment<TaskName>,
-    _: Nothing,
+    PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
+    _: EmptyRequest,
 ) -> Result<Json<TaskDetail>, Problem> {
-    find(&app, &caller, &id).await?;
+    find_task_detail(&app, &caller, &id).await?;
     let inner = app.clone();
-    app.deed(async move {
+    app.run_to_completion(async move {
         inner.engine.cancel(&id).await??;
-        inner.note(&caller, "cancel", format!("task {id}"), "").await;
-        find(&inner, &caller, &id).await.map(Json)
+        inner.record_audit(&caller, "cancel", format!("task {id}"), "").await;
+        find_task_detail(&inner, &caller, &id).await.map(Json)
     })
     .await
 }
 
-/// The task with all that is known of it, if the caller may see it.
-pub(super) async fn find(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
-    let (task, extent) = visible(app, caller, id).await?;
+/// Finds a task with its attempts and result, if the caller may see it.
+pub(super) async fn find_task_detail(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
+    let (task, extent) = find_visible_task(app, caller, id).await?;
     Ok(TaskDetail {
         snapshot: extent.head.get(),
         task: TaskBody::from(&task),
@@ -96,8 +96,12 @@ pub(super) async fn find(app: &App, caller: &Caller, id: &TaskId) -> Result<Task
     })
 }
 
-/// The task, if the caller may see it.
-pub(crate) async fn visible(app: &App, caller: &Caller, id: &TaskId) -> Result<(Task, Extent), Problem> {
+/// Finds a task, if the caller may see it.
+pub(crate) async fn find_visible_task(
+    app: &App,
+    caller: &Caller,
+    id: &TaskId,
+) -> Result<(Task, Extent), Problem> {
     let found = app.store().task(id).await?.filter(|(task, _)| caller.sees(&task.tenant));
     found.ok_or_else(|| Problem::not_found(format!("there is no task {:?}", id.as_str())))
 }

@@ -1,0 +1,139 @@
+//! `/api/v1/config`: the configuration of this process, its files, and its reloads.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use axum::Json;
+use axum::extract::State;
+use http::Uri;
+use pointsman_api::{ConfigBody, FaultBody, ReloadBody};
+use pointsman_engine::now;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::auth::Admin;
+use crate::config::{Config, Fault};
+use crate::problem::Problem;
+use crate::query::Query;
+use crate::server::{ErrorChain, StartError};
+
+/// Maximum number of reloads kept, and of faults kept for each.
+const MAX_RELOADS: usize = 50;
+const MAX_FAULTS: usize = 200;
+
+pub(crate) fn routes() -> OpenApiRouter<App> {
+    OpenApiRouter::new().routes(routes!(show_config))
+}
+
+/// The configuration of the process that responds, and its reloads with their faults. Secrets, URLs beyond their first
+/// path segment and arguments of commands are left out.
+#[utoipa::path(
+    get,
+    path = "/api/v1/config",
+    operation_id = "show_config",
+    tag = "house",
+    responses((status = 200, description = "The configuration", body = ConfigBody)),
+)]
+pub(crate) async fn show_config(
+    Admin(caller): Admin,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Json<ConfigBody>, Problem> {
+    Query::from_uri(&uri, &[])?;
+    caller.unbound("the configuration covers every tenant")?;
+    app.config_status.to_body().map(Json).ok_or_else(|| Problem::unavailable("the server is starting"))
+}
+
+/// The active configuration and the latest reloads.
+#[derive(Debug, Default)]
+pub(crate) struct ConfigStatus(Mutex<ConfigRecord>);
+
+#[derive(Debug, Default)]
+struct ConfigRecord {
+    active: Option<ConfigBody>,
+    /// Newest first.
+    reloads: VecDeque<ReloadBody>,
+}
+
+impl ConfigStatus {
+    fn lock_record(&self) -> MutexGuard<'_, ConfigRecord> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records the configuration that the process started with.
+    pub(crate) fn record_start(&self, node: String, config: &Config) {
+        self.lock_record().active = Some(config_body(node, config));
+    }
+
+    pub(crate) fn mark_watched(&self) {
+        if let Some(active) = &mut self.lock_record().active {
+            active.watched = true;
+        }
+    }
+
+    /// Records a reload that was applied.
+    pub(crate) fn record_applied(&self, config: &Config) {
+        let mut record = self.lock_record();
+        if let Some(before) = &mut record.active {
+            *before = ConfigBody {
+                watched: before.watched,
+                ..config_body(std::mem::take(&mut before.node), config)
+            };
+        }
+        record.push_reload(ReloadBody {
+            at: now().to_string(),
+            applied: true,
+            error: None,
+            faults: vec![],
+            more_faults: 0,
+        });
+    }
+
+    /// Records a reload that was rejected.
+    pub(crate) fn record_rejected(&self, error: &StartError) {
+        let (message, faults) = match error {
+            StartError::Config(faults) => (error.to_string(), Some(faults)),
+            other => (ErrorChain(other).to_string(), None),
+        };
+        let fault_count = faults.map_or(0, |faults| faults.len());
+        let listed = faults.into_iter().flat_map(|faults| faults.iter()).take(MAX_FAULTS).map(fault_body);
+        self.lock_record().push_reload(ReloadBody {
+            at: now().to_string(),
+            applied: false,
+            error: Some(message),
+            faults: listed.collect(),
+            more_faults: fault_count.saturating_sub(MAX_FAULTS) as u64,
+        });
+    }
+
+    fn to_body(&self) -> Option<ConfigBody> {
+        let record = self.lock_record();
+        let active = record.active.clone()?;
+        Some(ConfigBody { reloads: record.reloads.iter().cloned().collect(), ..active })
+    }
+}
+
+impl ConfigRecord {
+    fn push_reload(&mut self, reload: ReloadBody) {
+        self.reloads.push_front(reload);
+        self.reloads.truncate(MAX_RELOADS);
+    }
+}
+
+fn config_body(node: String, config: &Config) -> ConfigBody {
+    let now = now();
+    ConfigBody {
+        node,
+        files: config.files.iter().map(|file| file.display().to_string()).collect(),
+        loaded_at: now.to_string(),
+        watched: false,
+        settings: config.to_api_yaml(),
+        warnings: config.warnings_at(now).iter().map(ToString::to_string).collect(),
+        reloads: vec![],
+    }
+}
+
+fn fault_body(fault: &Fault) -> FaultBody {
+    FaultBody { place: fault.place(), message: fault.message().into(), excerpt: fault.excerpt_for_api() }
+}

@@ -1,0 +1,347 @@
+//! Events of the journal as an EventSeq.
+//!
+//! The first match decides the response: until then nothing is sent, and the request may wait. Then all matches up to
+//! the head at that time are streamed page by page. If events expire while a response is streamed, the connection is
+//! aborted: a complete response never has a gap.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream;
+use http::{Uri, header};
+use pointsman_api::EventSeq;
+use pointsman_core::store::StoreError;
+use pointsman_core::time::parse_http_duration;
+use pointsman_core::{Event, EventId};
+use tokio::time::{Instant, timeout_at};
+
+use super::EventQuery;
+use crate::app::App;
+use crate::auth::{Caller, Viewer};
+use crate::journal_reader::{BATCH_DELAY, JournalReader, ReadStep};
+use crate::limits::PageMemory;
+use crate::paging::{TARGET_PAGE_BYTES, encode_chunk, page_bytes};
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// Time that a search without a match may take beyond its deadline, so that a client that does not wait still gets an
+/// event that comes after many others.
+const SEARCH_GRACE: Duration = Duration::from_millis(150);
+/// Time that the first read may take beyond the deadline: otherwise a client that does not wait would get an empty
+/// response from a store that is merely slow.
+const FIRST_READ_GRACE: Duration = Duration::from_secs(1);
+
+/// Reads the journal as an EventSeq, waiting for the first match until the timeout.
+#[utoipa::path(
+    get,
+    path = "/api/v1/events",
+    operation_id = "read_events",
+    tag = "events",
+    params(
+        ("return" = Option<String>, Query, description = "a type or one of its ancestors; `Event` is every type"),
+        ("after" = Option<u64>, Query, description = "an EventId; required unless `limit` is negative"),
+        ("timeout" = Option<String>, Query, description = "how long to wait: `60`, `60s`, `1h2m3s` or ISO 8601"),
+        ("limit" = Option<i64>, Query, description = "maximum number of events; a negative one reads backwards from the newest"),
+        ("path" = Option<String>, Query, description = "`/` everything, `/a/` the tree below, `/a/*` its direct children, `/a` exactly that key"),
+        ("key" = Option<String>, Query, description = "key of an object"),
+        ("tenant" = Option<String>, Query, description = "only this tenant's events"),
+    ),
+    responses((status = 200, description = "The events, or an empty or torn EventSeq", body = EventSeq)),
+)]
+pub(crate) async fn read_events(
+    Viewer(caller): Viewer,
+    State(app): State<App>,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let query = EventQuery::parse_query(&uri, &PollOptions::PARAMETERS)?;
+    let event_query = EventQuery::from_query(&query, &caller)?;
+    respond(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
+}
+
+/// The timeout and limit of a request that reads events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PollOptions {
+    timeout: Duration,
+    limit: EventLimit,
+}
+
+impl PollOptions {
+    pub(crate) const PARAMETERS: [&str; 2] = ["timeout", "limit"];
+
+    pub(crate) fn from_query(query: &Query) -> Result<Self, Problem> {
+        let limit = query.parse_with("limit", parse_limit)?.unwrap_or(EventLimit::Unlimited);
+        Ok(Self { timeout: parse_timeout(query)?, limit })
+    }
+}
+
+/// Parses the parameter `timeout`; zero if it is not given.
+pub(crate) fn parse_timeout(query: &Query) -> Result<Duration, Problem> {
+    Ok(query.parse_with("timeout", parse_http_duration)?.unwrap_or_default())
+}
+
+/// Responds with an EventSeq.
+pub(crate) async fn respond(
+    app: &App,
+    caller: &Caller,
+    event_query: EventQuery,
+    options: &PollOptions,
+) -> Result<Response, Problem> {
+    let max_events = options.limit.max_events();
+    let reader = match options.limit {
+        EventLimit::Backwards(_) => {
+            JournalReader::backwards(app.clone(), event_query.filter, event_query.after)
+        }
+        EventLimit::Unlimited | EventLimit::Forwards(_) => {
+            JournalReader::forwards(app.clone(), event_query.filter, require_after(event_query.after)?)
+        }
+    };
+    // A deadline that the clock cannot represent never passes.
+    let deadline = Instant::now().checked_add(options.timeout);
+    let poll_permit = (!options.timeout.is_zero()).then(|| app.streams.open(caller)).transpose()?;
+    let found = find_first_match(app, caller, reader, max_events, deadline).await?;
+    drop(poll_permit);
+    Ok(match found {
+        SearchOutcome::Events { events, reader } => {
+            let page = page_bytes(&events);
+            // Later pages have about the target size.
+            let bytes = if reader.has_ended() { page } else { page.max(TARGET_PAGE_BYTES) };
+            let memory = PageMemory::reserve(&app.responses, caller, bytes)?;
+            let seq = EventSeqStream {
+                reader,
+                remaining: max_events,
+                page: events.into(),
+                has_started: false,
+                memory,
+            };
+            let text = stream::unfold(Some(seq), EventSeqStream::next_chunk);
+            ([(header::CONTENT_TYPE, "application/json")], Body::from_stream(text)).into_response()
+        }
+        SearchOutcome::Empty { head, last } => empty_response(head, last),
+        SearchOutcome::Torn { head } => torn_response(head),
+    })
+}
+
+/// Unwraps a required cursor.
+pub(crate) fn require_after(after: Option<EventId>) -> Result<EventId, Problem> {
+    after.ok_or_else(|| {
+        Problem::malformed("this call needs `after`: the EventId to read after").parameter("after")
+    })
+}
+
+pub(crate) fn empty_response(head: EventId, last: EventId) -> Response {
+    axum::Json(EventSeq::Empty { event_id: head.get(), last_event_id: last.get() }).into_response()
+}
+
+pub(crate) fn torn_response(head: EventId) -> Response {
+    axum::Json(EventSeq::Torn { event_id: head.get() }).into_response()
+}
+
+/// The number of events to read, and the direction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EventLimit {
+    Unlimited,
+    Forwards(usize),
+    Backwards(usize),
+}
+
+impl EventLimit {
+    fn max_events(self) -> usize {
+        match self {
+            Self::Unlimited => usize::MAX,
+            Self::Forwards(count) | Self::Backwards(count) => count,
+        }
+    }
+}
+
+/// Parses a whole number other than zero. A number too large for `usize` counts as its maximum.
+fn parse_limit(text: &str) -> Result<EventLimit, &'static str> {
+    let (digits, backwards) = match text.strip_prefix('-') {
+        Some(digits) => (digits, true),
+        None => (text, false),
+    };
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let count = digits.parse().unwrap_or(usize::MAX);
+    match (is_number && count > 0, backwards) {
+        (false, _) => Err("a limit is a whole number other than 0"),
+        (true, false) => Ok(EventLimit::Forwards(count)),
+        (true, true) => Ok(EventLimit::Backwards(count)),
+    }
+}
+
+/// The result of the search for the first match.
+pub(crate) enum SearchOutcome {
+    Events { events: Vec<Arc<Event>>, reader: JournalReader },
+    Empty { head: EventId, last: EventId },
+    Torn { head: EventId },
+}
+
+/// Finds the first match, waiting for it until the deadline. If the store does not respond in time, the result is empty
+/// and the client continues at its cursor.
+pub(crate) async fn find_first_match(
+    app: &App,
+    caller: &Caller,
+    mut reader: JournalReader,
+    max_events: usize,
+    deadline: Option<Instant>,
+) -> Result<SearchOutcome, StoreError> {
+    let cursor = reader.resume_cursor();
+    let mut step =
+        run_until(deadline.map(first_read_deadline), reader.read_page(max_events)).await.transpose()?;
+    let mut is_draining = false;
+    // A busy store must not delay a response whose deadline has passed.
+    while let Some(current) = step {
+        match current {
+            ReadStep::Events(events) => return Ok(SearchOutcome::Events { events, reader }),
+            ReadStep::Torn { head } => return Ok(SearchOutcome::Torn { head }),
+            ReadStep::NoMatch => {}
+            ReadStep::End if is_draining => break,
+            ReadStep::End => match wait_for_events(app, caller, &mut reader, deadline).await {
+                WaitOutcome::NewEvents => {
+                    wait_for_batch(app, cursor, deadline).await;
+                    reader.resume();
+                }
+                // Events up to the announcement of the stop are still sent, including the announcement.
+                WaitOutcome::Stopping => {
+                    is_draining = true;
+                    reader.resume();
+                }
+                WaitOutcome::TimedOutOrRevoked => break,
+            },
+        }
+        let give_up = deadline.map(|deadline| deadline + SEARCH_GRACE);
+        step = match give_up.is_some_and(|end| end <= Instant::now()) {
+            true => None,
+            false => run_until(give_up, reader.read_page(max_events)).await.transpose()?,
+        };
+    }
+    Ok(SearchOutcome::Empty { head: reader.head(), last: reader.resume_cursor() })
+}
+
+/// The deadline of the first read for a response that is due at `deadline`.
+pub(crate) fn first_read_deadline(deadline: Instant) -> Instant {
+    deadline + FIRST_READ_GRACE
+}
+
+/// Runs a future until `end`; `None` if it does not finish. Without an end it always finishes.
+pub(crate) async fn run_until<T>(end: Option<Instant>, work: impl Future<Output = T>) -> Option<T> {
+    match end {
+        Some(end) => timeout_at(end, work).await.ok(),
+        None => Some(work.await),
+    }
+}
+
+/// The reason why a wait for events ended.
+enum WaitOutcome {
+    NewEvents,
+    Stopping,
+    /// The deadline has passed, or the caller's token is no longer accepted.
+    TimedOutOrRevoked,
+}
+
+/// Waits for new events until the deadline.
+async fn wait_for_events(
+    app: &App,
+    caller: &Caller,
+    reader: &mut JournalReader,
+    deadline: Option<Instant>,
+) -> WaitOutcome {
+    let deadline_passed = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = app.stopping.cancelled() => WaitOutcome::Stopping,
+        () = app.wait_until_revoked(caller) => WaitOutcome::TimedOutOrRevoked,
+        () = reader.wait_for_match() => WaitOutcome::NewEvents,
+        () = deadline_passed => WaitOutcome::TimedOutOrRevoked,
+    }
+}
+
+/// Waits for more events to send together, if the client's cursor is only a few milliseconds old.
+async fn wait_for_batch(app: &App, cursor: EventId, deadline: Option<Instant>) {
+    let passed = app.now().since(cursor.timestamp());
+    let pause = Instant::now() + BATCH_DELAY.saturating_sub(passed);
+    tokio::time::sleep_until(deadline.map_or(pause, |deadline| pause.min(deadline))).await;
+}
+
+/// A NonEmpty EventSeq that is being streamed.
+struct EventSeqStream {
+    reader: JournalReader,
+    remaining: usize,
+    /// Events that were read and not sent yet.
+    page: VecDeque<Arc<Event>>,
+    has_started: bool,
+    /// The memory reserved for the page.
+    memory: PageMemory,
+}
+
+type Chunk = Result<Bytes, io::Error>;
+
+impl EventSeqStream {
+    /// Produces the next chunk of the JSON; the state after the last chunk is `None`.
+    async fn next_chunk(seq: Option<Self>) -> Option<(Chunk, Option<Self>)> {
+        let mut seq = seq?;
+        while seq.page.is_empty() {
+            match seq.reader.read_page(seq.remaining).await {
+                Ok(ReadStep::Events(events)) => match seq.memory.fit(page_bytes(&events)) {
+                    Ok(()) => seq.page = events.into(),
+                    Err(error) => return Some((Err(error), None)),
+                },
+                Ok(ReadStep::NoMatch) => {}
+                Ok(ReadStep::End) => return Some((Ok(Bytes::from_static(b"]}")), None)),
+                Ok(ReadStep::Torn { .. }) => {
+                    return Some((Err(io::Error::other("the remaining events have expired")), None));
+                }
+                Err(error) => return Some((Err(io::Error::other(error)), None)),
+            }
+        }
+        let text = seq.encode_next_chunk();
+        Some((Ok(text.into()), Some(seq)))
+    }
+
+    /// Encodes the next chunk of the page.
+    fn encode_next_chunk(&mut self) -> String {
+        let prefix = match self.has_started {
+            false => {
+                format!("{{\"TYPE\":\"NonEmpty\",\"eventId\":{},\"eventSnapshots\":[", self.reader.head())
+            }
+            true => String::new(),
+        };
+        let before = self.page.len();
+        let has_started = &mut self.has_started;
+        let text = encode_chunk(&mut self.page, |event, text| {
+            if std::mem::replace(has_started, true) {
+                text.push(',');
+            }
+            text.push_str(&event.to_json());
+        });
+        let count = before - self.page.len();
+        self.remaining -= count.min(self.remaining);
+        self.reader.adapt_page_size(count, text.len());
+        prefix + &text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_any_whole_number_but_zero() {
+        assert_eq!(parse_limit("3"), Ok(EventLimit::Forwards(3)));
+        assert_eq!(parse_limit("-3"), Ok(EventLimit::Backwards(3)));
+        assert_eq!(parse_limit("99999999999999999999999"), Ok(EventLimit::Forwards(usize::MAX)));
+        for bad in ["", "-", "0", "-0", "+1", "1.5", "1e3", " 1", "x", "--1"] {
+            assert!(parse_limit(bad).is_err(), "{bad:?}");
+        }
+    }
+}

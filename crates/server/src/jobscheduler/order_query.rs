@@ -1,0 +1,117 @@
+//! Which orders a request selects, and what it returns.
+
+use pointsman_core::HandlingKey;
+use pointsman_core::chain::OrderKey;
+use pointsman_core::journal::PathFilter;
+use pointsman_core::names::RESERVED_TYPES;
+
+use crate::config::nearest::hint;
+
+const OVERVIEW: &str = "OrderOverview";
+const STATISTICS: &str = "OrderStatistics";
+const STATISTICS_CHANGED: &str = "OrderStatisticsChanged";
+
+/// The orders that a path selects.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct OrderSelection {
+    pub(super) path: PathFilter,
+    /// The single order that the path names.
+    pub(super) order: Option<OrderKey>,
+}
+
+impl OrderSelection {
+    pub(super) fn all() -> Self {
+        Self { path: PathFilter::Everything, order: None }
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let path = text.parse().map_err(|e: pointsman_core::journal::BadPath| e.to_string())?;
+        // Only the key of an order has a comma.
+        let order = text.contains(',').then(|| text.parse()).transpose();
+        let order = order.map_err(|e: pointsman_core::names::BadName| e.to_string())?;
+        Ok(Self { path, order })
+    }
+}
+
+/// The parameter `return`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum ReturnKind {
+    Overview,
+    Statistics,
+    StatisticsChanged,
+    /// Events of these types; of all types if empty.
+    Events(Vec<HandlingKey>),
+}
+
+impl ReturnKind {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            OVERVIEW => return Ok(Self::Overview),
+            STATISTICS => return Ok(Self::Statistics),
+            STATISTICS_CHANGED => return Ok(Self::StatisticsChanged),
+            _ => {}
+        }
+        let kinds: Vec<HandlingKey> = text.split(',').map(parse_event_type).collect::<Result<_, _>>()?;
+        let has_root_type = kinds.iter().any(|kind| kind.as_str() == "Event");
+        Ok(Self::Events(if has_root_type { vec![] } else { kinds }))
+    }
+}
+
+/// Parses one of the event types of the JobScheduler API.
+fn parse_event_type(name: &str) -> Result<HandlingKey, String> {
+    if [OVERVIEW, STATISTICS, STATISTICS_CHANGED].contains(&name) {
+        return Err(format!("`{name}` is requested by itself, not together with other types"));
+    }
+    let reserved = RESERVED_TYPES.iter().copied().find(|reserved| *reserved == name);
+    let kind = reserved.and_then(|reserved| HandlingKey::new(reserved).ok());
+    kind.ok_or_else(|| {
+        let names = RESERVED_TYPES.iter().copied().chain([OVERVIEW, STATISTICS]);
+        format!("{name:?} is not a type that can be returned here{}", hint(name, names))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse_event_types(text: &str) -> Vec<String> {
+        match ReturnKind::parse(text) {
+            Ok(ReturnKind::Events(kinds)) => kinds.iter().map(ToString::to_string).collect(),
+            other => panic!("{text}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_return_is_a_view_or_types_of_events() {
+        assert_eq!(ReturnKind::parse("OrderOverview"), Ok(ReturnKind::Overview));
+        assert_eq!(ReturnKind::parse("OrderStatistics"), Ok(ReturnKind::Statistics));
+        assert_eq!(ReturnKind::parse("OrderStatisticsChanged"), Ok(ReturnKind::StatisticsChanged));
+        assert_eq!(parse_event_types("OrderEvent,TaskStarted"), ["OrderEvent", "TaskStarted"]);
+        assert!(parse_event_types("Event").is_empty() && parse_event_types("OrderEvent,Event").is_empty());
+    }
+
+    #[test]
+    fn unknown_return_types_are_rejected() {
+        for bad in
+            ["", ",", "Event,", "event", "record", "OrderEvents", "Event.x", "OrderStarted.x", "Order Event"]
+        {
+            assert!(ReturnKind::parse(bad).is_err(), "{bad:?}");
+        }
+        for bad in
+            ["OrderOverview,Event", "Event,OrderStatistics", "OrderStatisticsChanged,OrderStatisticsChanged"]
+        {
+            assert!(ReturnKind::parse(bad).unwrap_err().contains("by itself"), "{bad:?}");
+        }
+        assert!(ReturnKind::parse("OrderOverviews").unwrap_err().ends_with("did you mean `OrderOverview`?"));
+    }
+
+    #[test]
+    fn a_path_may_name_one_order() {
+        assert_eq!(OrderSelection::parse("/"), Ok(OrderSelection::all()));
+        assert_eq!(OrderSelection::parse("/a/x").unwrap().order, None);
+        assert_eq!(OrderSelection::parse("/a/x,1").unwrap().order, "/a/x,1".parse().ok());
+        for bad in ["", "a", "a/x,1", "//", "/a//b", "/a/x,", "/a/x,1,2", "/a/x,1/", "/a,b/x"] {
+            assert!(OrderSelection::parse(bad).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Reads the journal page by page, forwards or backwards.
+//!
+//! A read ends at the head that the journal had when the read began, so that it ends however fast the journal grows. It
+//! has one page in memory at a time. [`JournalReader::resume`] starts the next read where the last one ended.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pointsman_core::journal::Filter;
+use pointsman_core::store::{Read, StoreError};
+use pointsman_core::{Event, EventId};
+
+use crate::app::App;
+use crate::paging::PageSize;
+
+/// Minimum time between two messages to a reader; events that arrive meanwhile are sent together. Without it a busy
+/// journal would cost one message per event and reader.
+pub(crate) const BATCH_DELAY: Duration = Duration::from_millis(10);
+
+/// The result of reading a page.
+#[derive(Debug)]
+pub(crate) enum ReadStep {
+    /// Events that match.
+    Events(Vec<Arc<Event>>),
+    /// The page has no match; there is more to read.
+    NoMatch,
+    /// The head of the journal as it was when the read began.
+    End,
+    /// Events after the cursor have expired, or the cursor was never given out.
+    Torn { head: EventId },
+}
+
+pub(crate) struct JournalReader {
+    app: App,
+    filter: Filter,
+    is_backwards: bool,
+    /// The cursor was given by the client, so a gap must be reported to it.
+    reports_gaps: bool,
+    /// Reads only ids above this one. It moves when reading forwards.
+    after: EventId,
+    /// Reads only ids up to this one. It moves when reading backwards.
+    until: Option<EventId>,
+    /// The newest id when the read began.
+    head: EventId,
+    ended: bool,
+    page_size: PageSize,
+}
+
+impl JournalReader {
+    /// Reads towards the newest event.
+    pub(crate) fn forwards(app: App, filter: Filter, after: EventId) -> Self {
+        Self {
+            app,
+            filter,
+            is_backwards: false,
+            reports_gaps: true,
+            after,
+            until: None,
+            head: EventId::ZERO,
+            ended: false,
+            page_size: PageSize::default(),
+        }
+    }
+
+    /// Reads from the newest event down to `after`, or to the oldest that is retained.
+    pub(crate) fn backwards(app: App, filter: Filter, after: Option<EventId>) -> Self {
+        let reports_gaps = after.is_some();
+        Self { is_backwards: true, reports_gaps, ..Self::forwards(app, filter, after.unwrap_or_default()) }
+    }
+
+    /// The newest id when the read began, or the last id read if that is newer.
+    pub(crate) fn head(&self) -> EventId {
+        self.head.max(self.after)
+    }
+
+    /// Whether there is nothing more to read.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    /// The cursor after which a client that got no events continues. A backward read that did not finish has skipped
+    /// the older events, so its cursor stays at the beginning.
+    pub(crate) fn resume_cursor(&self) -> EventId {
+        if self.is_backwards && self.ended { self.head() } else { self.after }
+    }
+
+    /// Reads the next matches, at most `remaining`.
+    pub(crate) async fn read_page(&mut self, remaining: usize) -> Result<ReadStep, StoreError> {
+        if self.ended || remaining == 0 {
+            return Ok(ReadStep::End);
+        }
+        let limit = self.page_size.next_limit(remaining);
+        let page = if self.is_backwards {
+            let filter = self.filter.clone();
+            let read = Read { after: self.after, until: self.until, filter, limit, backwards: true };
+            self.app.store().read(read).await?
+        } else {
+            self.app.engine.observer().page(&self.filter, self.after, self.until, limit).await?
+        };
+        if self.reports_gaps && page.extent.is_torn(self.after) {
+            // The cache of this node may be behind the store.
+            let extent = self.app.engine.observer().extent().await?;
+            let torn = ReadStep::Torn { head: extent.head };
+            return Ok(if extent.is_torn(self.after) { torn } else { ReadStep::NoMatch });
+        }
+        if self.until.is_none() {
+            self.head = page.extent.head;
+        }
+        if self.is_backwards {
+            self.advance_backwards(page.scanned, page.extent.forgotten);
+        } else {
+            self.advance_forwards(page.scanned, page.events.is_empty());
+        }
+        Ok(if page.events.is_empty() { ReadStep::NoMatch } else { ReadStep::Events(page.events) })
+    }
+
+    fn advance_forwards(&mut self, scanned: EventId, empty: bool) {
+        self.until = Some(self.head);
+        let has_advanced = scanned > self.after;
+        self.after = self.after.max(scanned);
+        // An empty page that did not advance has nothing after it.
+        self.ended = self.after >= self.head || (empty && !has_advanced);
+    }
+
+    fn advance_backwards(&mut self, scanned: EventId, expired: EventId) {
+        let below = scanned.get().checked_sub(1).and_then(EventId::new).unwrap_or_default();
+        let has_advanced = self.until.is_none_or(|until| below < until);
+        self.until = Some(below);
+        self.after = self.after.max(expired);
+        self.ended = !has_advanced || below <= self.after;
+    }
+
+    /// Adapts the page size to the size of the events.
+    pub(crate) fn adapt_page_size(&mut self, count: usize, bytes: usize) {
+        self.page_size.adapt(count, bytes);
+    }
+
+    /// Waits for a matching event after those already read. Events that do not match are skipped, also when the wait is
+    /// cancelled.
+    pub(crate) async fn wait_for_match(&mut self) {
+        self.after = self.resume_cursor();
+        self.app.engine.observer().matched(&self.filter, &mut self.after).await;
+    }
+
+    /// Starts a new read of the events that have arrived since.
+    pub(crate) fn resume(&mut self) {
+        self.after = self.resume_cursor().max(self.after);
+        self.until = None;
+        self.ended = false;
+    }
+}

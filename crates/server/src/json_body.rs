@@ -1,0 +1,151 @@
+//! JSON bodies of actions: objects whose members stay raw until each is parsed, so that a fault points at its member.
+//! Bodies of actions are optional; each call checks for the members it requires.
+
+use axum::extract::{FromRequest, Request};
+use bytes::Bytes;
+use http::HeaderMap;
+use pointsman_core::Tenant;
+use pointsman_core::store::Idempotency;
+use pointsman_core::wire::{Fault, members, string};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::app::App;
+use crate::auth::Caller;
+use crate::body::ReceivedBody;
+use crate::idempotency;
+use crate::media;
+use crate::problem::Problem;
+use crate::query::Query;
+
+/// Maximum length of the reason for a rule.
+const MAX_REASON_BYTES: usize = 1024;
+
+/// The members of a body, all missing if there is no body. The request takes no query parameters.
+pub(crate) struct JsonBody<T>(pub(crate) T);
+
+impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBody<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        Query::from_uri(request.uri(), &[])?;
+        read_json_body(request, app).await.map(Self)
+    }
+}
+
+/// The members of a body, all missing if there is no body. The call parses the query parameters itself.
+pub(crate) struct JsonBodyWithQuery<T>(pub(crate) T);
+
+impl<T: Default + DeserializeOwned> FromRequest<App> for JsonBodyWithQuery<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        read_json_body(request, app).await.map(Self)
+    }
+}
+
+/// The members of a body, with the headers and bytes that an idempotency record needs. The request takes no query
+/// parameters.
+pub(crate) struct IdempotentBody<T> {
+    pub(crate) members: T,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl<T> IdempotentBody<T> {
+    /// Splits into the members and the idempotency key for an operation.
+    pub(crate) fn into_members_and_key(
+        self,
+        caller: &Caller,
+        operation: &[&str],
+    ) -> Result<(T, Option<Idempotency>), Problem> {
+        let idempotency = idempotency::for_action(&self.headers, caller, operation, &self.body)?;
+        Ok((self.members, idempotency))
+    }
+}
+
+impl<T: Default + DeserializeOwned> FromRequest<App> for IdempotentBody<T> {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        Query::from_uri(request.uri(), &[])?;
+        let headers = request.headers().clone();
+        let body = ReceivedBody::from_request(request, app).await?.bytes;
+        Ok(Self { members: parse_json_body(&headers, &body)?, headers, body })
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "an empty JSON object, or nothing at all")]
+struct EmptyObject {}
+
+/// The request of an action that takes neither query parameters nor members: no body, or an empty object.
+pub(crate) struct EmptyRequest;
+
+impl FromRequest<App> for EmptyRequest {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let JsonBody(EmptyObject {}) = JsonBody::from_request(request, app).await?;
+        Ok(Self)
+    }
+}
+
+/// The body of an action that takes only query parameters: none, or an empty object.
+pub(crate) struct EmptyBody;
+
+impl FromRequest<App> for EmptyBody {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        let EmptyObject {} = read_json_body(request, app).await?;
+        Ok(Self)
+    }
+}
+
+/// The body of a request that sets or lifts a pause or a block.
+pub(crate) struct RuleRequest {
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) reason: String,
+}
+
+impl FromRequest<App> for RuleRequest {
+    type Rejection = Problem;
+    async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
+        #[derive(Default, Deserialize)]
+        #[serde(deny_unknown_fields, expecting = "a JSON object")]
+        struct RuleMembers {
+            tenant: Option<Box<RawValue>>,
+            reason: Option<Box<RawValue>>,
+        }
+        let JsonBody(members): JsonBody<RuleMembers> = JsonBody::from_request(request, app).await?;
+        let tenant = members.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
+        let tenant = tenant.map(Tenant::new).transpose().map_err(|e| Fault::new("/tenant", e))?;
+        let reason = members.reason.map(|raw| string("/reason", &raw)).transpose()?.unwrap_or_default();
+        if reason.len() > MAX_REASON_BYTES {
+            return Err(
+                Fault::new("/reason", format!("a reason has at most {MAX_REASON_BYTES} bytes")).into()
+            );
+        }
+        Ok(Self { tenant, reason })
+    }
+}
+
+/// Reads the members of a body; all are missing if there is no body.
+pub(crate) async fn read_json_body<T: Default + DeserializeOwned>(
+    request: Request,
+    app: &App,
+) -> Result<T, Problem> {
+    let headers = request.headers().clone();
+    let body = ReceivedBody::from_request(request, app).await?;
+    parse_json_body(&headers, &body.bytes)
+}
+
+fn parse_json_body<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u8]) -> Result<T, Problem> {
+    if body.is_empty() {
+        return Ok(T::default());
+    }
+    media::require_json(headers)?;
+    let text = media::decode_utf8(body)?;
+    serde_json::from_str::<&RawValue>(text).map_err(media::malformed_json)?;
+    members(text).map_err(|fault| {
+        let detail = format!("the body is not what was expected: {}", fault.detail);
+        Problem::malformed(detail).pointer(fault.pointer)
+    })
+}

@@ -1,0 +1,110 @@
+//! Opens the store that a configuration names.
+
+use std::io;
+use std::sync::Arc;
+
+use pointsman_core::store::{Store, StoreError};
+use pointsman_engine::TimeSource;
+use pointsman_store_postgres::{Postgres, PostgresStore};
+use pointsman_store_redis::{Redis, RedisStore};
+use pointsman_store_sqlite::{Sqlite, SqliteStore};
+
+use crate::auth::{self, FirstToken};
+use crate::config::StoreUrl;
+use crate::server::StartError;
+
+/// An open store of one of the backends.
+#[derive(Debug)]
+pub(crate) enum OpenStore {
+    Sqlite(SqliteStore),
+    Postgres(PostgresStore),
+    Redis(RedisStore),
+}
+
+impl OpenStore {
+    /// Opens the store. The clock of a database server is measured first, so that no timestamp is written by a local
+    /// clock that is off.
+    pub(crate) async fn open(url: &StoreUrl, time: &TimeSource) -> Result<Self, StartError> {
+        match url.clone() {
+            StoreUrl::Sqlite { path } => {
+                let now = time.now();
+                open_sqlite(move || Sqlite::open(path, now)).await
+            }
+            StoreUrl::SqliteMemory => {
+                let now = time.now();
+                open_sqlite(move || Sqlite::in_memory(now)).await
+            }
+            StoreUrl::Postgres(url) => {
+                Self::open_postgres(url.whole(), time).await.map_err(StartError::Postgres)
+            }
+            StoreUrl::Redis(url) => Self::open_redis(url.whole(), time).await.map_err(StartError::Redis),
+        }
+    }
+
+    async fn open_postgres(
+        url: &str,
+        time: &TimeSource,
+    ) -> Result<Self, pointsman_store_postgres::OpenError> {
+        time.measure(async || Postgres::read_clock(url).await.map(Some)).await?;
+        Postgres::open(url, time.now()).await.map(Self::Postgres)
+    }
+
+    async fn open_redis(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_redis::OpenError> {
+        time.measure(async || Redis::read_clock(url).await.map(Some)).await?;
+        Redis::open(url, time.now()).await.map(Self::Redis)
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(store) => Arc::new(store.clone()),
+            Self::Postgres(store) => Arc::new(store.clone()),
+            Self::Redis(store) => Arc::new(store.clone()),
+        }
+    }
+
+    /// The token of a server without configured tokens. Its hash is stored with the store, so that all nodes share it.
+    pub(crate) async fn find_or_create_first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
+        let new_token = auth::fresh();
+        let sha256 = auth::to_hex(&new_token.def.sha256);
+        match self {
+            Self::Postgres(store) => {
+                let corrupt_hash_message = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new \
+                            token";
+                resolve_shared_token(new_token, store.first_token(&sha256).await, corrupt_hash_message)
+            }
+            Self::Redis(store) => {
+                let corrupt_hash_message = "pointsman:texts does not hold a token's hash under first_token; HDEL that field to get a new \
+                            token";
+                resolve_shared_token(new_token, store.first_token(&sha256).await, corrupt_hash_message)
+            }
+            Self::Sqlite(_) => match url {
+                StoreUrl::Sqlite { path } => auth::beside(path).map_err(StartError::FirstToken),
+                StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(new_token),
+            },
+        }
+    }
+}
+
+async fn open_sqlite(
+    open: impl FnOnce() -> Result<SqliteStore, pointsman_store_sqlite::OpenError> + Send + 'static,
+) -> Result<OpenStore, StartError> {
+    let opened = tokio::task::spawn_blocking(open).await;
+    let opened = opened.map_err(|error| StartError::Engine(StoreError::Damaged(error.to_string())))?;
+    opened.map(OpenStore::Sqlite).map_err(StartError::Sqlite)
+}
+
+/// The first token of all nodes on a database. The node that created it knows the token, the others only its hash.
+/// `corrupt_hash_message` is the error if the stored value is not a hash.
+fn resolve_shared_token(
+    new_token: FirstToken,
+    stored_hash: Result<String, StoreError>,
+    corrupt_hash_message: &'static str,
+) -> Result<FirstToken, StartError> {
+    let Some(sha256) = auth::from_hex(&stored_hash.map_err(StartError::Engine)?) else {
+        return Err(StartError::FirstToken(io::Error::new(io::ErrorKind::InvalidData, corrupt_hash_message)));
+    };
+    match sha256 == new_token.def.sha256 {
+        true => Ok(new_token),
+        false => Ok(FirstToken::kept(sha256)),
+    }
+}

@@ -1,0 +1,165 @@
+//! A real server on its own port, with the real store.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pointsman_core::route::Binding;
+use pointsman_core::{HandlerDef, HandlerName, HandlingKey};
+use pointsman_engine::{Delivery, HandlerSpec, Outcome, Runner, Setup};
+use pointsman_server::Server;
+use pointsman_server::config::Sources;
+use serde_json::Value;
+
+use crate::client::{TEST_TIMEOUT, TestResponse, send_request};
+
+pub(crate) struct TestServer {
+    pub(crate) inner: Server,
+    pub(crate) address: SocketAddr,
+    pub(crate) token: String,
+    _folder: Option<tempfile::TempDir>,
+}
+
+const IN_MEMORY_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
+
+impl TestServer {
+    /// Starts a server without handlers, in memory.
+    pub(crate) async fn start() -> Self {
+        Self::start_with("", Setup::default()).await
+    }
+
+    /// Starts a server in memory with more configuration and in-process handlers.
+    pub(crate) async fn start_with(more: &str, program: Setup) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut server = Self::start_in(folder.path(), &format!("{IN_MEMORY_CONFIG}{more}"), program).await;
+        server._folder = Some(folder);
+        server
+    }
+
+    /// Starts a server with its configuration in this folder.
+    pub(crate) async fn start_in(folder: &Path, yaml: &str, program: Setup) -> Self {
+        let sources = write_config(folder, yaml);
+        let config = sources.load().expect("a configuration without faults");
+        let server = Server::start(config, Some(sources), program).await.expect("a server");
+        let address = server.address().expect("an address");
+        let token = server.first_token().unwrap_or_default().to_owned();
+        Self { inner: server, address, token, _folder: None }
+    }
+
+    pub(crate) fn request_head(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> String {
+        let mut head = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n");
+        if !headers.iter().any(|(name, _)| *name == "authorization") {
+            head.push_str(&format!("authorization: Bearer {}\r\n", self.token));
+        }
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        head
+    }
+
+    pub(crate) async fn call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &[u8],
+    ) -> TestResponse {
+        let mut head = self.request_head(method, path, headers);
+        if !body.is_empty() || method != "GET" {
+            head.push_str(&format!("content-length: {}\r\n", body.len()));
+        }
+        send_request(self.address, &format!("{head}\r\n"), body).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
+        self.call("GET", path, &[], b"").await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &str) -> TestResponse {
+        let json = [("content-type", "application/json")];
+        self.call("POST", path, &json, body.as_bytes()).await
+    }
+
+    pub(crate) async fn put(&self, path: &str, body: &str) -> TestResponse {
+        let json = [("content-type", "application/json")];
+        self.call("PUT", path, &json, body.as_bytes()).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> TestResponse {
+        self.call("DELETE", path, &[], b"").await
+    }
+
+    /// Calls the server with another token.
+    pub(crate) async fn call_as(&self, token: &str, method: &str, path: &str, body: &str) -> TestResponse {
+        let bearer = format!("Bearer {token}");
+        let headers = [("authorization", bearer.as_str()), ("content-type", "application/json")];
+        self.call(method, path, &headers, body.as_bytes()).await
+    }
+
+    /// Emits an event and returns the id of its first task.
+    pub(crate) async fn emit_for_task(&self, body: &str) -> String {
+        let response = self.post("/api/v1/events", body).await.json();
+        response["events"][0]["tasks"][0].as_str().expect("a task").to_owned()
+    }
+
+    /// Emits an event and returns its id.
+    pub(crate) async fn emit(&self, body: &str) -> u64 {
+        let response = self.post("/api/v1/events", body).await;
+        assert_eq!(response.status, 201, "{response:?}");
+        response.json()["eventId"].as_u64().expect("an id")
+    }
+
+    /// Repeats a GET until its response is as expected.
+    pub(crate) async fn wait_until(&self, path: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
+        let polling = async {
+            loop {
+                let response = self.get(path).await.json();
+                if is_expected(&response) {
+                    return response;
+                }
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(TEST_TIMEOUT, polling)
+            .await
+            .unwrap_or_else(|_| panic!("{path} never becomes as expected"))
+    }
+}
+
+/// Writes a configuration file and returns its source.
+pub(crate) fn write_config(folder: &Path, yaml: &str) -> Sources {
+    let file = folder.join("pointsman.yml");
+    std::fs::write(&file, yaml).expect("a file");
+    Sources { files: vec![file], working: folder.into(), ..Sources::default() }
+}
+
+type HandlerFn = Arc<dyn Fn(&Delivery) -> Outcome + Send + Sync>;
+
+struct InProcessRunner(HandlerFn);
+
+#[async_trait]
+impl Runner for InProcessRunner {
+    fn kind(&self) -> &'static str {
+        "in-process"
+    }
+
+    async fn run(&self, delivery: Delivery) -> Outcome {
+        (self.0)(&delivery)
+    }
+}
+
+/// A handler of the program, routed to the event type of its name.
+pub(crate) fn in_process_handler(
+    name: &str,
+    act: impl Fn(&Delivery) -> Outcome + Send + Sync + 'static,
+) -> Setup {
+    let name = HandlerName::new(name).expect("a name");
+    let mut setup = Setup::default();
+    let mut def = HandlerDef::new(name.clone());
+    def.retry.max = 0;
+    let timeout = std::time::Duration::from_secs(30);
+    setup.handlers.push(HandlerSpec { def, timeout, runner: Some(Arc::new(InProcessRunner(Arc::new(act)))) });
+    setup.routes.bind(HandlingKey::new(name.as_str()).expect("a type"), Binding::queued(name));
+    setup
+}
