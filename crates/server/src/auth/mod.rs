@@ -9,14 +9,14 @@
 //! ```
 
 mod extract;
-mod first;
+mod first_token;
 mod identity;
 mod role;
 mod tokens;
 
-pub(crate) use extract::{Admin, Anyone, Operator, Producer, Viewer, Worker};
-pub(crate) use first::{FirstToken, beside, fresh, from_hex, to_hex};
+pub(crate) use extract::{Admin, AnyCaller, Operator, Producer, Viewer, Worker};
+pub(crate) use first_token::{FirstToken, from_hex, load_or_create_first_token, new_first_token, to_hex};
 pub(crate) use identity::Identity;
 pub use role::{BadRole, Role};
 pub(crate) use tokens::TokenId;
-pub use tokens::{Caller, Tokens, hash, new_token};
+pub use tokens::{AcceptedTokens, Caller, generate_token, hash_token};

@@ -11,7 +11,7 @@ use crate::config::TokenDef;
 
 /// Every token that is accepted.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Vec<TokenDef>);
+pub struct AcceptedTokens(Vec<TokenDef>);
 
 /// Identifies a token: its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -54,14 +54,14 @@ impl Caller {
     }
 }
 
-impl Tokens {
+impl AcceptedTokens {
     pub fn new(tokens: Vec<TokenDef>) -> Self {
         Self(tokens)
     }
 
     /// Whose token this is. All of them are compared, whichever matches, so that the time taken tells nothing.
-    pub fn caller(&self, presented: &str) -> Option<Caller> {
-        let hash = hash(presented);
+    pub fn find_caller(&self, presented: &str) -> Option<Caller> {
+        let hash = hash_token(presented);
         let mut found = None;
         for token in &self.0 {
             if bool::from(token.sha256.ct_eq(&hash)) {
@@ -72,18 +72,18 @@ impl Tokens {
     }
 
     /// Whether a caller would still be let in, and as the same.
-    pub(crate) fn knows(&self, caller: &Caller) -> bool {
+    pub(crate) fn accepts_caller(&self, caller: &Caller) -> bool {
         self.0.iter().any(|token| Caller::from(token) == *caller)
     }
 }
 
 /// What is kept of a token.
-pub fn hash(token: &str) -> [u8; 32] {
+pub fn hash_token(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
 /// A token that nobody has seen yet: 256 bits.
-pub fn new_token() -> String {
+pub fn generate_token() -> String {
     // Each of the three brings 122 bits from the system's generator.
     let mut digest = Sha256::new();
     for _ in 0..3 {
@@ -96,24 +96,27 @@ pub fn new_token() -> String {
 mod tests {
     use super::*;
 
-    fn def(name: &str, token: &str, role: Role) -> TokenDef {
-        TokenDef { name: name.into(), role, tenant: None, sha256: hash(token) }
+    fn token_def(name: &str, token: &str, role: Role) -> TokenDef {
+        TokenDef { name: name.into(), role, tenant: None, sha256: hash_token(token) }
     }
 
     #[test]
     fn a_token_is_found_by_its_hash() {
-        let tokens = Tokens::new(vec![def("a", "one", Role::Viewer), def("b", "two", Role::Admin)]);
-        assert_eq!(tokens.caller("one").unwrap().name, "a");
-        assert_eq!(tokens.caller("two").unwrap().role, Role::Admin);
+        let tokens = AcceptedTokens::new(vec![
+            token_def("a", "one", Role::Viewer),
+            token_def("b", "two", Role::Admin),
+        ]);
+        assert_eq!(tokens.find_caller("one").unwrap().name, "a");
+        assert_eq!(tokens.find_caller("two").unwrap().role, Role::Admin);
         for bad in ["", "three", "One", "one "] {
-            assert!(tokens.caller(bad).is_none(), "{bad:?}");
+            assert!(tokens.find_caller(bad).is_none(), "{bad:?}");
         }
     }
 
     #[test]
     fn tokens_are_long_and_differ() {
-        let token = new_token();
+        let token = generate_token();
         assert_eq!(token.len(), "pm_".len() + 43);
-        assert_ne!(token, new_token());
+        assert_ne!(token, generate_token());
     }
 }

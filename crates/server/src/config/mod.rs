@@ -17,43 +17,43 @@
 //!
 //! A configuration is applied whole or not at all: while there is a single fault, nothing changes.
 
+mod build;
 mod chains;
 mod check;
 mod decode;
 mod digest;
-mod doubts;
+mod engine_setup;
 mod fault;
+mod file_snapshot;
+mod handler_limits;
+mod handler_run;
 mod handlers;
-mod json;
-mod limits;
-mod lookup;
+mod inputs;
+mod json_value;
+mod lints;
+mod location;
 mod merge;
-pub mod nearest;
 mod network;
-mod place;
-mod read;
+mod overrides;
 mod redact;
 mod retention;
 mod retry;
-mod rooms;
 mod routes;
-mod run;
+pub(crate) mod schedule_lints;
+mod schedule_timing;
 mod schedules;
 mod schema;
-mod secret;
+mod secrets;
 mod server;
 mod server_limits;
-mod setup;
+mod services;
 mod show;
-mod snapshot;
 mod sources;
 mod store;
-pub(crate) mod surprises;
+pub mod suggestion;
 mod tenants;
-mod timing;
 mod tokens;
-mod variables;
-mod watch;
+mod watcher;
 mod yaml;
 
 #[cfg(test)]
@@ -72,18 +72,21 @@ use pointsman_core::{Routes, Tenant, Weight};
 use pointsman_engine::Rooms;
 use pointsman_engine::handlers::http::NetworkAccess;
 
-pub use chains::Charted;
-pub use check::{ChainTold, CollectionTold, HandlerTold, Report, ScheduleTold, SourceTold, Summary, check};
-pub use fault::{Fault, Faults, Warning};
-pub use handlers::Handler;
-pub use lookup::{Flag, Sources};
-pub use run::{CommandRun, HttpRun, Run};
-pub use schedules::Planned;
-pub use secret::Env;
+pub use chains::ChainConfig;
+pub use check::{
+    ChainSummary, CheckReport, CollectionSummary, ConfigSummary, HandlerSummary, ScheduleSummary,
+    SourceSummary, check_config,
+};
+pub use fault::{ConfigFault, ConfigFaults, ConfigWarning};
+pub use handler_run::{CommandRun, HandlerRun, HttpRun};
+pub use handlers::HandlerConfig;
+pub use inputs::{ConfigFlag, ConfigInputs};
+pub use schedules::ScheduleConfig;
+pub use secrets::Environment;
 pub use server_limits::ServerLimits;
 pub use store::StoreUrl;
 pub use tokens::TokenDef;
-pub use watch::{Watch, watch};
+pub use watcher::{ConfigWatcher, watch_config};
 
 /// A configuration without faults.
 #[derive(Clone, Debug)]
@@ -91,65 +94,65 @@ pub struct Config {
     pub store: StoreUrl,
     /// By which name the nodes that share it know each other.
     pub name: String,
-    pub listen: SocketAddr,
+    pub listen_address: SocketAddr,
     pub max_connections: usize,
     /// How connections and the memory of answers are shared.
     pub limits: ServerLimits,
     /// How long running attempts and requests may go on when the process is told to stop.
-    pub drain: Duration,
+    pub drain_timeout: Duration,
     /// How many tasks run at a time.
     pub workers: usize,
-    pub rooms: Rooms,
+    pub services: Rooms,
     /// Whether this process answers HTTP: the room that is not the engine's.
-    pub http: bool,
-    pub journal: Retention,
-    pub history: Retention,
+    pub serves_http: bool,
+    pub journal_retention: Retention,
+    pub history_retention: Retention,
     /// How long an unused object is kept.
-    pub objects: Duration,
+    pub object_retention: Duration,
     pub tokens: Vec<TokenDef>,
     /// The shares of tenants; 1 for those not named.
     pub tenants: BTreeMap<Tenant, Weight>,
-    pub handlers: Vec<Handler>,
+    pub handlers: Vec<HandlerConfig>,
     pub routes: Routes,
     /// Handlers that get no events and have collections.
-    pub sources: Vec<Handler>,
+    pub sources: Vec<HandlerConfig>,
     /// Those of the section of that name, and those of the sources' collections.
-    pub schedules: Vec<Planned>,
-    pub chains: Vec<Charted>,
+    pub schedules: Vec<ScheduleConfig>,
+    pub chains: Vec<ChainConfig>,
     /// Which chains events make orders for.
     pub chain_routes: ChainRoutes,
     /// The files it was read from, in their order.
     pub files: Vec<PathBuf>,
     /// What is allowed but probably not meant.
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ConfigWarning>,
     /// Where HTTP handlers may go.
     pub network: NetworkAccess,
     /// The merged tree it was read from.
-    tree: yaml::Node,
+    merged_tree: yaml::YamlNode,
     /// What it was read from, so that a change since then is noticed.
-    print: snapshot::Print,
+    fingerprint: file_snapshot::ConfigFingerprint,
 }
 
 impl Config {
     /// Which files were read, in words.
-    pub fn read_from(&self) -> String {
-        lookup::read_from(&self.files)
+    pub fn describe_files(&self) -> String {
+        inputs::describe_files(&self.files)
     }
 
     /// The settings that differ from `running` and cannot be changed in a running process.
-    pub fn fixed_since(&self, running: &Self) -> Vec<&'static str> {
+    pub fn changed_fixed_settings(&self, running: &Self) -> Vec<&'static str> {
         let compared = [
             ("store", self.store == running.store),
             ("name", self.name == running.name),
-            ("server.listen", self.listen == running.listen),
+            ("server.listen", self.listen_address == running.listen_address),
             ("server.max_connections", self.max_connections == running.max_connections),
             ("server.limits", self.limits == running.limits),
-            ("server.drain", self.drain == running.drain),
+            ("server.drain", self.drain_timeout == running.drain_timeout),
             ("workers", self.workers == running.workers),
-            ("rooms", (self.rooms, self.http) == (running.rooms, running.http)),
-            ("journal", self.journal == running.journal),
-            ("history", self.history == running.history),
-            ("objects", self.objects == running.objects),
+            ("rooms", (self.services, self.serves_http) == (running.services, running.serves_http)),
+            ("journal", self.journal_retention == running.journal_retention),
+            ("history", self.history_retention == running.history_retention),
+            ("objects", self.object_retention == running.object_retention),
         ];
         compared.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }

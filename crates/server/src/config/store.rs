@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use pointsman_store_postgres::Endpoint as PostgresEndpoint;
 use pointsman_store_redis::Endpoint as RedisEndpoint;
 
-use super::decode::parsed;
+use super::decode::parse_scalar;
 use super::fault::Findings;
-use super::nearest::nearest;
-use super::place::Origin;
-use super::yaml::Node;
+use super::location::SettingOrigin;
+use super::suggestion::nearest;
+use super::yaml::YamlNode;
 
 /// Where events and tasks are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,37 +28,45 @@ pub enum StoreUrl {
 /// The URL of a database on a server. Shown without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl {
-    url: String,
-    shown: String,
+    full_url: String,
+    display_url: String,
     has_password: bool,
 }
 
 impl DatabaseUrl {
     fn postgres(url: &str) -> Result<Self, String> {
         let endpoint = PostgresEndpoint::parse(url).map_err(|error| error.to_string())?;
-        Ok(Self { url: url.into(), shown: endpoint.to_string(), has_password: endpoint.has_password() })
+        Ok(Self {
+            full_url: url.into(),
+            display_url: endpoint.to_string(),
+            has_password: endpoint.has_password(),
+        })
     }
 
     fn redis(url: &str) -> Result<Self, String> {
         let endpoint = RedisEndpoint::parse(url).map_err(|error| error.to_string())?;
-        Ok(Self { url: url.into(), shown: endpoint.to_string(), has_password: endpoint.has_password() })
+        Ok(Self {
+            full_url: url.into(),
+            display_url: endpoint.to_string(),
+            has_password: endpoint.has_password(),
+        })
     }
 
     /// As it was given: what a connection is opened with, and nothing to be shown.
-    pub fn whole(&self) -> &str {
-        &self.url
+    pub fn full_url(&self) -> &str {
+        &self.full_url
     }
 }
 
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display_url)
     }
 }
 
 impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display_url)
     }
 }
 
@@ -73,7 +81,7 @@ impl StoreUrl {
     }
 
     /// Where it is, if other nodes may be at work there too.
-    pub fn shared(&self) -> Option<&DatabaseUrl> {
+    pub fn shared_database(&self) -> Option<&DatabaseUrl> {
         match self {
             Self::Sqlite { .. } | Self::SqliteMemory => None,
             Self::Postgres(url) | Self::Redis(url) => Some(url),
@@ -92,7 +100,7 @@ impl fmt::Display for StoreUrl {
 }
 
 /// How URLs of stores begin.
-const SCHEMES: [&str; 9] = [
+const STORE_SCHEMES: [&str; 9] = [
     "sqlite",
     "postgres",
     "postgresql",
@@ -123,7 +131,7 @@ impl std::str::FromStr for StoreUrl {
             "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
             "postgres" | "postgresql" => DatabaseUrl::postgres(text).map(Self::Postgres),
             redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::redis(text).map(Self::Redis),
-            other => match nearest(other, SCHEMES) {
+            other => match nearest(other, STORE_SCHEMES) {
                 Some(near) => Err(format!("{other:?} is not a kind of store; did you mean `{near}`?")),
                 None => Err(format!("{other:?} is not a kind of store; {FORM}")),
             },
@@ -131,20 +139,20 @@ impl std::str::FromStr for StoreUrl {
     }
 }
 
-pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<StoreUrl> {
-    let url: StoreUrl = parsed(node, findings, str::parse)?;
-    if url.shared().is_some_and(|url| url.has_password) {
-        let seen_by = match &node.place.source.origin {
-            Origin::File(_) => Some("reads the file"),
-            Origin::Flag(_) => Some("lists the processes of this machine"),
-            Origin::Env(_) | Origin::Default => None,
+pub(super) fn read_store_url(node: &YamlNode, findings: &mut Findings) -> Option<StoreUrl> {
+    let url: StoreUrl = parse_scalar(node, findings, str::parse)?;
+    if url.shared_database().is_some_and(|url| url.has_password) {
+        let seen_by = match &node.location.source.origin {
+            SettingOrigin::File(_) => Some("reads the file"),
+            SettingOrigin::Flag(_) => Some("lists the processes of this machine"),
+            SettingOrigin::Env(_) | SettingOrigin::Default => None,
         };
         if let Some(does) = seen_by {
             let message = format!(
                 "whoever {does} sees the password of the database; put the URL into POINTSMAN_STORE, or into a file of \
                  its own that POINTSMAN_STORE_FILE names"
             );
-            findings.warn(&node.place, message);
+            findings.add_warning(&node.location, message);
         }
     }
     Some(url)
@@ -152,7 +160,7 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<StoreUrl> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::read as read_text;
+    use super::super::testing::read_value_from;
     use super::*;
 
     #[test]
@@ -186,7 +194,7 @@ mod tests {
             for shown in [url.to_string(), format!("{url:?}")] {
                 assert!(!shown.contains("hunter2") && shown.contains(told), "{shown}");
             }
-            assert_eq!(url.shared().map(DatabaseUrl::whole), Some(text));
+            assert_eq!(url.shared_database().map(DatabaseUrl::full_url), Some(text));
         }
     }
 
@@ -226,7 +234,7 @@ mod tests {
     #[test]
     fn a_fault_in_a_file_does_not_show_it_either() {
         for text in ["postgres://me:hunter2@host/db?sslmode=perhaps", "redis+cluster://:hunter2@a,b/1"] {
-            let faults = read_text(&format!("\"{text}\""), read).unwrap_err();
+            let faults = read_value_from(&format!("\"{text}\""), read_store_url).unwrap_err();
             assert!(faults.len() == 1 && !faults[0].contains("hunter2"), "{faults:?}");
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 tokio::task_local! {
-    static CURRENT: ConnectionMemory;
+    static CURRENT_CONNECTION: ConnectionMemory;
 }
 
 /// Counts the permits that a connection has.
@@ -20,8 +20,8 @@ pub(super) struct CountedPermit(ConnectionMemory);
 
 impl ConnectionMemory {
     /// Runs a connection. Permits that it takes meanwhile are counted here.
-    pub(crate) async fn run<F: Future>(&self, connection: F) -> F::Output {
-        CURRENT.scope(self.clone(), connection).await
+    pub(crate) async fn run_connection<F: Future>(&self, connection: F) -> F::Output {
+        CURRENT_CONNECTION.scope(self.clone(), connection).await
     }
 
     pub(crate) fn has_permits(&self) -> bool {
@@ -30,7 +30,7 @@ impl ConnectionMemory {
 
     /// Counts a permit for the connection that is being served; nothing outside of connections.
     pub(super) fn count_permit() -> Option<CountedPermit> {
-        CURRENT.try_with(ConnectionMemory::clone).ok().map(|memory| {
+        CURRENT_CONNECTION.try_with(ConnectionMemory::clone).ok().map(|memory| {
             memory.0.fetch_add(1, Ordering::Relaxed);
             CountedPermit(memory)
         })

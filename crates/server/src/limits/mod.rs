@@ -12,21 +12,23 @@
 //!
 //! Connections are shared by `listen::admission`, before anything is known of their requests.
 
-mod charged;
+mod charged_response;
 mod connection_memory;
-mod failures;
-mod paged;
-mod responses;
-mod streamed;
-mod streams;
+mod failed_authentications;
+mod paged_response;
+mod response_budget;
+mod stream_memory;
+mod stream_shares;
 
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub(crate) use charged::{ClaimResponse, SMALL_RESPONSE, charge_response, keep_permit};
+pub(crate) use charged_response::{
+    ClaimResponse, SMALL_RESPONSE_BYTES, charge_response, hold_permit_for_stream,
+};
 pub(crate) use connection_memory::ConnectionMemory;
-pub(crate) use failures::FailedAuthentications;
-pub(crate) use paged::{PageMemory, answer_in_pieces};
-pub(crate) use responses::{ResponseBudget, ResponsePermit};
-pub(crate) use streamed::StreamMemory;
-pub(crate) use streams::{StreamPermit, StreamShares};
+pub(crate) use failed_authentications::FailedAuthentications;
+pub(crate) use paged_response::{PageMemory, stream_json_pieces};
+pub(crate) use response_budget::{ResponseBudget, ResponsePermit};
+pub(crate) use stream_memory::StreamMemory;
+pub(crate) use stream_shares::{StreamPermit, StreamShares};

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 /// How long a client has.
-const LINGER: Duration = Duration::from_secs(5);
+const MAX_LINGER_TIME: Duration = Duration::from_secs(5);
 /// How many connections linger. One more ends the oldest, which has had the most time.
 pub(super) const MAX_LINGERING: usize = 128;
 
@@ -18,13 +18,13 @@ pub(super) struct Lingering(Mutex<VecDeque<CancellationToken>>);
 
 impl Lingering {
     /// Lets a connection go on for a moment.
-    pub(super) async fn run<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
-        let end = self.enter();
-        let ended = timeout(LINGER, end.run_until_cancelled(connection)).await;
+    pub(super) async fn run_for_linger_time<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
+        let end = self.register_connection();
+        let ended = timeout(MAX_LINGER_TIME, end.run_until_cancelled(connection)).await;
         ended.ok().flatten()
     }
 
-    fn enter(&self) -> CancellationToken {
+    fn register_connection(&self) -> CancellationToken {
         let mut lingering = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lingering.len() >= MAX_LINGERING
             && let Some(oldest) = lingering.pop_front()
@@ -49,13 +49,13 @@ mod tests {
         let lingering = Arc::new(Lingering::default());
         let first = tokio::spawn({
             let lingering = lingering.clone();
-            async move { lingering.run(pending::<()>()).await }
+            async move { lingering.run_for_linger_time(pending::<()>()).await }
         });
         while lingering.0.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
         for _ in 0..MAX_LINGERING {
-            assert_eq!(lingering.run(ready(1)).await, Some(1));
+            assert_eq!(lingering.run_for_linger_time(ready(1)).await, Some(1));
         }
         assert_eq!(first.await.unwrap(), None);
     }

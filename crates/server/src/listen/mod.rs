@@ -13,11 +13,11 @@
 //! size and number of its headers, in how long it may refuse to read its answer, and in number.
 
 mod admission;
+mod file_limit;
 mod lingering;
 mod parse_errors;
-mod patient;
 mod refusal;
-mod room;
+mod write_timeout;
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,59 +38,62 @@ use tokio_util::sync::CancellationToken;
 
 use admission::AdmittedConnection;
 pub(crate) use admission::{Admission, Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
+pub(crate) use file_limit::max_connections_for_open_files;
 use lingering::Lingering;
-use parse_errors::ParseErrors;
-use patient::{Patient, ReadPace};
-use refusal::refuse;
-pub(crate) use room::connections;
+use parse_errors::ParseErrorStream;
+use refusal::refuse_connection;
+use write_timeout::{SlowReaderLimits, WriteTimeout};
 
 use crate::limits::ConnectionMemory;
 
 /// How long the head of a request may take, and how long a connection may stand idle.
-const HEAD: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
 /// How much of an answer is buffered for a client beyond the piece that is being written.
 const MAX_BUFFERED_BYTES: usize = 128 << 10;
 /// How slowly a client may read its response.
-const READ_PACE: ReadPace =
-    ReadPace { patience: Duration::from_secs(60), grace: Duration::from_secs(20), least_rate: 16 << 10 };
+const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {
+    max_write_wait: Duration::from_secs(60),
+    grace: Duration::from_secs(20),
+    min_bytes_per_second: 16 << 10,
+};
 
 /// Accepts connections until `stopping`, then lets requests end for up to `drain`.
-pub(crate) async fn run(
+pub(crate) async fn serve_connections(
     listener: TcpListener,
     router: Router,
     admission: Arc<Admission>,
     stopping: CancellationToken,
     drain: Duration,
 ) {
-    let server = Server {
+    let server = ConnectionServer {
         router,
         graceful: GracefulShutdown::new(),
-        cut: CancellationToken::new(),
+        force_close: CancellationToken::new(),
         lingering: Arc::default(),
     };
     loop {
         let (stream, address) = tokio::select! {
             biased;
             () = stopping.cancelled() => break,
-            accepted = accept(&listener) => accepted,
+            accepted = accept_connection(&listener) => accepted,
         };
         match admission.admit(address.ip(), Instant::now()) {
             Some(admitted) => server.serve(stream, admitted),
-            None => server.refuse(stream),
+            None => server.refuse_connection(stream),
         }
     }
     drop(listener);
-    let Server { graceful, cut, .. } = server;
+    let ConnectionServer { graceful, force_close, .. } = server;
     if timeout(drain, graceful.shutdown()).await.is_err() {
         tracing::warn!("some requests did not end in time; their connections are cut");
-        cut.cancel();
+        force_close.cancel();
     }
 }
 
 /// The next connection. Whatever keeps one from being accepted passes: a client that left, too many files.
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+async fn accept_connection(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
@@ -98,7 +101,7 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
                 let _ = stream.set_nodelay(true);
                 return (stream, address);
             }
-            Err(error) if is_the_clients(&error) => {}
+            Err(error) if is_client_disconnect(&error) => {}
             Err(error) => {
                 tracing::warn!(%error, "a connection could not be accepted");
                 sleep(Duration::from_millis(50)).await;
@@ -107,53 +110,57 @@ async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     }
 }
 
-fn is_the_clients(error: &io::Error) -> bool {
+fn is_client_disconnect(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
 /// What all connections share.
-struct Server {
+struct ConnectionServer {
     router: Router,
     graceful: GracefulShutdown,
-    cut: CancellationToken,
+    force_close: CancellationToken,
     /// Connections that are refused or had to make room, while they are answered.
     lingering: Arc<Lingering>,
 }
 
-impl Server {
-    fn refuse(&self, stream: TcpStream) {
+impl ConnectionServer {
+    fn refuse_connection(&self, stream: TcpStream) {
         let lingering = self.lingering.clone();
-        tokio::spawn(async move { lingering.run(refuse(stream)).await });
+        tokio::spawn(async move { lingering.run_for_linger_time(refuse_connection(stream)).await });
     }
 
     /// Serves a connection until it ends or has to make room for another. Its requests carry a [`Connection`].
     fn serve(&self, stream: TcpStream, admitted: AdmittedConnection) {
         let memory = ConnectionMemory::default();
-        let io = TokioIo::new(ParseErrors::new(Patient::new(stream, READ_PACE, memory.clone())));
+        let io = TokioIo::new(ParseErrorStream::new(WriteTimeout::new(
+            stream,
+            SLOW_READER_LIMITS,
+            memory.clone(),
+        )));
         let router = TowerToHyperService::new(self.router.clone());
         let connection = admitted.connection.clone();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             let in_progress = connection.begin_request();
             request.extensions_mut().insert(connection.clone());
-            let answering = router.call(request);
+            let response = router.call(request);
             async move {
                 let _in_progress = in_progress;
-                answering.await
+                response.await
             }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD)
+            .header_read_timeout(HEAD_TIMEOUT)
             .max_headers(MAX_HEADERS)
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(MAX_BUFFERED_BYTES)
             .serve_connection(io, service);
         let connection = self.graceful.watch(connection);
-        let (cut, lingering) = (self.cut.clone(), self.lingering.clone());
+        let (force_close, lingering) = (self.force_close.clone(), self.lingering.clone());
         tokio::spawn(async move {
-            let connection = cut.run_until_cancelled(connection);
-            let serving = memory.run(until_closed(&admitted, &lingering, connection));
+            let connection = force_close.run_until_cancelled(connection);
+            let serving = memory.run_connection(serve_until_evicted(&admitted, &lingering, connection));
             if let Some(Some(Err(error))) = serving.await {
                 tracing::debug!(%error, "a connection ended badly");
             }
@@ -163,7 +170,7 @@ impl Server {
 
 /// Runs a connection until it ends or has to make room. A request that has been received by then, or that follows on a
 /// connection that was only just admitted, is answered within a moment.
-async fn until_closed<T>(
+async fn serve_until_evicted<T>(
     admitted: &AdmittedConnection,
     lingering: &Lingering,
     connection: impl Future<Output = T>,
@@ -173,10 +180,10 @@ async fn until_closed<T>(
         // First, so that what was received has become a request.
         biased;
         ended = connection.as_mut() => return Some(ended),
-        () = admitted.connection.wait_closed() => {}
+        () = admitted.connection.wait_evicted() => {}
     }
-    if !admitted.connection.has_request_in_progress() && !admitted.is_fresh(Instant::now()) {
+    if !admitted.connection.has_request_in_progress() && !admitted.is_within_grace(Instant::now()) {
         return None;
     }
-    lingering.run(connection).await
+    lingering.run_for_linger_time(connection).await
 }

@@ -1,11 +1,11 @@
 use pointsman_engine::Setup;
-use pointsman_server::auth::hash;
+use pointsman_server::auth::hash_token;
 use pointsman_server::{Server, StartError};
 
 use crate::house::{House, sources};
 
 pub(crate) fn hex(token: &str) -> String {
-    hash(token).iter().map(|byte| format!("{byte:02x}")).collect()
+    hash_token(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 pub(crate) fn tokens(list: &[(&str, &str, Option<&str>)]) -> String {
@@ -173,7 +173,7 @@ async fn the_first_token_is_told_once() {
 async fn it_does_not_listen_to_the_world_without_a_token() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = sources(folder.path(), "store: 'sqlite::memory:'\n").load().unwrap();
-    config.listen = "0.0.0.0:0".parse().unwrap();
+    config.listen_address = "0.0.0.0:0".parse().unwrap();
     let error = Server::start(config, None, Setup::default()).await.unwrap_err();
     assert!(matches!(error, StartError::Unguarded(_)), "{error}");
 }

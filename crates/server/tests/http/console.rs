@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pointsman_server::auth::hash;
+use pointsman_server::auth::hash_token;
 
 use crate::client::Answer;
 use crate::house::House;
@@ -107,7 +107,7 @@ fn vendored_files_are_those_that_were_looked_at() {
     for line in list.lines() {
         let (sum, name) = line.split_once("  ").unwrap();
         let file = std::fs::read_to_string(vendor.join(name)).unwrap();
-        let found: String = hash(&file).iter().map(|byte| format!("{byte:02x}")).collect();
+        let found: String = hash_token(&file).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(found, sum, "console/vendor/{name} is not what checksums.txt says");
     }
     for entry in std::fs::read_dir(&vendor).unwrap() {

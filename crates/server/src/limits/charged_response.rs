@@ -13,7 +13,7 @@ use super::{ResponseBudget, ResponsePermit};
 use crate::auth::Caller;
 
 /// Answers up to this size are not counted: their memory is bounded by the number of connections.
-pub(crate) const SMALL_RESPONSE: usize = 64 << 10;
+pub(crate) const SMALL_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Marks the response to a claim, which has its own part of the budget.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +32,12 @@ impl AsRef<[u8]> for ChargedBytes {
 }
 
 /// Bytes that give their permit back when the connection has written them, and not when the body has ended.
-fn charge_bytes(bytes: Bytes, permit: Arc<ResponsePermit>) -> Bytes {
+fn attach_permit_to_bytes(bytes: Bytes, permit: Arc<ResponsePermit>) -> Bytes {
     Bytes::from_owner(ChargedBytes { bytes, _permit: permit })
 }
 
 /// A stream that holds its permit until it has ended.
-pub(crate) fn keep_permit<S: Stream>(
+pub(crate) fn hold_permit_for_stream<S: Stream>(
     stream: S,
     permit: Option<ResponsePermit>,
 ) -> impl Stream<Item = S::Item> {
@@ -55,7 +55,7 @@ pub(crate) fn charge_response(
     response: Response,
 ) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
-    let Some(size) = size.filter(|size| *size > SMALL_RESPONSE) else { return response };
+    let Some(size) = size.filter(|size| *size > SMALL_RESPONSE_BYTES) else { return response };
     let permit = if response.extensions().get::<ClaimResponse>().is_some() {
         budget.reserve_available_for_claim(caller, size)
     } else if *method == Method::GET || *method == Method::HEAD {
@@ -70,6 +70,7 @@ pub(crate) fn charge_response(
     let permit = Arc::new(permit);
     let (parts, body) = response.into_parts();
     // A body of a known size is in memory: its frames are there.
-    let body = body.map_frame(move |frame| frame.map_data(|bytes| charge_bytes(bytes, permit.clone())));
+    let body =
+        body.map_frame(move |frame| frame.map_data(|bytes| attach_permit_to_bytes(bytes, permit.clone())));
     Response::from_parts(parts, Body::new(body))
 }

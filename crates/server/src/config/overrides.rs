@@ -12,18 +12,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::fault::Findings;
-use super::lookup::Flag;
-use super::merge::lay_over;
-use super::nearest::nearest;
-use super::place::{Origin, Place, Source};
-use super::schema::{ROOT, Shape, shape};
-use super::secret::{Env, read_small};
-use super::yaml::{self, Entry, Kind, Node};
+use super::inputs::ConfigFlag;
+use super::location::{ConfigText, SettingLocation, SettingOrigin};
+use super::merge::override_with;
+use super::schema::{ROOT_KEYS, SettingShape, setting_shape_at};
+use super::secrets::{Environment, read_small_file};
+use super::suggestion::nearest;
+use super::yaml::{self, YamlEntry, YamlKind, YamlNode};
 
-const PREFIX: &str = "POINTSMAN_";
+const VARIABLE_PREFIX: &str = "POINTSMAN_";
 
 /// Variables of the command line, and those that a command handler finds.
-const OTHERS: &[&str] = &[
+const NON_SETTING_VARIABLES: &[&str] = &[
     "URL",
     "TOKEN",
     "TOKEN_FILE",
@@ -48,109 +48,120 @@ const OTHERS: &[&str] = &[
 ];
 
 /// Lays the variables that are settings over the tree.
-pub(super) fn apply_env(tree: &mut Node, env: &Env, findings: &mut Findings) {
+pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut Findings) {
     for (rank, (variable, value)) in env.iter().enumerate() {
-        let Some(name) = variable.strip_prefix(PREFIX) else { continue };
+        let Some(name) = variable.strip_prefix(VARIABLE_PREFIX) else { continue };
         // A cluster's service links describe where a service named `pointsman` is, not how it is set up.
-        let link = name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_");
-        if OTHERS.contains(&name) || link {
+        let is_service_link = name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_");
+        if NON_SETTING_VARIABLES.contains(&name) || is_service_link {
             continue;
         }
-        let place = |text: &str| Place::whole(&Source::new(Origin::Env(variable.into()), rank, text.into()));
-        let (path, from_file) = match find(tree, name) {
+        let location = |text: &str| {
+            SettingLocation::whole_text(&ConfigText::new(
+                SettingOrigin::Env(variable.into()),
+                rank,
+                text.into(),
+            ))
+        };
+        let (path, from_file) = match find_setting_path(tree, name) {
             Ok(path) => (path, false),
-            Err(near) => match name.strip_suffix("_FILE").map(|name| find(tree, name)) {
+            Err(near) => match name.strip_suffix("_FILE").map(|name| find_setting_path(tree, name)) {
                 Some(Ok(path)) => (path, true),
                 _ => {
-                    let near = near.map_or(String::new(), |near| format!("; did you mean {PREFIX}{near}?"));
-                    findings.warn(&place(""), format!("is not a setting and is ignored{near}"));
+                    let near =
+                        near.map_or(String::new(), |near| format!("; did you mean {VARIABLE_PREFIX}{near}?"));
+                    findings.add_warning(&location(""), format!("is not a setting and is ignored{near}"));
                     continue;
                 }
             },
         };
         let direct = variable.strip_suffix("_FILE").filter(|direct| from_file && env.get(direct).is_some());
         if let Some(direct) = direct {
-            findings.fault(&place(""), format!("{direct} is set as well"));
+            findings.add_fault(&location(""), format!("{direct} is set as well"));
             continue;
         }
-        let text = if from_file { read_small(Path::new(value)) } else { Ok(value.to_owned()) };
+        let text = if from_file { read_small_file(Path::new(value)) } else { Ok(value.to_owned()) };
         match text {
-            Ok(text) => lay(tree, &path, place(&text).source, findings),
-            Err(why) => findings.fault(&place(""), format!("the file {value} {why}")),
+            Ok(text) => set_at_path(tree, &path, location(&text).source, findings),
+            Err(why) => findings.add_fault(&location(""), format!("the file {value} {why}")),
         }
     }
 }
 
 /// Lays the flags over the tree.
-pub(super) fn apply_flags(tree: &mut Node, flags: &[Flag], findings: &mut Findings) {
+pub(super) fn apply_flags(tree: &mut YamlNode, flags: &[ConfigFlag], findings: &mut Findings) {
     for (rank, flag) in flags.iter().enumerate() {
-        let source = Source::new(Origin::Flag(flag.name.clone()), rank, flag.value.clone());
+        let source = ConfigText::new(SettingOrigin::Flag(flag.name.clone()), rank, flag.value.clone());
         let path: Vec<String> = flag.setting.split('.').map(str::to_owned).collect();
-        lay(tree, &path, source, findings);
+        set_at_path(tree, &path, source, findings);
     }
 }
 
 /// Puts the text of a source at a path.
-fn lay(tree: &mut Node, path: &[String], source: Arc<Source>, findings: &mut Findings) {
-    let place = Place::whole(&source);
+fn set_at_path(tree: &mut YamlNode, path: &[String], source: Arc<ConfigText>, findings: &mut Findings) {
+    let location = SettingLocation::whole_text(&source);
     let mut node = match source.text.trim_start().chars().next() {
         Some('[' | '{') => match yaml::parse(&source, findings) {
             Some(node) => node,
             None => return,
         },
-        _ => Node::scalar(place.clone(), source.text.clone()),
+        _ => YamlNode::scalar(location.clone(), source.text.clone()),
     };
     for key in path.iter().rev() {
-        let entry = Entry { key: key.clone(), at: place.clone(), value: node };
-        node = Node { kind: Kind::Map(vec![entry]), place: place.clone(), end: 0 };
+        let entry = YamlEntry { key: key.clone(), location: location.clone(), value: node };
+        node = YamlNode { kind: YamlKind::Map(vec![entry]), location: location.clone(), end_line: 0 };
     }
-    lay_over(tree, node);
+    override_with(tree, node);
 }
 
 /// The path of a setting, from a variable's name without its prefix; the nearest right name otherwise.
-fn find(tree: &Node, name: &str) -> Result<Vec<String>, Option<String>> {
+fn find_setting_path(tree: &YamlNode, name: &str) -> Result<Vec<String>, Option<String>> {
     let mut path: Vec<String> = Vec::new();
-    let mut here = Some(tree);
-    let mut so_far = String::new();
+    let mut current_node = Some(tree);
+    let mut matched_prefix = String::new();
     for part in name.split("__") {
         let keys: Vec<&str> = path.iter().map(String::as_str).collect();
-        let known: Vec<&str> = match shape(&keys) {
-            Shape::Section(keys) => keys.known.to_vec(),
-            Shape::Named => {
-                here.map_or(vec![], |node| node.entries().iter().map(|e| e.key.as_str()).collect())
+        let allowed_names: Vec<&str> = match setting_shape_at(&keys) {
+            SettingShape::FixedKeys(keys) => keys.names.to_vec(),
+            SettingShape::AuthorNamedMap => {
+                current_node.map_or(vec![], |node| node.entries().iter().map(|e| e.key.as_str()).collect())
             }
-            Shape::Value => return Err(Some(so_far)),
+            SettingShape::Value => return Err(Some(matched_prefix)),
         };
-        let Some(key) = known.iter().find(|key| variable_form(key) == part) else {
-            let forms: Vec<String> = known.iter().map(|key| variable_form(key)).collect();
+        let Some(key) = allowed_names.iter().find(|key| to_variable_name(key) == part) else {
+            let forms: Vec<String> = allowed_names.iter().map(|key| to_variable_name(key)).collect();
             let near = nearest(part, forms.iter().map(String::as_str));
-            return Err(near.map(|near| step(&so_far, near)).or_else(|| whole_path(name)));
+            return Err(near
+                .map(|near| append_path_part(&matched_prefix, near))
+                .or_else(|| suggest_nested_setting(name)));
         };
-        so_far = step(&so_far, part);
-        here = here.and_then(|node| node.get(key));
+        matched_prefix = append_path_part(&matched_prefix, part);
+        current_node = current_node.and_then(|node| node.get(key));
         path.push((*key).to_owned());
     }
     Ok(path)
 }
 
-fn step(so_far: &str, part: &str) -> String {
-    if so_far.is_empty() { part.to_owned() } else { format!("{so_far}__{part}") }
+fn append_path_part(matched_prefix: &str, part: &str) -> String {
+    if matched_prefix.is_empty() { part.to_owned() } else { format!("{matched_prefix}__{part}") }
 }
 
 /// A setting that was written with a single underscore (`SERVER_LISTEN`).
-fn whole_path(name: &str) -> Option<String> {
+fn suggest_nested_setting(name: &str) -> Option<String> {
     let mut all = Vec::new();
-    for section in ROOT.known {
-        if let Shape::Section(keys) = shape(&[section]) {
+    for section in ROOT_KEYS.names {
+        if let SettingShape::FixedKeys(keys) = setting_shape_at(&[section]) {
             all.extend(
-                keys.known.iter().map(|key| format!("{}__{}", variable_form(section), variable_form(key))),
+                keys.names
+                    .iter()
+                    .map(|key| format!("{}__{}", to_variable_name(section), to_variable_name(key))),
             );
         }
     }
     nearest(name, all.iter().map(String::as_str)).map(str::to_owned)
 }
 
-fn variable_form(key: &str) -> String {
+fn to_variable_name(key: &str) -> String {
     key.trim_start_matches('/').to_ascii_uppercase().replace(['-', '.', '/'], "_")
 }
 
@@ -158,33 +169,36 @@ fn variable_form(key: &str) -> String {
 mod tests {
     use super::*;
 
-    fn tree(text: &str) -> Node {
-        let source = Source::new(Origin::File("a.yml".into()), 0, text.into());
+    fn parse_tree(text: &str) -> YamlNode {
+        let source = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
         yaml::parse(&source, &mut Findings::default()).unwrap()
     }
 
-    fn applied(text: &str, variables: &[(&str, &str)]) -> (Node, Result<Vec<String>, Vec<String>>) {
-        let mut tree = tree(text);
+    fn apply_variables(
+        text: &str,
+        variables: &[(&str, &str)],
+    ) -> (YamlNode, Result<Vec<String>, Vec<String>>) {
+        let mut tree = parse_tree(text);
         let mut findings = Findings::default();
         apply_env(&mut tree, &variables.iter().copied().collect(), &mut findings);
-        let findings = match findings.finish(Some(()), &tree.place) {
+        let findings = match findings.into_result(Some(()), &tree.location) {
             Ok(((), warnings)) => Ok(warnings.iter().map(ToString::to_string).collect()),
             Err(faults) => Err(faults.iter().map(ToString::to_string).collect()),
         };
         (tree, findings)
     }
 
-    fn at<'n>(tree: &'n Node, path: &[&str]) -> &'n str {
+    fn scalar_at<'n>(tree: &'n YamlNode, path: &[&str]) -> &'n str {
         let node = path.iter().fold(tree, |node, key| node.get(key).unwrap());
         match &node.kind {
-            Kind::Scalar { text, .. } => text,
+            YamlKind::Scalar { text, .. } => text,
             _ => panic!("{node:?}"),
         }
     }
 
     #[test]
     fn double_underscores_go_down() {
-        let (tree, found) = applied(
+        let (tree, found) = apply_variables(
             "server: {listen: x}\nhandlers: {my-index: {retry: {max: 1}}}\n\
              sources: {shop: {collections: [a]}}\ntenants: {lab: {}}\n",
             &[
@@ -202,21 +216,21 @@ mod tests {
             ],
         );
         assert_eq!(found, Ok(vec![]));
-        assert_eq!(at(&tree, &["server", "listen"]), "127.0.0.1:1");
-        assert_eq!(at(&tree, &["store"]), "sqlite::memory:");
-        assert_eq!(at(&tree, &["handlers", "my-index", "retry", "max"]), "7");
-        assert_eq!(at(&tree, &["handlers", "my-index", "rate"]), "10/s");
-        assert_eq!(at(&tree, &["sources", "shop", "schedule"]), "@daily");
-        assert_eq!(at(&tree, &["sources", "shop", "run", "timeout"]), "1m");
-        assert_eq!(at(&tree, &["tenants", "lab", "weight"]), "5");
+        assert_eq!(scalar_at(&tree, &["server", "listen"]), "127.0.0.1:1");
+        assert_eq!(scalar_at(&tree, &["store"]), "sqlite::memory:");
+        assert_eq!(scalar_at(&tree, &["handlers", "my-index", "retry", "max"]), "7");
+        assert_eq!(scalar_at(&tree, &["handlers", "my-index", "rate"]), "10/s");
+        assert_eq!(scalar_at(&tree, &["sources", "shop", "schedule"]), "@daily");
+        assert_eq!(scalar_at(&tree, &["sources", "shop", "run", "timeout"]), "1m");
+        assert_eq!(scalar_at(&tree, &["tenants", "lab", "weight"]), "5");
         let collections = tree.get("sources").and_then(|n| n.get("shop")).and_then(|n| n.get("collections"));
-        assert!(matches!(&collections.unwrap().kind, Kind::List(parts) if parts.len() == 2));
-        assert!(matches!(&tree.get("rooms").unwrap().kind, Kind::List(rooms) if rooms.len() == 2));
+        assert!(matches!(&collections.unwrap().kind, YamlKind::List(parts) if parts.len() == 2));
+        assert!(matches!(&tree.get("rooms").unwrap().kind, YamlKind::List(rooms) if rooms.len() == 2));
     }
 
     #[test]
     fn what_resembles_a_setting_is_warned_about() {
-        let (_, found) = applied(
+        let (_, found) = apply_variables(
             "handlers: {index: {}}",
             &[
                 ("POINTSMAN_BANANA", "1"),
@@ -242,9 +256,9 @@ mod tests {
         let path = folder.path().join("store");
         std::fs::write(&path, "sqlite:other.db\n").unwrap();
         let path = path.to_str().unwrap();
-        let (tree, found) = applied("", &[("POINTSMAN_STORE_FILE", path)]);
-        assert_eq!((at(&tree, &["store"]), found), ("sqlite:other.db", Ok(vec![])));
-        let (_, found) = applied("", &[("POINTSMAN_STORE_FILE", path), ("POINTSMAN_STORE", "x")]);
+        let (tree, found) = apply_variables("", &[("POINTSMAN_STORE_FILE", path)]);
+        assert_eq!((scalar_at(&tree, &["store"]), found), ("sqlite:other.db", Ok(vec![])));
+        let (_, found) = apply_variables("", &[("POINTSMAN_STORE_FILE", path), ("POINTSMAN_STORE", "x")]);
         assert_eq!(found, Err(vec!["POINTSMAN_STORE_FILE: POINTSMAN_STORE is set as well".to_owned()]));
     }
 }

@@ -11,17 +11,17 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-use super::decode::text;
+use super::decode::read_text;
 use super::fault::Findings;
-use super::nearest::nearest;
-use super::place::Place;
-use super::yaml::Node;
+use super::location::SettingLocation;
+use super::suggestion::nearest;
+use super::yaml::YamlNode;
 
 /// What is shown instead of a secret.
 pub(super) const MASK: &str = "***";
 
 /// Keys whose values are secrets, or could be.
-const KEYS: &[&str] = &[
+const SECRET_KEYS: &[&str] = &[
     "secret",
     "secrets",
     "sha256",
@@ -35,15 +35,15 @@ const KEYS: &[&str] = &[
 ];
 
 /// The largest file that a reference may name.
-const MAX_FILE: u64 = 64 * 1024;
+const MAX_SECRET_FILE_BYTES: u64 = 64 * 1024;
 
 /// The environment as it was when the configuration was read.
 #[derive(Clone, Default)]
-pub struct Env(BTreeMap<String, String>);
+pub struct Environment(BTreeMap<String, String>);
 
-impl Env {
+impl Environment {
     /// That of this process. Variables that are not UTF-8 are left out.
-    pub fn of_process() -> Self {
+    pub fn from_process() -> Self {
         let unicode = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -59,16 +59,16 @@ impl Env {
     }
 }
 
-impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Env {
+impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
         Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
     }
 }
 
-impl Env {
+impl Environment {
     /// With a stand-in for each of these variables. It passes for a signing secret as well as for a token, and no
     /// two are alike.
-    pub(super) fn with_stand_ins<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
+    pub(super) fn with_placeholder_secrets<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         for name in names {
             let digits: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
             self.0.insert(name.to_owned(), format!("whsec_{digits}"));
@@ -78,7 +78,7 @@ impl Env {
 }
 
 /// Values of variables are nobody's business.
-impl fmt::Debug for Env {
+impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
@@ -86,91 +86,106 @@ impl fmt::Debug for Env {
 
 /// What references are resolved with, and the files they led to.
 #[derive(Debug)]
-pub(super) struct Vault<'e> {
-    pub(super) env: &'e Env,
+pub(super) struct SecretResolver<'e> {
+    pub(super) env: &'e Environment,
     /// Watched like the configuration itself, so that a secret can be replaced without a restart.
-    pub(super) files: Vec<PathBuf>,
+    pub(super) secret_files: Vec<PathBuf>,
     /// Variables that were referred to and are not set, and where.
-    pub(super) unset: Vec<(String, Place)>,
+    pub(super) unset_variables: Vec<(String, SettingLocation)>,
 }
 
-impl<'e> Vault<'e> {
-    pub(super) fn new(env: &'e Env) -> Self {
-        Self { env, files: Vec::new(), unset: Vec::new() }
+impl<'e> SecretResolver<'e> {
+    pub(super) fn new(env: &'e Environment) -> Self {
+        Self { env, secret_files: Vec::new(), unset_variables: Vec::new() }
     }
 
     /// The value behind a reference; a literal value is a fault.
-    pub(super) fn secret(&mut self, node: &Node, findings: &mut Findings) -> Option<String> {
-        let reference = text(node, findings)?;
-        match self.look_up(reference, node, findings) {
+    pub(super) fn resolve_secret(&mut self, node: &YamlNode, findings: &mut Findings) -> Option<String> {
+        let reference = read_text(node, findings)?;
+        match self.resolve_reference(reference, node, findings) {
             Some(found) => found,
             None => {
                 let message = "a secret is given by reference: write `env:NAME` or `file:PATH`";
-                findings.fault(&node.place, message);
+                findings.add_fault(&node.location, message);
                 None
             }
         }
     }
 
     /// The value behind a reference, or the value itself.
-    pub(super) fn value(&mut self, node: &Node, findings: &mut Findings) -> Option<String> {
-        let value = text(node, findings)?;
-        self.look_up(value, node, findings).unwrap_or_else(|| Some(value.to_owned()))
+    pub(super) fn resolve_value(&mut self, node: &YamlNode, findings: &mut Findings) -> Option<String> {
+        let value = read_text(node, findings)?;
+        self.resolve_reference(value, node, findings).unwrap_or_else(|| Some(value.to_owned()))
     }
 
     /// `None` if the text is not a reference, `Some(None)` if it leads nowhere.
-    fn look_up(&mut self, reference: &str, node: &Node, findings: &mut Findings) -> Option<Option<String>> {
+    fn resolve_reference(
+        &mut self,
+        reference: &str,
+        node: &YamlNode,
+        findings: &mut Findings,
+    ) -> Option<Option<String>> {
         if let Some(name) = reference.strip_prefix("env:") {
-            return Some(self.variable(name, node, findings));
+            return Some(self.read_variable(name, node, findings));
         }
-        reference.strip_prefix("file:").map(|path| self.file(path, node, findings))
+        reference.strip_prefix("file:").map(|path| self.read_secret_file(path, node, findings))
     }
 
     /// The value of an environment variable.
-    pub(super) fn variable(&mut self, name: &str, node: &Node, findings: &mut Findings) -> Option<String> {
+    pub(super) fn read_variable(
+        &mut self,
+        name: &str,
+        node: &YamlNode,
+        findings: &mut Findings,
+    ) -> Option<String> {
         match self.env.get(name) {
             // Who put the secret itself here must not find it in a log.
-            _ if !is_name(name) => {
-                findings.fault(&node.place, "this is not the name of an environment variable");
+            _ if !is_variable_name(name) => {
+                findings.add_fault(&node.location, "this is not the name of an environment variable");
                 None
             }
             Some("") => {
-                findings.fault(&node.place, format!("the environment variable {name:?} is empty"));
+                findings.add_fault(&node.location, format!("the environment variable {name:?} is empty"));
                 None
             }
             Some(value) => Some(value.to_owned()),
             None => {
-                findings.fault(&node.place, not_set(name));
-                self.unset.push((name.to_owned(), node.place.clone()));
+                findings.add_fault(&node.location, variable_not_set_message(name));
+                self.unset_variables.push((name.to_owned(), node.location.clone()));
                 None
             }
         }
     }
 
     /// What a file holds, without the newline at its end.
-    pub(super) fn file(&mut self, path: &str, node: &Node, findings: &mut Findings) -> Option<String> {
-        let path = node.place.source.folder().join(path);
-        let read = read_small(&path);
-        self.files.push(path.clone());
+    pub(super) fn read_secret_file(
+        &mut self,
+        path: &str,
+        node: &YamlNode,
+        findings: &mut Findings,
+    ) -> Option<String> {
+        let path = node.location.source.base_folder().join(path);
+        let read = read_small_file(&path);
+        self.secret_files.push(path.clone());
         match read {
             Ok(text) => Some(text),
             Err(why) => {
-                findings.fault(&node.place, format!("the file {} {why}", path.display()));
+                findings.add_fault(&node.location, format!("the file {} {why}", path.display()));
                 None
             }
         }
     }
 }
 
-pub(super) fn not_set(name: &str) -> String {
+pub(super) fn variable_not_set_message(name: &str) -> String {
     format!("the environment variable {name:?} is not set")
 }
 
 /// Reads a small file that must hold something.
-pub(super) fn read_small(path: &Path) -> Result<String, String> {
+pub(super) fn read_small_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
-    if !size.is_file() || size.len() > MAX_FILE {
-        return Err(format!("is not a file of at most {MAX_FILE} bytes"));
+    if !size.is_file() || size.len() > MAX_SECRET_FILE_BYTES {
+        return Err(format!("is not a file of at most {MAX_SECRET_FILE_BYTES} bytes"));
     }
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot be read: {error}"))?;
     let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -178,7 +193,7 @@ pub(super) fn read_small(path: &Path) -> Result<String, String> {
     if text.is_empty() { Err("is empty".into()) } else { Ok(text.to_owned()) }
 }
 
-fn is_name(text: &str) -> bool {
+fn is_variable_name(text: &str) -> bool {
     let rest = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -186,24 +201,24 @@ fn is_name(text: &str) -> bool {
 }
 
 /// Whether what stands below this key could be a secret, also where the key is mistyped.
-pub(super) fn is_secret(key: &str) -> bool {
+pub(super) fn key_may_hold_secret(key: &str) -> bool {
     // These two hold settings of which only some are secret.
     if matches!(key, "auth" | "tokens") {
         return false;
     }
-    names_secret(key) || nearest(key, KEYS.iter().copied()).is_some()
+    key_names_secret(key) || nearest(key, SECRET_KEYS.iter().copied()).is_some()
 }
 
 /// Whether a key is the name of a secret, as it is written.
-pub(super) fn names_secret(key: &str) -> bool {
+pub(super) fn key_names_secret(key: &str) -> bool {
     let lower = key.to_lowercase();
-    let speaks = ["secret", "token", "passw", "auth"].iter().any(|part| lower.contains(part));
-    speaks || KEYS.contains(&key)
+    let mentions_secret = ["secret", "token", "passw", "auth"].iter().any(|part| lower.contains(part));
+    mentions_secret || SECRET_KEYS.contains(&key)
 }
 
 /// Whether a value shows credentials by its form: a URL with a user and password in it. In that of a database a
 /// password may hold any sign, and may stand among the parameters.
-pub(super) fn has_credentials(value: &str) -> bool {
+pub(super) fn url_has_credentials(value: &str) -> bool {
     let Some((scheme, rest)) = value.split_once("://") else { return false };
     let schemes = ["postgres", "postgresql", "redis", "rediss", "+sentinel", "+cluster"];
     let database = schemes.iter().any(|name| scheme.ends_with(name));
@@ -212,12 +227,12 @@ pub(super) fn has_credentials(value: &str) -> bool {
 }
 
 /// A message about a value, without the value where it shows credentials.
-pub(super) fn masked(message: String, value: &str) -> String {
-    if has_credentials(value) { message.replace(value, MASK) } else { message }
+pub(super) fn mask_credentials(message: String, value: &str) -> String {
+    if url_has_credentials(value) { message.replace(value, MASK) } else { message }
 }
 
 /// Whether a value must not be shown. References are safe to show, and seeing them helps.
-pub(super) fn must_hide(key: &str, value: &str, secret: bool) -> bool {
+pub(super) fn must_hide_value(key: &str, value: &str, secret: bool) -> bool {
     let variable =
         key == "env" && value.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
     // A node of a chain says so of itself, and is not a mistyped `env`.
@@ -227,18 +242,20 @@ pub(super) fn must_hide(key: &str, value: &str, secret: bool) -> bool {
     let reference = value.starts_with("env:") || value.starts_with("file:") || variable;
     // Settings belong below these two; a plain value in their place can only be somebody's token.
     let misplaced = matches!(key, "auth" | "tokens");
-    ((secret || misplaced) && !reference) || has_credentials(value)
+    ((secret || misplaced) && !reference) || url_has_credentials(value)
 }
 
 /// Whether a line of a text that could not be understood may hold a secret: it, or the key it belongs to,
 /// speaks of one.
-pub(super) fn looks_secret(text: &str, line: usize) -> bool {
+pub(super) fn line_may_hold_secret(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let Some((last, above)) = lines.split_last() else { return false };
     let indent = |line: &str| line.len() - line.trim_start().len();
-    let speaks = |line: &str| {
+    let mentions_secret = |line: &str| {
         let lower = line.to_lowercase();
-        has_credentials(&lower) || KEYS.iter().any(|key| lower.contains(key)) || lower.contains("auth")
+        url_has_credentials(&lower)
+            || SECRET_KEYS.iter().any(|key| lower.contains(key))
+            || lower.contains("auth")
     };
     let mut inner = indent(last);
     let mut parents = above.iter().rev().filter(|line| {
@@ -248,12 +265,14 @@ pub(super) fn looks_secret(text: &str, line: usize) -> bool {
         }
         parent
     });
-    speaks(last) || parents.any(|line| speaks(line)) || above.last().is_some_and(|line| speaks(line))
+    mentions_secret(last)
+        || parents.any(|line| mentions_secret(line))
+        || above.last().is_some_and(|line| mentions_secret(line))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::read;
+    use super::super::testing::read_value_from;
     use super::*;
 
     #[test]
@@ -261,8 +280,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "from a file\n").unwrap();
-        let env: Env = [("KEY", "from the environment"), ("NONE", "")].into_iter().collect();
-        let secret = |text: &str| read(text, |n, f| Vault::new(&env).secret(n, f));
+        let env: Environment = [("KEY", "from the environment"), ("NONE", "")].into_iter().collect();
+        let secret =
+            |text: &str| read_value_from(text, |n, f| SecretResolver::new(&env).resolve_secret(n, f));
         assert_eq!(secret("env:KEY"), Ok("from the environment".into()));
         assert_eq!(secret(&format!("\"file:{}\"", path.display())), Ok("from a file".into()));
         assert_eq!(secret("env:NO"), Err(vec!["the environment variable \"NO\" is not set".into()]));
@@ -273,26 +293,28 @@ mod tests {
 
     #[test]
     fn the_environment_does_not_show_its_values() {
-        let env: Env = [("KEY", "hunter2")].into_iter().collect();
+        let env: Environment = [("KEY", "hunter2")].into_iter().collect();
         assert_eq!(format!("{env:?}"), r#"{"KEY"}"#);
     }
 
     #[test]
     fn keys_that_hold_secrets_are_known_also_when_mistyped() {
         for key in ["secret", "secert", "sha256", "Password", "access_token", "x-authorization"] {
-            assert!(is_secret(key), "{key}");
+            assert!(key_may_hold_secret(key), "{key}");
         }
         for key in ["handlers", "timeout", "auth", "tokens", "tenant", "server", "dir", "role", "name"] {
-            assert!(!is_secret(key), "{key}");
+            assert!(!key_may_hold_secret(key), "{key}");
         }
     }
 
     #[test]
     fn lines_that_cannot_be_understood_are_judged_by_their_words() {
         let text = "handlers:\n  a:\n    secret: |\n      hunter2\n     bad\n";
-        assert!(looks_secret(text, 3) && looks_secret(text, 4) && looks_secret(text, 5));
-        assert!(!looks_secret(text, 1) && !looks_secret(text, 2));
-        assert!(looks_secret("store: postgres://u:p@h/db", 1));
-        assert!(looks_secret("store: redis+sentinel://h/m?sentinel_password=p", 1));
+        assert!(
+            line_may_hold_secret(text, 3) && line_may_hold_secret(text, 4) && line_may_hold_secret(text, 5)
+        );
+        assert!(!line_may_hold_secret(text, 1) && !line_may_hold_secret(text, 2));
+        assert!(line_may_hold_secret("store: postgres://u:p@h/db", 1));
+        assert!(line_may_hold_secret("store: redis+sentinel://h/m?sentinel_password=p", 1));
     }
 }

@@ -9,19 +9,19 @@ use pointsman_core::chain::{NodeId, Role};
 use pointsman_core::fire::Makes;
 use pointsman_core::route::Binding;
 
-use super::chains::Charted;
+use super::build::WorkSections;
+use super::chains::ChainConfig;
 use super::fault::Findings;
-use super::handlers::Handler;
-use super::read::Work;
-use super::run::Run;
-use super::schedules::Planned;
-use super::secret::Env;
-use super::surprises::of_what_it_makes;
-use super::yaml::{Entry, Node};
+use super::handler_run::HandlerRun;
+use super::handlers::HandlerConfig;
+use super::schedule_lints::lint_fired_action;
+use super::schedules::ScheduleConfig;
+use super::secrets::Environment;
+use super::yaml::{YamlEntry, YamlNode};
 
 /// Warns of handlers and nodes that nothing reaches, events that reach nothing or wait for strangers, and commands
 /// that cannot start.
-pub(super) fn look(tree: &Node, work: &Work, env: &Env, findings: &mut Findings) {
+pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environment, findings: &mut Findings) {
     let nodes = work.chains.iter().flat_map(|charted| &charted.chain.nodes);
     let steps = nodes.filter_map(|node| match &node.role {
         Role::Step(step) => Some(&step.handler),
@@ -32,48 +32,51 @@ pub(super) fn look(tree: &Node, work: &Work, env: &Env, findings: &mut Findings)
     for handler in &work.handlers {
         let name = &handler.def.name;
         if !routed.contains(name) {
-            findings.warn(&handler.place, format!("nothing routes to the handler {name:?}"));
+            findings.add_warning(&handler.location, format!("nothing routes to the handler {name:?}"));
         }
     }
     for handler in work.handlers.iter().chain(&work.sources) {
-        if let Run::Command(command) = &handler.run {
-            command_doubts(&command.spec.argv[0], command.spec.dir.as_deref(), handler, env, findings);
+        if let HandlerRun::Command(command) = &handler.run {
+            warn_of_command(&command.spec.argv[0], command.spec.dir.as_deref(), handler, env, findings);
         }
     }
-    route_doubts(tree.get("event_handlers").map(Node::entries).unwrap_or_default(), work, findings);
-    for Planned { schedule, place } in &work.schedules {
-        if let Some(surprise) = of_what_it_makes(schedule, &work.routes, &work.chain_routes) {
-            findings.warn(place, format!("the schedule {:?}: {surprise}", schedule.name));
+    warn_of_routes(tree.get("event_handlers").map(YamlNode::entries).unwrap_or_default(), work, findings);
+    for ScheduleConfig { schedule, location } in &work.schedules {
+        if let Some(lint) = lint_fired_action(schedule, &work.routes, &work.chain_routes) {
+            findings.add_warning(location, format!("the schedule {:?}: {lint}", schedule.name));
         }
     }
     for charted in &work.chains {
-        chain_doubts(charted, work, findings);
+        warn_of_unreachable_nodes(charted, work, findings);
     }
 }
 
 /// Nodes that orders come to only if they are added there, which no schedule does.
-fn chain_doubts(charted: &Charted, work: &Work, findings: &mut Findings) {
-    let Charted { chain, places } = charted;
+fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
+    let ChainConfig { chain, node_locations } = charted;
     let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.makes {
         Makes::Order(order) if order.chain == chain.path => order.node.as_ref(),
         Makes::Order(_) | Makes::Event(_) | Makes::Run(_) => None,
     });
-    let mut open: Vec<&NodeId> = chain.nodes.first().map(|node| &node.id).into_iter().chain(starts).collect();
+    let mut pending: Vec<&NodeId> =
+        chain.nodes.first().map(|node| &node.id).into_iter().chain(starts).collect();
     let mut reached: BTreeSet<&NodeId> = BTreeSet::new();
     let nodes: BTreeMap<&NodeId, &Role> = chain.nodes.iter().map(|node| (&node.id, &node.role)).collect();
-    while let Some(id) = open.pop() {
+    while let Some(id) = pending.pop() {
         if let (true, Some(Role::Step(step))) = (reached.insert(id), nodes.get(id)) {
-            open.push(&step.next);
-            open.extend(&step.on_error);
+            pending.push(&step.next);
+            pending.extend(&step.on_error);
         }
     }
-    for (node, place) in chain.nodes.iter().zip(places).filter(|(node, _)| !reached.contains(&node.id)) {
+    for (node, location) in
+        chain.nodes.iter().zip(node_locations).filter(|(node, _)| !reached.contains(&node.id))
+    {
         let (path, id) = (&chain.path, &node.id);
-        findings.warn(place, format!("nothing leads to the node {id} of the chain {path}"));
+        findings.add_warning(location, format!("nothing leads to the node {id} of the chain {path}"));
     }
 }
 
-fn route_doubts(entries: &[Entry], work: &Work, findings: &mut Findings) {
+fn warn_of_routes(entries: &[YamlEntry], work: &WorkSections, findings: &mut Findings) {
     let pulled: BTreeSet<&HandlerName> =
         work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
     let lists: BTreeMap<&str, &[Binding]> =
@@ -82,36 +85,46 @@ fn route_doubts(entries: &[Entry], work: &Work, findings: &mut Findings) {
     for entry in entries {
         let list = lists.get(entry.key.as_str()).copied().unwrap_or_default();
         if list.is_empty() && !to_chains.contains(entry.key.as_str()) {
-            findings.warn(&entry.at, format!("events of type {:?} are routed to no handler", entry.key));
+            findings.add_warning(
+                &entry.location,
+                format!("events of type {:?} are routed to no handler", entry.key),
+            );
         }
         for binding in list.iter().filter(|binding| binding.sync && pulled.contains(&binding.handler)) {
             let name = &binding.handler;
             let message = format!(
                 "{name:?} is synchronous and pulled: the handlers after it wait until a worker has tried it"
             );
-            findings.warn(&entry.at, message);
+            findings.add_warning(&entry.location, message);
         }
     }
 }
 
-fn command_doubts(program: &str, dir: Option<&Path>, handler: &Handler, env: &Env, findings: &mut Findings) {
+fn warn_of_command(
+    program: &str,
+    dir: Option<&Path>,
+    handler: &HandlerConfig,
+    env: &Environment,
+    findings: &mut Findings,
+) {
     if let Some(dir) = dir.filter(|dir| !dir.is_dir()) {
-        findings.warn(&handler.place, format!("the command's folder {} is not there", dir.display()));
+        findings
+            .add_warning(&handler.location, format!("the command's folder {} is not there", dir.display()));
     }
     if program.contains('/') {
         let path = Path::new(program);
         if !path.exists() {
-            findings.warn(&handler.place, format!("the program {program} is not there"));
-        } else if !is_program(path) {
-            findings.warn(&handler.place, format!("the program {program} is not executable"));
+            findings.add_warning(&handler.location, format!("the program {program} is not there"));
+        } else if !is_executable_file(path) {
+            findings.add_warning(&handler.location, format!("the program {program} is not executable"));
         }
     } else if let Some(path) = env.get("PATH")
-        && !std::env::split_paths(path).any(|folder| is_program(&folder.join(program)))
+        && !std::env::split_paths(path).any(|folder| is_executable_file(&folder.join(program)))
     {
-        findings.warn(&handler.place, format!("the program {program:?} is not found in PATH"));
+        findings.add_warning(&handler.location, format!("the program {program:?} is not found in PATH"));
     }
 }
 
-fn is_program(path: &Path) -> bool {
+fn is_executable_file(path: &Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }

@@ -14,10 +14,10 @@ use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
 /// The budget is kept in units of this many bytes.
-const UNIT: u64 = 1 << 10;
+const BUDGET_UNIT_BYTES: u64 = 1 << 10;
 
 /// This part of the budget is for claims only.
-const CLAIMS_PART: u32 = 4;
+const CLAIMS_DIVISOR: u32 = 4;
 
 /// One budget for all responses in flight, in two parts with a share per token each. A client that reads slowly keeps
 /// its part of it; responses that do not fit are refused with 503. Claims can use both parts, all others only theirs, so
@@ -32,31 +32,32 @@ pub(crate) struct ResponseBudget {
 /// Memory with a share per token.
 #[derive(Debug)]
 struct MemoryPool {
-    total: Arc<Semaphore>,
-    units: u32,
+    total_semaphore: Arc<Semaphore>,
+    total_units: u32,
     units_per_token: u32,
-    tokens: Mutex<HashMap<TokenId, Arc<Semaphore>>>,
+    token_semaphores: Mutex<HashMap<TokenId, Arc<Semaphore>>>,
 }
 
 /// A part of the budget, given back when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ResponsePermit {
-    _of_token: OwnedSemaphorePermit,
-    of_total: OwnedSemaphorePermit,
-    _of_connection: Option<CountedPermit>,
+    _token_permit: OwnedSemaphorePermit,
+    total_permit: OwnedSemaphorePermit,
+    _connection_permit: Option<CountedPermit>,
 }
 
 impl ResponseBudget {
     pub(crate) fn new(limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Self {
-        let all = units(limits.response_memory);
-        let of_claims = all / CLAIMS_PART;
-        let general = MemoryPool::new(all - of_claims, units(limits.response_memory_per_client));
-        Self { general, claims: MemoryPool::new(of_claims, of_claims.div_ceil(2)), metrics }
+        let all_units = bytes_to_units(limits.response_memory);
+        let claim_units = all_units / CLAIMS_DIVISOR;
+        let general =
+            MemoryPool::new(all_units - claim_units, bytes_to_units(limits.response_memory_per_client));
+        Self { general, claims: MemoryPool::new(claim_units, claim_units.div_ceil(2)), metrics }
     }
 
     /// Takes a part of the budget for a response of this size, or refuses the request.
     pub(crate) fn reserve(&self, caller: &Caller, bytes: usize) -> Result<ResponsePermit, Problem> {
-        self.general.try_reserve(caller, bytes).ok_or_else(|| self.refuse())
+        self.general.try_reserve(caller, bytes).ok_or_else(|| self.refuse_response())
     }
 
     /// The same for a response that must be sent, as it reports a change: takes what is left.
@@ -76,7 +77,7 @@ impl ResponseBudget {
     }
 
     /// Waits for a part of the budget.
-    pub(crate) async fn reserve_within(
+    pub(crate) async fn reserve_with_timeout(
         &self,
         caller: &Caller,
         bytes: usize,
@@ -89,15 +90,15 @@ impl ResponseBudget {
     pub(crate) fn check_claim_capacity(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
         let room = self.claims.try_reserve(caller, bytes);
         let room = room.or_else(|| self.general.try_reserve(caller, bytes));
-        room.map(drop).ok_or_else(|| self.refuse())
+        room.map(drop).ok_or_else(|| self.refuse_response())
     }
 
     /// The bytes that are in use.
-    pub(crate) fn used(&self) -> u64 {
-        self.general.used() + self.claims.used()
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.general.used_bytes() + self.claims.used_bytes()
     }
 
-    fn refuse(&self) -> Problem {
+    fn refuse_response(&self) -> Problem {
         self.metrics.refused_responses();
         Problem::unavailable(
             "the memory for large responses is used up, by this token or by all; read open responses \
@@ -107,45 +108,51 @@ impl ResponseBudget {
 }
 
 impl MemoryPool {
-    fn new(units: u32, units_per_token: u32) -> Self {
-        let (total, tokens) = (Arc::new(Semaphore::new(units as usize)), Mutex::default());
-        Self { total, units, units_per_token: units_per_token.min(units), tokens }
+    fn new(total_units: u32, units_per_token: u32) -> Self {
+        Self {
+            total_semaphore: Arc::new(Semaphore::new(total_units as usize)),
+            total_units,
+            units_per_token: units_per_token.min(total_units),
+            token_semaphores: Mutex::default(),
+        }
     }
 
     fn try_reserve(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
-        self.try_reserve_units(caller, self.wanted(bytes))
+        self.try_reserve_units(caller, self.units_for(bytes))
     }
 
     fn reserve_available(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
-        let left = self.semaphore_of(caller).available_permits().min(self.total.available_permits());
-        self.try_reserve_units(caller, self.wanted(bytes).min(u32::try_from(left).unwrap_or(u32::MAX)))
+        let left =
+            self.token_semaphore(caller).available_permits().min(self.total_semaphore.available_permits());
+        self.try_reserve_units(caller, self.units_for(bytes).min(u32::try_from(left).unwrap_or(u32::MAX)))
     }
 
     async fn reserve(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
-        let units = self.wanted(bytes);
-        let of_token = self.semaphore_of(caller).acquire_many_owned(units).await.ok()?;
-        let of_total = self.total.clone().acquire_many_owned(units).await.ok()?;
-        Some(ResponsePermit::new(of_token, of_total))
+        let units = self.units_for(bytes);
+        let token_permit = self.token_semaphore(caller).acquire_many_owned(units).await.ok()?;
+        let total_permit = self.total_semaphore.clone().acquire_many_owned(units).await.ok()?;
+        Some(ResponsePermit::new(token_permit, total_permit))
     }
 
     fn try_reserve_units(&self, caller: &Caller, units: u32) -> Option<ResponsePermit> {
-        let of_token = self.semaphore_of(caller).try_acquire_many_owned(units).ok()?;
-        let of_total = self.total.clone().try_acquire_many_owned(units).ok()?;
-        Some(ResponsePermit::new(of_token, of_total))
+        let token_permit = self.token_semaphore(caller).try_acquire_many_owned(units).ok()?;
+        let total_permit = self.total_semaphore.clone().try_acquire_many_owned(units).ok()?;
+        Some(ResponsePermit::new(token_permit, total_permit))
     }
 
-    fn used(&self) -> u64 {
-        (self.units as u64).saturating_sub(self.total.available_permits() as u64) * UNIT
+    fn used_bytes(&self) -> u64 {
+        (self.total_units as u64).saturating_sub(self.total_semaphore.available_permits() as u64)
+            * BUDGET_UNIT_BYTES
     }
 
     /// A response larger than the share of a token needs all of it.
-    fn wanted(&self, bytes: usize) -> u32 {
-        units(bytes as u64).min(self.units_per_token)
+    fn units_for(&self, bytes: usize) -> u32 {
+        bytes_to_units(bytes as u64).min(self.units_per_token)
     }
 
     /// The share of a token. Shares that nobody uses are dropped when another one is added.
-    fn semaphore_of(&self, caller: &Caller) -> Arc<Semaphore> {
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+    fn token_semaphore(&self, caller: &Caller) -> Arc<Semaphore> {
+        let mut tokens = self.token_semaphores.lock().unwrap_or_else(PoisonError::into_inner);
         let id = caller.token_id();
         if let Some(found) = tokens.get(&id) {
             return found.clone();
@@ -158,80 +165,84 @@ impl MemoryPool {
 }
 
 impl ResponsePermit {
-    fn new(of_token: OwnedSemaphorePermit, of_total: OwnedSemaphorePermit) -> Self {
-        Self { _of_token: of_token, of_total, _of_connection: ConnectionMemory::count_permit() }
+    fn new(token_permit: OwnedSemaphorePermit, total_permit: OwnedSemaphorePermit) -> Self {
+        Self {
+            _token_permit: token_permit,
+            total_permit,
+            _connection_permit: ConnectionMemory::count_permit(),
+        }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        self.of_total.num_permits() * UNIT as usize
+        self.total_permit.num_permits() * BUDGET_UNIT_BYTES as usize
     }
 }
 
-fn units(bytes: u64) -> u32 {
-    u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(u32::MAX)
+fn bytes_to_units(bytes: u64) -> u32 {
+    u32::try_from(bytes.div_ceil(BUDGET_UNIT_BYTES)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{caller, limits};
+    use super::super::testing::{test_caller, test_limits};
     use super::*;
 
     const MIB: usize = 1 << 20;
 
-    fn budget() -> ResponseBudget {
+    fn test_budget() -> ResponseBudget {
         let limits =
-            ServerLimits { response_memory: 4 << 20, response_memory_per_client: 2 << 20, ..limits() };
+            ServerLimits { response_memory: 4 << 20, response_memory_per_client: 2 << 20, ..test_limits() };
         ResponseBudget::new(&limits, Arc::default())
     }
 
     #[test]
     fn a_token_gets_its_share_and_all_together_the_whole() {
-        let budget = budget();
-        let (one, other) = (caller("one"), caller("other"));
+        let budget = test_budget();
+        let (one, other) = (test_caller("one"), test_caller("other"));
         let held = budget.reserve(&one, 2 * MIB).unwrap();
         assert!(budget.reserve(&one, 1).is_err());
         let more = budget.reserve(&other, MIB).unwrap();
-        assert_eq!(budget.used(), 3 << 20);
+        assert_eq!(budget.used_bytes(), 3 << 20);
         assert!(budget.reserve(&other, 1).is_err());
         drop((held, more));
-        assert_eq!(budget.used(), 0);
+        assert_eq!(budget.used_bytes(), 0);
         assert!(budget.reserve(&one, 2 * MIB).is_ok());
     }
 
     #[test]
     fn an_answer_larger_than_a_share_needs_all_of_it() {
-        let budget = budget();
-        let held = budget.reserve(&caller("one"), 10 * MIB).unwrap();
-        assert!(budget.reserve(&caller("one"), 1).is_err());
+        let budget = test_budget();
+        let held = budget.reserve(&test_caller("one"), 10 * MIB).unwrap();
+        assert!(budget.reserve(&test_caller("one"), 1).is_err());
         drop(held);
-        let _small = budget.reserve(&caller("one"), 1).unwrap();
-        assert!(budget.reserve(&caller("one"), 10 * MIB).is_err());
-        assert!(budget.reserve_available(&caller("one"), 10 * MIB).is_some());
+        let _small = budget.reserve(&test_caller("one"), 1).unwrap();
+        assert!(budget.reserve(&test_caller("one"), 10 * MIB).is_err());
+        assert!(budget.reserve_available(&test_caller("one"), 10 * MIB).is_some());
     }
 
     #[test]
     fn reads_leave_a_part_to_claims() {
-        let budget = budget();
-        let held = [budget.reserve(&caller("one"), 2 * MIB), budget.reserve(&caller("other"), MIB)];
+        let budget = test_budget();
+        let held = [budget.reserve(&test_caller("one"), 2 * MIB), budget.reserve(&test_caller("other"), MIB)];
         assert!(held.iter().all(Result::is_ok));
         for name in ["one", "other", "third"] {
-            assert!(budget.reserve(&caller(name), 1).is_err());
-            assert!(budget.check_claim_capacity(&caller(name), 256 << 10).is_ok());
+            assert!(budget.reserve(&test_caller(name), 1).is_err());
+            assert!(budget.check_claim_capacity(&test_caller(name), 256 << 10).is_ok());
         }
-        let claimed = budget.reserve_available_for_claim(&caller("one"), 10 * MIB).unwrap();
+        let claimed = budget.reserve_available_for_claim(&test_caller("one"), 10 * MIB).unwrap();
         assert_eq!(claimed.bytes(), MIB / 2, "a token has its share of the claims' part as well");
-        assert!(budget.check_claim_capacity(&caller("one"), 1).is_err());
-        assert!(budget.check_claim_capacity(&caller("other"), 256 << 10).is_ok());
-        assert_eq!(budget.used(), (3 << 20) + (MIB as u64) / 2);
+        assert!(budget.check_claim_capacity(&test_caller("one"), 1).is_err());
+        assert!(budget.check_claim_capacity(&test_caller("other"), 256 << 10).is_ok());
+        assert_eq!(budget.used_bytes(), (3 << 20) + (MIB as u64) / 2);
         drop(held);
-        assert!(budget.check_claim_capacity(&caller("one"), MIB).is_ok(), "claims can use both parts");
+        assert!(budget.check_claim_capacity(&test_caller("one"), MIB).is_ok(), "claims can use both parts");
     }
 
     #[tokio::test]
     async fn permits_are_counted_for_their_connection() {
-        let (budget, memory) = (budget(), ConnectionMemory::default());
-        let held = memory.run(async { budget.reserve(&caller("one"), MIB) }).await.unwrap();
-        let _other = budget.reserve(&caller("one"), 1).unwrap();
+        let (budget, memory) = (test_budget(), ConnectionMemory::default());
+        let held = memory.run_connection(async { budget.reserve(&test_caller("one"), MIB) }).await.unwrap();
+        let _other = budget.reserve(&test_caller("one"), 1).unwrap();
         assert!(memory.has_permits());
         drop(held);
         assert!(!memory.has_permits());
@@ -239,9 +250,13 @@ mod tests {
 
     #[tokio::test]
     async fn a_wait_for_room_ends() {
-        let budget = budget();
-        let _held = budget.reserve(&caller("one"), 2 * MIB).unwrap();
-        assert!(budget.reserve_within(&caller("one"), 1, Duration::from_millis(5)).await.is_none());
-        assert!(budget.reserve_within(&caller("other"), 1, Duration::from_secs(60)).await.is_some());
+        let budget = test_budget();
+        let _held = budget.reserve(&test_caller("one"), 2 * MIB).unwrap();
+        assert!(
+            budget.reserve_with_timeout(&test_caller("one"), 1, Duration::from_millis(5)).await.is_none()
+        );
+        assert!(
+            budget.reserve_with_timeout(&test_caller("other"), 1, Duration::from_secs(60)).await.is_some()
+        );
     }
 }

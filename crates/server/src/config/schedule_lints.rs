@@ -5,22 +5,26 @@ use pointsman_core::route::ChainRoutes;
 use pointsman_core::{Routes, Timestamp};
 use pointsman_engine::Schedule;
 
-use super::decode::words;
+use super::decode::format_duration;
 
 /// By when it fires, after `now`.
-pub(crate) fn of_its_times(schedule: &Schedule, now: Timestamp) -> Vec<String> {
+pub(crate) fn lint_schedule_times(schedule: &Schedule, now: Timestamp) -> Vec<String> {
     let mut found = schedule.when.warnings(now);
-    found.extend(scattered(schedule, now));
+    found.extend(lint_jitter(schedule, now));
     found
 }
 
 /// By what it makes, where events of a type lead to these handlers and chains.
-pub(crate) fn of_what_it_makes(schedule: &Schedule, routes: &Routes, chains: &ChainRoutes) -> Option<String> {
+pub(crate) fn lint_fired_action(
+    schedule: &Schedule,
+    routes: &Routes,
+    chains: &ChainRoutes,
+) -> Option<String> {
     match &schedule.makes {
         Makes::Event(event) => {
             let kind = &event.kind;
-            let nowhere = routes.resolve(kind).is_empty() && chains.resolve(kind).is_empty();
-            nowhere.then(|| format!("emits {kind}, which is routed to no handler"))
+            let is_unrouted = routes.resolve(kind).is_empty() && chains.resolve(kind).is_empty();
+            is_unrouted.then(|| format!("emits {kind}, which is routed to no handler"))
         }
         Makes::Order(_) => (schedule.overlap != Overlap::default()).then(|| {
             "`overlap` speaks of an event's tasks; an order with an `id` is not added while it is on its way".into()
@@ -30,10 +34,15 @@ pub(crate) fn of_what_it_makes(schedule: &Schedule, routes: &Routes, chains: &Ch
 }
 
 /// A firing may be put off beyond the one that follows it.
-fn scattered(schedule: &Schedule, now: Timestamp) -> Option<String> {
+fn lint_jitter(schedule: &Schedule, now: Timestamp) -> Option<String> {
     let mut times = schedule.when.upcoming(now);
     let gap = times.next().zip(times.next()).map(|(first, second)| second.since(first))?;
     let jitter = schedule.jitter;
-    (jitter > gap)
-        .then(|| format!("is put off by up to {}, but fires again after {}", words(jitter), words(gap)))
+    (jitter > gap).then(|| {
+        format!(
+            "is put off by up to {}, but fires again after {}",
+            format_duration(jitter),
+            format_duration(gap)
+        )
+    })
 }

@@ -4,31 +4,33 @@ use super::*;
 
 #[test]
 fn what_is_shown_reads_back_as_the_same_configuration() {
-    let (desk, config) = full();
+    let (config_folder, config) = load_full_config();
     let yaml = config.to_yaml();
     assert!(yaml.contains("secret: env:SIGNING"), "references are shown: {yaml}");
     assert!(yaml.contains("x-team: \"***\""), "what may be a secret is not: {yaml}");
     let yaml = yaml.replace("x-team: \"***\"", "x-team: a").replace("LEVEL: \"***\"", "LEVEL: info");
-    reads_back(&desk, &config, &yaml);
+    assert_reads_back(&config_folder, &config, &yaml);
     // What is JSON is YAML as well.
     let json = config.to_json()["settings"].to_string();
     let json = json
         .replace("\"x-team\":\"***\"", "\"x-team\":\"a\"")
         .replace("\"LEVEL\":\"***\"", "\"LEVEL\":\"info\"");
-    reads_back(&desk, &config, &json);
+    assert_reads_back(&config_folder, &config, &json);
 }
 
-fn reads_back(desk: &Desk, config: &Config, yaml: &str) {
-    desk.put("pointsman.yml", yaml);
+fn assert_reads_back(config_folder: &ConfigFolder, config: &Config, yaml: &str) {
+    config_folder.write_file("pointsman.yml", yaml);
     let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
-    let again = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
+    let again = ConfigInputs { env, ..config_folder.inputs() }
+        .load()
+        .unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
     assert_eq!(
-        format!("{:?}", again.setup().unwrap().routes),
-        format!("{:?}", config.setup().unwrap().routes)
+        format!("{:?}", again.build_setup().unwrap().routes),
+        format!("{:?}", config.build_setup().unwrap().routes)
     );
-    let schedules = |config: &Config| config.setup().unwrap().schedules;
+    let schedules = |config: &Config| config.build_setup().unwrap().schedules;
     assert_eq!(schedules(&again), schedules(config));
-    assert_eq!(again.fixed_since(config), Vec::<&str>::new());
+    assert_eq!(again.changed_fixed_settings(config), Vec::<&str>::new());
     let defs = |config: &Config| config.handlers.iter().map(|h| h.def.clone()).collect::<Vec<_>>();
     assert_eq!(defs(&again), defs(config));
 }

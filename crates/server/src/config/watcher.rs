@@ -10,23 +10,23 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::fault::{Faults, Warning};
-use super::lookup::Sources;
-use super::read;
-use super::snapshot::{Print, Snapshot};
-use super::{Config, yaml::Node};
+use super::build;
+use super::fault::{ConfigFaults, ConfigWarning};
+use super::file_snapshot::{ConfigFileSnapshot, ConfigFingerprint};
+use super::inputs::ConfigInputs;
+use super::{Config, yaml::YamlNode};
 
 /// How often the files are compared.
-const POLL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the files must stay as they are before they are read.
-const SETTLE: Duration = Duration::from_millis(100);
+const STABLE_INTERVAL: Duration = Duration::from_millis(100);
 /// Files that never come to rest are read all the same after so many looks.
-const LOOKS: usize = 20;
+const MAX_STABILITY_CHECKS: usize = 20;
 
 /// A watch over the sources of a configuration. It ends when it is dropped.
 #[derive(Debug)]
-pub struct Watch {
-    stop: Option<Sender<Never>>,
+pub struct ConfigWatcher {
+    stop_sender: Option<Sender<Never>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -34,10 +34,10 @@ pub struct Watch {
 #[derive(Debug)]
 enum Never {}
 
-impl Watch {
+impl ConfigWatcher {
     /// Ends the watch, and waits until a reload that is under way has been told.
     pub fn stop(mut self) {
-        drop(self.stop.take());
+        drop(self.stop_sender.take());
         if let Some(thread) = self.thread.take() {
             // A panic in the callback has been shown by its own thread.
             let _ = thread.join();
@@ -48,70 +48,76 @@ impl Watch {
 /// Calls `on_change` on a thread of its own whenever the files, or the secrets they refer to, differ from what
 /// `running` was read from: with the new configuration, whose warnings name the settings that cannot change in
 /// a running process, or with its faults, in which case everything is to stay as it is.
-pub fn watch(
-    sources: Sources,
+pub fn watch_config(
+    sources: ConfigInputs,
     running: &Config,
-    on_change: impl FnMut(Result<Config, Faults>) + Send + 'static,
-) -> std::io::Result<Watch> {
-    let (stop, stopped) = mpsc::channel();
-    let post = Post { sources, running: running.clone(), print: running.print.clone(), stopped };
+    on_change: impl FnMut(Result<Config, ConfigFaults>) + Send + 'static,
+) -> std::io::Result<ConfigWatcher> {
+    let (stop, stop_receiver) = mpsc::channel();
+    let watch_loop = WatchLoop {
+        sources,
+        started_config: running.clone(),
+        fingerprint: running.fingerprint.clone(),
+        stop_receiver,
+    };
     let thread =
-        std::thread::Builder::new().name("config-watch".into()).spawn(move || post.keep(on_change))?;
-    Ok(Watch { stop: Some(stop), thread: Some(thread) })
+        std::thread::Builder::new().name("config-watch".into()).spawn(move || watch_loop.run(on_change))?;
+    Ok(ConfigWatcher { stop_sender: Some(stop), thread: Some(thread) })
 }
 
-struct Post {
-    sources: Sources,
+struct WatchLoop {
+    sources: ConfigInputs,
     /// What the process was started with: the settings that cannot change are compared to it.
-    running: Config,
-    print: Print,
-    stopped: Receiver<Never>,
+    started_config: Config,
+    fingerprint: ConfigFingerprint,
+    stop_receiver: Receiver<Never>,
 }
 
-impl Post {
-    fn keep(mut self, mut on_change: impl FnMut(Result<Config, Faults>)) {
-        while self.goes_on_for(POLL) {
-            let snapshot = Snapshot::take(&self.sources);
-            if self.print.renewed(&snapshot) == self.print {
+impl WatchLoop {
+    fn run(mut self, mut on_change: impl FnMut(Result<Config, ConfigFaults>)) {
+        while self.wait_unless_stopped(POLL_INTERVAL) {
+            let snapshot = ConfigFileSnapshot::take(&self.sources);
+            if self.fingerprint.recompute(&snapshot) == self.fingerprint {
                 continue;
             }
-            let Some(snapshot) = self.settled(snapshot) else { return };
-            let built = read::build(&self.sources, &snapshot);
-            self.print = built.print;
-            on_change(built.result.map(|config| self.warned(config)));
+            let Some(snapshot) = self.wait_until_stable(snapshot) else { return };
+            let built = build::build_config(&self.sources, &snapshot);
+            self.fingerprint = built.fingerprint;
+            on_change(built.result.map(|config| self.add_fixed_setting_warnings(config)));
         }
     }
 
     /// Waits; `false` if the watch has ended.
-    fn goes_on_for(&self, time: Duration) -> bool {
-        matches!(self.stopped.recv_timeout(time), Err(RecvTimeoutError::Timeout))
+    fn wait_unless_stopped(&self, time: Duration) -> bool {
+        matches!(self.stop_receiver.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 
     /// The files once they have come to rest; nothing if the watch has ended meanwhile.
-    fn settled(&self, mut snapshot: Snapshot) -> Option<Snapshot> {
-        let mut print = self.print.renewed(&snapshot);
-        for _ in 0..LOOKS {
-            if !self.goes_on_for(SETTLE) {
+    fn wait_until_stable(&self, mut snapshot: ConfigFileSnapshot) -> Option<ConfigFileSnapshot> {
+        let mut fingerprint = self.fingerprint.recompute(&snapshot);
+        for _ in 0..MAX_STABILITY_CHECKS {
+            if !self.wait_unless_stopped(STABLE_INTERVAL) {
                 return None;
             }
-            snapshot = Snapshot::take(&self.sources);
-            let now = self.print.renewed(&snapshot);
-            if now == print {
+            snapshot = ConfigFileSnapshot::take(&self.sources);
+            let now = self.fingerprint.recompute(&snapshot);
+            if now == fingerprint {
                 break;
             }
-            print = now;
+            fingerprint = now;
         }
         Some(snapshot)
     }
 
     /// Adds a warning for each setting that the running process cannot take up.
-    fn warned(&self, mut config: Config) -> Config {
-        for setting in config.fixed_since(&self.running) {
-            let place =
-                setting.split('.').fold(&config.tree, |node: &Node, key| node.get(key).unwrap_or(node));
+    fn add_fixed_setting_warnings(&self, mut config: Config) -> Config {
+        for setting in config.changed_fixed_settings(&self.started_config) {
+            let location = setting
+                .split('.')
+                .fold(&config.merged_tree, |node: &YamlNode, key| node.get(key).unwrap_or(node));
             let message =
                 format!("`{setting}` cannot change while running; it takes effect at the next start");
-            config.warnings.push(Warning::new(&place.place.clone(), message));
+            config.warnings.push(ConfigWarning::new(&location.location.clone(), message));
         }
         config
     }
@@ -124,60 +130,60 @@ mod tests {
     use super::*;
 
     /// Far longer than a change takes to be noticed, even on a busy machine.
-    const LONG: Duration = Duration::from_secs(60);
+    const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
-    struct Watched {
+    struct WatchedFolder {
         folder: tempfile::TempDir,
-        news: Receiver<Result<Config, Faults>>,
-        watch: Watch,
+        reloads: Receiver<Result<Config, ConfigFaults>>,
+        watch: ConfigWatcher,
     }
 
-    fn watched(text: &str) -> Watched {
+    fn start_watching(text: &str) -> WatchedFolder {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX").unwrap();
         std::fs::write(folder.path().join("pointsman.yml"), text).unwrap();
-        let sources = Sources { working: folder.path().to_owned(), ..Sources::default() };
-        let (tell, news) = mpsc::channel();
+        let sources = ConfigInputs { working_dir: folder.path().to_owned(), ..ConfigInputs::default() };
+        let (reload_sender, reloads) = mpsc::channel();
         let running = sources.load().unwrap();
-        let watch = watch(sources, &running, move |result| drop(tell.send(result))).unwrap();
-        Watched { folder, news, watch }
+        let watch = watch_config(sources, &running, move |result| drop(reload_sender.send(result))).unwrap();
+        WatchedFolder { folder, reloads, watch }
     }
 
-    impl Watched {
+    impl WatchedFolder {
         fn path(&self, name: &str) -> PathBuf {
             self.folder.path().join(name)
         }
 
         /// Replaces the file as editors do: all at once, by another.
-        fn replace(&self, text: &str) {
+        fn replace_config_file(&self, text: &str) {
             std::fs::write(self.path("new"), text).unwrap();
             std::fs::rename(self.path("new"), self.path("pointsman.yml")).unwrap();
         }
 
-        fn next(&self) -> Result<Config, Faults> {
-            self.news.recv_timeout(LONG).expect("a change is noticed")
+        fn next_reload(&self) -> Result<Config, ConfigFaults> {
+            self.reloads.recv_timeout(CHANGE_TIMEOUT).expect("a change is noticed")
         }
     }
 
     #[test]
     fn good_files_are_taken_up_and_bad_ones_are_told() {
-        let watched = watched("workers: 1\n");
-        watched.replace("handlers: {a: {run: {command: [sh]}}}\nworkers: 1\n");
-        assert_eq!(watched.next().unwrap().handlers.len(), 1);
+        let watched = start_watching("workers: 1\n");
+        watched.replace_config_file("handlers: {a: {run: {command: [sh]}}}\nworkers: 1\n");
+        assert_eq!(watched.next_reload().unwrap().handlers.len(), 1);
         std::fs::write(watched.path("pointsman.yml"), "handlers: {a: {}}\n").unwrap();
-        assert_eq!(watched.next().unwrap_err().len(), 1);
+        assert_eq!(watched.next_reload().unwrap_err().len(), 1);
         std::fs::remove_file(watched.path("pointsman.yml")).unwrap();
-        assert_eq!(watched.next().unwrap().handlers.len(), 0);
+        assert_eq!(watched.next_reload().unwrap().handlers.len(), 0);
         watched.watch.stop();
-        assert!(watched.news.try_recv().is_err(), "each change is told once");
+        assert!(watched.reloads.try_recv().is_err(), "each change is told once");
     }
 
     #[test]
     fn what_cannot_change_is_warned_about() {
-        let watched = watched("workers: 1\n");
-        watched.replace("workers: 2\nserver: {listen: '127.0.0.1:1'}\n");
+        let watched = start_watching("workers: 1\n");
+        watched.replace_config_file("workers: 2\nserver: {listen: '127.0.0.1:1'}\n");
         let warnings: Vec<String> =
-            watched.next().unwrap().warnings.iter().map(ToString::to_string).collect();
+            watched.next_reload().unwrap().warnings.iter().map(ToString::to_string).collect();
         let folder = watched.folder.path().display();
         assert_eq!(
             warnings,
@@ -195,10 +201,10 @@ mod tests {
     #[test]
     fn a_secret_that_is_replaced_is_a_change_too() {
         let text = "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key'}}}\nevent_handlers: {x: [a]}\n";
-        let watched = watched(text);
+        let watched = start_watching(text);
         std::fs::write(watched.path("key"), "nonsense").unwrap();
-        assert_eq!(watched.next().unwrap_err().len(), 1);
+        assert_eq!(watched.next_reload().unwrap_err().len(), 1);
         std::fs::write(watched.path("key"), "whsec_FxYVFBMSERAPDg0MCwoJCAcGBQQDAgEA").unwrap();
-        assert!(watched.next().is_ok());
+        assert!(watched.next_reload().is_ok());
     }
 }

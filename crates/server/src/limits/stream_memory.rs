@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::{ResponsePermit, SMALL_RESPONSE};
+use super::{ResponsePermit, SMALL_RESPONSE_BYTES};
 use crate::app::App;
 use crate::auth::Caller;
 
 /// How long a stream waits for memory. Shorter than the interval at which a reader expects a sign of life.
-const WAIT: Duration = Duration::from_secs(10);
+const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
 /// The memory of the page that a stream is sending, until the next one is read.
 #[derive(Debug, Default)]
@@ -15,8 +15,8 @@ pub(crate) struct StreamMemory(Option<ResponsePermit>);
 
 impl StreamMemory {
     /// Reserves memory for a page that has been read. False: there is none, and the page must be dropped.
-    pub(crate) fn fit(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        if bytes > self.0.as_ref().map_or(SMALL_RESPONSE, ResponsePermit::bytes) {
+    pub(crate) fn reserve_for_page(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
+        if bytes > self.0.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes) {
             // The last page has been sent.
             self.release();
             self.0 = app.responses.reserve(caller, bytes).ok();
@@ -27,8 +27,8 @@ impl StreamMemory {
 
     /// Waits for memory to read a page again that was dropped. False: there is none in time, and the stream has to end;
     /// its reader resumes it.
-    pub(crate) async fn wait(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
-        let waiting = app.responses.reserve_within(caller, bytes, WAIT);
+    pub(crate) async fn wait_for_memory(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
+        let waiting = app.responses.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
         self.0 = app.stopping.run_until_cancelled(waiting).await.flatten();
         self.0.is_some()
     }

@@ -4,69 +4,71 @@ use std::time::Duration;
 
 use pointsman_core::{Limits, Order, Rate, Weight};
 
-use super::decode::{Fields, duration, parsed, whole};
+use super::decode::{CheckedMap, parse_scalar, read_duration, read_integer};
 use super::fault::Findings;
-use super::yaml::Node;
+use super::yaml::YamlNode;
 
 /// More at a time than this is a slip of the keyboard.
-const MOST: u64 = 1_000_000;
+const MAX_CONCURRENCY: u64 = 1_000_000;
 
 /// A quicker gain of priority would soon outweigh every priority that was given.
-const LEAST_AGEING: Duration = Duration::from_secs(1);
+const MIN_AGEING: Duration = Duration::from_secs(1);
 
 /// Reads the limits of a handler whose tasks keep this order.
-pub(super) fn read(fields: &Fields, order: Order, findings: &mut Findings) -> Limits {
-    let mut count = |key| fields.get(key).and_then(|n| at_a_time(n, findings));
+pub(super) fn read_handler_limits(fields: &CheckedMap, order: Order, findings: &mut Findings) -> Limits {
+    let mut count = |key| fields.get(key).and_then(|n| read_concurrency(n, findings));
     let (concurrency, per_key) = (count("concurrency"), count("concurrency_per_key"));
     if let (Order::Key, Some(2..), Some(node)) = (order, per_key, fields.get("concurrency_per_key")) {
         let message = "tasks of one object run one at a time to keep their order; \
                        set `order: none` to let more of them run";
-        findings.fault(&node.place, message);
+        findings.add_fault(&node.location, message);
     }
     Limits {
         concurrency,
         concurrency_per_key: per_key,
-        rate: fields.get("rate").and_then(|n| parsed(n, findings, str::parse::<Rate>)),
-        weight: weight(fields, findings),
-        ageing: fields.get("ageing").and_then(|n| duration(n, findings, LEAST_AGEING)),
+        rate: fields.get("rate").and_then(|n| parse_scalar(n, findings, str::parse::<Rate>)),
+        weight: read_weight(fields, findings),
+        ageing: fields.get("ageing").and_then(|n| read_duration(n, findings, MIN_AGEING)),
     }
 }
 
-fn at_a_time(node: &Node, findings: &mut Findings) -> Option<u32> {
-    whole(node, findings, 1..=MOST).and_then(|count| u32::try_from(count).ok())
+fn read_concurrency(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
+    read_integer(node, findings, 1..=MAX_CONCURRENCY).and_then(|count| u32::try_from(count).ok())
 }
 
 /// A share in a round robin; that of everybody else if none is named.
-pub(super) fn weight(fields: &Fields, findings: &mut Findings) -> Weight {
-    fields.or("weight", Weight::default(), findings, |n, f| {
-        let weight = whole(n, f, 1..=Weight::MAX.into())?;
+pub(super) fn read_weight(fields: &CheckedMap, findings: &mut Findings) -> Weight {
+    fields.read_or_default("weight", Weight::default(), findings, |n, f| {
+        let weight = read_integer(n, f, 1..=Weight::MAX.into())?;
         u16::try_from(weight).ok().and_then(Weight::new)
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::decode::Keys;
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::decode::AllowedKeys;
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    const KEYS: Keys = Keys {
-        of: "limits",
-        known: &["concurrency", "concurrency_per_key", "rate", "weight", "ageing"],
-        later: &[],
+    const KEYS: AllowedKeys = AllowedKeys {
+        owner: "limits",
+        names: &["concurrency", "concurrency_per_key", "rate", "weight", "ageing"],
+        not_yet_supported: &[],
     };
 
-    fn ordered(node: &Node, findings: &mut Findings) -> Option<Limits> {
-        Fields::open(node, &KEYS, findings).map(|fields| read(&fields, Order::Key, findings))
+    fn read_with_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
+        CheckedMap::check_keys(node, &KEYS, findings)
+            .map(|fields| read_handler_limits(&fields, Order::Key, findings))
     }
 
-    fn free(node: &Node, findings: &mut Findings) -> Option<Limits> {
-        Fields::open(node, &KEYS, findings).map(|fields| read(&fields, Order::None, findings))
+    fn read_without_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
+        CheckedMap::check_keys(node, &KEYS, findings)
+            .map(|fields| read_handler_limits(&fields, Order::None, findings))
     }
 
     #[test]
     fn without_limits_there_are_none() {
-        assert_eq!(read_text("{}", ordered), Ok(Limits::default()));
+        assert_eq!(read_value_from("{}", read_with_lane_order), Ok(Limits::default()));
     }
 
     #[test]
@@ -79,15 +81,15 @@ mod tests {
             weight: Weight::new(3).unwrap(),
             ageing: Some(Duration::from_secs(60)),
         };
-        assert_eq!(read_text(text, free), Ok(want));
+        assert_eq!(read_value_from(text, read_without_lane_order), Ok(want));
     }
 
     #[test]
     fn every_fault_is_told() {
         assert_eq!(
-            faults_of(
+            fault_messages(
                 "{concurrency: 0, concurrency_per_key: x, rate: 100/w, weight: 1001, ageing: 10ms}",
-                ordered
+                read_with_lane_order
             ),
             [
                 "0 is too small; the least is 1",
@@ -101,10 +103,10 @@ mod tests {
 
     #[test]
     fn what_keeps_an_order_runs_one_at_a_time() {
-        assert!(read_text("{concurrency_per_key: 1}", ordered).is_ok());
-        assert!(read_text("{concurrency_per_key: 2}", free).is_ok());
+        assert!(read_value_from("{concurrency_per_key: 1}", read_with_lane_order).is_ok());
+        assert!(read_value_from("{concurrency_per_key: 2}", read_without_lane_order).is_ok());
         assert_eq!(
-            faults_of("{concurrency_per_key: 2}", ordered),
+            fault_messages("{concurrency_per_key: 2}", read_with_lane_order),
             [
                 "tasks of one object run one at a time to keep their order; set `order: none` to let more of them run"
             ]

@@ -1,0 +1,151 @@
+//! Where a setting stands, so that every fault and every shown value can say it.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// What settings are read from. The order is the order of precedence, the weakest first.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum SettingOrigin {
+    Default,
+    File(PathBuf),
+    /// An environment variable.
+    Env(String),
+    /// A flag of the command line.
+    Flag(String),
+}
+
+/// One text that settings are read from.
+pub(super) struct ConfigText {
+    pub(super) origin: SettingOrigin,
+    /// Its turn among those of its kind.
+    pub(super) rank: usize,
+    pub(super) text: String,
+    /// The lines that hold a secret value and must not be shown. Known once the text has been understood.
+    secret_lines: OnceLock<BTreeSet<usize>>,
+    /// The lines that must not be shown over the API, likewise.
+    lines_hidden_from_api: OnceLock<BTreeSet<usize>>,
+    /// Where each line begins, once somebody asks.
+    line_starts: OnceLock<Vec<usize>>,
+}
+
+impl ConfigText {
+    pub(super) fn new(origin: SettingOrigin, rank: usize, text: String) -> Arc<Self> {
+        Arc::new(Self {
+            origin,
+            rank,
+            text,
+            secret_lines: OnceLock::new(),
+            lines_hidden_from_api: OnceLock::new(),
+            line_starts: OnceLock::new(),
+        })
+    }
+
+    /// Sets which lines must not be shown: at all, and over the API.
+    pub(super) fn set_hidden_lines(&self, from_all: BTreeSet<usize>, from_api: BTreeSet<usize>) {
+        // A second call could only come from reading the same text again, with the same result.
+        let _ = self.secret_lines.set(from_all);
+        let _ = self.lines_hidden_from_api.set(from_api);
+    }
+
+    /// A line of the text, unless it must not be shown over the API. None of a text that was not understood.
+    pub(super) fn api_visible_line(&self, number: usize) -> Option<&str> {
+        let hidden = self.lines_hidden_from_api.get()?;
+        if hidden.contains(&number) { None } else { self.visible_line(number) }
+    }
+
+    /// A line of the text, unless it holds a secret.
+    pub(super) fn visible_line(&self, number: usize) -> Option<&str> {
+        match self.origin {
+            SettingOrigin::Default | SettingOrigin::File(_) => {}
+            SettingOrigin::Env(_) | SettingOrigin::Flag(_) => return None,
+        }
+        let shown = match self.secret_lines.get() {
+            Some(hidden) => !hidden.contains(&number),
+            None => !super::secrets::line_may_hold_secret(&self.text, number),
+        };
+        let starts = self.line_starts.get_or_init(|| {
+            std::iter::once(0).chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect()
+        });
+        let start = *starts.get(number.checked_sub(1)?).filter(|_| shown)?;
+        self.text[start..].lines().next()
+    }
+
+    /// The folder that relative paths in this source start from: the file's own, or the working folder.
+    pub(super) fn base_folder(&self) -> &Path {
+        match &self.origin {
+            SettingOrigin::File(path) => path.parent().unwrap_or(Path::new("")),
+            SettingOrigin::Default | SettingOrigin::Env(_) | SettingOrigin::Flag(_) => Path::new(""),
+        }
+    }
+}
+
+/// The text may hold secrets.
+impl fmt::Debug for ConfigText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.origin.fmt(f)
+    }
+}
+
+/// A spot in a source: line and column count from 1; line 0 means the source as a whole.
+#[derive(Clone, Debug)]
+pub(super) struct SettingLocation {
+    pub(super) source: Arc<ConfigText>,
+    pub(super) line: usize,
+    pub(super) column: usize,
+}
+
+impl SettingLocation {
+    pub(super) fn whole_text(source: &Arc<ConfigText>) -> Self {
+        Self { source: source.clone(), line: 0, column: 0 }
+    }
+
+    /// Without the column: enough to find a value that is shown beside it.
+    pub(super) fn format_without_column(&self) -> String {
+        match &self.source.origin {
+            SettingOrigin::Default => "default".into(),
+            SettingOrigin::File(path) => format!("{}:{}", path.display(), self.line),
+            SettingOrigin::Env(name) | SettingOrigin::Flag(name) => name.clone(),
+        }
+    }
+
+    fn sort_key(&self) -> (&SettingOrigin, usize, usize, usize) {
+        (&self.source.origin, self.source.rank, self.line, self.column)
+    }
+
+    /// In the order in which a person reads: file by file, from the top to the bottom.
+    pub(super) fn compare(&self, other: &Self) -> Ordering {
+        let ((a, ra, la, ca), (b, rb, lb, cb)) = (self.sort_key(), other.sort_key());
+        origin_rank(a)
+            .cmp(&origin_rank(b))
+            .then(ra.cmp(&rb))
+            .then_with(|| a.cmp(b))
+            .then((la, ca).cmp(&(lb, cb)))
+    }
+}
+
+/// Files are ranked as they were given, not by their names.
+fn origin_rank(origin: &SettingOrigin) -> u8 {
+    match origin {
+        SettingOrigin::Default => 0,
+        SettingOrigin::File(_) => 1,
+        SettingOrigin::Env(_) => 2,
+        SettingOrigin::Flag(_) => 3,
+    }
+}
+
+impl fmt::Display for SettingLocation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source.origin {
+            SettingOrigin::Default => write!(f, "default.yml")?,
+            SettingOrigin::File(path) => write!(f, "{}", path.display())?,
+            SettingOrigin::Env(name) | SettingOrigin::Flag(name) => return f.write_str(name),
+        }
+        match self.line {
+            0 => Ok(()),
+            line => write!(f, ":{line}:{}", self.column),
+        }
+    }
+}

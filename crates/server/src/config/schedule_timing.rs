@@ -1,0 +1,66 @@
+//! What schedules and sources have in common: when something is planned, and what becomes of times that passed.
+
+use std::time::Duration;
+
+use pointsman_core::Priority;
+use pointsman_core::cron::{Dialect, Expression, Zone};
+use pointsman_core::fire::CatchUp;
+use pointsman_engine::Schedule;
+
+use super::decode::{CheckedMap, parse_scalar, read_choice, read_duration, read_integer};
+use super::fault::Findings;
+use super::yaml::YamlNode;
+
+/// How the fields of an expression are read.
+pub(super) fn read_dialect(fields: &CheckedMap, default: Dialect, findings: &mut Findings) -> Dialect {
+    fields.read_or_default("dialect", default, findings, |n, f| parse_scalar(n, f, str::parse::<Dialect>))
+}
+
+/// Whose clocks are meant.
+pub(super) fn read_time_zone(fields: &CheckedMap, default: Zone, findings: &mut Findings) -> Zone {
+    fields.read_or_default("timezone", default, findings, |n, f| parse_scalar(n, f, Zone::named))
+}
+
+pub(super) fn read_cron_expression(
+    node: &YamlNode,
+    dialect: Dialect,
+    findings: &mut Findings,
+) -> Option<Expression> {
+    parse_scalar(node, findings, |text| Expression::parse(text, dialect))
+}
+
+/// How urgent what a firing makes is.
+pub(super) fn read_priority(fields: &CheckedMap, findings: &mut Findings) -> Priority {
+    fields.read_or_default("priority", Priority::default(), findings, |n, f| {
+        let number = read_integer(n, f, 1..=Priority::MAX.get().into())?;
+        Priority::try_from(i64::try_from(number).ok()?).ok()
+    })
+}
+
+/// What becomes of times that passed, and how far firings are spread. What is not said stays as it usually is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SchedulePolicy {
+    catch_up: Option<CatchUp>,
+    catch_up_within: Option<Duration>,
+    jitter: Option<Duration>,
+}
+
+impl SchedulePolicy {
+    pub(super) fn read(fields: &CheckedMap, findings: &mut Findings) -> Self {
+        let words = [("one", CatchUp::One), ("all", CatchUp::All), ("none", CatchUp::None)];
+        let catch_up = fields.get("catch_up").and_then(|n| read_choice(n, findings, &words));
+        let mut length = |key, least| fields.get(key).and_then(|n| read_duration(n, findings, least));
+        let within = length("catch_up_within", Duration::from_secs(1));
+        Self { catch_up, catch_up_within: within, jitter: length("jitter", Duration::ZERO) }
+    }
+
+    /// A schedule with these policies.
+    pub(super) fn apply_to(self, schedule: Schedule) -> Schedule {
+        Schedule {
+            catch_up: self.catch_up.unwrap_or(schedule.catch_up),
+            catch_up_within: self.catch_up_within.unwrap_or(schedule.catch_up_within),
+            jitter: self.jitter.unwrap_or(schedule.jitter),
+            ..schedule
+        }
+    }
+}
