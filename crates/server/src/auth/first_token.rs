@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_token_is_told_once_and_its_hash_is_kept() {
+    fn first_token_is_returned_once_and_its_hash_is_stored() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
         let first = load_or_create_first_token(&store).unwrap();
@@ -108,7 +108,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn others_cannot_read_it() {
+    fn token_file_is_readable_by_its_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spoilt_file_is_named() {
+    fn error_of_a_corrupt_token_file_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
         fs::write(token_file(&store), "nonsense").unwrap();

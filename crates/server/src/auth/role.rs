@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_read_back() {
+    fn displayed_roles_parse_to_the_same_role() {
         for role in Role::ALL {
             assert_eq!(role.to_string().parse::<Role>(), Ok(role));
         }

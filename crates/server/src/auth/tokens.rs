@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_long_and_differ() {
+    fn generated_tokens_are_long_and_unique() {
         let token = generate_token();
         assert_eq!(token.len(), "pm_".len() + 43);
         assert_ne!(token, generate_token());

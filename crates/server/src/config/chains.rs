@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_and_ends() {
+    fn chain_steps_and_end_nodes_are_read() {
         let text = "/publish/article:\n  nodes:\n  - {id: render, handler: render, next: deploy, on_error: failed}\n\
                     \x20 - {id: deploy, handler: deploy, next: done, on_error: failed, setback: {delay: 30s, max: 5}}\n\
                     \x20 - {id: done, end: true}\n  - {id: failed, end: true}\n";
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_node_is_told() {
+    fn every_fault_of_a_chain_node_is_reported() {
         let text = "/a:\n  nodes:\n  - {id: a, handler: rendr, next: b}\n  - {id: b, handler: shop, next: c}\n\
                     \x20 - {id: c, handler: render}\n  - {id: d}\n  - {id: e, end: true, next: a, hander: x}\n\
                     \x20 - {id: f g, end: maybe, handler: render, next: a}\n  - {handler: render, next: a}\n  - x\n\
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_whole_chain_is_told() {
+    fn every_fault_of_a_chain_is_reported() {
         let text = "/a: {nodes: [{id: a, handler: render, next: bb, on_error: a}, {id: b, end: true}]}\n\
                     /b: {nodes: [{id: a, handler: render, next: a}]}\n\
                     /c: {nodes: [{id: a, end: true}, {id: a, end: true}]}\n\
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_very_many_nodes_is_refused_at_the_first_too_many() {
+    fn a_chain_with_too_many_nodes_is_a_fault_at_the_first_excess_node() {
         let nodes: Vec<String> = (0..=MAX_CHAIN_NODES)
             .map(|n| format!("{{id: n{n}, handler: render, next: n{}}}", n + 1))
             .collect();

@@ -263,7 +263,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_keep_their_bounds() {
+    fn integers_outside_their_bounds_are_faults() {
         assert_eq!(read_value_from("1_000", |n, f| read_integer(n, f, 1..=2000)), Ok(1000));
         for (text, want) in [
             ("0", "0 is too small; the least is 1"),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_their_words() {
+    fn durations_are_read_and_formatted() {
         let secs = Duration::from_secs;
         assert_eq!(read_value_from("90s", |n, f| read_duration(n, f, secs(1))), Ok(secs(90)));
         assert_eq!(
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_name_the_nearest_and_coming_ones_say_so() {
+    fn unknown_keys_get_a_suggestion_and_planned_keys_are_not_yet_supported() {
         let keys =
             AllowedKeys { owner: "a lamp", names: &["colour", "height"], not_yet_supported: &["dimmer"] };
         let open = |n: &YamlNode, f: &mut Findings| CheckedMap::check_keys(n, &keys, f).map(|_| ());

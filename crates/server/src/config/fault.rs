@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_shows_its_line_with_a_caret() {
+    fn a_fault_is_formatted_with_its_line_and_a_caret() {
         let mut findings = Findings::default();
         findings.add_fault(&location("one\n\tkey: x\n", 2, 7), "no good");
         findings.add_fault(&location("one\n\tkey: x\n", 1, 1), "nor this");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn long_lines_are_cut_and_control_characters_are_not_passed_on() {
+    fn excerpts_of_long_lines_are_cut_and_control_characters_replaced() {
         let line = "x".repeat(300) + "\u{1b}[31m";
         let (shown, before) = cut_line_around(&line, 301);
         assert_eq!(before.chars().count(), MAX_EXCERPT_WIDTH / 2);

@@ -67,12 +67,12 @@ mod tests {
     }
 
     #[test]
-    fn without_limits_there_are_none() {
+    fn a_handler_without_limit_settings_has_no_limits() {
         assert_eq!(read_value_from("{}", read_with_lane_order), Ok(Limits::default()));
     }
 
     #[test]
-    fn every_limit_is_understood() {
+    fn every_handler_limit_is_read() {
         let text = "{concurrency: 4, concurrency_per_key: 2, rate: 100/m, weight: 3, ageing: 1m}";
         let want = Limits {
             concurrency: Some(4),
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_invalid_handler_limit_is_reported() {
         assert_eq!(
             fault_messages(
                 "{concurrency: 0, concurrency_per_key: x, rate: 100/w, weight: 1001, ageing: 10ms}",
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_an_order_runs_one_at_a_time() {
+    fn concurrency_per_key_above_one_requires_order_none() {
         assert!(read_value_from("{concurrency_per_key: 1}", read_with_lane_order).is_ok());
         assert!(read_value_from("{concurrency_per_key: 2}", read_without_lane_order).is_ok());
         assert_eq!(

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_by_path_are_found_from_the_file_and_others_in_the_path() {
+    fn program_paths_are_relative_to_the_config_file_and_bare_names_use_path() {
         let here = std::env::current_dir().unwrap();
         let command = parse_command("{command: [./a.sh, ./b], timeout: 5s}");
         assert_eq!(command.spec.argv, [here.join("a.sh").to_str().unwrap(), "./b"]);
@@ -373,14 +373,14 @@ mod tests {
     }
 
     #[test]
-    fn a_command_finds_what_its_env_names() {
+    fn env_of_a_command_is_a_list_of_variables_or_a_map_with_references() {
         let env = |text| parse_command(text).spec.env.into_iter().collect::<Vec<_>>();
         assert_eq!(env("{command: [sh], env: [KEY]}"), [("KEY".to_owned(), "value".to_owned())]);
         assert_eq!(env("{command: [sh], env: {A: 1, B: env:KEY}}")[1], ("B".to_owned(), "value".to_owned()));
     }
 
     #[test]
-    fn a_command_runs_as_a_user_that_exists_where_the_process_may_switch() {
+    fn user_and_group_of_a_command_must_exist_and_be_permitted() {
         let user = "{command: [sh], user: pointsman-no-such-user}";
         assert!(
             fault_messages(user, read_any_run)[0]
@@ -407,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_command_is_told() {
+    fn every_fault_of_a_command_run_is_reported() {
         assert_eq!(
             fault_messages(
                 "{command: sh, env: {POINTSMAN_X: 1, 'A=B': 2, C: env:NO}, dir: [], headers: {}}",
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_an_http_handler_is_told() {
+    fn every_fault_of_an_http_run_is_reported() {
         let text = "http: 'http://10.0.0.1/'\n\
                     timeout: 0s\n\
                     secrets: [env:BAD, plain]\n\
@@ -447,7 +447,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_runs_in_one_way() {
+    fn run_is_exactly_one_of_http_command_or_pull() {
         for (text, want) in [
             ("{pull: true}", "a handler that is pulled has nothing to set; write `run: pull`"),
             ("push", "this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`"),

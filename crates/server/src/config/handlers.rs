@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_keeps_the_defaults_it_does_not_change() {
+    fn settings_a_handler_omits_have_their_defaults() {
         let handlers =
             read_value_from("a: {run: {command: [sh]}, order: none, crashes: 0}", read_all_handlers).unwrap();
         let want =
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pulled_handler_and_its_limits() {
+    fn a_pull_handler_can_have_limits() {
         let handlers =
             read_value_from("a: {run: pull, concurrency: 2, rate: 10/s}", read_all_handlers).unwrap();
         let HandlerConfig { def, run, .. } = &handlers[0];
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_says_which_attempts_are_told_of() {
+    fn observe_setting_of_a_handler_is_read() {
         let text = "a: {run: pull}\nb: {run: pull, observe: all}\nc: {run: pull, observe: none}";
         let handlers = read_value_from(text, read_all_handlers).unwrap();
         let observed: Vec<Observe> = handlers.iter().map(|handler| handler.def.observe).collect();
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_every_handler_is_told() {
+    fn every_fault_of_every_handler_is_reported() {
         assert_eq!(
             fault_messages(
                 "a/b: {run: {command: []}}\n\

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_values_are_what_they_look_like() {
+    fn unquoted_scalars_become_json_numbers_booleans_and_null() {
         let json = |text: &str| read_value_from(text, read_json).unwrap().as_str().to_owned();
         assert_eq!(
             json("[1, 1.50, -2e3, true, ~, yes, 0x1f, 007, '12', \"a\\nb\"]"),
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_store_could_carry_is_a_fault() {
+    fn a_value_that_stores_cannot_hold_is_a_fault() {
         assert_eq!(fault_messages("a: \"x\\0y\"", read_json).len(), 1);
     }
 }

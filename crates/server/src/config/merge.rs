@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn files_add_up() {
+    fn files_are_merged_by_section_and_token_lists_are_appended() {
         let both_scalars = merge_two_files(
             "handlers: {a: {}}\nauth: {tokens: [1]}\nserver:\n",
             "handlers: {b: {}}\nauth: {tokens: [2]}\nserver: {drain: 1s}\n",
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_two_files_set_is_a_fault_that_names_both() {
+    fn a_setting_in_two_files_is_a_fault_with_both_locations() {
         let faults = merge_two_files(
             "workers: 1\nhandlers: {a: {}}\nevent_handlers: {x: [a]}\nserver: {drain: 1s}\nrooms: [http]\n",
             "workers: 2\nhandlers: {a: {}}\nevent_handlers: {x: [b]}\nserver: {drain: 2s}\nrooms: http\n",
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_replaces_what_lies_under_it() {
+    fn a_higher_layer_overrides_lower_settings() {
         let mut base = parse_tree("a.yml", 0, "server: {listen: x, drain: 1s}\nhandlers: {}\nworkers: 1\n");
         override_with(&mut base, parse_tree("b.yml", 1, "server: {drain: 2s}\nhandlers:\nworkers:\n"));
         let server = base.get("server").unwrap();

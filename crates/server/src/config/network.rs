@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loopback_follows_the_server_unless_it_is_said() {
+    fn allow_loopback_defaults_to_whether_the_server_listens_on_loopback() {
         for (text, local, open) in
             [("{}", true, true), ("{}", false, false), ("allow_loopback: false", true, false)]
         {
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_allowed_are_addresses_networks_and_names() {
+    fn network_allow_accepts_addresses_networks_and_host_names() {
         let access =
             read_value_from("allow: [10.0.0.0/8, 'fd00::7', db.internal]", |n, f| read_network(n, false, f))
                 .unwrap();

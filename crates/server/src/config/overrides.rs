@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn double_underscores_go_down() {
+    fn double_underscores_in_variables_address_nested_settings() {
         let (tree, found) = apply_variables(
             "server: {listen: x}\nhandlers: {my-index: {retry: {max: 1}}}\n\
              sources: {shop: {collections: [a]}}\ntenants: {lab: {}}\n",
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_resembles_a_setting_is_warned_about() {
+    fn unknown_pointsman_variables_are_warned_about() {
         let (_, found) = apply_variables(
             "handlers: {index: {}}",
             &[
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_can_come_from_a_file() {
+    fn a_file_variable_reads_the_setting_from_a_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("store");
         std::fs::write(&path, "sqlite:other.db\n").unwrap();

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_shown_up_to_their_first_segment() {
+    fn urls_are_shortened_to_their_first_path_segment() {
         for (url, shown) in [
             ("https://hooks.example/services/T0/B1?key=x", "https://hooks.example/services/…"),
             ("https://hooks.example/in?key=x", "https://hooks.example/in…"),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn stores_are_shown_without_users_and_parameters() {
+    fn store_urls_are_shown_without_user_and_parameters() {
         let redact_for_api = |url| redact_store_url(url, Audience::ApiClient);
         assert_eq!(redact_for_api("sqlite:pointsman.db"), None);
         assert_eq!(

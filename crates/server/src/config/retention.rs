@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_keeps_at_least_ten_thousand_events() {
+    fn retain_events_is_at_least_ten_thousand() {
         let kept =
             read_value_from("{retain_events: 10_000, retain_for: 1d}", read_journal_retention).unwrap();
         assert_eq!((kept.count, kept.age), (10_000, Duration::from_secs(86_400)));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_are_kept_for_at_least_a_second() {
+    fn object_retention_is_at_least_one_second() {
         assert_eq!(
             read_value_from("{retain_for: 90d}", read_object_retention).unwrap(),
             Duration::from_secs(90 * 86_400)

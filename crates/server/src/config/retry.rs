@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_said_is_the_default() {
+    fn omitted_retry_settings_have_their_defaults() {
         assert_eq!(read_value_from("{}", read_retry), Ok(RetryPolicy::default()));
         let policy = read_value_from("{max: 5, backoff: fixed, delay: 10m}", read_retry).unwrap();
         assert_eq!((policy.max, policy.backoff), (5, Backoff::Fixed));
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setback_is_as_long_every_time_unless_it_grows() {
+    fn setback_backoff_is_fixed_by_default() {
         let policy = read_value_from("{delay: 30s, max: 5}", read_setback).unwrap();
         assert_eq!((policy.max, policy.backoff), (5, Backoff::Fixed));
         let policy = read_value_from("{delay: 30s, backoff: linear, max_delay: 2m}", read_setback).unwrap();
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_invalid_retry_setting_is_reported() {
         assert_eq!(
             fault_messages("{max: -1, backoff: quadratic, delay: 1m, max_delay: 1s, dely: 1s}", read_retry),
             [

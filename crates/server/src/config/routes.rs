@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_keep_their_order() {
+    fn handlers_of_a_route_keep_their_order() {
         let routes = read_value_from("record: [notify, {handler: index, sync: true}]", read_test_routes)
             .unwrap()
             .routes;
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_with_a_slash_is_a_chain() {
+    fn route_entries_with_a_leading_slash_are_chains() {
         let text = "record: [/publish/article, index]\nother: [{chain: /publish/article}]";
         let RoutesSection { routes, chain_routes } = read_value_from(text, read_test_routes).unwrap();
         assert_eq!(
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_invalid_route_entry_is_reported() {
         assert_eq!(
             fault_messages(
                 "a..b: [index]\nrecord: [indx, notify, notify, {handler: banana, sync: maybe}]\nc: index\nd: [shop]\n",

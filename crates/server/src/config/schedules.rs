@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_emits_an_event_with_a_value_of_any_shape() {
+    fn a_schedule_can_emit_an_event_with_any_json_value() {
         let text =
             "beat: {cron: every 90s, emit: {type: a.b, key: 'k:1', value: {n: [1, x]}, priority: 200}}";
         let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_adds_an_order() {
+    fn a_schedule_can_add_an_order() {
         let text = "a: {cron: '@daily', order: {path: /publish/article}}\n\
                     b: {cron: '@daily', order: {path: '/publish/article,7'}}\n\
                     c: {cron: '@daily', order: {path: /publish/article, id: n-1, node: done, value: {n: 1}, \
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_an_order_is_told() {
+    fn every_fault_of_a_scheduled_order_is_reported() {
         let text = "a: {cron: '@daily', emit: {type: x}, order: {path: /publish/article}}\n\
                     b: {cron: '@daily'}\n\
                     c: {cron: '@daily', order: {path: /publish/articel, id: 'a,b', priority: 0}}\n\
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_has_policies() {
+    fn catch_up_overlap_and_jitter_are_read() {
         let text = "a: {cron: '@daily', emit: {type: x}, catch_up: all, catch_up_within: 2d, overlap: cancel, \
                     jitter: 10s}";
         let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_fault_of_a_schedule_is_reported() {
         let text = "a: {cron: '0 75 * * *', timezone: Mars/Olympus, emit: {type: OrderStarted}}\n\
                     b: {cron: every 0s, emit: {key: '', priority: 0}}\n\
                     c: {schedule: '@daily', emit: {type: x, vlaue: 1}}\n\
@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_has_a_zone_and_a_dialect() {
+    fn time_zone_and_dialect_of_a_schedule_are_read() {
         let text = "a: {cron: '0 3 * * 1', timezone: Europe/Berlin, emit: {type: x}}\n\
                     b: {cron: '0 3 * * 1', dialect: quartz, emit: {type: x}}";
         let schedules = read_value_from(text, read_all_schedules).unwrap();

@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn references_are_followed_and_literals_are_refused() {
+    fn secret_references_are_resolved_and_literal_secrets_are_faults() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "from a file\n").unwrap();
@@ -292,13 +292,13 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_does_not_show_its_values() {
+    fn debug_output_of_the_environment_has_no_values() {
         let env: Environment = [("KEY", "hunter2")].into_iter().collect();
         assert_eq!(format!("{env:?}"), r#"{"KEY"}"#);
     }
 
     #[test]
-    fn keys_that_hold_secrets_are_known_also_when_mistyped() {
+    fn secret_keys_are_recognized_even_if_mistyped() {
         for key in ["secret", "secert", "sha256", "Password", "access_token", "x-authorization"] {
             assert!(key_may_hold_secret(key), "{key}");
         }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_cannot_be_understood_are_judged_by_their_words() {
+    fn unparsable_lines_that_mention_secrets_are_hidden() {
         let text = "handlers:\n  a:\n    secret: |\n      hunter2\n     bad\n";
         assert!(
             line_may_hold_secret(text, 3) && line_may_hold_secret(text, 4) && line_may_hold_secret(text, 5)

@@ -59,7 +59,7 @@ mod tests {
                           response_memory: 16MiB, response_memory_per_client: 16MiB}";
 
     #[test]
-    fn a_server_listens_on_an_address_with_a_port() {
+    fn listen_requires_an_address_with_a_port() {
         let server = read_value_from(
             &format!("{{listen: '[::1]:0', max_connections: 10, drain: 5s, limits: {LIMITS}}}"),
             read_server,

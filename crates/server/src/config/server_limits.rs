@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_read_with_their_units() {
+    fn server_limits_are_read_with_their_units() {
         let text = "{anonymous: 512, per_address: 8, reserve: 0, streams_per_client: 3, \
                     response_memory: 1GiB, response_memory_per_client: 16777216}";
         let want = ServerLimits {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_wrong_limit_is_reported() {
+    fn every_invalid_server_limit_is_reported() {
         let text = "{anonymous: 0, per_address: x, reserve: 2000000, streams_per_client: 0, \
                     response_memory: 1MiB, response_memory_per_client: 9MB}";
         assert_eq!(

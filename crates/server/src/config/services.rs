@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rooms_are_a_list_or_words_with_commas() {
+    fn services_are_a_list_or_comma_separated_names() {
         let all = format!("[{}]", SERVICE_NAMES.join(", "));
         assert_eq!(
             read_value_from(&all, read_services),
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_rooms_and_none_at_all_are_faults() {
+    fn unknown_services_and_an_empty_list_are_faults() {
         assert_eq!(
             fault_messages("[wroker]", read_services),
             ["there is no room \"wroker\"; did you mean `worker`?"]

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_pulled_unless_it_says_how_it_runs() {
+    fn a_source_without_run_is_pulled() {
         let section = read_value_from(
             "a: {collections: [x]}\nb: {run: {command: [sh]}, collections: [x]}",
             read_all_sources,
@@ -287,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_a_handler_with_collections() {
+    fn a_source_becomes_a_handler_with_collections() {
         let text =
             "shop: {tenant: lab, crashes: 1, retry: {max: 9}, collections: [a, {name: b, priority: 200}]}";
         let section = read_value_from(text, read_all_sources).unwrap();
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn collections_inherit_what_they_do_not_say() {
+    fn collections_inherit_omitted_settings_from_their_source() {
         let text = "shop:\n  schedule: '@hourly'\n  timezone: Europe/Berlin\n  collections:\n  - a\n\
                     \x20 - {name: b, timezone: UTC}\n\
                     \x20 - {name: c, schedule: every 5m}\n\
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collections_expression_is_read_in_the_dialect_of_its_source() {
+    fn a_collection_schedule_uses_the_cron_dialect_of_its_source() {
         let text = "a: {dialect: quartz, collections: [{name: x, schedule: '0 3 * * 1'}, \
                     {name: y, schedule: '0 3 * * 1', dialect: vixie}]}";
         let section = read_value_from(text, read_all_sources).unwrap();
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_of_a_collection_makes_runs_and_never_overlaps() {
+    fn a_collection_schedule_creates_sync_runs_and_skips_overlaps() {
         let text =
             "shop: {schedule: '@daily', catch_up: none, catch_up_within: 1h, jitter: 5s, collections: [a]}";
         let section = read_value_from(text, read_all_sources).unwrap();
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_fault_of_a_source_is_reported() {
         let text = "a: {}\n\
                     b: {collections: []}\n\
                     c/d: {run: push, overlap: queue, collections: [x y, {schedule: '0 75 * * *'}]}\n\

@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stores_read_back_as_they_show() {
+    fn displayed_store_urls_parse_to_the_same_store() {
         let texts = [
             "sqlite:pointsman.db",
             "sqlite:/var/lib/p.db",
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_kept_and_never_shown() {
+    fn a_database_password_is_kept_but_never_displayed() {
         for (text, told) in [
             ("postgres://me:hunter2@host/db", "me@host:5432/db"),
             ("postgresql://me@host/db?password=hunter2", "me@host:5432/db"),
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_without_repeating_a_password() {
+    fn errors_of_invalid_store_urls_do_not_repeat_the_password() {
         for text in [
             "postgres://me:hunter2@host:x/db",
             "postgres://me:hunter2@host/db?sslmode=perhaps",
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_in_a_file_does_not_show_it_either() {
+    fn a_store_url_fault_in_a_file_does_not_show_the_password() {
         for text in ["postgres://me:hunter2@host/db?sslmode=perhaps", "redis+cluster://:hunter2@a,b/1"] {
             let faults = read_value_from(&format!("\"{text}\""), read_store_url).unwrap_err();
             assert!(faults.len() == 1 && !faults[0].contains("hunter2"), "{faults:?}");

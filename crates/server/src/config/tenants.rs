@@ -35,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_has_a_share() {
+    fn a_tenant_has_a_weight() {
         let tenants = read_value_from("shop: {weight: 3}\nother:\n", read_all_tenants).unwrap();
         let weights: Vec<(&str, u16)> =
             tenants.iter().map(|(t, weight)| (t.as_str(), weight.get())).collect();
@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_fault_of_a_tenant_is_reported() {
         assert_eq!(
             fault_messages("a b: {weight: 1}\nshop: {weight: 0}\nlab: {wieght: 2}\nx: 3\n", read_all_tenants),
             [

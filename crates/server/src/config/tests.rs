@@ -56,7 +56,7 @@ fn format_faults_of(text: &str) -> String {
 }
 
 #[test]
-fn without_anything_there_are_the_defaults() {
+fn without_any_configuration_the_defaults_apply() {
     let config = ConfigFolder::new().inputs().load().unwrap();
     assert_eq!(config.store, StoreUrl::Sqlite { path: "pointsman.db".into() });
     assert_eq!(config.listen_address, "127.0.0.1:7646".parse().unwrap());
@@ -85,7 +85,7 @@ fn documented_examples() -> String {
 }
 
 #[test]
-fn what_the_defaults_document_is_true() {
+fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", documented_examples());
     let signing = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
@@ -160,7 +160,7 @@ fn load_full_config() -> (ConfigFolder, Config) {
 }
 
 #[test]
-fn a_full_configuration_is_understood() {
+fn a_full_configuration_is_read() {
     let (config_folder, config) = load_full_config();
     let [index, notify] = &config.handlers[..] else { panic!("{:?}", config.handlers) };
     assert_eq!(index.def.retry, RetryPolicy { max: 5, ..RetryPolicy::default() });
@@ -179,7 +179,7 @@ fn a_full_configuration_is_understood() {
 }
 
 #[test]
-fn every_fault_is_shown_at_once_with_its_place() {
+fn all_faults_are_reported_at_once_with_their_locations() {
     let text = r#"
 stor: sqlite:x.db
 workers: many
@@ -239,7 +239,7 @@ pointsman.yml:16:3: "article" is not the path of a chain: it begins with a slash
 }
 
 #[test]
-fn what_makes_yaml_dangerous_is_refused() {
+fn dangerous_yaml_features_are_refused() {
     for (text, want) in [
         ("workers: 1\nworkers: 2\n", "pointsman.yml:2:1: \"workers\" is already set in line 1"),
         ("a: &x [1]\nb: *x\n", "pointsman.yml:1:4: anchors (`&name`) are not taken here"),
@@ -273,7 +273,7 @@ fn what_makes_yaml_dangerous_is_refused() {
 }
 
 #[test]
-fn the_largest_texts_come_to_an_end() {
+fn reading_the_largest_allowed_texts_terminates() {
     let full = |scrap: &str| scrap.repeat((1 << 20) / scrap.len());
     let scraps =
         ["a: ", "- ", "? ", "[]", "{a: 1, ", "'", "\"", "x\n", "&a ", "!", "|\n", "a:\n", "- - ", "[a, "];
@@ -289,7 +289,7 @@ fn the_largest_texts_come_to_an_end() {
 }
 
 #[test]
-fn a_text_that_is_not_utf8_says_where() {
+fn invalid_utf8_is_reported_with_its_location() {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", b"workers: 1\nstore: \xff\n");
     let faults = config_folder.strip_folder_path(config_folder.inputs().load().unwrap_err());
@@ -355,7 +355,7 @@ fn assert_password_hidden(url: &str, shown: &str) {
 }
 
 #[test]
-fn files_and_a_folder_add_up_and_name_both_places_of_a_clash() {
+fn files_and_a_folder_are_merged_and_a_conflict_names_both_locations() {
     let config_folder = ConfigFolder::new();
     std::fs::create_dir(config_folder.dir.path().join("conf.d")).unwrap();
     let first = config_folder
@@ -375,7 +375,7 @@ fn files_and_a_folder_add_up_and_name_both_places_of_a_clash() {
 }
 
 #[test]
-fn a_file_or_folder_that_is_not_there_is_a_fault() {
+fn a_missing_file_or_folder_is_a_fault() {
     let sources = ConfigInputs {
         files: vec!["no/such.yml".into()],
         dir: Some("no/folder".into()),
@@ -387,7 +387,7 @@ fn a_file_or_folder_that_is_not_there_is_a_fault() {
 }
 
 #[test]
-fn variables_go_over_files_and_flags_over_variables() {
+fn variables_override_files_and_flags_override_variables() {
     let config_folder = ConfigFolder::new();
     config_folder
         .write_file("pointsman.yml", "workers: 1\nstore: sqlite:a.db\nserver: {listen: '127.0.0.1:1'}\n");
@@ -406,7 +406,7 @@ fn variables_go_over_files_and_flags_over_variables() {
 }
 
 #[test]
-fn faults_of_variables_and_flags_name_them() {
+fn faults_in_variables_and_flags_name_the_variable_or_flag() {
     let env: Environment =
         [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_ROOMS", "[http")].into_iter().collect();
     let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: "x".into() };
@@ -420,7 +420,7 @@ fn faults_of_variables_and_flags_name_them() {
 }
 
 #[test]
-fn private_targets_need_leave_once_the_server_is_open_to_others() {
+fn a_server_beyond_loopback_may_call_private_targets_only_if_allowed() {
     let target = "handlers: {a: {run: {http: 'http://127.0.0.1:9/'}}}\nevent_handlers: {x: [a]}\n";
     assert!(load_yaml(target).is_ok());
     let tokens = format!("auth: {{tokens: [{{name: a, role: admin, sha256: '{}'}}]}}", "0".repeat(64));
@@ -431,7 +431,7 @@ fn private_targets_need_leave_once_the_server_is_open_to_others() {
 }
 
 #[test]
-fn a_server_that_others_can_reach_needs_a_token() {
+fn a_server_beyond_loopback_needs_a_token() {
     let faults = format_faults_of("server: {listen: '0.0.0.0:7646'}\n");
     let want = "pointsman.yml:1:18: others can reach 0.0.0.0:7646, but no token is configured; \
                 add one to `auth.tokens`\n";
@@ -440,7 +440,7 @@ fn a_server_that_others_can_reach_needs_a_token() {
 }
 
 #[test]
-fn a_check_tells_in_words_what_a_configuration_means() {
+fn check_report_describes_handlers_routes_schedules_and_warnings() {
     let config_folder = ConfigFolder::new();
     config_folder.write_file(
         "pointsman.yml",
@@ -473,7 +473,7 @@ fn a_check_tells_in_words_what_a_configuration_means() {
 }
 
 #[test]
-fn tokens_without_an_admin_are_doubted() {
+fn tokens_without_an_admin_are_warned_about() {
     let config_folder = ConfigFolder::new();
     let check_with = |role: &str, more: &str| {
         let token = format!("{{name: a, role: {role}, sha256: '{}'}}", "0".repeat(64));
@@ -490,7 +490,7 @@ fn tokens_without_an_admin_are_doubted() {
 }
 
 #[test]
-fn who_only_looks_needs_no_secrets() {
+fn loading_without_secrets_reports_unset_variables_as_warnings() {
     let config_folder = ConfigFolder::new();
     let text = "handlers:\n  a: {run: {http: 'https://x.example/', secret: 'env:KEY'}}\n\
                 event_handlers: {x: [a]}\n\
@@ -515,7 +515,7 @@ fn who_only_looks_needs_no_secrets() {
 }
 
 #[test]
-fn the_quick_start_at_the_root_is_good() {
+fn quick_start_configuration_at_the_repository_root_is_valid() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let env: Environment = std::env::var("PATH").map(|path| ("PATH", path)).into_iter().collect();
     let config = ConfigInputs { working_dir: root, env, ..ConfigInputs::default() }
@@ -591,14 +591,14 @@ fn random_yaml_scraps() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
         let config_folder = ConfigFolder::new();
         config_folder.write_file("pointsman.yml", bytes);
         let _ = config_folder.inputs().load().map_err(|faults| faults.to_string());
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in random_yaml_scraps()) {
+    fn arbitrary_yaml_scraps_do_not_panic(text in random_yaml_scraps()) {
         let config_folder = ConfigFolder::new();
         config_folder.write_file("pointsman.yml", &text);
         match config_folder.inputs().load() {

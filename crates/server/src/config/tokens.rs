@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_every_token_is_told() {
+    fn every_fault_of_every_token_is_reported() {
         let env = test_environment();
         let text = "tokens:\n\
             - {name: a, role: root, env: SHOP_TOKEN}\n\

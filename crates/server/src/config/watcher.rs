@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn good_files_are_taken_up_and_bad_ones_are_told() {
+    fn changed_files_are_reloaded_and_faults_reported() {
         let watched = start_watching("workers: 1\n");
         watched.replace_config_file("handlers: {a: {run: {command: [sh]}}}\nworkers: 1\n");
         assert_eq!(watched.next_reload().unwrap().handlers.len(), 1);
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_change_is_warned_about() {
+    fn changes_of_fixed_settings_are_warned_about() {
         let watched = start_watching("workers: 1\n");
         watched.replace_config_file("workers: 2\nserver: {listen: '127.0.0.1:1'}\n");
         let warnings: Vec<String> =
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_is_replaced_is_a_change_too() {
+    fn a_replaced_secret_file_triggers_a_reload() {
         let text = "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key'}}}\nevent_handlers: {x: [a]}\n";
         let watched = start_watching(text);
         std::fs::write(watched.path("key"), "nonsense").unwrap();

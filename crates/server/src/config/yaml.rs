@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_knows_its_place() {
+    fn nodes_and_keys_have_line_and_column() {
         let root = parse_tree("# first\na:\n  - x\n  - {k: \"v\", é: w}\nb: |\n  one\n  two\n");
         let YamlKind::List(items) = &root.get("a").unwrap().kind else { panic!("{root:?}") };
         assert_eq!(items[0].location.to_string(), "a.yml:3:5");
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_stands_bare_can_be_nothing() {
+    fn only_unquoted_scalars_can_be_null() {
         let root = parse_tree("{a: , b: ~, c: null, d: 'null', e: '', f: nil}");
         let is_null = |key: &str| matches!(root.get(key).unwrap().kind, YamlKind::Null);
         assert_eq!(["a", "b", "c", "d", "e", "f"].map(is_null), [true, true, true, false, false, false]);

@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_sent_to_those_who_take_it() {
+    fn gzip_is_used_only_if_the_client_accepts_it() {
         for (text, accepts) in [
             ("gzip, deflate, br", true),
             ("br;q=1.0, GZIP;q=0.5", true),

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_changes_with_anything_that_is_sent() {
+    fn the_console_version_changes_with_any_served_file() {
         let version = |files: &[(&str, &'static str)]| {
             compute_version(files.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect())
         };
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn only_files_that_are_meant_to_be_served_are_found() {
+    fn only_served_console_files_are_found() {
         assert!(find_asset("screens/registry.js").is_some());
         for name in [
             "index.html",

@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modules_are_found_through_others_and_later_ones_are_not() {
+    fn static_imports_are_collected_transitively_and_dynamic_ones_are_not() {
         let read_text = |name: &str| {
             let text = match name {
                 "main.js" => {

@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_lines_of_comments_go_and_code_stays_in_its_line() {
+    fn comment_lines_are_removed_and_line_numbers_stay() {
         let text = "// a\n/** b\n * c\n */\nlet d = 1; // e\n  /* f */\n/* g */ let h = \"//\";\n";
         assert_eq!(strip_comment_lines(text), "\n\n\n\nlet d = 1; // e\n\n/* g */ let h = \"//\";\n");
     }

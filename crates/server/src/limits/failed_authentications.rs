@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_name_addresses_with_their_counts_and_miss_none() {
+    fn failure_reports_count_every_failure_by_address() {
         let (failures, now) = (new_failures(), Instant::now());
         for number in 0..12 {
             for _ in 0..=number {

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn memory_is_held_for_the_largest_page_and_given_back() {
+    async fn response_memory_is_held_for_the_largest_page_and_released() {
         let budget = test_budget();
         let pieces = stream::iter([piece(100), piece(10), piece(300)]);
         let response = stream_json_pieces(&budget, &test_caller("one"), pieces).await.unwrap();
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_without_memory_breaks_the_answer_off() {
+    async fn a_page_without_memory_aborts_the_response() {
         let budget = test_budget();
         let response = stream_json_pieces(&budget, &test_caller("one"), stream::iter([piece(1), piece(900)]))
             .await
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_store_that_fails_at_once_has_its_own_answer() {
+    async fn a_store_error_before_the_first_page_is_a_503() {
         let failed = stream::iter([Err(io::Error::other(StoreError::Closed))]);
         let response = stream_json_pieces(&test_budget(), &test_caller("one"), failed).await;
         assert_eq!(response.unwrap_err().into_response().status(), 503);

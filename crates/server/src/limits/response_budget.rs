@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_gets_its_share_and_all_together_the_whole() {
+    fn a_token_gets_its_share_and_all_tokens_together_the_whole_budget() {
         let budget = test_budget();
         let (one, other) = (test_caller("one"), test_caller("other"));
         let held = budget.reserve(&one, 2 * MIB).unwrap();
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_larger_than_a_share_needs_all_of_it() {
+    fn a_response_larger_than_a_share_needs_the_whole_share() {
         let budget = test_budget();
         let held = budget.reserve(&test_caller("one"), 10 * MIB).unwrap();
         assert!(budget.reserve(&test_caller("one"), 1).is_err());
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_leave_a_part_to_claims() {
+    fn reads_leave_a_part_of_the_budget_to_claims() {
         let budget = test_budget();
         let held = [budget.reserve(&test_caller("one"), 2 * MIB), budget.reserve(&test_caller("other"), MIB)];
         assert!(held.iter().all(Result::is_ok));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_wait_for_room_ends() {
+    async fn waiting_for_response_memory_times_out() {
         let budget = test_budget();
         let _held = budget.reserve(&test_caller("one"), 2 * MIB).unwrap();
         assert!(

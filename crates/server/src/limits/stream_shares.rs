@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_token_has_its_own_share() {
+    fn each_token_has_its_own_stream_limit() {
         let shares = StreamShares::new(2, Arc::default());
         let (one, other) = (test_caller("one"), test_caller("other"));
         let held = [shares.open_stream(&one).unwrap(), shares.open_stream(&one).unwrap()];

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connections_leave_files_for_the_rest() {
+    fn connections_leave_file_descriptors_for_the_store_and_tasks() {
         assert_eq!(connections_that_fit(1024, 1_000_000, 256), 1024);
         assert_eq!(connections_that_fit(1024, 1024, 256), 768);
         assert_eq!(connections_that_fit(1024, 200, 256), 100);

@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_oldest_makes_room() {
+    async fn the_oldest_lingering_connection_ends_when_the_limit_is_reached() {
         let lingering = Arc::new(Lingering::default());
         let first = tokio::spawn({
             let lingering = lingering.clone();

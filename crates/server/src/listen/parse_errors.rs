@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_answers_without_a_body_are_replaced() {
+    fn only_error_responses_without_a_body_are_replaced() {
         let is_replaced = |text: &str| problem_for_response(text.as_bytes()).is_some();
         assert!(is_replaced(
             "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate: x\r\n\r\n"

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_is_given_up() {
+    async fn writes_to_a_client_that_does_not_read_time_out() {
         let (ours, theirs) = tokio::io::duplex(16);
         let reader_limits = SlowReaderLimits { max_write_wait: Duration::from_millis(20), ..TEST_LIMITS };
         let mut ours = WriteTimeout::new(ours, reader_limits, ConnectionMemory::default());
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_with_response_memory_must_read_at_the_least_rate() {
+    async fn a_client_with_response_memory_must_read_at_the_minimum_rate() {
         let (budget, memory) =
             (ResponseBudget::new(&test_limits(), Arc::default()), ConnectionMemory::default());
         let permit = memory.run_connection(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_earns_time_by_reading() {
+    async fn reading_extends_the_time_a_client_has() {
         let (budget, memory) =
             (ResponseBudget::new(&test_limits(), Arc::default()), ConnectionMemory::default());
         let _permit = memory.run_connection(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;

@@ -45,7 +45,7 @@ fn warnings_of(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn chains_reach_the_engine() {
+fn chains_are_part_of_the_engine_setup() {
     let (_desk, config) = load_valid(CHAINS);
     let Setup { chains, chain_routes, schedules, .. } = config.build_setup().unwrap();
     let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
@@ -58,7 +58,7 @@ fn chains_reach_the_engine() {
 }
 
 #[test]
-fn a_check_tells_of_chains() {
+fn check_report_describes_chains() {
     let (config_folder, config) = load_valid(CHAINS);
     let summary_text =
         config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0)));
@@ -83,7 +83,7 @@ fn a_check_tells_of_chains() {
 }
 
 #[test]
-fn chains_that_are_shown_read_back_as_the_same() {
+fn displayed_chains_parse_to_the_same_chains() {
     let (config_folder, config) = load_valid(CHAINS);
     let yaml = config.to_yaml();
     assert!(yaml.contains("  /publish/article:\n    nodes:\n      - id: render  # "), "{yaml}");
@@ -98,7 +98,7 @@ fn chains_that_are_shown_read_back_as_the_same() {
 }
 
 #[test]
-fn every_fault_of_chains_is_shown_with_its_place() {
+fn all_faults_of_chains_are_reported_with_their_locations() {
     let text = r#"
 handlers:
   render: {run: {command: [sh]}}
@@ -162,7 +162,7 @@ pointsman.yml:23:54: unknown setting "setback" of a chain
 }
 
 #[test]
-fn what_is_allowed_but_not_meant_is_doubted() {
+fn unrouted_events_and_unreachable_chain_nodes_are_warned_about() {
     let text = r#"
 handlers: {a: {run: pull}, b: {run: pull}}
 event_handlers: {x: [/c], y: []}
@@ -193,7 +193,7 @@ chains:
 }
 
 #[test]
-fn files_add_chains_and_clash_over_one() {
+fn files_can_add_chains_but_not_define_one_twice() {
     let config_folder = ConfigFolder::new();
     let nodes = "{nodes: [{id: a, end: true}]}";
     let one = config_folder.write_file("one.yml", format!("chains: {{/a/x: {nodes}}}\n"));
@@ -206,7 +206,7 @@ fn files_add_chains_and_clash_over_one() {
 }
 
 #[test]
-fn variables_go_over_chains() {
+fn variables_override_chain_settings() {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", CHAINS);
     let variables = [
@@ -244,7 +244,7 @@ fn changed_digest_keys(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn everything_configured_has_a_digest_by_its_key_in_the_stream() {
+fn handlers_schedules_and_chains_have_digests_by_journal_key() {
     let keys: Vec<String> = digests_of(CHAINS).into_keys().collect();
     assert_eq!(
         keys,
@@ -262,7 +262,7 @@ fn everything_configured_has_a_digest_by_its_key_in_the_stream() {
 }
 
 #[test]
-fn a_digest_is_of_the_meaning_and_not_of_the_text() {
+fn a_digest_does_not_change_with_key_order_or_notation() {
     assert_eq!(changed_digest_keys(CHAINS, CHAINS), [""; 0]);
     let rewritten = CHAINS
         .replace("{id: render, handler: render, next: done}", "{next: done, handler: render, id: render}")
@@ -274,7 +274,7 @@ fn a_digest_is_of_the_meaning_and_not_of_the_text() {
 }
 
 #[test]
-fn a_digest_changes_with_what_it_is_of_and_with_nothing_else() {
+fn a_changed_setting_changes_only_its_own_digest() {
     for (from, to, key) in [
         ("observe: none", "observe: failures", "Job:/index"),
         ("command: [sh]", "command: [sh, -e]", "Job:/render"),
@@ -291,7 +291,7 @@ fn a_digest_changes_with_what_it_is_of_and_with_nothing_else() {
 }
 
 #[test]
-fn a_replaced_secret_is_a_change_and_cannot_be_read() {
+fn a_replaced_secret_changes_the_digest() {
     let config_folder = ConfigFolder::new();
     let text =
         "handlers: {a: {run: {http: 'https://x.example/', secret: env:KEY, headers: {x-team: env:TEAM}}}}";
@@ -313,7 +313,7 @@ fn a_replaced_secret_is_a_change_and_cannot_be_read() {
 }
 
 #[test]
-fn many_long_chains_are_read() {
+fn several_chains_of_a_thousand_nodes_are_read() {
     let chain = |c: usize| {
         let nodes = (0..999).map(|n| format!("{{id: n{n}, handler: h, next: n{}}}", n + 1));
         let nodes: Vec<String> = nodes.chain(["{id: n999, end: true}".into()]).collect();

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn what_is_shown_reads_back_as_the_same_configuration() {
+fn displayed_configuration_parses_to_the_same_configuration() {
     let (config_folder, config) = load_full_config();
     let yaml = config.to_yaml();
     assert!(yaml.contains("secret: env:SIGNING"), "references are shown: {yaml}");

@@ -39,7 +39,7 @@ fn load_valid(text: &str) -> (ConfigFolder, Config) {
 }
 
 #[test]
-fn limits_shares_and_sources_reach_the_engine() {
+fn limits_weights_and_sources_are_part_of_the_engine_setup() {
     let (_desk, config) = load_valid(WORK);
     let Setup { handlers, tenants, schedules, .. } = config.build_setup().unwrap();
     let described = |spec: &HandlerSpec| {
@@ -79,7 +79,7 @@ fn limits_shares_and_sources_reach_the_engine() {
 }
 
 #[test]
-fn a_check_tells_of_sources_and_limits_too() {
+fn check_report_describes_sources_and_limits() {
     let (config_folder, _) = load_valid(WORK);
     assert_eq!(
         config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0))),
@@ -113,7 +113,7 @@ sources:
 "#;
 
 #[test]
-fn the_documents_own_example_is_read_and_its_expression_doubted() {
+fn documented_source_example_is_read_and_its_cron_expression_warned_about() {
     let (config_folder, config) = load_valid(DOCUMENTED_EXAMPLE);
     let source = &config.sources[0];
     assert!(source.def.pull);
@@ -130,7 +130,7 @@ fn the_documents_own_example_is_read_and_its_expression_doubted() {
 }
 
 #[test]
-fn what_collections_inherit_is_doubted_once() {
+fn a_warning_inherited_by_collections_is_reported_once() {
     let (config_folder, _) = load_valid(
         "sources: {a: {schedule: every 10s, jitter: 1m, collections: [x, y, z, {name: w, schedule: every 5s}]}}",
     );
@@ -155,7 +155,7 @@ fn what_collections_inherit_is_doubted_once() {
 }
 
 #[test]
-fn every_fault_of_sources_and_limits_is_shown_with_its_place() {
+fn all_faults_of_sources_and_limits_are_reported_with_their_locations() {
     let text = r#"
 tenants: {shop: {wieght: 3}}
 handlers:
@@ -204,7 +204,7 @@ pointsman.yml:11:52: "never" is not one of skip, queue, cancel
 }
 
 #[test]
-fn variables_go_over_sources_and_limits() {
+fn variables_override_sources_and_limits() {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", WORK);
     let variables = [
@@ -228,7 +228,7 @@ fn variables_go_over_sources_and_limits() {
 }
 
 #[test]
-fn sources_and_limits_that_are_shown_read_back_as_the_same() {
+fn displayed_sources_and_limits_parse_to_the_same_setup() {
     let (config_folder, config) = load_valid(WORK);
     let yaml = config.to_yaml();
     config_folder.write_file("pointsman.yml", &yaml);

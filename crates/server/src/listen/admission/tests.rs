@@ -60,7 +60,7 @@ fn is_evicted(admitted: &AdmittedConnection) -> bool {
 }
 
 #[test]
-fn the_connection_idle_longest_makes_room() {
+fn the_longest_idle_connection_is_evicted_first() {
     let (admission, now) = (new_admission(8, LIMITS), Instant::now());
     let strangers: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let later = now + IDLE_GRACE_PERIOD;
@@ -75,7 +75,7 @@ fn the_connection_idle_longest_makes_room() {
 }
 
 #[test]
-fn a_connection_that_has_just_come_makes_room_last() {
+fn a_connection_within_its_grace_period_is_evicted_last() {
     let (admission, now) = (new_admission(8, LIMITS), Instant::now());
     let strangers: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let reserve: Vec<_> = (0..2).map(|number| admit(&admission, number, now)).collect();
@@ -87,7 +87,7 @@ fn a_connection_that_has_just_come_makes_room_last() {
 }
 
 #[test]
-fn a_valid_token_displaces_any_connection_without_one() {
+fn a_connection_with_a_valid_token_evicts_one_without() {
     let (admission, now) =
         (new_admission(8, ServerLimits { anonymous: 8, per_address: 8, ..LIMITS }), Instant::now());
     let strangers: Vec<_> = (0..6).map(|number| admit(&admission, number, now)).collect();
@@ -99,7 +99,7 @@ fn a_valid_token_displaces_any_connection_without_one() {
 }
 
 #[test]
-fn an_address_at_its_limit_makes_room_among_its_own() {
+fn an_address_at_its_limit_evicts_its_own_connections() {
     let (admission, now) = (new_admission(16, ServerLimits { anonymous: 16, ..LIMITS }), Instant::now());
     let other = admit(&admission, 1, now);
     let own: Vec<_> = (0..4).map(|_| admit(&admission, 2, now)).collect();
@@ -109,7 +109,7 @@ fn an_address_at_its_limit_makes_room_among_its_own() {
 }
 
 #[test]
-fn connections_with_a_valid_token_are_never_closed_and_leave_the_reserve() {
+fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
     let (admission, now) = (new_admission(8, ServerLimits { per_address: 8, ..LIMITS }), Instant::now());
     let held: Vec<_> = (0..6).map(|_| admit_authenticated(&admission, 1, now)).collect();
     let reserve: Vec<_> = (0..2).map(|_| admit(&admission, 1, now)).collect();
@@ -186,7 +186,7 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
 }
 
 #[test]
-fn an_address_full_of_valid_tokens_gets_the_reserve_and_others_do_not_notice() {
+fn an_address_at_its_limit_uses_the_reserve_and_other_addresses_are_unaffected() {
     let (admission, now) = (new_admission(16, LIMITS), Instant::now());
     let _held: Vec<_> = (0..4).map(|_| admit_authenticated(&admission, 1, now)).collect();
     assert_eq!(slot_of(&admit(&admission, 1, now)), Some(ConnectionSlot::Reserve));
@@ -194,7 +194,7 @@ fn an_address_full_of_valid_tokens_gets_the_reserve_and_others_do_not_notice() {
 }
 
 #[test]
-fn a_token_that_is_no_longer_valid_protects_nothing() {
+fn a_connection_whose_token_became_invalid_is_evictable_again() {
     let (admission, now) = (new_admission(8, LIMITS), Instant::now());
     let admitted = admit_authenticated(&admission, 1, now);
     check_health(&admitted, now);
@@ -204,7 +204,7 @@ fn a_token_that_is_no_longer_valid_protects_nothing() {
 }
 
 #[test]
-fn nothing_is_left_of_connections_that_have_ended() {
+fn closed_connections_leave_no_entries() {
     let (admission, now) = (new_admission(8, LIMITS), Instant::now());
     let mut held = Vec::new();
     for number in 0..1000 {
@@ -225,7 +225,7 @@ fn nothing_is_left_of_connections_that_have_ended() {
 }
 
 #[test]
-fn the_reserve_is_a_part_of_all_connections() {
+fn the_reserve_is_at_most_a_quarter_of_all_connections() {
     let shares = |max| ConnectionShares::new(max, &LIMITS);
     assert_eq!((shares(1024).ordinary, shares(1024).reserve), (1022, 2));
     assert_eq!((shares(4).ordinary, shares(4).reserve), (3, 1));
@@ -235,7 +235,7 @@ fn the_reserve_is_a_part_of_all_connections() {
 }
 
 #[test]
-fn clients_are_known_by_their_network() {
+fn ipv6_clients_are_identified_by_their_64_bit_network() {
     let of = |text: &str| client_network(text.parse().unwrap()).to_string();
     assert_eq!(of("10.0.0.1"), "10.0.0.1");
     assert_eq!(of("::ffff:10.0.0.1"), "10.0.0.1");
