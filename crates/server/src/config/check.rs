@@ -11,6 +11,7 @@ use pointsman_engine::Schedule;
 use serde::Serialize;
 
 use super::Config;
+use super::command_user::CommandUser;
 use super::decode::format_duration;
 use super::fault::{ConfigFaults, ConfigWarning};
 use super::handler_run::HandlerRun;
@@ -18,6 +19,7 @@ use super::handlers::HandlerConfig;
 use super::inputs::{ConfigInputs, describe_files};
 use super::schedule_lints::lint_schedule_times;
 use super::schedules::ScheduleConfig;
+use super::secrets::Environment;
 
 /// How many coming times of a schedule are told.
 const UPCOMING_TIMES: usize = 3;
@@ -54,6 +56,9 @@ pub struct HandlerSummary {
     pub run: &'static str,
     /// Where it goes, or what it starts; empty if it is pulled.
     pub target: String,
+    /// The user and group that a command runs as, if it names any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
     /// In words.
     pub limits: Vec<String>,
 }
@@ -64,6 +69,8 @@ pub struct SourceSummary {
     pub name: String,
     pub run: &'static str,
     pub target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
     pub tenant: String,
     pub collections: Vec<CollectionSummary>,
 }
@@ -97,11 +104,15 @@ pub struct ChainSummary {
     pub ends: Vec<String>,
 }
 
-/// Reads the sources and tells what they mean at `now`. Nothing is started.
-pub fn check_config(sources: &ConfigInputs, now: Timestamp) -> CheckReport {
-    let checked =
-        sources.load().and_then(|config| config.build_setup().map(|_| summarize_config(&config, now)));
-    CheckReport { outcome: checked }
+/// Reads a configuration and summarizes what it does at `now`. Nothing is started.
+pub fn check_config(inputs: &ConfigInputs, now: Timestamp) -> CheckReport {
+    let check = |config: Config| {
+        config.build_setup()?;
+        let mut summary = summarize_config(&config, now);
+        summary.warnings.extend(root_command_warning(&config, &inputs.env));
+        Ok(summary)
+    };
+    CheckReport { outcome: inputs.load().and_then(check) }
 }
 
 impl CheckReport {
@@ -149,6 +160,7 @@ fn summarize_handler(handler: &HandlerConfig) -> HandlerSummary {
         name: handler.def.name.to_string(),
         run: handler.run.kind(),
         target: describe_run_target(&handler.run),
+        run_as: describe_command_user(&handler.run),
         limits: describe_limits(&handler.def.limits),
     }
 }
@@ -165,6 +177,7 @@ fn summarize_source(source: &HandlerConfig, scheduled: &HashSet<&str>) -> Option
         name: name.to_string(),
         run: source.run.kind(),
         target: describe_run_target(&source.run),
+        run_as: describe_command_user(&source.run),
         tenant: tenant.to_string(),
         collections: collections.collect(),
     })
@@ -224,6 +237,34 @@ fn describe_run_target(run: &HandlerRun) -> String {
         HandlerRun::Command(command) => command.spec.argv[0].clone(),
         HandlerRun::Pull => String::new(),
     }
+}
+
+fn describe_command_user(run: &HandlerRun) -> Option<String> {
+    match run {
+        HandlerRun::Command(command) => command.user.as_ref().map(ToString::to_string),
+        HandlerRun::Http(_) | HandlerRun::Pull => None,
+    }
+}
+
+/// Warns of commands without `user` if the process runs as root.
+fn root_command_warning(config: &Config, env: &Environment) -> Option<ConfigWarning> {
+    let handlers = config.handlers.iter().chain(&config.sources).filter(|_| env.is_root());
+    let as_root: Vec<&HandlerConfig> = handlers
+        .filter(|handler| match &handler.run {
+            HandlerRun::Command(command) => !command.user.as_ref().is_some_and(CommandUser::has_user),
+            HandlerRun::Http(_) | HandlerRun::Pull => false,
+        })
+        .collect();
+    let names: Vec<&str> = as_root.iter().map(|handler| handler.def.name.as_str()).collect();
+    let names = match names.split_last()? {
+        (last, []) => (*last).to_owned(),
+        (last, others) => format!("{} and {last}", others.join(", ")),
+    };
+    let message = format!(
+        "the commands of {names} would run as root; set `user` in their `run`, or run the server as a user other than \
+         root"
+    );
+    as_root.first().map(|first| ConfigWarning::new(&first.location, message))
 }
 
 fn describe_limits(limits: &Limits) -> Vec<String> {
@@ -288,7 +329,7 @@ impl fmt::Display for ConfigSummary {
 
 impl fmt::Display for HandlerSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "handler {}: {}", self.name, format_run(self.run, &self.target))?;
+        write!(f, "handler {}: {}", self.name, format_run(self.run, &self.target, self.run_as.as_deref()))?;
         self.limits.iter().try_for_each(|limit| write!(f, ", {limit}"))
     }
 }
@@ -304,7 +345,7 @@ impl fmt::Display for SourceSummary {
             f,
             "source {}: {}; collections {}",
             self.name,
-            format_run(self.run, &self.target),
+            format_run(self.run, &self.target, self.run_as.as_deref()),
             collections.join(", ")
         )
     }
@@ -329,8 +370,9 @@ impl fmt::Display for ChainSummary {
     }
 }
 
-fn format_run(kind: &str, target: &str) -> String {
-    if target.is_empty() { kind.to_owned() } else { format!("{kind} {target}") }
+fn format_run(kind: &str, target: &str, run_as: Option<&str>) -> String {
+    let run = if target.is_empty() { kind.to_owned() } else { format!("{kind} {target}") };
+    run_as.map_or(run.clone(), |run_as| format!("{run} as {run_as}"))
 }
 
 /// Schedules fall on whole seconds, mostly: the fraction is only shown where there is one.

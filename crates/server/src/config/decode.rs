@@ -158,13 +158,17 @@ pub(super) fn read_integer(
 ) -> Option<u64> {
     let (least, most) = (bounds.start(), bounds.end());
     parse_scalar(node, findings, |text| {
-        let digits = text.replace('_', "");
-        let number = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten();
-        match number {
-            Some(number) if bounds.contains(&number) => Ok(number),
-            Some(number) if number < *least => Err(format!("{number} is too small; the least is {least}")),
-            Some(number) => Err(format!("{number} is too large; the most is {most}")),
-            None => Err(format!("{text:?} is not a whole number")),
+        let plain = text.replace('_', "");
+        let digits = plain.strip_prefix('-').unwrap_or(&plain);
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(format!("{text:?} is not a whole number"));
+        }
+        let is_negative = digits.len() < plain.len();
+        match plain.parse::<u64>() {
+            Ok(number) if bounds.contains(&number) => Ok(number),
+            Ok(number) if number < *least => Err(format!("{number} is too small; the least is {least}")),
+            Err(_) if is_negative => Err(format!("{plain} is too small; the least is {least}")),
+            Ok(_) | Err(_) => Err(format!("{plain} is too large; the most is {most}")),
         }
     })
 }
@@ -268,9 +272,11 @@ mod tests {
         for (text, want) in [
             ("0", "0 is too small; the least is 1"),
             ("11", "11 is too large; the most is 10"),
-            ("-1", "\"-1\" is not a whole number"),
+            ("-5", "-5 is too small; the least is 1"),
+            ("'-'", "\"-\" is not a whole number"),
+            ("_", "\"_\" is not a whole number"),
             ("1.5", "\"1.5\" is not a whole number"),
-            ("99999999999999999999999", "\"99999999999999999999999\" is not a whole number"),
+            ("99999999999999999999999", "99999999999999999999999 is too large; the most is 10"),
             ("[1]", "expected text, found a list"),
             ("~", "expected text, found nothing"),
         ] {

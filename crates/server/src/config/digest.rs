@@ -66,7 +66,7 @@ fn run_value(run: &HandlerRun) -> Value {
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
             json!({"http": url.as_str(), "timeout": timeout, "secrets": secret_hashes, "headers": sorted(headers)})
         }
-        HandlerRun::Command(CommandRun { spec, timeout }) => {
+        HandlerRun::Command(CommandRun { spec, timeout, user: _ }) => {
             let mut run = json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout});
             if let Some(run_as) = &spec.run_as {
                 run["run_as"] = json!(run_as.ids());

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http::{HeaderName, HeaderValue};
-use pointsman_engine::handlers::command::{CommandSpec, RunAs, summarize_command};
+use pointsman_engine::handlers::command::{CommandSpec, summarize_command};
 use pointsman_engine::handlers::http::{NetworkAccess, WebhookSecret};
 use url::Url;
 
+use super::command_user::{CommandUser, read_command_user};
 use super::decode::{
     AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar, read_duration, read_text,
 };
@@ -101,11 +102,13 @@ impl fmt::Debug for HttpRun {
 pub struct CommandRun {
     pub spec: CommandSpec,
     pub timeout: Duration,
+    /// The user and group of `spec.run_as`, with their names.
+    pub(super) user: Option<CommandUser>,
 }
 
 impl fmt::Debug for CommandRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { spec: CommandSpec { argv, dir, env: _, run_as }, timeout } = self;
+        let Self { spec: CommandSpec { argv, dir, env: _, run_as }, timeout, user: _ } = self;
         let mut shown = f.debug_struct("CommandRun");
         shown.field("command", &summarize_command(argv)).field("dir", dir).field("run_as", run_as);
         shown.field("timeout", timeout).finish_non_exhaustive()
@@ -134,16 +137,34 @@ pub(super) fn read_run(
     match (node.get("http"), node.get("command")) {
         (Some(_), None) => read_http_run(node, network, resolver, findings).map(HandlerRun::Http),
         (None, Some(_)) => read_command_run(node, resolver, findings).map(HandlerRun::Command),
-        (Some(_), Some(_)) => {
-            findings.add_fault(&node.location, "a handler runs either `http` or a `command`, not both");
-            None
-        }
-        (None, None) => {
-            CheckedMap::check_keys(node, &ANY_RUN_KEYS, findings)?;
-            findings.add_fault(&node.location, "`run` needs `http` or `command`, or is the word `pull`");
+        (http, _) => {
+            let fields = CheckedMap::check_keys(node, &ANY_RUN_KEYS, findings)?;
+            let message = match http {
+                Some(_) => "a handler runs either `http` or a `command`, not both",
+                None => "`run` needs `http` or `command`, or is the word `pull`",
+            };
+            findings.add_fault(&node.location, message);
+            check_run_settings(&fields, network, resolver, findings);
             None
         }
     }
+}
+
+/// Reports the faults of all settings of a `run` that is neither an HTTP endpoint nor a command.
+fn check_run_settings(
+    fields: &CheckedMap,
+    network: &NetworkAccess,
+    resolver: &mut SecretResolver,
+    findings: &mut Findings,
+) {
+    fields.get("http").and_then(|n| read_target_url(n, network, findings));
+    fields.get("command").and_then(|n| read_argv(n, findings));
+    read_timeout(fields, DEFAULT_HTTP_TIMEOUT, findings);
+    read_signing_secrets(fields, resolver, findings);
+    fields.get("headers").and_then(|n| read_headers(n, resolver, findings));
+    fields.get("env").and_then(|n| read_environment(n, resolver, findings));
+    fields.get("dir").and_then(|n| read_text(n, findings));
+    read_command_user(fields, findings);
 }
 
 fn read_http_run(
@@ -153,13 +174,7 @@ fn read_http_run(
     findings: &mut Findings,
 ) -> Option<HttpRun> {
     let fields = CheckedMap::check_keys(node, &HTTP_RUN_KEYS, findings)?;
-    let url = fields.get("http").and_then(|n| {
-        let url = parse_scalar(n, findings, parse_target_url)?;
-        if let Err(error) = network.check_literal(&url) {
-            findings.add_fault(&n.location, error.to_string());
-        }
-        Some(url)
-    });
+    let url = fields.get("http").and_then(|n| read_target_url(n, network, findings));
     let timeout = read_timeout(&fields, DEFAULT_HTTP_TIMEOUT, findings);
     let secrets = read_signing_secrets(&fields, resolver, findings);
     let headers = match fields.get("headers") {
@@ -168,6 +183,15 @@ fn read_http_run(
     };
     let (secrets, secret_hashes) = secrets?.into_iter().unzip();
     Some(HttpRun { url: url?, timeout, secrets, secret_hashes, headers: headers? })
+}
+
+/// A URL that `network` allows, as far as that is known without resolving its host.
+fn read_target_url(node: &YamlNode, network: &NetworkAccess, findings: &mut Findings) -> Option<Url> {
+    let url = parse_scalar(node, findings, parse_target_url)?;
+    if let Err(refused) = network.check_literal(&url) {
+        findings.add_fault(&node.location, refused.to_string());
+    }
+    Some(url)
 }
 
 fn parse_target_url(text: &str) -> Result<Url, String> {
@@ -263,27 +287,10 @@ fn read_command_run(
         }
         None => Some(folder),
     };
-    let run_as = read_run_as(&fields, findings);
-    let spec = CommandSpec { argv: argv?, env: env?, dir: Some(dir?), run_as: run_as? };
-    Some(CommandRun { spec, timeout })
-}
-
-/// The user and group to run as, if either is given. `None` if they cannot be used.
-fn read_run_as(fields: &CheckedMap, findings: &mut Findings) -> Option<Option<RunAs>> {
-    let (user, group) = (fields.get("user"), fields.get("group"));
-    let Some(first) = user.or(group) else { return Some(None) };
-    let mut name = |node: Option<&YamlNode>| match node {
-        Some(node) => read_text(node, findings).map(|name| Some(name.to_owned())),
-        None => Some(None),
-    };
-    let (user, group) = (name(user)?, name(group)?);
-    match RunAs::find(user.as_deref(), group.as_deref()) {
-        Ok(found) => Some(Some(found)),
-        Err(error) => {
-            findings.add_fault(&first.location, error.to_string());
-            None
-        }
-    }
+    let user = read_command_user(&fields, findings)?;
+    let run_as = user.as_ref().map(|user| user.run_as.clone());
+    let spec = CommandSpec { argv: argv?, env: env?, dir: Some(dir?), run_as };
+    Some(CommandRun { spec, timeout, user })
 }
 
 /// A program given by a path is found from the folder of the file that names it; one without a slash is looked
@@ -347,8 +354,12 @@ fn read_environment(
 
 #[cfg(test)]
 mod tests {
+    use pointsman_engine::handlers::command::RunAs;
+
+    use super::super::location::{ConfigText, SettingLocation, SettingOrigin};
     use super::super::secrets::Environment;
     use super::super::testing::{fault_messages, read_value_from};
+    use super::super::yaml;
     use super::*;
 
     fn read_any_run(node: &YamlNode, findings: &mut Findings) -> Option<HandlerRun> {
@@ -443,6 +454,53 @@ mod tests {
                 "this cannot be the value of a header",
                 "the header `host` is written by Pointsman itself",
             ]
+        );
+    }
+
+    #[test]
+    fn settings_are_checked_even_if_http_or_command_is_mistyped_or_both_are_set() {
+        assert_eq!(
+            fault_messages("{htp: 'https://x.example/', timeout: 10x, secret: plain, dir: []}", read_any_run),
+            [
+                "`run` needs `http` or `command`, or is the word `pull`",
+                "unknown setting \"htp\" of `run`; did you mean `http`?",
+                "\"10x\" is not a duration; write one like `250ms`, `60s`, `1h30m`, `30d` or `PT60S`",
+                "a secret is given by reference: write `env:NAME` or `file:PATH`",
+                "expected text, found a list",
+            ]
+        );
+        assert_eq!(
+            fault_messages(
+                "{http: ftp://x, command: [], timeout: 10x, env: {A: env:NO}, colour: red}",
+                read_any_run
+            ),
+            [
+                "a handler runs either `http` or a `command`, not both",
+                "a target is an http:// or https:// URL with a host",
+                "a command needs at least the name of a program",
+                "\"10x\" is not a duration; write one like `250ms`, `60s`, `1h30m`, `30d` or `PT60S`",
+                "the environment variable \"NO\" is not set",
+                "unknown setting \"colour\" of `run`",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_unknown_user_or_group_is_reported_where_it_is_named() {
+        let locate = |text: &str| {
+            let mut findings = Findings::default();
+            let source = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
+            let run = yaml::parse(&source, &mut findings).and_then(|node| read_any_run(&node, &mut findings));
+            let faults = findings.into_result(run, &SettingLocation::whole_text(&source)).unwrap_err();
+            faults.iter().map(|fault| fault.location()).collect::<Vec<_>>()
+        };
+        assert_eq!(locate("{command: [sh], user: root, group: no-such}"), ["test.yml:1:36"]);
+        assert_eq!(locate("{command: [sh], group: no-such, user: root}"), ["test.yml:1:24"]);
+        assert_eq!(locate("{command: [sh], user: no-such, group: root}"), ["test.yml:1:23"]);
+        assert_eq!(
+            locate("{command: [sh], user: no-such, group: no-such}"),
+            ["test.yml:1:23", "test.yml:1:39"],
+            "both are reported"
         );
     }
 

@@ -102,6 +102,20 @@ impl SettingLocation {
         Self { source: source.clone(), line: 0, column: 0 }
     }
 
+    /// The location of a character, counted from 1, of a scalar that begins here. None if the scalar is not written out
+    /// on one line of a file.
+    pub(super) fn at_character(&self, scalar: &str, number: usize) -> Option<Self> {
+        match self.source.origin {
+            SettingOrigin::Default | SettingOrigin::File(_) => {}
+            SettingOrigin::Env(_) | SettingOrigin::Flag(_) => return None,
+        }
+        let line = self.source.text.lines().nth(self.line.checked_sub(1)?)?;
+        let rest: String = line.chars().skip(self.column.checked_sub(1)?).collect();
+        let unquoted = rest.strip_prefix(['"', '\'']);
+        let column = self.column + usize::from(unquoted.is_some()) + number.checked_sub(1)?;
+        unquoted.unwrap_or(&rest).starts_with(scalar).then(|| Self { column, ..self.clone() })
+    }
+
     /// Without the column: enough to find a value that is shown beside it.
     pub(super) fn format_without_column(&self) -> String {
         match &self.source.origin {

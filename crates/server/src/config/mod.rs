@@ -20,6 +20,7 @@
 mod build;
 mod chains;
 mod check;
+mod command_user;
 mod decode;
 mod digest;
 mod engine_setup;

@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(
             fault_messages("{max: -1, backoff: quadratic, delay: 1m, max_delay: 1s, dely: 1s}", read_retry),
             [
-                "\"-1\" is not a whole number",
+                "-1 is too small; the least is 0",
                 "\"quadratic\" is not one of exponential, linear, fixed",
                 "`max_delay` is shorter than `delay`",
                 "unknown setting \"dely\" of `retry`; did you mean `delay`?",

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use pointsman_core::Priority;
-use pointsman_core::cron::{Dialect, Expression, Zone};
+use pointsman_core::cron::{BadExpression, Dialect, Expression, Zone};
 use pointsman_core::fire::CatchUp;
 use pointsman_engine::Schedule;
 
-use super::decode::{CheckedMap, parse_scalar, read_choice, read_duration, read_integer};
+use super::decode::{CheckedMap, parse_scalar, read_choice, read_duration, read_integer, read_text};
 use super::fault::Findings;
 use super::yaml::YamlNode;
 
@@ -21,12 +21,25 @@ pub(super) fn read_time_zone(fields: &CheckedMap, default: Zone, findings: &mut 
     fields.read_or_default("timezone", default, findings, |n, f| parse_scalar(n, f, Zone::named))
 }
 
+/// Reads a cron expression. A fault points at the wrong part of it, if it is written out in a file.
 pub(super) fn read_cron_expression(
     node: &YamlNode,
     dialect: Dialect,
     findings: &mut Findings,
 ) -> Option<Expression> {
-    parse_scalar(node, findings, |text| Expression::parse(text, dialect))
+    let text = read_text(node, findings)?;
+    let BadExpression { field, column, problem } = match Expression::parse(text, dialect) {
+        Ok(expression) => return Some(expression),
+        Err(error) => error,
+    };
+    let (location, message) = match (node.location.at_character(text, column), field) {
+        (Some(location), Some(field)) => (location, format!("{field} field: {problem}")),
+        (Some(location), None) => (location, problem),
+        (None, Some(field)) => (node.location.clone(), format!("character {column} ({field}): {problem}")),
+        (None, None) => (node.location.clone(), format!("character {column}: {problem}")),
+    };
+    findings.add_fault(&location, message);
+    None
 }
 
 /// How urgent what a firing makes is.

@@ -317,10 +317,10 @@ mod tests {
         assert_eq!(
             fault_messages(text, read_all_schedules),
             [
-                "column 3 (hour): hours are 0 to 23, got `75`",
+                "hour field: hours are 0 to 23, got `75`",
                 "\"Mars/Olympus\" is not a time zone; write one like `UTC`, `Europe/Berlin` or `America/New_York`",
                 "only the engine itself emits OrderStarted",
-                "column 7: an interval lasts from one second to 100 years; write an interval like `every 90s`, \
+                "an interval lasts from one second to 100 years; write an interval like `every 90s`, \
                  `every 1h30m` or `every 12 hours`",
                 "an event to emit needs `type`",
                 "a key has 1 to 512 bytes, this one has 0",

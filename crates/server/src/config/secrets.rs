@@ -37,31 +37,46 @@ const SECRET_KEYS: &[&str] = &[
 /// The largest file that a reference may name.
 const MAX_SECRET_FILE_BYTES: u64 = 64 * 1024;
 
-/// The environment as it was when the configuration was read.
+/// The environment variables of the process when the configuration was read, and whether it ran as root.
 #[derive(Clone, Default)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+    is_root: bool,
+}
 
 impl Environment {
-    /// That of this process. Variables that are not UTF-8 are left out.
+    /// The environment of this process. Variables that are not UTF-8 are left out.
     pub fn from_process() -> Self {
         let unicode = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
-        Self(std::env::vars_os().filter_map(unicode).collect())
+        let variables = std::env::vars_os().filter_map(unicode).collect();
+        Self { variables, is_root: nix::unistd::geteuid().is_root() }
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
+        self.variables.get(name).map(String::as_str)
+    }
+
+    /// Whether the process runs as root, and so do its commands that name no other user.
+    pub(super) fn is_root(&self) -> bool {
+        self.is_root
+    }
+
+    #[cfg(test)]
+    pub(super) fn with_root(self, is_root: bool) -> Self {
+        Self { is_root, ..self }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
+        self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 }
 
 impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (N, V)>>(variables: I) -> Self {
-        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        Self { variables, is_root: false }
     }
 }
 
@@ -71,7 +86,7 @@ impl Environment {
     pub(super) fn with_placeholder_secrets<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         for name in names {
             let digits: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
-            self.0.insert(name.to_owned(), format!("whsec_{digits}"));
+            self.variables.insert(name.to_owned(), format!("whsec_{digits}"));
         }
         self
     }
@@ -80,7 +95,7 @@ impl Environment {
 /// Values of variables are nobody's business.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 

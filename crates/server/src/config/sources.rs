@@ -363,8 +363,8 @@ mod tests {
                 "unknown setting \"overlap\" of a source",
                 "\"x y\" contains ' '; a collection is made of letters, digits, `.`, `_` and `-`",
                 "a collection needs `name`",
-                "column 3 (hour): hours are 0 to 23, got `75`",
-                "column 1: `nonsense` is not known; write `@yearly`, `@monthly`, `@weekly`, `@daily`, `@hourly`, \
+                "hour field: hours are 0 to 23, got `75`",
+                "`nonsense` is not known; write `@yearly`, `@monthly`, `@weekly`, `@daily`, `@hourly`, \
                  `fortnightly` or an interval like `every 90s`",
                 "\"Mars/Olympus\" is not a time zone; write one like `UTC`, `Europe/Berlin` or `America/New_York`",
                 "the collection \"x\" is already at test.yml:4:63",

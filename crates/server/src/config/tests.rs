@@ -1,6 +1,7 @@
 //! Whole configurations, from files to their meaning or their faults.
 
 mod chains;
+mod check;
 mod show;
 mod sources_and_limits;
 
@@ -228,9 +229,9 @@ pointsman.yml:12:12: there is no handler "indx"; did you mean `index`?
 pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; handlers, sources and schedules share one namespace
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |   ^
-pointsman.yml:14:18: column 3 (hour): hours are 0 to 23, got `75`
+pointsman.yml:14:21: hour field: hours are 0 to 23, got `75`
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
-      |                  ^
+      |                     ^
 pointsman.yml:16:3: "article" is not the path of a chain: it begins with a slash; write one like `/folder/name`
    16 |   article: {nodes: [{id: a, end: true}]}
       |   ^
@@ -437,56 +438,6 @@ fn a_server_beyond_loopback_needs_a_token() {
                 add one to `auth.tokens`\n";
     assert!(faults.starts_with(want), "{faults}");
     assert!(load_yaml("server: {listen: '0.0.0.0:7646'}\nrooms: [worker]\n").is_ok());
-}
-
-#[test]
-fn check_report_describes_handlers_routes_schedules_and_warnings() {
-    let config_folder = ConfigFolder::new();
-    config_folder.write_file(
-        "pointsman.yml",
-        "handlers:\n  a: {run: {http: 'https://x.example/in?key=1'}}\n  b: {run: {command: [./b.sh]}}\n\
-         event_handlers:\n  x: [a]\n  x.y: [{handler: a, sync: true}]\n  z: []\n\
-         schedules:\n  beat: {cron: every 60s, emit: {type: q}}\n\
-         \x20 busy: {cron: '0/1 * 0 ? * * *', timezone: Europe/Berlin, emit: {type: x}}\n",
-    );
-    let report = check_config(&config_folder.inputs(), Timestamp::from_millis(0));
-    assert_eq!(
-        config_folder.strip_folder_path(&report),
-        "The configuration is good: 2 handlers, 2 routed event types, 0 sources, 2 schedules, 0 chains, 0 tokens.\n\
-         read pointsman.yml\n\
-         handler a: http https://x.example/in\n\
-         handler b: command b.sh\n\
-         event x: a\n\
-         event x.y: a (sync)\n\
-         schedule beat: every minute, counted from 1970 in UTC, emits q; next at 1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z, 1970-01-01T00:03:00Z\n\
-         schedule busy: every second between 00:00 and 00:59, every day in Europe/Berlin, emits x; next at 1970-01-01T23:00:00Z, 1970-01-01T23:00:01Z, 1970-01-01T23:00:02Z\n\
-         warning: pointsman.yml:3:3: nothing routes to the handler \"b\"\n\
-         warning: pointsman.yml:3:3: the program b.sh is not there\n\
-         warning: pointsman.yml:7:3: events of type \"z\" are routed to no handler\n\
-         warning: pointsman.yml:9:3: the schedule \"beat\": emits q, which is routed to no handler\n\
-         warning: pointsman.yml:10:3: the schedule \"busy\": fires 3,600 times a day, 60 times a minute: every second between \
-         00:00 and 00:59, every day. The first field is the second; `0 0/1 * ? * * *` fires once a minute"
-    );
-    assert!(report.is_valid());
-    config_folder.write_file("pointsman.yml", "workers: x\n");
-    assert!(!check_config(&config_folder.inputs(), Timestamp::MIN).is_valid());
-}
-
-#[test]
-fn tokens_without_an_admin_are_warned_about() {
-    let config_folder = ConfigFolder::new();
-    let check_with = |role: &str, more: &str| {
-        let token = format!("{{name: a, role: {role}, sha256: '{}'}}", "0".repeat(64));
-        config_folder.write_file("pointsman.yml", format!("{more}auth: {{tokens: [{token}]}}\n"));
-        config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::MIN))
-    };
-    let good = "The configuration is good: 0 handlers, 0 routed event types, 0 sources, 0 schedules, 0 chains, 1 token.\n\
-                read pointsman.yml";
-    let doubt = "\nwarning: pointsman.yml:1:16: no admin among the tokens; the token of the first start is no \
-                 longer accepted";
-    assert_eq!(check_with("admin", ""), good);
-    assert_eq!(check_with("operator", ""), format!("{good}{doubt}"));
-    assert_eq!(check_with("operator", "rooms: [worker]\n"), good, "nobody comes in there");
 }
 
 #[test]
