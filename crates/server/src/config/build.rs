@@ -1,4 +1,4 @@
-//! From the texts to a [`Config`], or to every fault there is.
+//! Builds a [`Config`] from files, environment variables and flags, or reports every fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -27,15 +27,16 @@ use super::{
 };
 use crate::auth::Role;
 
-/// The lowest layer, which documents every setting.
+/// The lowest layer: the default of every setting, with its documentation.
 pub(super) const DEFAULT_YAML: &str = include_str!("default.yml");
 
-/// What reading led to. The print is there also if it led to faults: whoever watches waits for a change of it.
+/// The result of reading a configuration. The fingerprint is set even if there are faults, since the watcher waits for
+/// it to change.
 #[derive(Debug)]
 pub(super) struct BuildResult {
     pub(super) result: Result<Config, ConfigFaults>,
     pub(super) fingerprint: ConfigFingerprint,
-    /// Variables that secrets refer to and that are not set, and where.
+    /// Environment variables that secrets refer to and that are not set, with the location of each reference.
     pub(super) unset_variables: Vec<(String, SettingLocation)>,
 }
 
@@ -54,7 +55,7 @@ pub(super) fn build_config(sources: &ConfigInputs, snapshot: &ConfigFileSnapshot
     BuildResult { result, fingerprint, unset_variables: resolver.unset_variables }
 }
 
-/// All layers as one tree.
+/// Merges defaults, files, variables and flags into one tree.
 fn merge_layers(
     defaults: &Arc<ConfigText>,
     sources: &ConfigInputs,
@@ -88,7 +89,7 @@ fn merge_layers(
     Some(tree)
 }
 
-/// The tree of one file.
+/// Parses one file into a tree.
 fn parse_file(
     path: &Path,
     rank: usize,
@@ -111,7 +112,7 @@ fn parse_file(
         Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), false),
     };
     let source = ConfigText::new(origin, rank, text.strip_prefix('\u{feff}').unwrap_or(text).to_owned());
-    // What was cut off for its length ends in the middle of a character; its size is the fault to tell of.
+    // A file that was cut off for its size may end in the middle of a character; its size is the fault to report.
     if !is_utf8 && bytes.len() <= yaml::MAX_BYTES {
         let line = source.text.split('\n').count();
         let column = source.text.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
@@ -135,7 +136,7 @@ fn parse_file(
     None
 }
 
-/// Everything but what is known only once there are no faults.
+/// The sections of a configuration, before the files and warnings are added.
 struct ConfigDraft {
     store: StoreUrl,
     name: HandlerName,
@@ -152,7 +153,7 @@ struct ConfigDraft {
     tree: YamlNode,
 }
 
-/// What is to be done, and when.
+/// The sections that define handlers, routes, sources, schedules and chains.
 pub(super) struct WorkSections {
     pub(super) handlers: Vec<HandlerConfig>,
     pub(super) routes: Routes,
@@ -162,7 +163,7 @@ pub(super) struct WorkSections {
     pub(super) chains: Vec<ChainConfig>,
 }
 
-/// Reads every section, whatever is wrong with the others.
+/// Reads every section, even if others have faults.
 fn read_sections(
     tree: YamlNode,
     resolver: &mut SecretResolver,
@@ -193,7 +194,7 @@ fn read_sections(
     if let (Some(server), Some(services), Some(tokens)) = (&server, &services, &tokens) {
         check_token_rules(&root, server, services.http, tokens, findings);
     }
-    // A server whose own address is at fault is taken to be on loopback, lest its handlers be blamed too.
+    // If the listen address is invalid, loopback is assumed, so that handlers with loopback URLs are not reported too.
     let is_loopback = server.as_ref().is_none_or(|server| server.listen_address.ip().is_loopback());
     let network = root
         .get_required("network", owner, findings)
@@ -220,7 +221,7 @@ fn read_sections(
     Some(draft)
 }
 
-/// Reads the sections that say what is to be done. They come together because names are shared and referred to.
+/// Reads the sections that define work. They are read together because they share names and refer to each other.
 fn read_work_sections(
     root: &CheckedMap,
     network: &NetworkAccess,
@@ -232,7 +233,7 @@ fn read_work_sections(
     let handlers = root
         .get_required("handlers", owner, findings)
         .map(|n| handlers::read_handlers(n, network, &mut names, resolver, findings));
-    // Routes may name every handler that is there, also one that is at fault in itself.
+    // Routes may name every handler that is defined, even one that has faults.
     let parse_names = |names: &NameLocations| -> BTreeSet<HandlerName> {
         names.keys().filter_map(|name| HandlerName::new(name).ok()).collect()
     };
@@ -257,7 +258,7 @@ fn read_work_sections(
     Some(WorkSections { handlers: handlers?, routes, chain_routes, sources, schedules, chains })
 }
 
-/// Others may reach a server only if it knows whom to let in; and somebody should be able to do everything.
+/// A server that listens beyond loopback needs a token. Tokens without an admin are warned about.
 fn check_token_rules(
     root: &CheckedMap,
     server: &server::ServerSettings,
@@ -270,7 +271,7 @@ fn check_token_rules(
         listen.filter(|_| http && tokens.is_empty() && !server.listen_address.ip().is_loopback())
     {
         let message = format!(
-            "others can reach {}, but no token is configured; add one to `auth.tokens`",
+            "the server listens beyond loopback on {}, but no token is configured; add one to `auth.tokens`",
             server.listen_address
         );
         findings.add_fault(&listen.location, message);

@@ -1,12 +1,12 @@
-//! `chains`: nodes that orders travel, by path.
+//! Reads the section `chains`: chains of nodes that orders run through, by path.
 //!
 //! ```text
-//!  chains./publish/article.nodes ──▶ each node by itself: its keys, its handler
-//!                                └─▶ all of them together: ids, ways, an end that can be reached
+//!  chains./publish/article.nodes ──▶ each node alone: its keys, its handler
+//!                                └─▶ the whole chain: unique ids, existing targets, a reachable end
 //! ```
 //!
-//! The second look is taken also where single nodes are at fault, so that both kinds of faults are told at once. A
-//! node that could not be read stands in it as an end, lest its neighbours be blamed.
+//! The whole chain is checked even if single nodes have faults, so that all faults are reported at once. A node that
+//! could not be read counts as an end there, so that nodes that lead to it are not reported.
 
 use std::collections::BTreeMap;
 
@@ -30,21 +30,21 @@ const CHAIN_NODE_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Whoever joins more is not drawing a chain. Looking at all ways costs as much as the square of it.
+/// The most nodes of a chain. The cost of checking a chain grows with the square of its nodes.
 const MAX_CHAIN_NODES: usize = 1000;
 
-/// A chain as the configuration has it.
+/// A configured chain.
 #[derive(Clone, Debug)]
 pub struct ChainConfig {
     pub chain: Chain,
-    /// Where each of its nodes stands.
+    /// The location of each node.
     pub(super) node_locations: Vec<SettingLocation>,
 }
 
-/// The chains that others may name, also those that are at fault in themselves; with the ids of their nodes.
+/// The paths of all defined chains, including those with faults, with the ids of their nodes.
 pub(super) type DefinedChains = BTreeMap<ChainPath, Vec<NodeId>>;
 
-/// What the section comes to.
+/// The section `chains`.
 #[derive(Debug, Default)]
 pub(super) struct ChainsSection {
     pub(super) chains: Vec<ChainConfig>,
@@ -70,7 +70,7 @@ pub(super) fn read_chains(
     section
 }
 
-/// The nodes that have an id, each with its place.
+/// Reads the nodes of a chain that have an id, with their locations.
 fn read_nodes(
     entry: &YamlEntry,
     handlers: &DefinedNames,
@@ -97,7 +97,7 @@ fn read_nodes(
         return vec![];
     }
     let read: Vec<Option<ChainNode>> = list.iter().map(|item| read_node(item, handlers, findings)).collect();
-    // Which node one without an id was meant to be nobody knows; somebody may lead there.
+    // A node without an id may be the target of others, so that the whole chain cannot be checked.
     if let Some(nodes) = read.iter().cloned().collect::<Option<Vec<ChainNode>>>() {
         check_whole_chain(&entry.key, nodes, list, findings);
     }
@@ -105,14 +105,14 @@ fn read_nodes(
     placed.flatten().collect()
 }
 
-/// Tells what is wrong with the nodes together.
+/// Reports faults of the chain as a whole.
 fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findings: &mut Findings) {
-    // The path has no part in it, and one that is at fault has been told of.
+    // The path does not matter here, and an invalid one has been reported already.
     let Ok(path) = ChainPath::new(path).or_else(|_| ChainPath::new("/x")) else { return };
     let chain = Chain { path, nodes };
     for (index, fault) in chain.faults() {
         let item = &list[index];
-        // A fault names the key it speaks of in backticks.
+        // A fault names the key it is about in backticks.
         let key = fault.split('`').nth(1).and_then(|key| item.get(key));
         let near = match key.map(|key| &key.kind) {
             Some(YamlKind::Scalar { text, .. }) => {
@@ -124,7 +124,7 @@ fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findi
     }
 }
 
-/// A node with an id, whatever else is wrong with it.
+/// Reads a node. It needs an id; other faults do not prevent a result.
 fn read_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainNode> {
     let fields = CheckedMap::check_keys(item, &CHAIN_NODE_KEYS, findings)?;
     let id =
@@ -139,11 +139,11 @@ fn read_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) 
     Some(ChainNode { id: id?, role: role.map_or(Role::End, Role::Step) })
 }
 
-/// An order that has arrived goes nowhere.
+/// Reports settings of a step on an end node.
 fn check_end_node(item: &YamlNode, findings: &mut Findings) {
     for entry in item.entries().iter().filter(|entry| !matches!(entry.key.as_str(), "id" | "end")) {
         if CHAIN_NODE_KEYS.names.contains(&entry.key.as_str()) {
-            let message = format!("a node with `end: true` has no `{}`: its orders have arrived", entry.key);
+            let message = format!("a node with `end: true` has no `{}`: orders end there", entry.key);
             findings.add_fault(&entry.location, message);
         }
     }
@@ -153,7 +153,7 @@ fn read_step(fields: &CheckedMap, handlers: &DefinedNames, findings: &mut Findin
     let handler = match fields.get("handler") {
         Some(node) => read_step_handler(node, handlers, findings),
         None => {
-            let message = "a node needs a `handler`, whose step it is, or `end: true`";
+            let message = "a node needs a `handler`, which runs the step, or `end: true`";
             findings.add_fault(&fields.node.location, message);
             None
         }
@@ -175,12 +175,12 @@ pub(super) fn read_node_id(node: &YamlNode, findings: &mut Findings) -> Option<N
     parse_scalar(node, findings, |text| NodeId::new(text).map_err(|_| bad_id_message(text, "a node")))
 }
 
-/// Ids are alike, whatever they tell apart.
+/// The fault of an invalid id. Orders and nodes have the same format of ids.
 pub(super) fn bad_id_message(text: &str, whose: &str) -> String {
     format!("{text:?} is not the id of {whose}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`")
 }
 
-/// The name of a handler, also where there is none of that name, which is told of.
+/// Reads the name of a step's handler. A handler that does not exist is reported, and its name is still returned.
 fn read_step_handler(
     node: &YamlNode,
     defined: &DefinedNames,
@@ -201,7 +201,7 @@ pub(super) fn read_chain_reference(
     check_chain_exists(node, &path, defined, findings).then_some(path)
 }
 
-/// Whether there is such a chain; told of if there is none.
+/// Whether the chain is defined; reports a fault if it is not.
 pub(super) fn check_chain_exists(
     node: &YamlNode,
     path: &ChainPath,
@@ -246,7 +246,7 @@ mod tests {
         let Role::Step(second) = &chains[0].nodes[1].role else { panic!("{chains:?}") };
         let delay = Duration::from_secs(30);
         let want = RetryPolicy { max: 5, backoff: Backoff::Fixed, delay, ..RetryPolicy::default() };
-        assert_eq!(second.setback, Some(want), "it is set back for as long every time");
+        assert_eq!(second.setback, Some(want), "the delay is the same every time");
         assert_eq!(chains[0].nodes[3].role, Role::End);
     }
 
@@ -262,8 +262,8 @@ mod tests {
                 "there is no handler \"rendr\"; did you mean `render`?",
                 "\"shop\" is a source, and a source takes no steps",
                 "a step needs `next`: the node that its order goes to",
-                "a node needs a `handler`, whose step it is, or `end: true`",
-                "a node with `end: true` has no `next`: its orders have arrived",
+                "a node needs a `handler`, which runs the step, or `end: true`",
+                "a node with `end: true` has no `next`: orders end there",
                 "unknown setting \"hander\" of a node; did you mean `handler`?",
                 "\"f g\" is not the id of a node: 1 to 128 letters, digits, `.`, `_` and `-`",
                 "\"maybe\" is neither true nor false",

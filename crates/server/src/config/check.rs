@@ -1,4 +1,4 @@
-//! What `config check` says: every fault, or in words what the configuration means.
+//! `config check`: reports every fault, or a summary of what a valid configuration does.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -21,7 +21,7 @@ use super::schedule_lints::lint_schedule_times;
 use super::schedules::ScheduleConfig;
 use super::secrets::Environment;
 
-/// How many coming times of a schedule are told.
+/// The number of upcoming times in the summary of a schedule.
 const UPCOMING_TIMES: usize = 3;
 
 /// The result of a check.
@@ -30,16 +30,16 @@ pub struct CheckReport {
     pub outcome: Result<ConfigSummary, ConfigFaults>,
 }
 
-/// What a good configuration means.
+/// The summary of a valid configuration.
 #[derive(Debug)]
 pub struct ConfigSummary {
     /// The files it was read from.
     pub files: Vec<PathBuf>,
     pub handlers: Vec<HandlerSummary>,
-    /// Event types, and the handlers and chains that such an event reaches in the end.
+    /// Event types, each with all handlers and chains that an event of the type reaches.
     pub routes: Vec<(String, Vec<String>)>,
     pub sources: Vec<SourceSummary>,
-    /// Those of the sources' collections too.
+    /// Includes the schedules of the sources' collections.
     pub schedules: Vec<ScheduleSummary>,
     pub chains: Vec<ChainSummary>,
     /// Tenants and their weights.
@@ -48,22 +48,22 @@ pub struct ConfigSummary {
     pub warnings: Vec<ConfigWarning>,
 }
 
-/// What is told of a handler.
+/// The summary of a handler.
 #[derive(Debug, Serialize)]
 pub struct HandlerSummary {
     pub name: String,
     /// `http`, `command` or `pull`.
     pub run: &'static str,
-    /// Where it goes, or what it starts; empty if it is pulled.
+    /// The URL without its query, or the program; empty for `pull`.
     pub target: String,
     /// The user and group that a command runs as, if it names any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run_as: Option<String>,
-    /// In words.
+    /// Each limit as a phrase, such as "at most 4 at a time".
     pub limits: Vec<String>,
 }
 
-/// What is told of a source.
+/// The summary of a source.
 #[derive(Debug, Serialize)]
 pub struct SourceSummary {
     pub name: String,
@@ -75,31 +75,31 @@ pub struct SourceSummary {
     pub collections: Vec<CollectionSummary>,
 }
 
-/// What is told of a source's collection.
+/// The summary of a source's collection.
 #[derive(Debug, Serialize)]
 pub struct CollectionSummary {
     pub name: String,
     pub priority: u16,
-    /// Otherwise it is synchronised on request only.
+    /// Whether it has a schedule. Otherwise it is synchronised on request only.
     #[serde(rename = "scheduled")]
     pub is_scheduled: bool,
 }
 
-/// What is told of a schedule.
+/// The summary of a schedule.
 #[derive(Debug, Serialize)]
 pub struct ScheduleSummary {
     pub name: String,
-    /// When it does what, in words.
+    /// When it fires and what it does, as a phrase.
     #[serde(rename = "does")]
     pub description: String,
     pub next: Vec<Timestamp>,
 }
 
-/// What is told of a chain.
+/// The summary of a chain.
 #[derive(Debug, Serialize)]
 pub struct ChainSummary {
     pub path: String,
-    /// The nodes where something is done, in their order. Orders begin at the first of all nodes.
+    /// The nodes that run a handler, in the order of the configuration.
     pub steps: Vec<String>,
     pub ends: Vec<String>,
 }
@@ -211,8 +211,8 @@ fn summarize_chain(chain: &Chain) -> ChainSummary {
 }
 
 impl Config {
-    /// What is allowed but probably not meant, also of what the schedules do after `now`. What several collections
-    /// inherit is told once.
+    /// All warnings, including those about the times at which schedules fire after `now`. A warning that several
+    /// collections inherit from their source is reported once.
     pub(crate) fn all_warnings(&self, now: Timestamp) -> Vec<ConfigWarning> {
         let mut described = HashSet::new();
         let mut found = self.warnings.clone();
@@ -230,7 +230,7 @@ impl Config {
     }
 }
 
-/// A URL's query may hold a key, and so may an argument: they are not repeated.
+/// The URL or program of a run. Queries and arguments are left out, since they may contain secrets.
 fn describe_run_target(run: &HandlerRun) -> String {
     match run {
         HandlerRun::Http(http) => format!("{}{}", http.url.origin().ascii_serialization(), http.url.path()),
@@ -375,7 +375,7 @@ fn format_run(kind: &str, target: &str, run_as: Option<&str>) -> String {
     run_as.map_or(run.clone(), |run_as| format!("{run} as {run_as}"))
 }
 
-/// Schedules fall on whole seconds, mostly: the fraction is only shown where there is one.
+/// A time without its fraction of a second if that is zero, as it mostly is for schedules.
 fn format_timestamp(time: Timestamp) -> String {
     time.to_string().replace(".000000Z", "Z")
 }

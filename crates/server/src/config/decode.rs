@@ -1,5 +1,5 @@
-//! Reading typed values out of the tree. Each reader reports what it cannot take and answers `None`, so that
-//! the caller goes on and finds the other faults too.
+//! Reads typed values from the YAML tree. Each function reports an invalid value and returns `None`, so that the
+//! caller continues and finds the other faults too.
 
 use std::time::Duration;
 
@@ -13,18 +13,18 @@ use super::yaml::{YamlEntry, YamlKind, YamlNode};
 /// The keys that a map may have.
 #[derive(Debug)]
 pub(super) struct AllowedKeys {
-    /// What the map describes, as in "unknown setting of a handler".
+    /// The thing that the map describes, as in "unknown setting of a handler".
     pub(super) owner: &'static str,
     pub(super) names: &'static [&'static str],
-    /// Part of the configuration language, but not there yet.
+    /// Names that are reserved for settings that do not exist yet.
     pub(super) not_yet_supported: &'static [&'static str],
 }
 
-/// Names of the same thing in different maps: nobody mistyped one for the other.
+/// Different names of the same setting in different maps. They are too different to be found as typing errors.
 const KEY_SYNONYMS: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule")];
 
 impl AllowedKeys {
-    /// `; did you mean …?`, or nothing.
+    /// `; did you mean …?` with the most similar name, or an empty text.
     fn suggest_key(&self, wrong: &str) -> String {
         let synonym = KEY_SYNONYMS.iter().find(|(other, here)| *other == wrong && self.names.contains(here));
         match synonym {
@@ -41,7 +41,7 @@ pub(super) struct CheckedMap<'n> {
 }
 
 impl<'n> CheckedMap<'n> {
-    /// Checks that a node is a map with known keys. Nothing at all counts as an empty map.
+    /// Checks that a node is a map with known keys. A null counts as an empty map.
     pub(super) fn check_keys(
         node: &'n YamlNode,
         keys: &AllowedKeys,
@@ -67,7 +67,7 @@ impl<'n> CheckedMap<'n> {
         self.node.get(key)
     }
 
-    /// A setting that must be there.
+    /// A setting that is required; reports a fault if it is missing.
     pub(super) fn get_required(
         &self,
         key: &str,
@@ -81,8 +81,7 @@ impl<'n> CheckedMap<'n> {
         found
     }
 
-    /// Reads a setting if it is there; its default otherwise, and also where it is at fault, since the fault
-    /// has been reported by then.
+    /// Reads a setting. Returns the default if it is missing, or if it has a fault, which has been reported then.
     pub(super) fn read_or_default<T>(
         &self,
         key: &str,
@@ -94,7 +93,7 @@ impl<'n> CheckedMap<'n> {
     }
 }
 
-/// The entries of a map. Nothing at all counts as an empty one.
+/// The entries of a map. A null counts as an empty map.
 pub(super) fn expect_map<'n>(
     node: &'n YamlNode,
     what: &str,
@@ -110,7 +109,7 @@ pub(super) fn expect_map<'n>(
     }
 }
 
-/// The items of a list. Nothing at all counts as an empty one.
+/// The items of a list. A null counts as an empty list.
 pub(super) fn expect_list<'n>(
     node: &'n YamlNode,
     what: &str,
@@ -127,7 +126,7 @@ pub(super) fn expect_list<'n>(
     }
 }
 
-/// Any plain value, quoted or not, as its text.
+/// The text of a scalar, quoted or not.
 pub(super) fn read_text<'n>(node: &'n YamlNode, findings: &mut Findings) -> Option<&'n str> {
     match &node.kind {
         YamlKind::Scalar { text, .. } => Some(text),
@@ -138,7 +137,7 @@ pub(super) fn read_text<'n>(node: &'n YamlNode, findings: &mut Findings) -> Opti
     }
 }
 
-/// A value that its own type checks.
+/// Parses a scalar with the given function, whose error becomes the fault.
 pub(super) fn parse_scalar<T, E: std::fmt::Display>(
     node: &YamlNode,
     findings: &mut Findings,
@@ -150,7 +149,7 @@ pub(super) fn parse_scalar<T, E: std::fmt::Display>(
         .ok()
 }
 
-/// A whole number within bounds. Underscores may group its digits.
+/// Reads an integer within bounds. Underscores may group its digits.
 pub(super) fn read_integer(
     node: &YamlNode,
     findings: &mut Findings,
@@ -173,7 +172,7 @@ pub(super) fn read_integer(
     })
 }
 
-/// A number of bytes within bounds, with or without a binary unit.
+/// Reads a number of bytes within bounds, with or without a binary unit.
 pub(super) fn read_byte_size(
     node: &YamlNode,
     findings: &mut Findings,
@@ -201,7 +200,7 @@ fn parse_byte_size(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// A number of bytes in the largest unit that divides it.
+/// Formats a number of bytes in the largest unit that divides it.
 fn format_byte_size(bytes: u64) -> String {
     let unit = BYTE_UNITS.into_iter().rev().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
     match unit {
@@ -210,7 +209,7 @@ fn format_byte_size(bytes: u64) -> String {
     }
 }
 
-/// A duration of at least `least`.
+/// Reads a duration of at least `least`.
 pub(super) fn read_duration(node: &YamlNode, findings: &mut Findings, least: Duration) -> Option<Duration> {
     parse_scalar(node, findings, |text| match parse_config_duration(text) {
         Ok(duration) if duration < least => {
@@ -229,7 +228,7 @@ pub(super) fn read_boolean(node: &YamlNode, findings: &mut Findings) -> Option<b
     })
 }
 
-/// One of a few words, each with its meaning.
+/// Reads one of several words, each with its value.
 pub(super) fn read_choice<T: Copy>(
     node: &YamlNode,
     findings: &mut Findings,
@@ -244,7 +243,7 @@ pub(super) fn read_choice<T: Copy>(
     })
 }
 
-/// A duration as configuration writes it, in the largest units that fit.
+/// Formats a duration as it is written in a configuration, in the largest units that fit.
 pub(super) fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     if millis == 0 || !millis.is_multiple_of(1000) {

@@ -1,9 +1,9 @@
-//! Digests of what is configured, by which a change is noticed.
+//! Digests of handlers, schedules and chains, used to detect changes.
 //!
-//! The store compares them with those of the last registration and tells in the journal what was added, replaced and
-//! removed. A digest is that of the meaning, not of the text: it is the same after a restart, for another order of
-//! keys, and for another way to write the same duration or path. It covers the values that secrets refer to, so that
-//! a replaced secret is a change; nothing of them can be read from it.
+//! The store compares them with those of the last registration and publishes what was added, replaced and removed. A
+//! digest covers the parsed settings, not their text: it does not change with a restart, with the order of keys or with
+//! the notation of a duration or path. It covers the values of secrets, so that a replaced secret is a change; the
+//! values cannot be recovered from it.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,8 @@ use super::handler_run::{CommandRun, HandlerRun, HttpRun};
 use super::handlers::HandlerConfig;
 
 impl Config {
-    /// A digest of everything that is configured, by its key in the stream. The schedules of a source's collections
-    /// are a part of the source.
+    /// The digest of each handler, source, schedule and chain, by its key in the journal. The schedules of a source's
+    /// collections are part of the source.
     pub(super) fn compute_digests(&self) -> BTreeMap<String, String> {
         let mut source_schedules: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         let mut digests = BTreeMap::new();
@@ -117,7 +117,7 @@ fn fired_action_value(makes: &Makes) -> Value {
     }
 }
 
-/// A value without the order of its keys. One that this reader cannot hold is taken as it is written.
+/// Parses a value, so that the order of its keys does not matter. A value that cannot be represented is used as text.
 fn parse_event_value(value: &Json) -> Value {
     serde_json::from_str(value.as_str()).unwrap_or_else(|_| Value::from(value.as_str()))
 }
@@ -130,7 +130,7 @@ pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As text, the members of objects in the order of their names, whichever way the reader keeps them.
+/// JSON text with the members of objects sorted by name.
 fn to_canonical_json(value: &Value) -> String {
     match value {
         Value::Object(members) => {

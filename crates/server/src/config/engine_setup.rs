@@ -1,4 +1,4 @@
-//! From a configuration to what the engine is told to do.
+//! Converts a configuration into the setup of the engine.
 
 use std::sync::Arc;
 
@@ -11,7 +11,8 @@ use super::fault::{ConfigFaults, Findings};
 use super::handler_run::HandlerRun;
 
 impl Config {
-    /// Makes the handlers. What can only be found out by making them is a fault at the handler's place.
+    /// Creates the handlers and the rest of the engine's setup. An error from creating a handler is a fault at the
+    /// handler's location.
     pub fn build_setup(&self) -> Result<Setup, ConfigFaults> {
         let mut findings = Findings::default();
         let mut handlers = Vec::with_capacity(self.handlers.len() + self.sources.len());
@@ -39,7 +40,7 @@ impl Config {
         findings.into_result(Some(setup), &self.merged_tree.location).map(|(setup, _)| setup)
     }
 
-    /// None where workers elsewhere run it.
+    /// Creates the runner of a handler; none for a pull handler, which external workers run.
     fn build_runner(&self, run: &HandlerRun) -> Result<Option<Arc<dyn Runner>>, String> {
         match run {
             HandlerRun::Http(http) => {

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: every fault at once, each with its place.
+//! Faults and warnings of a configuration, each with its location.
 //!
 //! ```text
 //! pointsman.yml:12:5: unknown setting `tiemout`; did you mean `timeout`?
@@ -12,12 +12,12 @@ use std::fmt;
 
 use super::location::SettingLocation;
 
-/// The most characters of a line that are shown.
+/// The most characters of a line in an excerpt.
 const MAX_EXCERPT_WIDTH: usize = 100;
-/// The most faults that are shown. A person mends these first.
+/// The most faults that are printed. The rest are only counted.
 const MAX_SHOWN_FAULTS: usize = 200;
 
-/// One fault.
+/// One fault of a configuration.
 #[derive(Clone, Debug)]
 pub struct ConfigFault {
     location: SettingLocation,
@@ -34,17 +34,17 @@ impl ConfigFault {
         &self.message
     }
 
-    /// Its line with a caret below the place, unless the line holds a secret or there is none.
+    /// The line of the fault with a caret below its column; none if the line contains a secret or there is no line.
     pub fn excerpt(&self) -> Option<String> {
         self.location.source.visible_line(self.location.line).map(|text| self.format_excerpt(text))
     }
 
-    /// The same for clients of the API, who are not shown URLs and commands either.
+    /// The excerpt for clients of the API, without lines that contain URLs or commands.
     pub fn excerpt_for_api(&self) -> Option<String> {
         self.location.source.api_visible_line(self.location.line).map(|text| self.format_excerpt(text))
     }
 
-    /// The text of its line with a caret below the place.
+    /// Formats a line with its number and a caret below the column of the fault.
     fn format_excerpt(&self, text: &str) -> String {
         let (shown, before) = cut_line_around(text, self.location.column);
         format!("{:>5} | {shown}\n      | {before}^", self.location.line)
@@ -58,18 +58,18 @@ impl fmt::Display for ConfigFault {
     }
 }
 
-/// The part of a line around a column, and what to write before the caret to get below it.
+/// The part of a line around a column, and the blanks before the caret below it.
 fn cut_line_around(line: &str, column: usize) -> (String, String) {
     let at = column.saturating_sub(1);
     let skip = if at >= MAX_EXCERPT_WIDTH { at - MAX_EXCERPT_WIDTH / 2 } else { 0 };
-    // A configuration must not be able to steer the terminal that shows its faults.
+    // Control characters in a configuration must not reach the terminal that shows its faults.
     let clean = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
     let shown: String = line.chars().skip(skip).take(MAX_EXCERPT_WIDTH).map(clean).collect();
     let before = shown.chars().take(at - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
     (shown, before)
 }
 
-/// All faults of a configuration, sorted by place. Never empty.
+/// All faults of a configuration, sorted by location. Never empty.
 #[derive(Clone, Debug)]
 pub struct ConfigFaults(Vec<ConfigFault>);
 
@@ -82,7 +82,7 @@ impl ConfigFaults {
         self.0.len()
     }
 
-    /// Never: without a fault there are no `Faults`.
+    /// Always false: `ConfigFaults` contains at least one fault.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -105,7 +105,7 @@ impl fmt::Display for ConfigFaults {
 
 impl std::error::Error for ConfigFaults {}
 
-/// Something that is allowed but probably not meant.
+/// A warning: something that is valid but probably not intended.
 #[derive(Clone, Debug)]
 pub struct ConfigWarning(ConfigFault);
 
@@ -121,7 +121,7 @@ impl fmt::Display for ConfigWarning {
     }
 }
 
-/// Gathers faults and warnings while a configuration is read, so that reading goes on after each.
+/// Collects faults and warnings while a configuration is read, so that reading continues after each.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     faults: Vec<ConfigFault>,
@@ -137,8 +137,8 @@ impl Findings {
         self.warnings.push(ConfigWarning::new(location, message));
     }
 
-    /// What was read and the warnings about it, or every fault there was. Reading reports whatever keeps it
-    /// from a result; should it ever fail to, the fault is the whole of the place.
+    /// The result with its warnings, or all faults. A reader without a result has reported a fault; if it has not, a
+    /// fault at `location` is added.
     pub(super) fn into_result<T>(
         mut self,
         read: Option<T>,
@@ -149,7 +149,7 @@ impl Findings {
                 self.warnings.sort_by(|a, b| a.0.location.compare(&b.0.location));
                 return Ok((read, self.warnings));
             }
-            None if self.faults.is_empty() => self.add_fault(location, "this cannot be understood"),
+            None if self.faults.is_empty() => self.add_fault(location, "this cannot be read"),
             Some(_) | None => {}
         }
         self.faults.sort_by(|a, b| a.location.compare(&b.location));

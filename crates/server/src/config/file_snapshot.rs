@@ -1,6 +1,6 @@
-//! The files of a configuration as they were at one moment.
+//! The contents of the configuration files at one moment.
 //!
-//! What is compared to notice a change is exactly what was read, so that no change falls between the two.
+//! The contents that are compared to detect a change are those that were read, so that no change is missed in between.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Read;
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use super::inputs::ConfigInputs;
 use super::yaml::MAX_BYTES;
 
-/// Files and what they held, or why they could not be read.
+/// The configuration files with their contents, or why a file could not be read.
 #[derive(Debug)]
 pub(super) struct ConfigFileSnapshot {
     pub(super) files: Vec<(PathBuf, Result<Vec<u8>, String>)>,
-    /// A folder that could not be read.
+    /// The folder that could not be read, and why.
     pub(super) folder_error: Option<(PathBuf, String)>,
 }
 
@@ -35,10 +35,10 @@ impl ConfigFileSnapshot {
     }
 }
 
-/// At most one byte more than is taken, so that what is too large is seen to be.
+/// Reads a file up to one byte more than the limit, so that a file that is too large is noticed.
 fn read_file_content(path: &Path) -> Result<Vec<u8>, String> {
     let read_error = |error: std::io::Error| format!("cannot be read: {error}");
-    // Opening a pipe would wait for somebody to write to it.
+    // Opening a pipe would block until a writer opens it.
     if !std::fs::metadata(path).map_err(read_error)?.is_file() {
         return Err("is not a file".into());
     }
@@ -48,7 +48,7 @@ fn read_file_content(path: &Path) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// A fingerprint of everything a configuration was read from: its files, and the files of its secrets.
+/// Hashes of the files of a configuration and of its secret files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConfigFingerprint {
     files: u64,
@@ -65,7 +65,7 @@ impl ConfigFingerprint {
         Self { files: snapshot.hash_files(), secrets: secrets.iter().map(hashed).collect() }
     }
 
-    /// The same, for how things are now.
+    /// The fingerprint of a new snapshot, with the current contents of the same secret files.
     pub(super) fn recompute(&self, snapshot: &ConfigFileSnapshot) -> Self {
         let secrets: Vec<PathBuf> = self.secrets.iter().map(|(path, _)| path.clone()).collect();
         Self::compute(snapshot, &secrets)

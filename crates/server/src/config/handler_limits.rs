@@ -1,4 +1,4 @@
-//! The limits of a handler: how many of its tasks run at a time, how often one begins, and its share.
+//! Reads the limits of a handler: `concurrency`, `concurrency_per_key`, `rate`, `weight` and `ageing`.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use super::decode::{CheckedMap, parse_scalar, read_duration, read_integer};
 use super::fault::Findings;
 use super::yaml::YamlNode;
 
-/// More at a time than this is a slip of the keyboard.
+/// A larger concurrency is taken for a typing error.
 const MAX_CONCURRENCY: u64 = 1_000_000;
 
-/// A quicker gain of priority would soon outweigh every priority that was given.
+/// With a shorter interval, waiting would soon outweigh every configured priority.
 const MIN_AGEING: Duration = Duration::from_secs(1);
 
-/// Reads the limits of a handler whose tasks keep this order.
+/// Reads the limits of a handler with this lane ordering.
 pub(super) fn read_handler_limits(fields: &CheckedMap, order: Order, findings: &mut Findings) -> Limits {
     let mut count = |key| fields.get(key).and_then(|n| read_concurrency(n, findings));
     let (concurrency, per_key) = (count("concurrency"), count("concurrency_per_key"));
@@ -36,7 +36,7 @@ fn read_concurrency(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
     read_integer(node, findings, 1..=MAX_CONCURRENCY).and_then(|count| u32::try_from(count).ok())
 }
 
-/// A share in a round robin; that of everybody else if none is named.
+/// Reads a weight of the weighted round robin; 1 if none is set.
 pub(super) fn read_weight(fields: &CheckedMap, findings: &mut Findings) -> Weight {
     fields.read_or_default("weight", Weight::default(), findings, |n, f| {
         let weight = read_integer(n, f, 1..=Weight::MAX.into())?;

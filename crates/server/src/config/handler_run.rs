@@ -1,4 +1,4 @@
-//! `run` of a handler or a source: an HTTP endpoint, a command, or workers elsewhere that fetch its tasks.
+//! `run` of a handler or a source: an HTTP endpoint, a command, or external workers that pull its tasks.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,21 +29,21 @@ pub(super) const COMMAND_RUN_KEYS: AllowedKeys = AllowedKeys {
     names: &["command", "timeout", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
-/// All of them, for those who do not know yet which kind it is.
+/// The keys of both kinds, for a `run` whose kind is not known yet.
 pub(super) const ANY_RUN_KEYS: AllowedKeys = AllowedKeys {
     owner: "`run`",
     names: &["http", "command", "timeout", "secret", "secrets", "headers", "env", "dir", "user", "group"],
     not_yet_supported: &[],
 };
 
-/// How long an attempt may take if nothing is said.
+/// The timeouts of an attempt if none is configured.
 const DEFAULT_HTTP_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_COMMAND_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Headers that carry credentials: their values are given by reference only.
 const CREDENTIAL_HEADERS: &[&str] =
     &["authorization", "proxy-authorization", "cookie", "x-api-key", "x-admin-token"];
-/// Headers that Pointsman or the connection itself writes.
+/// Headers that Pointsman or the HTTP client sets itself.
 const RESERVED_HEADERS: &[&str] =
     &["host", "content-length", "content-type", "transfer-encoding", "connection"];
 
@@ -52,12 +52,12 @@ const RESERVED_HEADERS: &[&str] =
 pub enum HandlerRun {
     Http(HttpRun),
     Command(CommandRun),
-    /// Workers elsewhere fetch its tasks.
+    /// External workers pull its tasks.
     Pull,
 }
 
 impl HandlerRun {
-    /// One word for people.
+    /// The kind as one word: `http`, `command` or `pull`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -66,8 +66,8 @@ impl HandlerRun {
         }
     }
 
-    /// An attempt that takes longer has failed. A worker has no such limit: it keeps a task as long as it
-    /// renews its lease.
+    /// The time after which an attempt fails. A pull worker has no such limit: it keeps a task as long as it renews
+    /// its lease.
     pub fn timeout(&self) -> Duration {
         match self {
             Self::Http(http) => http.timeout,
@@ -83,7 +83,7 @@ pub struct HttpRun {
     pub timeout: Duration,
     /// The signing secrets, newest first.
     pub secrets: Vec<WebhookSecret>,
-    /// A hash of each of them, by which a replaced one is noticed.
+    /// The hash of each secret, used to detect a replaced one.
     pub(super) secret_hashes: Vec<String>,
     pub headers: Vec<(HeaderName, HeaderValue)>,
 }
@@ -125,13 +125,14 @@ pub(super) fn read_run(
         if text == "pull" {
             return Some(HandlerRun::Pull);
         }
-        // It is not repeated, for it may hold a password, being a URL more often than not.
-        let message = "this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`";
+        // The value is not repeated: it is often a URL, which may contain a password.
+        let message =
+            "this is not a way to run a handler; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`";
         findings.add_fault(&node.location, message);
         return None;
     }
     if let Some(node) = node.get("pull") {
-        findings.add_fault(&node.location, "a handler that is pulled has nothing to set; write `run: pull`");
+        findings.add_fault(&node.location, "a pull handler has no other settings; write `run: pull`");
         return None;
     }
     match (node.get("http"), node.get("command")) {
@@ -209,7 +210,7 @@ fn read_timeout(fields: &CheckedMap, default: Duration, findings: &mut Findings)
     fields.read_or_default("timeout", default, findings, |n, f| read_duration(n, f, Duration::from_millis(1)))
 }
 
-/// One secret, or several while they are being replaced; each with its hash.
+/// Reads the signing secrets, each with its hash. There are several while a secret is being replaced.
 fn read_signing_secrets(
     fields: &CheckedMap,
     resolver: &mut SecretResolver,
@@ -293,8 +294,8 @@ fn read_command_run(
     Some(CommandRun { spec, timeout, user })
 }
 
-/// A program given by a path is found from the folder of the file that names it; one without a slash is looked
-/// for in `PATH`.
+/// Reads a program and its arguments. A path of a program is relative to the folder of the configuration file; a name
+/// without a slash is searched in `PATH`.
 fn read_argv(node: &YamlNode, findings: &mut Findings) -> Option<Vec<String>> {
     let parts = expect_list(node, "a command", findings)?;
     let mut argv: Vec<String> =
@@ -313,13 +314,13 @@ fn read_argv(node: &YamlNode, findings: &mut Findings) -> Option<Vec<String>> {
     Some(argv)
 }
 
-/// An absolute path without `.` in it. Where even the working folder is unknown, the path stays as it is.
+/// Makes a path absolute. If the working folder is unknown, the path is returned unchanged.
 fn absolute_path(path: &Path) -> PathBuf {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// A map of names to values or references, or a list of variables to pass on as they are.
+/// Reads a map of variable names to values or references, or a list of variables to pass on unchanged.
 fn read_environment(
     node: &YamlNode,
     resolver: &mut SecretResolver,
@@ -507,8 +508,11 @@ mod tests {
     #[test]
     fn run_is_exactly_one_of_http_command_or_pull() {
         for (text, want) in [
-            ("{pull: true}", "a handler that is pulled has nothing to set; write `run: pull`"),
-            ("push", "this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`"),
+            ("{pull: true}", "a pull handler has no other settings; write `run: pull`"),
+            (
+                "push",
+                "this is not a way to run a handler; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`",
+            ),
             (
                 "{http: 'https://x.example/', command: [sh]}",
                 "a handler runs either `http` or a `command`, not both",

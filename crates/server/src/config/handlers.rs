@@ -1,4 +1,4 @@
-//! `handlers`: what is to be done, and how each of them is treated.
+//! Reads the section `handlers`: what each handler runs, with its retries, order and limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,7 +33,7 @@ pub(super) const HANDLER_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// A handler or a source as the configuration has it.
+/// A configured handler or source.
 #[derive(Clone, Debug)]
 pub struct HandlerConfig {
     pub def: HandlerDef,
@@ -41,10 +41,10 @@ pub struct HandlerConfig {
     pub(super) location: SettingLocation,
 }
 
-/// Names that have been given, and where. Handlers, sources and schedules share one namespace.
+/// The names in use, with their locations. Handlers, sources and schedules share one namespace.
 pub(super) type NameLocations = BTreeMap<String, SettingLocation>;
 
-/// Reads a name that nobody else may have.
+/// Reads a name that must be unique, and claims it.
 pub(super) fn claim_unique_name(
     entry: &YamlEntry,
     names: &mut NameLocations,
@@ -55,7 +55,7 @@ pub(super) fn claim_unique_name(
         .ok();
     if let Some(first) = names.get(&entry.key) {
         let message = format!(
-            "the name {:?} is already given at {first}; handlers, sources and schedules share one namespace",
+            "the name {:?} is already used at {first}; handlers, sources and schedules share one namespace",
             entry.key
         );
         findings.add_fault(&entry.location, message);
@@ -81,7 +81,7 @@ pub(super) fn read_handlers(
     handlers
 }
 
-/// Reads a handler also where its name is at fault, to find its other faults.
+/// Reads a handler, even one with an invalid name, to find its other faults.
 fn read_handler(
     entry: &YamlEntry,
     name: Option<HandlerName>,
@@ -124,18 +124,18 @@ fn read_handler(
     Some(HandlerConfig { def, run, location: entry.location.clone() })
 }
 
-/// How many nodes or workers may die running one task.
+/// Reads how many nodes or workers may crash while running one task.
 pub(super) fn read_crashes(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
     read_integer(node, findings, 0..=1_000_000).and_then(|count| u32::try_from(count).ok())
 }
 
-/// Which attempts the journal tells of.
+/// Reads which attempts are published in the journal.
 pub(super) fn read_observe(node: &YamlNode, findings: &mut Findings) -> Option<Observe> {
     let words = [("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)];
     read_choice(node, findings, &words)
 }
 
-/// The names that routes and chains may come upon.
+/// The names of handlers and sources that routes and chains can refer to.
 #[derive(Debug)]
 pub(super) struct DefinedNames {
     pub(super) handlers: BTreeSet<HandlerName>,
@@ -152,18 +152,22 @@ pub(super) fn read_handler_reference(
     check_handler_exists(node, &name, defined, "gets no events", findings).then_some(name)
 }
 
-/// Whether there is such a handler; told of if there is none. `but`: what a source, which is none, does not do.
+/// Whether the handler is defined; reports a fault if it is not. `source_restriction` completes the fault for a source,
+/// which cannot be used here.
 pub(super) fn check_handler_exists(
     node: &YamlNode,
     name: &HandlerName,
     defined: &DefinedNames,
-    but: &str,
+    source_restriction: &str,
     findings: &mut Findings,
 ) -> bool {
     let DefinedNames { handlers, sources } = defined;
     let there = handlers.contains(name);
     if sources.contains(name) {
-        findings.add_fault(&node.location, format!("{:?} is a source, and a source {but}", name.as_str()));
+        findings.add_fault(
+            &node.location,
+            format!("{:?} is a source, and a source {source_restriction}", name.as_str()),
+        );
     } else if !there {
         let near = super::suggestion::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
         findings.add_fault(&node.location, format!("there is no handler {:?}{near}", name.as_str()));

@@ -1,4 +1,4 @@
-//! Where a configuration is looked for.
+//! Finds and loads a configuration: files, a folder, environment variables and flags.
 
 use std::path::{Path, PathBuf};
 
@@ -8,43 +8,43 @@ use super::fault::{ConfigFaults, ConfigWarning};
 use super::file_snapshot::ConfigFileSnapshot;
 use super::secrets::{Environment, variable_not_set_message};
 
-/// The file that is read when none is named.
+/// The file that is read if none is named.
 const DEFAULT_FILE_NAME: &str = "pointsman.yml";
 
-/// Where the settings come from.
+/// The inputs of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigInputs {
-    /// Files, in the order in which they were given.
+    /// Files, in the order of the command line.
     pub files: Vec<PathBuf>,
     /// A folder whose `*.yml` and `*.yaml` are read in the order of their names.
     pub dir: Option<PathBuf>,
-    /// The whole environment: settings (`POINTSMAN_…`) are taken from it, and secrets that are referred to.
+    /// The environment: settings (`POINTSMAN_…`), and secrets that the configuration refers to.
     pub env: Environment,
     /// Settings from the command line.
     pub flags: Vec<ConfigFlag>,
-    /// The folder in which `pointsman.yml` is looked for if neither files nor a folder are given. Empty: the
-    /// working folder of the process.
+    /// The folder with `pointsman.yml`, which is read if neither files nor a folder are given. Empty: the working folder
+    /// of the process.
     pub working_dir: PathBuf,
 }
 
 /// A setting from the command line.
 #[derive(Clone, Debug)]
 pub struct ConfigFlag {
-    /// As the user wrote it: `--listen`.
+    /// The flag, such as `--listen`.
     pub name: String,
-    /// The setting's path: `server.listen`.
+    /// The path of the setting, such as `server.listen`.
     pub setting: String,
     pub value: String,
 }
 
 impl ConfigInputs {
-    /// Reads everything, and answers with a configuration or with every fault there is.
+    /// Reads all inputs. Returns a configuration or all its faults.
     pub fn load(&self) -> Result<Config, ConfigFaults> {
         build::build_config(self, &ConfigFileSnapshot::take(self)).result
     }
 
-    /// As [`load`](Self::load), for those who only look: a secret whose variable is not set is told of beside the
-    /// configuration, which is not fit to be run then.
+    /// Like [`load`](Self::load), for commands that only display a configuration: a secret whose variable is not set is
+    /// a warning and gets a placeholder, so that the configuration must not be run.
     pub fn load_without_secrets(&self) -> Result<(Config, Vec<ConfigWarning>), ConfigFaults> {
         let snapshot = ConfigFileSnapshot::take(self);
         let BuildResult { result, mut unset_variables, .. } = build::build_config(self, &snapshot);
@@ -61,7 +61,7 @@ impl ConfigInputs {
         retried.result.map(|config| (config, warnings.collect()))
     }
 
-    /// The files to be read, and why others cannot be found.
+    /// The files to read, and the folder that could not be listed with the reason.
     pub(super) fn find_files(&self) -> (Vec<PathBuf>, Option<(PathBuf, String)>) {
         let mut paths: Vec<PathBuf> = Vec::new();
         let mut add = |path: PathBuf| {
@@ -88,7 +88,7 @@ impl ConfigInputs {
     }
 }
 
-/// Which files were read, in words.
+/// A phrase with the files that were read.
 pub(super) fn describe_files(files: &[PathBuf]) -> String {
     if files.is_empty() {
         return "no configuration file; only defaults, variables and flags".into();
@@ -97,8 +97,8 @@ pub(super) fn describe_files(files: &[PathBuf]) -> String {
     format!("read {}", names.join(", "))
 }
 
-/// The YAML files of a folder by name. Hidden ones are left out: editors and container platforms keep their
-/// own there.
+/// The YAML files of a folder, sorted by name. Hidden files are left out: editors and container platforms use them for
+/// their own purposes.
 fn list_yaml_files(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir)? {

@@ -1,11 +1,11 @@
-//! A part of the tree as JSON, for the values of events.
+//! Converts YAML nodes to JSON, for the values of events and orders.
 
 use pointsman_core::Json;
 
 use super::fault::Findings;
 use super::yaml::{YamlKind, YamlNode};
 
-/// Plain `true`, `false`, `null` and numbers are what they look like; everything else is text.
+/// Converts a node. Unquoted `true`, `false`, `null` and numbers become JSON values of that kind, all other scalars text.
 pub(super) fn read_json(node: &YamlNode, findings: &mut Findings) -> Option<Json> {
     let mut out = String::new();
     write_json(node, &mut out);
@@ -41,13 +41,13 @@ fn write_json(node: &YamlNode, out: &mut String) {
     }
 }
 
-/// Whether a text is a number in JSON's own notation, so that it can be passed on digit for digit.
+/// Whether a text is a number in JSON notation, so that its digits can be copied unchanged.
 fn is_json_number(text: &str) -> bool {
     text.starts_with(|c: char| c == '-' || c.is_ascii_digit())
         && serde_json::from_str::<serde_json::Number>(text).is_ok()
 }
 
-/// What a text without quotes stands for.
+/// Converts a scalar that is written without quotes.
 pub(super) fn plain_scalar_to_json(text: &str) -> serde_json::Value {
     match text {
         "true" => true.into(),

@@ -1,4 +1,4 @@
-//! What is allowed but probably not meant.
+//! Warnings about settings that are valid but probably not intended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -19,8 +19,8 @@ use super::schedules::ScheduleConfig;
 use super::secrets::Environment;
 use super::yaml::{YamlEntry, YamlNode};
 
-/// Warns of handlers and nodes that nothing reaches, events that reach nothing or wait for strangers, and commands
-/// that cannot start.
+/// Warns of handlers and chain nodes that nothing reaches, event types without a target, synchronous pull handlers, and
+/// commands that cannot start.
 pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environment, findings: &mut Findings) {
     let nodes = work.chains.iter().flat_map(|charted| &charted.chain.nodes);
     let steps = nodes.filter_map(|node| match &node.role {
@@ -51,7 +51,7 @@ pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environme
     }
 }
 
-/// Nodes that orders come to only if they are added there, which no schedule does.
+/// Warns of nodes that no path leads to, neither from the first node nor from one that a schedule adds orders to.
 fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
     let ChainConfig { chain, node_locations } = charted;
     let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.makes {
@@ -72,7 +72,7 @@ fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, finding
         chain.nodes.iter().zip(node_locations).filter(|(node, _)| !reached.contains(&node.id))
     {
         let (path, id) = (&chain.path, &node.id);
-        findings.add_warning(location, format!("nothing leads to the node {id} of the chain {path}"));
+        findings.add_warning(location, format!("no path leads to the node {id} of the chain {path}"));
     }
 }
 
@@ -109,12 +109,12 @@ fn warn_of_command(
 ) {
     if let Some(dir) = dir.filter(|dir| !dir.is_dir()) {
         findings
-            .add_warning(&handler.location, format!("the command's folder {} is not there", dir.display()));
+            .add_warning(&handler.location, format!("the command's folder {} does not exist", dir.display()));
     }
     if program.contains('/') {
         let path = Path::new(program);
         if !path.exists() {
-            findings.add_warning(&handler.location, format!("the program {program} is not there"));
+            findings.add_warning(&handler.location, format!("the program {program} does not exist"));
         } else if !is_executable_file(path) {
             findings.add_warning(&handler.location, format!("the program {program} is not executable"));
         }

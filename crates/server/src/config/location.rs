@@ -1,4 +1,4 @@
-//! Where a setting stands, so that every fault and every shown value can say it.
+//! The locations of settings, for faults and for `config show`.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// What settings are read from. The order is the order of precedence, the weakest first.
+/// The origin of a setting, in the order of precedence, lowest first.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SettingOrigin {
     Default,
@@ -17,17 +17,17 @@ pub(super) enum SettingOrigin {
     Flag(String),
 }
 
-/// One text that settings are read from.
+/// One text that settings are read from: a file, a variable or a flag.
 pub(super) struct ConfigText {
     pub(super) origin: SettingOrigin,
-    /// Its turn among those of its kind.
+    /// Its index among the texts of the same kind of origin.
     pub(super) rank: usize,
     pub(super) text: String,
-    /// The lines that hold a secret value and must not be shown. Known once the text has been understood.
+    /// The lines that contain a secret and must not be shown. Set once the text has been parsed.
     secret_lines: OnceLock<BTreeSet<usize>>,
-    /// The lines that must not be shown over the API, likewise.
+    /// The lines that must not be shown over the API. Set once the text has been parsed.
     lines_hidden_from_api: OnceLock<BTreeSet<usize>>,
-    /// Where each line begins, once somebody asks.
+    /// The offset of each line, computed on first use.
     line_starts: OnceLock<Vec<usize>>,
 }
 
@@ -45,18 +45,18 @@ impl ConfigText {
 
     /// Sets which lines must not be shown: at all, and over the API.
     pub(super) fn set_hidden_lines(&self, from_all: BTreeSet<usize>, from_api: BTreeSet<usize>) {
-        // A second call could only come from reading the same text again, with the same result.
+        // A second call can only be for the same text, with the same result.
         let _ = self.secret_lines.set(from_all);
         let _ = self.lines_hidden_from_api.set(from_api);
     }
 
-    /// A line of the text, unless it must not be shown over the API. None of a text that was not understood.
+    /// A line of the text, unless it must not be shown over the API. None if the text could not be parsed.
     pub(super) fn api_visible_line(&self, number: usize) -> Option<&str> {
         let hidden = self.lines_hidden_from_api.get()?;
         if hidden.contains(&number) { None } else { self.visible_line(number) }
     }
 
-    /// A line of the text, unless it holds a secret.
+    /// A line of the text, unless it contains a secret.
     pub(super) fn visible_line(&self, number: usize) -> Option<&str> {
         match self.origin {
             SettingOrigin::Default | SettingOrigin::File(_) => {}
@@ -73,7 +73,7 @@ impl ConfigText {
         self.text[start..].lines().next()
     }
 
-    /// The folder that relative paths in this source start from: the file's own, or the working folder.
+    /// The folder that relative paths in this text start from: the folder of the file, or the working folder.
     pub(super) fn base_folder(&self) -> &Path {
         match &self.origin {
             SettingOrigin::File(path) => path.parent().unwrap_or(Path::new("")),
@@ -82,14 +82,14 @@ impl ConfigText {
     }
 }
 
-/// The text may hold secrets.
+/// Leaves out the text, which may contain secrets.
 impl fmt::Debug for ConfigText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.origin.fmt(f)
     }
 }
 
-/// A spot in a source: line and column count from 1; line 0 means the source as a whole.
+/// A position in a text: line and column, counted from 1. Line 0 means the text as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct SettingLocation {
     pub(super) source: Arc<ConfigText>,
@@ -116,7 +116,7 @@ impl SettingLocation {
         unquoted.unwrap_or(&rest).starts_with(scalar).then(|| Self { column, ..self.clone() })
     }
 
-    /// Without the column: enough to find a value that is shown beside it.
+    /// The location without its column, which is enough beside the value itself.
     pub(super) fn format_without_column(&self) -> String {
         match &self.source.origin {
             SettingOrigin::Default => "default".into(),
@@ -129,7 +129,7 @@ impl SettingLocation {
         (&self.source.origin, self.source.rank, self.line, self.column)
     }
 
-    /// In the order in which a person reads: file by file, from the top to the bottom.
+    /// Compares in reading order: file by file, from top to bottom.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
         let ((a, ra, la, ca), (b, rb, lb, cb)) = (self.sort_key(), other.sort_key());
         origin_rank(a)
@@ -140,7 +140,7 @@ impl SettingLocation {
     }
 }
 
-/// Files are ranked as they were given, not by their names.
+/// The rank of a kind of origin. Files are then compared by their index, not by their names.
 fn origin_rank(origin: &SettingOrigin) -> u8 {
     match origin {
         SettingOrigin::Default => 0,

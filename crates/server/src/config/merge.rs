@@ -1,21 +1,21 @@
-//! Making one tree of many.
+//! Merges the trees of several files and layers into one.
 //!
-//! Files are equals: they are *joined*, and whoever sets what another file has set is at fault. Layers are
-//! not: environment variables are *laid over* files, and files over the defaults.
+//! Files have equal precedence: a setting in two files is a fault. Layers do not: environment variables override files,
+//! and files override the defaults.
 
 use std::collections::HashMap;
 
 use super::fault::Findings;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
-/// How deep files share maps: the top, and the sections (`handlers`, `server`, …). What lies below, a handler
-/// for example, belongs to one file.
+/// The depth to which files can add to the same map: the root and the sections (`handlers`, `server`, …). Anything
+/// deeper, such as a handler, belongs to one file.
 const SHARED_DEPTH: usize = 2;
 
-/// Lists that files may add to together. The order of the others means something.
+/// Lists to which several files can add. In other lists the order matters.
 const APPENDED_LISTS: &[&[&str]] = &[&["auth", "tokens"], &["network", "allow"]];
 
-/// Adds what another file says.
+/// Merges the tree of another file.
 pub(super) fn merge_files(into: &mut YamlNode, from: YamlNode, findings: &mut Findings) {
     merge_nodes(into, from, &mut Vec::new(), findings);
 }
@@ -33,7 +33,7 @@ fn merge_nodes(into: &mut YamlNode, from: YamlNode, path: &mut Vec<String>, find
             mine.extend(theirs);
             return;
         }
-        // Two kinds in one place: keep the one that says less wrong, and tell of the other.
+        // Two different kinds of values: the first one is kept and the second one reported.
         (_, _) => {
             findings.add_fault(
                 &from.location,
@@ -51,7 +51,7 @@ fn merge_nodes(into: &mut YamlNode, from: YamlNode, path: &mut Vec<String>, find
     }
 }
 
-/// Where each key stands. What is merged in has every key once, so that it need not be kept up to date.
+/// The index of each key. It need not be updated during a merge, since the merged map has each key only once.
 fn index_by_key(entries: &[YamlEntry]) -> HashMap<String, usize> {
     entries.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)).collect()
 }
@@ -80,7 +80,7 @@ fn report_duplicate(first: &YamlEntry, second: &YamlEntry, path: &[String], find
         .add_fault(&second.location, format!("`{}` is already set at {}", path.join("."), first.location));
 }
 
-/// Lays one layer over another: maps are merged, everything else replaced. An empty section changes nothing.
+/// Overrides one layer with another: maps are merged, all other values replaced. An empty section changes nothing.
 pub(super) fn override_with(base: &mut YamlNode, over: YamlNode) {
     match (&mut base.kind, over.kind) {
         (YamlKind::Map(_) | YamlKind::List(_), YamlKind::Null) => {}

@@ -1,21 +1,20 @@
-//! The configuration: from texts to what the engine is told.
+//! Reads the configuration from files, environment variables and flags, and builds the engine's setup.
 //!
 //! ```text
 //!  default.yml ─┐
-//!  files ───────┤ yaml: trees with places     ┌─ a file a section (store, server, handlers, …)
-//!  POINTSMAN_… ─┼─▶ merge: one tree ─▶ read ──┤
-//!  flags ───────┘                             └─▶ Config, or every fault at once
+//!  files ───────┤ yaml: trees with locations    ┌─ one module per section (store, server, handlers, …)
+//!  POINTSMAN_… ─┼─▶ merge: one tree ─▶ build ───┤
+//!  flags ───────┘                               └─▶ Config, or all faults
 //! ```
 //!
-//! Later layers win: flags over environment variables over files over the defaults. Files are equals, and two
-//! that set the same thing are at fault. Every value in the merged tree knows where it comes from, so that a
-//! fault can point at it and `config show` can tell.
+//! Later layers override earlier ones: flags, environment variables, files, defaults. Files have equal precedence, and a
+//! setting in two files is a fault. Every value of the merged tree has its location, for faults and `config show`.
 //!
-//! Relative paths: that of the store starts from the working folder, for it is the process that owns it. A
-//! command's program (if it is given by a path), its folder and the files of secrets start from the folder of
-//! the file that names them; a command runs in that folder unless `dir` says otherwise.
+//! Relative paths: the path of the store starts from the working folder, since the store belongs to the process. The
+//! program of a command (if it is a path), its folder and secret files start from the folder of the file that names
+//! them; a command runs in that folder unless `dir` is set.
 //!
-//! A configuration is applied whole or not at all: while there is a single fault, nothing changes.
+//! A configuration is applied completely or not at all: if it has a fault, nothing changes.
 
 mod build;
 mod chains;
@@ -93,54 +92,54 @@ pub use watcher::{ConfigWatcher, watch_config};
 #[derive(Clone, Debug)]
 pub struct Config {
     pub store: StoreUrl,
-    /// By which name the nodes that share it know each other.
+    /// The name of the configuration. Nodes with the same name on one store are set up alike.
     pub name: String,
     pub listen_address: SocketAddr,
     pub max_connections: usize,
-    /// How connections and the memory of answers are shared.
+    /// The limits of connections, streams and response memory.
     pub limits: ServerLimits,
-    /// How long running attempts and requests may go on when the process is told to stop.
+    /// How long running attempts and requests may continue when the process stops.
     pub drain_timeout: Duration,
-    /// How many tasks run at a time.
+    /// The number of tasks that run at a time.
     pub workers: usize,
     pub services: Rooms,
-    /// Whether this process answers HTTP: the room that is not the engine's.
+    /// Whether this process serves HTTP, the service that is not part of the engine.
     pub serves_http: bool,
     pub journal_retention: Retention,
     pub history_retention: Retention,
-    /// How long an unused object is kept.
+    /// How long an unused object is kept before it is deleted.
     pub object_retention: Duration,
     pub tokens: Vec<TokenDef>,
-    /// The shares of tenants; 1 for those not named.
+    /// The weights of tenants; 1 for tenants that are not named.
     pub tenants: BTreeMap<Tenant, Weight>,
     pub handlers: Vec<HandlerConfig>,
     pub routes: Routes,
-    /// Handlers that get no events and have collections.
+    /// The sources: handlers that have collections and get no events.
     pub sources: Vec<HandlerConfig>,
-    /// Those of the section of that name, and those of the sources' collections.
+    /// The schedules of the section `schedules` and of the sources' collections.
     pub schedules: Vec<ScheduleConfig>,
     pub chains: Vec<ChainConfig>,
-    /// Which chains events make orders for.
+    /// The chains to which events add orders.
     pub chain_routes: ChainRoutes,
-    /// The files it was read from, in their order.
+    /// The files it was read from, in the order of reading.
     pub files: Vec<PathBuf>,
-    /// What is allowed but probably not meant.
+    /// Settings that are valid but probably not intended.
     pub warnings: Vec<ConfigWarning>,
-    /// Where HTTP handlers may go.
+    /// The addresses that HTTP handlers may call.
     pub network: NetworkAccess,
     /// The merged tree it was read from.
     merged_tree: yaml::YamlNode,
-    /// What it was read from, so that a change since then is noticed.
+    /// The fingerprint of its files, used to detect changes.
     fingerprint: file_snapshot::ConfigFingerprint,
 }
 
 impl Config {
-    /// Which files were read, in words.
+    /// A phrase with the files that were read.
     pub fn describe_files(&self) -> String {
         inputs::describe_files(&self.files)
     }
 
-    /// The settings that differ from `running` and cannot be changed in a running process.
+    /// The settings that differ from `running` and cannot change while the process runs.
     pub fn changed_fixed_settings(&self, running: &Self) -> Vec<&'static str> {
         let compared = [
             ("store", self.store == running.store),

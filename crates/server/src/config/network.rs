@@ -1,4 +1,4 @@
-//! `network`: where HTTP handlers may go beside public addresses.
+//! Reads the section `network`: the addresses that HTTP handlers may call besides public ones.
 
 use pointsman_engine::handlers::http::{Allowed, NetworkAccess};
 
@@ -9,8 +9,8 @@ use super::yaml::YamlNode;
 pub(super) const NETWORK_KEYS: AllowedKeys =
     AllowedKeys { owner: "the network", names: &["allow", "allow_loopback"], not_yet_supported: &[] };
 
-/// `local`: the server itself listens on loopback only. Its handlers may then call their own machine, unless
-/// `allow_loopback` says otherwise.
+/// Reads the section. If the server listens on loopback only (`local`), handlers may call loopback addresses unless
+/// `allow_loopback` is false.
 pub(super) fn read_network(node: &YamlNode, local: bool, findings: &mut Findings) -> Option<NetworkAccess> {
     let fields = CheckedMap::check_keys(node, &NETWORK_KEYS, findings)?;
     let allow_loopback = fields.read_or_default("allow_loopback", local, findings, read_boolean);

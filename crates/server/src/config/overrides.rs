@@ -1,12 +1,12 @@
-//! Settings from environment variables and flags.
+//! Applies settings from environment variables and flags.
 //!
-//! `POINTSMAN_SERVER__LISTEN` is `server.listen`: a double underscore goes one level down. Names of tenants,
-//! handlers, sources and schedules and the paths of chains are matched without regard to case, with `_` for `-`, `.`
-//! and `/` (`/publish/article` is `PUBLISH_ARTICLE`), and only those that the files define can be changed. `…_FILE` names a file that holds the value. A value that begins with `[` or `{` is
-//! read as YAML, any other is taken as it stands.
+//! `POINTSMAN_SERVER__LISTEN` is `server.listen`: a double underscore separates levels. Names of tenants, handlers,
+//! sources and schedules and the paths of chains are matched case-insensitively, with `_` for `-`, `.` and `/`
+//! (`/publish/article` is `PUBLISH_ARTICLE`), and only those that the files define can be changed. `…_FILE` names a file
+//! that contains the value. A value that begins with `[` or `{` is parsed as YAML, any other is used as text.
 //!
-//! A variable that resembles a setting without being one is warned about and otherwise ignored: the
-//! environment is shared with others, and a container platform adds variables of its own.
+//! A `POINTSMAN_` variable that is not a setting is warned about and ignored: container platforms add variables of
+//! their own.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::yaml::{self, YamlEntry, YamlKind, YamlNode};
 
 const VARIABLE_PREFIX: &str = "POINTSMAN_";
 
-/// Variables of the command line, and those that a command handler finds.
+/// Variables that are not settings: those of the command line, and those that command handlers get.
 const NON_SETTING_VARIABLES: &[&str] = &[
     "URL",
     "TOKEN",
@@ -47,11 +47,11 @@ const NON_SETTING_VARIABLES: &[&str] = &[
     "EFFECTS",
 ];
 
-/// Lays the variables that are settings over the tree.
+/// Overrides the tree with the variables that are settings.
 pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut Findings) {
     for (rank, (variable, value)) in env.iter().enumerate() {
         let Some(name) = variable.strip_prefix(VARIABLE_PREFIX) else { continue };
-        // A cluster's service links describe where a service named `pointsman` is, not how it is set up.
+        // Service links of a container platform: the address of a service named `pointsman`, not settings.
         let is_service_link = name.starts_with("SERVICE_") || name == "PORT" || name.starts_with("PORT_");
         if NON_SETTING_VARIABLES.contains(&name) || is_service_link {
             continue;
@@ -88,7 +88,7 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
     }
 }
 
-/// Lays the flags over the tree.
+/// Overrides the tree with the flags.
 pub(super) fn apply_flags(tree: &mut YamlNode, flags: &[ConfigFlag], findings: &mut Findings) {
     for (rank, flag) in flags.iter().enumerate() {
         let source = ConfigText::new(SettingOrigin::Flag(flag.name.clone()), rank, flag.value.clone());
@@ -97,7 +97,7 @@ pub(super) fn apply_flags(tree: &mut YamlNode, flags: &[ConfigFlag], findings: &
     }
 }
 
-/// Puts the text of a source at a path.
+/// Sets the value at a path of the tree.
 fn set_at_path(tree: &mut YamlNode, path: &[String], source: Arc<ConfigText>, findings: &mut Findings) {
     let location = SettingLocation::whole_text(&source);
     let mut node = match source.text.trim_start().chars().next() {
@@ -114,7 +114,7 @@ fn set_at_path(tree: &mut YamlNode, path: &[String], source: Arc<ConfigText>, fi
     override_with(tree, node);
 }
 
-/// The path of a setting, from a variable's name without its prefix; the nearest right name otherwise.
+/// Finds the path of a setting by a variable's name without its prefix. The error is the most similar valid name.
 fn find_setting_path(tree: &YamlNode, name: &str) -> Result<Vec<String>, Option<String>> {
     let mut path: Vec<String> = Vec::new();
     let mut current_node = Some(tree);
@@ -146,7 +146,7 @@ fn append_path_part(matched_prefix: &str, part: &str) -> String {
     if matched_prefix.is_empty() { part.to_owned() } else { format!("{matched_prefix}__{part}") }
 }
 
-/// A setting that was written with a single underscore (`SERVER_LISTEN`).
+/// Suggests the setting for a name with single underscores (`SERVER_LISTEN`).
 fn suggest_nested_setting(name: &str) -> Option<String> {
     let mut all = Vec::new();
     for section in ROOT_KEYS.names {

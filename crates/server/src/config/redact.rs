@@ -8,8 +8,8 @@
 //! | any other URL | as it is | scheme, host, port and first path segment |
 //! | a command | as it is | its program's name and the number of its arguments |
 //!
-//! Names that the author of the configuration has chosen are never taken for names of settings: a type `ev` is not a
-//! mistyped `env`.
+//! Names that the author of the configuration has chosen are not treated as names of settings: an event type `ev` is not
+//! a mistyped `env`.
 
 use std::collections::BTreeSet;
 
@@ -22,38 +22,38 @@ use super::secrets::{MASK, key_may_hold_secret, key_names_secret, must_hide_valu
 use super::suggestion::nearest;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
-/// Who is shown a configuration.
+/// The audience that a configuration is shown to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// A person on the machine, who can read the files.
+    /// A user of the machine, who can read the files.
     LocalUser,
     /// A client of the API, admins included.
     ApiClient,
 }
 
-/// The tree with everything replaced that the audience may not see.
+/// Replaces all values of a tree that the audience may not see.
 pub(super) fn redact_tree(root: &YamlNode, audience: Audience) -> YamlNode {
     redact_node(root, &TreePosition::default(), audience)
 }
 
-/// Marks the lines of a source that faults may not show, at all or over the API.
+/// Marks the lines of a text that excerpts of faults must not show, at all or over the API.
 pub(super) fn mark_hidden_lines(source: &ConfigText, root: &YamlNode) {
     let mut lines = HiddenLines::default();
     lines.collect_node(root, &TreePosition::default());
     source.set_hidden_lines(lines.hidden_from_all, lines.hidden_from_api);
 }
 
-/// Where a value is in the tree. Items of a list are where the list is.
+/// The position of a value in the tree. Items of a list have the position of the list.
 #[derive(Clone, Debug, Default)]
 struct TreePosition<'a> {
     path: Vec<&'a str>,
-    /// A key above says that everything below it is a secret.
+    /// A key of the path is the name of a secret, so that everything below it is secret.
     is_below_secret_key: bool,
 }
 
-/// What the keys of a map are.
+/// The kind of keys that a map has.
 enum KeyKind {
-    /// Settings, perhaps mistyped.
+    /// Names of settings, possibly mistyped.
     SettingNames,
     /// Names that the author has chosen for handlers, types and so on.
     AuthorChosenNames,
@@ -98,7 +98,7 @@ impl<'a> TreePosition<'a> {
         matches!(self.path.as_slice(), ["handlers" | "sources", _, "run", "command"])
     }
 
-    /// Whether a value here may be a command or its argument, also where the setting's name is mistyped.
+    /// Whether a value here may be a command or its argument, even if the name of the setting is mistyped.
     fn may_be_argument(&self, value: &str, in_list: bool) -> bool {
         let ["handlers" | "sources", _, .., key] = self.path.as_slice() else { return false };
         in_list || value.contains(char::is_whitespace) || nearest(key, ["command", "http"]).is_some()
@@ -138,7 +138,7 @@ fn scalar_texts(items: &[YamlNode]) -> Vec<String> {
     items.iter().map(text).collect()
 }
 
-/// What is shown instead of a value; none where it may be shown itself.
+/// The text to show instead of a value; none if the value itself may be shown.
 fn redacted_text(text: &str, at: &TreePosition<'_>, audience: Audience) -> Option<String> {
     match audience {
         _ if at.is_store() => redact_store_url(text, audience),
@@ -148,7 +148,7 @@ fn redacted_text(text: &str, at: &TreePosition<'_>, audience: Audience) -> Optio
     }
 }
 
-/// A store without what may be secret in its URL. That of a file holds nothing.
+/// Redacts the URL of a store. The URL of a file contains no secret.
 fn redact_store_url(text: &str, audience: Audience) -> Option<String> {
     match (text.parse::<StoreUrl>(), audience) {
         (Ok(StoreUrl::Sqlite { .. } | StoreUrl::SqliteMemory), _) => None,
@@ -158,7 +158,7 @@ fn redact_store_url(text: &str, audience: Audience) -> Option<String> {
     }
 }
 
-/// A database's URL, which shows no password any more, without its user.
+/// Removes the user from a database URL whose password has been removed already.
 fn strip_url_user(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
@@ -166,7 +166,7 @@ fn strip_url_user(url: &str) -> String {
     }
 }
 
-/// A URL up to its first path segment. One with an `@` may hold a password anywhere.
+/// Shortens a URL to its first path segment. A URL with an `@` is masked, as it may contain a password anywhere.
 fn shorten_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://").filter(|_| !text.contains('@')) else {
         return MASK.into();
@@ -183,11 +183,11 @@ fn shorten_url(text: &str) -> String {
     format!("{scheme}://{host}{shown}{more}")
 }
 
-/// The lines of a source that are not shown.
+/// The lines of a text that must not be shown.
 #[derive(Debug, Default)]
 struct HiddenLines {
     hidden_from_all: BTreeSet<usize>,
-    /// Those of `from_all` too.
+    /// Includes those of `hidden_from_all`.
     hidden_from_api: BTreeSet<usize>,
 }
 

@@ -1,4 +1,4 @@
-//! `journal`, `history` and `objects`: how much is kept, and for how long.
+//! Reads the sections `journal`, `history` and `objects`: how many entries are kept, and for how long.
 
 use std::time::Duration;
 
@@ -16,10 +16,11 @@ pub(super) const HISTORY_KEYS: AllowedKeys =
 pub(super) const OBJECTS_KEYS: AllowedKeys =
     AllowedKeys { owner: "the objects", names: &["retain_for"], not_yet_supported: &[] };
 
-/// Counts beyond this are a slip of the keyboard.
+/// Larger counts are taken for typing errors.
 const MAX_RETAINED_COUNT: u64 = 1_000_000_000_000;
 
-/// Observers that lag a little must not be torn: a journal keeps a least number of events.
+/// Reads the retention of the journal. It keeps a minimum number of events, so that observers that lag a little are not
+/// torn.
 pub(super) fn read_journal_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
     read_retention(node, &JOURNAL_KEYS, "retain_events", Retention::LEAST_EVENTS, findings)
 }

@@ -1,4 +1,4 @@
-//! `retry` of a handler, and `setback` of a chain's node: how often and after which waits a failed task is tried again.
+//! Reads `retry` of a handler and `setback` of a chain node: how often a failed task is retried, and after which delays.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(super) fn read_retry(node: &YamlNode, findings: &mut Findings) -> Option<Ret
     read_retry_policy(node, &RETRY_KEYS, RetryPolicy::default(), findings)
 }
 
-/// An order that is set back waits as long every time, unless it is said how the waits grow.
+/// Reads `setback`. Its delay is the same every time, unless `backoff` is set.
 pub(super) fn read_setback(node: &YamlNode, findings: &mut Findings) -> Option<RetryPolicy> {
     read_retry_policy(
         node,
@@ -42,7 +42,7 @@ fn read_retry_policy(
     let backoff = fields.read_or_default("backoff", default.backoff, findings, read_backoff);
     let delay =
         fields.read_or_default("delay", default.delay, findings, |n, f| read_duration(n, f, Duration::ZERO));
-    // A first wait beyond the usual limit raises the limit; only a stated limit can be in conflict with it.
+    // A first delay above the default limit raises the limit; only an explicit limit can conflict with it.
     let default_max_delay = default.max_delay.max(delay);
     let max_delay = fields.read_or_default("max_delay", default_max_delay, findings, |n, f| {
         read_duration(n, f, Duration::ZERO)

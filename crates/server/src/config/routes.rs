@@ -1,4 +1,4 @@
-//! `event_handlers`: which handlers an event goes to, and which chains it makes an order for, by its handling key.
+//! Reads the section `event_handlers`: the handlers of an event type, and the chains to which its events add orders.
 
 use pointsman_core::chain::ChainPath;
 use pointsman_core::route::{Binding, ChainRoutes};
@@ -13,14 +13,14 @@ use super::yaml::{YamlKind, YamlNode};
 const ROUTE_ENTRY_KEYS: AllowedKeys =
     AllowedKeys { owner: "an entry", names: &["handler", "sync", "chain"], not_yet_supported: &[] };
 
-/// What the section comes to.
+/// The section `event_handlers`.
 #[derive(Debug, Default)]
 pub(super) struct RoutesSection {
     pub(super) routes: Routes,
     pub(super) chain_routes: ChainRoutes,
 }
 
-/// What an entry names.
+/// The target of a route entry.
 enum RouteTarget {
     Handler(Binding),
     Chain(ChainPath),
@@ -35,7 +35,7 @@ impl RouteTarget {
     }
 }
 
-/// Reads the routes; every handler and every chain they name must be a known one.
+/// Reads the routes. Every handler and chain that they name must be defined.
 pub(super) fn read_routes(
     node: &YamlNode,
     defined: &DefinedNames,
@@ -48,10 +48,10 @@ pub(super) fn read_routes(
             .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
             .ok();
         let mut named: Vec<String> = Vec::new();
-        for item in expect_list(&entry.value, "what an event goes to", findings).unwrap_or_default() {
+        for item in expect_list(&entry.value, "the targets of an event type", findings).unwrap_or_default() {
             let Some(target) = read_route_target(item, defined, chains, findings) else { continue };
             if named.iter().any(|name| name == target.name()) {
-                findings.add_fault(&item.location, format!("{:?} stands twice in this list", target.name()));
+                findings.add_fault(&item.location, format!("{:?} is listed twice", target.name()));
                 continue;
             }
             named.push(target.name().to_owned());
@@ -65,7 +65,7 @@ pub(super) fn read_routes(
     section
 }
 
-/// A handler's name, a chain's path, or a map that says more.
+/// Reads an entry: a handler's name, a chain's path, or a map with more settings.
 fn read_route_target(
     node: &YamlNode,
     defined: &DefinedNames,
@@ -91,7 +91,7 @@ fn read_route_target(
         findings.add_fault(&node.location, "an entry names either a `handler` or a `chain`, not both");
     }
     if let Some(node) = fields.get("sync").filter(|_| sync) {
-        findings.add_fault(&node.location, "nobody waits for an order: `sync` is for handlers");
+        findings.add_fault(&node.location, "`sync` is for handlers: nothing waits for an order of a chain");
     }
     chains::read_chain_reference(chain, chains, findings).map(RouteTarget::Chain)
 }
@@ -142,12 +142,12 @@ mod tests {
             ),
             [
                 "there is no chain /publish/artcle; did you mean `/publish/article`?",
-                "\"/publish/article\" stands twice in this list",
+                "\"/publish/article\" is listed twice",
                 "\"/x//y\" is not the path of a chain: its parts are letters, digits, `.`, `_` and `-`; write one like \
                  `/folder/name`",
                 "\"publish\" is not the path of a chain: it begins with a slash; write one like `/folder/name`",
                 "an entry names either a `handler` or a `chain`, not both",
-                "nobody waits for an order: `sync` is for handlers",
+                "`sync` is for handlers: nothing waits for an order of a chain",
             ]
         );
     }
@@ -162,10 +162,10 @@ mod tests {
             [
                 "\"a..b\" has an empty segment between its dots",
                 "there is no handler \"indx\"; did you mean `index`?",
-                "\"notify\" stands twice in this list",
+                "\"notify\" is listed twice",
                 "there is no handler \"banana\"",
                 "\"maybe\" is neither true nor false",
-                "what an event goes to must be a list, not a plain value",
+                "the targets of an event type must be a list, not a plain value",
                 "\"shop\" is a source, and a source gets no events",
             ]
         );

@@ -1,4 +1,4 @@
-//! What a schedule does that its author may not expect, each in a sentence about it.
+//! Warnings about schedules that may do something their author does not expect. Each is a phrase about the schedule.
 
 use pointsman_core::fire::{Makes, Overlap};
 use pointsman_core::route::ChainRoutes;
@@ -7,14 +7,14 @@ use pointsman_engine::Schedule;
 
 use super::decode::format_duration;
 
-/// By when it fires, after `now`.
+/// Warnings about the times at which a schedule fires after `now`.
 pub(crate) fn lint_schedule_times(schedule: &Schedule, now: Timestamp) -> Vec<String> {
     let mut found = schedule.when.warnings(now);
     found.extend(lint_jitter(schedule, now));
     found
 }
 
-/// By what it makes, where events of a type lead to these handlers and chains.
+/// The warning about the event, run or order that a schedule creates, given these routes.
 pub(crate) fn lint_fired_action(
     schedule: &Schedule,
     routes: &Routes,
@@ -27,20 +27,20 @@ pub(crate) fn lint_fired_action(
             is_unrouted.then(|| format!("emits {kind}, which is routed to no handler"))
         }
         Makes::Order(_) => (schedule.overlap != Overlap::default()).then(|| {
-            "`overlap` speaks of an event's tasks; an order with an `id` is not added while it is on its way".into()
+            "`overlap` applies to tasks of events; an order with an `id` is not added while it is on its way".into()
         }),
         Makes::Run(_) => None,
     }
 }
 
-/// A firing may be put off beyond the one that follows it.
+/// Warns if the jitter can delay a firing beyond the next one.
 fn lint_jitter(schedule: &Schedule, now: Timestamp) -> Option<String> {
     let mut times = schedule.when.upcoming(now);
     let gap = times.next().zip(times.next()).map(|(first, second)| second.since(first))?;
     let jitter = schedule.jitter;
     (jitter > gap).then(|| {
         format!(
-            "is put off by up to {}, but fires again after {}",
+            "is delayed by up to {}, but fires again after {}",
             format_duration(jitter),
             format_duration(gap)
         )

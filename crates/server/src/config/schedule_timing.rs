@@ -1,4 +1,4 @@
-//! What schedules and sources have in common: when something is planned, and what becomes of times that passed.
+//! Settings that schedules and sources share: cron expressions, time zones, and the policies for missed times.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::decode::{CheckedMap, parse_scalar, read_choice, read_duration, read_i
 use super::fault::Findings;
 use super::yaml::YamlNode;
 
-/// How the fields of an expression are read.
+/// Reads the dialect of cron expressions.
 pub(super) fn read_dialect(fields: &CheckedMap, default: Dialect, findings: &mut Findings) -> Dialect {
     fields.read_or_default("dialect", default, findings, |n, f| parse_scalar(n, f, str::parse::<Dialect>))
 }
 
-/// Whose clocks are meant.
+/// Reads the time zone.
 pub(super) fn read_time_zone(fields: &CheckedMap, default: Zone, findings: &mut Findings) -> Zone {
     fields.read_or_default("timezone", default, findings, |n, f| parse_scalar(n, f, Zone::named))
 }
@@ -42,7 +42,7 @@ pub(super) fn read_cron_expression(
     None
 }
 
-/// How urgent what a firing makes is.
+/// Reads the priority of the events, runs or orders that firings create.
 pub(super) fn read_priority(fields: &CheckedMap, findings: &mut Findings) -> Priority {
     fields.read_or_default("priority", Priority::default(), findings, |n, f| {
         let number = read_integer(n, f, 1..=Priority::MAX.get().into())?;
@@ -50,7 +50,7 @@ pub(super) fn read_priority(fields: &CheckedMap, findings: &mut Findings) -> Pri
     })
 }
 
-/// What becomes of times that passed, and how far firings are spread. What is not said stays as it usually is.
+/// The policies for missed times and jitter. Policies that are not set keep their defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchedulePolicy {
     catch_up: Option<CatchUp>,
@@ -67,7 +67,7 @@ impl SchedulePolicy {
         Self { catch_up, catch_up_within: within, jitter: length("jitter", Duration::ZERO) }
     }
 
-    /// A schedule with these policies.
+    /// Applies these policies to a schedule.
     pub(super) fn apply_to(self, schedule: Schedule) -> Schedule {
         Schedule {
             catch_up: self.catch_up.unwrap_or(schedule.catch_up),

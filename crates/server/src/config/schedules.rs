@@ -1,4 +1,4 @@
-//! `schedules`: events that are emitted, or orders that are added, at planned times.
+//! Reads the section `schedules`: events to emit and orders to add at planned times.
 
 use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
@@ -46,11 +46,11 @@ pub(super) const ORDER_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// A schedule as the configuration has it: of the `schedules`, or of a source's collection.
+/// A configured schedule: of the section `schedules`, or of a source's collection.
 #[derive(Clone, Debug)]
 pub struct ScheduleConfig {
     pub schedule: Schedule,
-    /// What those who doubt it point at.
+    /// The location for warnings about it.
     pub(super) location: SettingLocation,
 }
 
@@ -70,7 +70,7 @@ pub(super) fn read_schedules(
     schedules
 }
 
-/// Reads a schedule also where its name is at fault, to find its other faults.
+/// Reads a schedule, even one with an invalid name, to find its other faults.
 fn read_schedule(
     node: &YamlNode,
     name: Option<HandlerName>,
@@ -89,7 +89,7 @@ fn read_schedule(
     Some(policy.apply_to(Schedule { overlap, ..schedule }))
 }
 
-/// The expression, read in its dialect, and the zone whose clocks it means.
+/// Reads the cron expression in its dialect, with its time zone.
 fn read_cron_schedule(fields: &CheckedMap<'_>, findings: &mut Findings) -> Option<cron::Schedule> {
     let dialect = schedule_timing::read_dialect(fields, Dialect::Auto, findings);
     let zone = schedule_timing::read_time_zone(fields, Zone::utc(), findings);
@@ -99,7 +99,7 @@ fn read_cron_schedule(fields: &CheckedMap<'_>, findings: &mut Findings) -> Optio
     Some(cron::Schedule::new(expression, zone))
 }
 
-/// What a firing makes: an event or an order.
+/// Reads what a firing creates: an event or an order.
 fn read_fired_action(
     fields: &CheckedMap<'_>,
     chains: &DefinedChains,
@@ -120,7 +120,7 @@ fn read_fired_action(
     }
 }
 
-/// An order. Its path may be a chain's, or an order's with the id behind a comma.
+/// Reads an order. Its path is that of a chain, optionally with the id of the order after a comma.
 fn read_order(node: &YamlNode, chains: &DefinedChains, findings: &mut Findings) -> Option<NewOrder> {
     let fields = CheckedMap::check_keys(node, &ORDER_KEYS, findings)?;
     let path = fields

@@ -1,5 +1,5 @@
-//! The shape of the whole configuration: which settings there are, and where. Environment variables and flags
-//! are checked against it; the sections themselves are read in the files of their names.
+//! The schema of the configuration: which settings exist at which path. Environment variables and flags are checked
+//! against it; each section is read in the module of its name.
 
 use super::decode::AllowedKeys;
 use super::{
@@ -30,17 +30,17 @@ pub(super) const ROOT_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// What lies at a path.
+/// The shape of the setting at a path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum SettingShape {
     /// A map with these keys.
     FixedKeys(&'static AllowedKeys),
-    /// A map with names chosen by its author.
+    /// A map whose keys are names that the author chooses.
     AuthorNamedMap,
     Value,
 }
 
-/// What lies at a path of existing keys.
+/// The shape of the setting at a path of existing keys.
 pub(super) fn setting_shape_at(path: &[&str]) -> SettingShape {
     match path {
         [] => SettingShape::FixedKeys(&ROOT_KEYS),

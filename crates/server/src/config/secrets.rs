@@ -1,9 +1,10 @@
-//! Secrets stand in the configuration by reference only: `env:NAME` names an environment variable,
-//! `file:PATH` a file (relative to the folder of the file that names it). One newline at the end of a file is
-//! not part of the secret.
+//! Resolves references to secrets and recognizes values that may be secret.
 //!
-//! Somebody will write a secret into the file all the same. The lines that could hold one are therefore never
-//! repeated in a fault, and `config show` masks them.
+//! A configuration contains secrets by reference only: `env:NAME` is an environment variable, `file:PATH` a file
+//! (relative to the folder of the file that names it). One newline at the end of a file is not part of the secret.
+//!
+//! A secret may be written into a configuration by mistake. Lines that could contain one are therefore never repeated in
+//! a fault, and `config show` masks them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +18,10 @@ use super::location::SettingLocation;
 use super::suggestion::nearest;
 use super::yaml::YamlNode;
 
-/// What is shown instead of a secret.
+/// The text shown instead of a secret.
 pub(super) const MASK: &str = "***";
 
-/// Keys whose values are secrets, or could be.
+/// Keys whose values are or may be secrets.
 const SECRET_KEYS: &[&str] = &[
     "secret",
     "secrets",
@@ -34,7 +35,7 @@ const SECRET_KEYS: &[&str] = &[
     "api_key",
 ];
 
-/// The largest file that a reference may name.
+/// The largest secret file, in bytes.
 const MAX_SECRET_FILE_BYTES: u64 = 64 * 1024;
 
 /// The environment variables of the process when the configuration was read, and whether it ran as root.
@@ -81,8 +82,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
 }
 
 impl Environment {
-    /// With a stand-in for each of these variables. It passes for a signing secret as well as for a token, and no
-    /// two are alike.
+    /// Adds a placeholder for each of these variables. It is valid as a signing secret and as a token, and unique.
     pub(super) fn with_placeholder_secrets<'a>(mut self, names: impl IntoIterator<Item = &'a str>) -> Self {
         for name in names {
             let digits: String = Sha256::digest(name).iter().map(|byte| format!("{byte:02x}")).collect();
@@ -92,20 +92,20 @@ impl Environment {
     }
 }
 
-/// Values of variables are nobody's business.
+/// Leaves out the values, which may be secret.
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 
-/// What references are resolved with, and the files they led to.
+/// Resolves references to secrets, and records the files and unset variables they named.
 #[derive(Debug)]
 pub(super) struct SecretResolver<'e> {
     pub(super) env: &'e Environment,
-    /// Watched like the configuration itself, so that a secret can be replaced without a restart.
+    /// The secret files. They are watched like the configuration, so that a secret can be replaced without a restart.
     pub(super) secret_files: Vec<PathBuf>,
-    /// Variables that were referred to and are not set, and where.
+    /// Variables that are not set, with the location of each reference.
     pub(super) unset_variables: Vec<(String, SettingLocation)>,
 }
 
@@ -114,7 +114,7 @@ impl<'e> SecretResolver<'e> {
         Self { env, secret_files: Vec::new(), unset_variables: Vec::new() }
     }
 
-    /// The value behind a reference; a literal value is a fault.
+    /// Resolves a secret. A literal value instead of a reference is a fault.
     pub(super) fn resolve_secret(&mut self, node: &YamlNode, findings: &mut Findings) -> Option<String> {
         let reference = read_text(node, findings)?;
         match self.resolve_reference(reference, node, findings) {
@@ -127,13 +127,13 @@ impl<'e> SecretResolver<'e> {
         }
     }
 
-    /// The value behind a reference, or the value itself.
+    /// Resolves a reference, or returns the value itself.
     pub(super) fn resolve_value(&mut self, node: &YamlNode, findings: &mut Findings) -> Option<String> {
         let value = read_text(node, findings)?;
         self.resolve_reference(value, node, findings).unwrap_or_else(|| Some(value.to_owned()))
     }
 
-    /// `None` if the text is not a reference, `Some(None)` if it leads nowhere.
+    /// Resolves a reference. `None` if the text is not a reference, `Some(None)` if it cannot be resolved.
     fn resolve_reference(
         &mut self,
         reference: &str,
@@ -154,7 +154,7 @@ impl<'e> SecretResolver<'e> {
         findings: &mut Findings,
     ) -> Option<String> {
         match self.env.get(name) {
-            // Who put the secret itself here must not find it in a log.
+            // The text may be the secret itself, so that it is not repeated.
             _ if !is_variable_name(name) => {
                 findings.add_fault(&node.location, "this is not the name of an environment variable");
                 None
@@ -172,7 +172,7 @@ impl<'e> SecretResolver<'e> {
         }
     }
 
-    /// What a file holds, without the newline at its end.
+    /// The content of a file, without the newline at its end.
     pub(super) fn read_secret_file(
         &mut self,
         path: &str,
@@ -196,7 +196,7 @@ pub(super) fn variable_not_set_message(name: &str) -> String {
     format!("the environment variable {name:?} is not set")
 }
 
-/// Reads a small file that must hold something.
+/// Reads a small file that must not be empty.
 pub(super) fn read_small_file(path: &Path) -> Result<String, String> {
     let size = std::fs::metadata(path).map_err(|error| format!("cannot be read: {error}"))?;
     if !size.is_file() || size.len() > MAX_SECRET_FILE_BYTES {
@@ -215,24 +215,24 @@ fn is_variable_name(text: &str) -> bool {
         && text.chars().all(rest)
 }
 
-/// Whether what stands below this key could be a secret, also where the key is mistyped.
+/// Whether the value of this key may be a secret, even if the key is mistyped.
 pub(super) fn key_may_hold_secret(key: &str) -> bool {
-    // These two hold settings of which only some are secret.
+    // These two contain settings, only some of which are secret.
     if matches!(key, "auth" | "tokens") {
         return false;
     }
     key_names_secret(key) || nearest(key, SECRET_KEYS.iter().copied()).is_some()
 }
 
-/// Whether a key is the name of a secret, as it is written.
+/// Whether a key, as it is written, is the name of a secret.
 pub(super) fn key_names_secret(key: &str) -> bool {
     let lower = key.to_lowercase();
     let mentions_secret = ["secret", "token", "passw", "auth"].iter().any(|part| lower.contains(part));
     mentions_secret || SECRET_KEYS.contains(&key)
 }
 
-/// Whether a value shows credentials by its form: a URL with a user and password in it. In that of a database a
-/// password may hold any sign, and may stand among the parameters.
+/// Whether a value is a URL with credentials. The password of a database URL may contain any character, and may be a
+/// parameter.
 pub(super) fn url_has_credentials(value: &str) -> bool {
     let Some((scheme, rest)) = value.split_once("://") else { return false };
     let schemes = ["postgres", "postgresql", "redis", "rediss", "+sentinel", "+cluster"];
@@ -241,7 +241,7 @@ pub(super) fn url_has_credentials(value: &str) -> bool {
     authority.contains('@') || (database && (rest.contains('@') || rest.contains("password=")))
 }
 
-/// A message about a value, without the value where it shows credentials.
+/// Masks the value in a message if it contains credentials.
 pub(super) fn mask_credentials(message: String, value: &str) -> String {
     if url_has_credentials(value) { message.replace(value, MASK) } else { message }
 }
@@ -250,18 +250,17 @@ pub(super) fn mask_credentials(message: String, value: &str) -> String {
 pub(super) fn must_hide_value(key: &str, value: &str, secret: bool) -> bool {
     let variable =
         key == "env" && value.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-    // A node of a chain says so of itself, and is not a mistyped `env`.
+    // `end` of a chain node is not a mistyped `env`.
     if key == "end" && matches!(value, "true" | "false") {
         return false;
     }
     let reference = value.starts_with("env:") || value.starts_with("file:") || variable;
-    // Settings belong below these two; a plain value in their place can only be somebody's token.
+    // These two are maps of settings; a scalar in their place can only be a token.
     let misplaced = matches!(key, "auth" | "tokens");
     ((secret || misplaced) && !reference) || url_has_credentials(value)
 }
 
-/// Whether a line of a text that could not be understood may hold a secret: it, or the key it belongs to,
-/// speaks of one.
+/// Whether a line of a text that could not be parsed may contain a secret: the line or a key above it mentions one.
 pub(super) fn line_may_hold_secret(text: &str, line: usize) -> bool {
     let lines: Vec<&str> = text.lines().take(line).collect();
     let Some((last, above)) = lines.split_last() else { return false };

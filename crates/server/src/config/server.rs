@@ -1,4 +1,4 @@
-//! `server`: how the HTTP side behaves.
+//! Reads the section `server`: the HTTP listener.
 
 use std::net::SocketAddr;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `server.limits`: how connections, streams and the memory of answers are shared among clients.
+//! Reads `server.limits`: how connections, streams and response memory are shared among clients.
 
 use super::decode::{AllowedKeys, CheckedMap, read_byte_size, read_integer};
 use super::fault::Findings;
@@ -18,14 +18,14 @@ pub(super) const SERVER_LIMIT_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Counts beyond this are typing errors.
+/// Larger counts are taken for typing errors.
 const MAX_COUNT: u64 = 1_000_000;
 
-/// An answer to one request can be this large, so that a smaller budget would refuse it even on an idle server.
+/// A single response can be this large, so that a smaller budget would refuse it even on an idle server.
 const MIN_RESPONSE_MEMORY: u64 = 16 << 20;
 const MAX_RESPONSE_MEMORY: u64 = 1 << 40;
 
-/// The shares of connections, streams and answer memory. Shares of connections larger than `max_connections` have no
+/// The shares of connections, streams and response memory. Shares of connections larger than `max_connections` have no
 /// effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServerLimits {
@@ -33,13 +33,13 @@ pub struct ServerLimits {
     pub anonymous: usize,
     /// Open connections from one address.
     pub per_address: usize,
-    /// Open connections of one client, who is known by its token. Nothing: half of those that are not the reserve.
+    /// Open connections of one client, identified by its token. None: half of the connections outside the reserve.
     pub connections_per_client: Option<usize>,
     /// Connections, out of `max_connections`, that only health checks and producers get.
     pub reserve: usize,
-    /// Open streams and long polls of one client, who is known by its token.
+    /// Open streams and long polls of one client, identified by its token.
     pub streams_per_client: usize,
-    /// Bytes of answers that are held in memory until clients have read them.
+    /// Bytes of responses that clients have not read yet.
     pub response_memory: u64,
     /// The part of `response_memory` that one client can use.
     pub response_memory_per_client: u64,

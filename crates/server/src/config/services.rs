@@ -1,4 +1,4 @@
-//! `rooms`: which parts of Pointsman this process runs.
+//! Reads the setting `rooms`: the services that this process runs.
 
 use pointsman_engine::Rooms;
 
@@ -7,19 +7,19 @@ use super::fault::Findings;
 use super::suggestion::hint;
 use super::yaml::{YamlKind, YamlNode};
 
-/// Every room there is. The sequencer is named for completeness: with the embedded store it is a part of every
+/// The names of all services. The sequencer is listed for completeness: with the embedded store it is part of every
 /// process that emits.
 pub(super) const SERVICE_NAMES: &[&str] =
     &["http", "sequencer", "scheduler", "worker", "clock", "rescuer", "pruner"];
 
-/// The rooms of the engine, and whether HTTP is answered.
+/// The services of the engine, and whether HTTP is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SelectedServices {
     pub(super) engine: Rooms,
     pub(super) http: bool,
 }
 
-/// A list, or names separated by commas as a flag or a variable has them.
+/// Reads a list, or names separated by commas as in a flag or variable.
 pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<SelectedServices> {
     let mut selected = SelectedServices {
         engine: Rooms { scheduler: false, worker: false, clock: false, rescuer: false, pruner: false },
@@ -35,7 +35,7 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
         "pruner" => selected.engine.pruner = true,
         other => {
             let near = hint(other, SERVICE_NAMES.iter().copied());
-            findings.add_fault(&at.location, format!("there is no room {other:?}{near}"));
+            findings.add_fault(&at.location, format!("there is no service {other:?}{near}"));
         }
     };
     let mut has_services = false;
@@ -53,7 +53,7 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
         }
     }
     if !has_services {
-        findings.add_fault(&node.location, "a process without any room does nothing");
+        findings.add_fault(&node.location, "a process without any service does nothing; name at least one");
     }
     Some(selected)
 }
@@ -79,8 +79,11 @@ mod tests {
     fn unknown_services_and_an_empty_list_are_faults() {
         assert_eq!(
             fault_messages("[wroker]", read_services),
-            ["there is no room \"wroker\"; did you mean `worker`?"]
+            ["there is no service \"wroker\"; did you mean `worker`?"]
         );
-        assert_eq!(fault_messages("[]", read_services), ["a process without any room does nothing"]);
+        assert_eq!(
+            fault_messages("[]", read_services),
+            ["a process without any service does nothing; name at least one"]
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The effective configuration as YAML and as JSON, each value with where it comes from, redacted for its audience.
+//! Formats the effective configuration as YAML and JSON, each value with its location, redacted for the audience.
 
 use std::fmt::Write as _;
 
@@ -10,13 +10,13 @@ use super::redact::{Audience, redact_tree};
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 impl Config {
-    /// The configuration in force, in YAML, for a person on the machine. A comment behind each value tells its file and
-    /// line, its variable, its flag, or that it is the default.
+    /// The effective configuration as YAML, for a user of the machine. A comment after each value names its file and
+    /// line, its variable or its flag, or says that it is the default.
     pub fn to_yaml(&self) -> String {
         self.format_yaml_for(Audience::LocalUser)
     }
 
-    /// The same for clients of the API.
+    /// The effective configuration as YAML, for clients of the API.
     pub fn to_api_yaml(&self) -> String {
         self.format_yaml_for(Audience::ApiClient)
     }
@@ -27,8 +27,8 @@ impl Config {
         out
     }
 
-    /// The configuration in force for programs on the machine: `settings` as they are, and `from`, which tells of each
-    /// value by its JSON pointer where it comes from.
+    /// The effective configuration as JSON, for programs on the machine: `settings`, and `from`, which maps the JSON
+    /// pointer of each value to its location.
     pub fn to_json(&self) -> Value {
         let mut from = Map::new();
         let settings =
@@ -58,7 +58,7 @@ fn node_to_json(node: &YamlNode, at: &str, from: &mut Map<String, Value>) -> Val
     items.iter().enumerate().map(item).collect()
 }
 
-/// A plain number or `true` is what it looks like, as in the values of events.
+/// Unquoted numbers, `true` and `false` become JSON values of that kind, as in the values of events.
 fn scalar_to_json(node: &YamlNode) -> Value {
     match &node.kind {
         YamlKind::Null => Value::Null,
@@ -76,7 +76,7 @@ fn write_map(entries: &[YamlEntry], indent: usize, out: &mut String) {
     }
 }
 
-/// What follows a key or a dash, up to the end of its last line.
+/// Writes a value after its key or dash, up to the end of its last line.
 fn write_value(node: &YamlNode, indent: usize, out: &mut String) {
     match &node.kind {
         YamlKind::Map(entries) if !entries.is_empty() => {
@@ -96,7 +96,7 @@ fn write_value(node: &YamlNode, indent: usize, out: &mut String) {
     }
 }
 
-/// An item on lines of its own. The first key of a map stands beside the dash.
+/// Writes a list item on its own lines. The first key of a map is on the line of the dash.
 fn write_list_item(item: &YamlNode, indent: usize, out: &mut String) {
     let mut inner = String::new();
     match &item.kind {
@@ -111,7 +111,7 @@ fn write_list_item(item: &YamlNode, indent: usize, out: &mut String) {
     }
 }
 
-/// A value that fits on the line of its key: a plain one, or a list of plain ones.
+/// Formats a value that fits on the line of its key: a scalar, or a list of scalars.
 fn format_inline(node: &YamlNode) -> Option<String> {
     match &node.kind {
         YamlKind::Null => Some("null".into()),
@@ -126,7 +126,7 @@ fn format_inline(node: &YamlNode) -> Option<String> {
     }
 }
 
-/// A text as YAML reads it back: bare where that is safe, in quotes otherwise.
+/// Formats a scalar so that YAML parses it to the same text: unquoted if that is safe, else quoted.
 fn format_scalar(text: &str, plain: bool) -> String {
     let safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ':' | ' ' | '+');
     let bare = plain

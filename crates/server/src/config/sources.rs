@@ -1,8 +1,7 @@
-//! `sources`: what is synchronised, one collection at a time, at planned times or on request.
+//! Reads the section `sources`: collections that are synchronised at planned times or on request.
 //!
-//! A source is run like a handler but gets no events. What it says of its schedule holds for all its
-//! collections, and a collection may say otherwise of itself: another `schedule`, another `timezone`, or
-//! `schedule: never`.
+//! A source runs like a handler but gets no events. Its schedule applies to all its collections, and a collection can
+//! override it: another `schedule`, another `timezone`, or `schedule: never`.
 //!
 //! ```text
 //!  sources.shop ─┬─▶ a handler with its collections ─────▶ the engine
@@ -55,14 +54,14 @@ const COLLECTION_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Instead of an expression: only on request.
+/// The schedule of a collection that is synchronised on request only.
 const NEVER: &str = "never";
 
-/// What the section comes to.
+/// The section `sources`.
 #[derive(Debug, Default)]
 pub(super) struct SourcesSection {
     pub(super) sources: Vec<HandlerConfig>,
-    /// Those of the collections.
+    /// The schedules of the collections.
     pub(super) schedules: Vec<ScheduleConfig>,
 }
 
@@ -84,7 +83,7 @@ pub(super) fn read_sources(
     section
 }
 
-/// Reads a source also where its name is at fault, to find its other faults.
+/// Reads a source, even one with an invalid name, to find its other faults.
 fn read_source(
     entry: &YamlEntry,
     name: Option<HandlerName>,
@@ -122,7 +121,7 @@ fn read_source(
     Some((HandlerConfig { def, run, location: entry.location.clone() }, schedules))
 }
 
-/// When something is synchronised.
+/// When a collection is synchronised.
 #[derive(Clone, Debug)]
 struct SyncTiming {
     plan: SyncPlan,
@@ -133,7 +132,7 @@ struct SyncTiming {
 #[derive(Clone, Debug)]
 enum SyncPlan {
     OnRequest,
-    /// The expression, and where it is written.
+    /// The cron expression and its location.
     OnSchedule(Expression, SettingLocation),
 }
 
@@ -151,7 +150,7 @@ impl SyncTiming {
         Self::read(fields, source, findings)
     }
 
-    /// What is said here, and otherwise what is usual.
+    /// Reads the settings of a map. Those that are missing are inherited.
     fn read(fields: &CheckedMap, inherited: &Self, findings: &mut Findings) -> Self {
         let zone = schedule_timing::read_time_zone(fields, inherited.zone.clone(), findings);
         let dialect = schedule_timing::read_dialect(fields, inherited.dialect, findings);
@@ -183,8 +182,8 @@ struct CollectionConfig {
 }
 
 impl CollectionConfig {
-    /// Its schedule, if it is not synchronised on request only. One task of a pair at a time is all there ever
-    /// is, so that a time that finds one is skipped.
+    /// The schedule of the collection; none if it is synchronised on request only. There is at most one task of a
+    /// collection at a time, so that overlapping firings are skipped.
     fn schedule_config(&self, source: &HandlerName, policy: SchedulePolicy) -> Option<ScheduleConfig> {
         let SyncPlan::OnSchedule(expression, location) = &self.timing.plan else { return None };
         let pair = Pair { source: source.clone(), collection: self.name.clone() };
@@ -226,7 +225,7 @@ fn read_collections(
     collections
 }
 
-/// A collection's name, or a map that says more.
+/// Reads a collection: a name, or a map with more settings.
 fn read_collection(
     node: &YamlNode,
     source: &SyncTiming,
@@ -266,7 +265,7 @@ mod tests {
         ))
     }
 
-    /// Name, expression and zone of each schedule.
+    /// The name, expression and time zone of each schedule.
     fn schedule_triples(section: &SourcesSection) -> Vec<(&str, &str, &str)> {
         fn schedule_triple(planned: &ScheduleConfig) -> (&str, &str, &str) {
             let Schedule { name, when, .. } = &planned.schedule;
@@ -359,7 +358,7 @@ mod tests {
                 "the source \"a\" needs `collections`: what it synchronises",
                 "a source needs at least one collection",
                 "\"c/d\" contains '/'; a name is made of letters, digits, `.`, `_` and `-`",
-                "this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`",
+                "this is not a way to run a handler; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`",
                 "unknown setting \"overlap\" of a source",
                 "\"x y\" contains ' '; a collection is made of letters, digits, `.`, `_` and `-`",
                 "a collection needs `name`",

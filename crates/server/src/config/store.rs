@@ -1,4 +1,4 @@
-//! `store`: where events and tasks are kept.
+//! Reads the setting `store`: the URL of the store.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -12,20 +12,20 @@ use super::location::SettingOrigin;
 use super::suggestion::nearest;
 use super::yaml::YamlNode;
 
-/// Where events and tasks are kept.
+/// The store of events and tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
     /// A file, relative to the working folder of the process.
     Sqlite {
         path: PathBuf,
     },
-    /// In memory: gone with the process.
+    /// In memory: lost when the process ends.
     SqliteMemory,
     Postgres(DatabaseUrl),
     Redis(DatabaseUrl),
 }
 
-/// The URL of a database on a server. Shown without the password.
+/// The URL of a database on a server. It is displayed without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl {
     full_url: String,
@@ -52,7 +52,7 @@ impl DatabaseUrl {
         })
     }
 
-    /// As it was given: what a connection is opened with, and nothing to be shown.
+    /// The URL with its password, to open a connection. It must not be displayed.
     pub fn full_url(&self) -> &str {
         &self.full_url
     }
@@ -71,7 +71,7 @@ impl fmt::Debug for DatabaseUrl {
 }
 
 impl StoreUrl {
-    /// The kind of store in a word, as health tells it.
+    /// The kind of store as one word, as in `/healthz`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Sqlite { .. } | Self::SqliteMemory => "sqlite",
@@ -80,7 +80,7 @@ impl StoreUrl {
         }
     }
 
-    /// Where it is, if other nodes may be at work there too.
+    /// The URL of a database that several nodes can share; none for SQLite.
     pub fn shared_database(&self) -> Option<&DatabaseUrl> {
         match self {
             Self::Sqlite { .. } | Self::SqliteMemory => None,
@@ -99,7 +99,7 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// How URLs of stores begin.
+/// The schemes of store URLs.
 const STORE_SCHEMES: [&str; 9] = [
     "sqlite",
     "postgres",
@@ -115,7 +115,7 @@ const STORE_SCHEMES: [&str; 9] = [
 impl std::str::FromStr for StoreUrl {
     type Err = String;
 
-    /// Messages name the scheme at most: the rest of a URL may hold a password.
+    /// Parses a store URL. Errors repeat the scheme at most: the rest may contain a password.
     fn from_str(text: &str) -> Result<Self, String> {
         const FORM: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` \
                             (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)";
@@ -142,14 +142,14 @@ impl std::str::FromStr for StoreUrl {
 pub(super) fn read_store_url(node: &YamlNode, findings: &mut Findings) -> Option<StoreUrl> {
     let url: StoreUrl = parse_scalar(node, findings, str::parse)?;
     if url.shared_database().is_some_and(|url| url.has_password) {
-        let seen_by = match &node.location.source.origin {
+        let reader = match &node.location.source.origin {
             SettingOrigin::File(_) => Some("reads the file"),
             SettingOrigin::Flag(_) => Some("lists the processes of this machine"),
             SettingOrigin::Env(_) | SettingOrigin::Default => None,
         };
-        if let Some(does) = seen_by {
+        if let Some(reader) = reader {
             let message = format!(
-                "whoever {does} sees the password of the database; put the URL into POINTSMAN_STORE, or into a file of \
+                "everyone who {reader} can see the database password; put the URL into POINTSMAN_STORE, or into a file of \
                  its own that POINTSMAN_STORE_FILE names"
             );
             findings.add_warning(&node.location, message);

@@ -1,4 +1,4 @@
-//! `tenants`: whose tasks get how large a share of the turns. Tenants that are not named here share evenly.
+//! Reads the section `tenants`: the weight of each tenant in the weighted round robin. Other tenants have weight 1.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! What the tests of this folder share.
+//! Helpers of this folder's tests.
 
 use super::fault::Findings;
 use super::location::{ConfigText, SettingLocation, SettingOrigin};
 use super::yaml::{self, YamlNode};
 
-/// Reads one value from a text; the messages of its faults otherwise.
+/// Reads one value from YAML text. The error has the messages of its faults.
 pub(super) fn read_value_from<T>(
     text: &str,
     read: impl FnOnce(&YamlNode, &mut Findings) -> Option<T>,
@@ -18,7 +18,7 @@ pub(super) fn read_value_from<T>(
     }
 }
 
-/// The messages of the faults that reading a value finds.
+/// The messages of the faults of a value.
 pub(super) fn fault_messages<T>(
     text: &str,
     read_value: impl FnOnce(&YamlNode, &mut Findings) -> Option<T>,

@@ -220,13 +220,13 @@ pointsman.yml:8:46: "soon" is not a duration; write one like `250ms`, `60s`, `1h
 pointsman.yml:9:14: "some" is not one of all, failures, none
     9 |     observe: some
       |              ^
-pointsman.yml:10:16: this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`
+pointsman.yml:10:16: this is not a way to run a handler; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`
    10 |   audit: {run: push}
       |                ^
 pointsman.yml:12:12: there is no handler "indx"; did you mean `index`?
    12 |   record: [indx]
       |            ^
-pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; handlers, sources and schedules share one namespace
+pointsman.yml:14:3: the name "notify" is already used at pointsman.yml:7:3; handlers, sources and schedules share one namespace
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |   ^
 pointsman.yml:14:21: hour field: hours are 0 to 23, got `75`
@@ -243,15 +243,15 @@ pointsman.yml:16:3: "article" is not the path of a chain: it begins with a slash
 fn dangerous_yaml_features_are_refused() {
     for (text, want) in [
         ("workers: 1\nworkers: 2\n", "pointsman.yml:2:1: \"workers\" is already set in line 1"),
-        ("a: &x [1]\nb: *x\n", "pointsman.yml:1:4: anchors (`&name`) are not taken here"),
-        ("workers: !!int 3\n", "pointsman.yml:1:10: tags (`!name`) are not taken here"),
+        ("a: &x [1]\nb: *x\n", "pointsman.yml:1:4: anchors (`&name`) are not supported"),
+        ("workers: !!int 3\n", "pointsman.yml:1:10: tags (`!name`) are not supported"),
         ("workers: 1\n---\nworkers: 2\n", "pointsman.yml:2:1: a second document begins here"),
         ("? [a]\n: b\n", "pointsman.yml:1:3: a key must be text"),
         ("[1, 2]\n", "pointsman.yml:1:1: a configuration must be a map, not a list"),
         ("workers: [1\n", "this is not YAML"),
         (
             "store: sqlite::memory:\n",
-            "; a value that ends in a colon, or has a blank behind one, needs quotes",
+            "; a value that ends in a colon, or has a space after one, needs quotes",
         ),
     ] {
         assert!(format_faults_of(text).contains(want), "{text:?}: {}", format_faults_of(text));
@@ -352,7 +352,7 @@ fn assert_password_hidden(url: &str, shown: &str) {
     }
     assert_eq!([by_file.warnings.len(), by_flag.warnings.len(), by_env.warnings.len()], [1, 1, 0]);
     let told = by_file.warnings[0].to_string();
-    assert!(told.contains("sees the password of the database; put the URL into POINTSMAN_STORE"), "{told}");
+    assert!(told.contains("can see the database password; put the URL into POINTSMAN_STORE"), "{told}");
 }
 
 #[test]
@@ -434,7 +434,7 @@ fn a_server_beyond_loopback_may_call_private_targets_only_if_allowed() {
 #[test]
 fn a_server_beyond_loopback_needs_a_token() {
     let faults = format_faults_of("server: {listen: '0.0.0.0:7646'}\n");
-    let want = "pointsman.yml:1:18: others can reach 0.0.0.0:7646, but no token is configured; \
+    let want = "pointsman.yml:1:18: the server listens beyond loopback on 0.0.0.0:7646, but no token is configured; \
                 add one to `auth.tokens`\n";
     assert!(faults.starts_with(want), "{faults}");
     assert!(load_yaml("server: {listen: '0.0.0.0:7646'}\nrooms: [worker]\n").is_ok());

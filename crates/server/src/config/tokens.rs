@@ -1,4 +1,4 @@
-//! `auth`: the tokens that clients show, kept as hashes.
+//! Reads the section `auth`: the tokens of clients, stored as hashes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -21,15 +21,15 @@ const TOKEN_KEYS: AllowedKeys = AllowedKeys {
     not_yet_supported: &[],
 };
 
-/// Shorter ones can be guessed.
+/// Shorter tokens can be guessed.
 const MIN_TOKEN_LENGTH: usize = 16;
 
-/// A token and what it is good for.
+/// A configured token: its hash, role and tenant.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenDef {
     pub name: String,
     pub role: Role,
-    /// The only tenant it may act for; all of them if not given.
+    /// The only tenant it may act for; none: all tenants.
     pub tenant: Option<Tenant>,
     pub sha256: [u8; 32],
 }
@@ -81,7 +81,7 @@ fn read_token(node: &YamlNode, resolver: &mut SecretResolver, findings: &mut Fin
     Some(TokenDef { name: name?.to_string(), role: role?, tenant: tenant?, sha256: sha256? })
 }
 
-/// From exactly one of `env`, `file` and `sha256`.
+/// Reads the hash of a token from exactly one of `env`, `file` and `sha256`.
 fn read_token_hash(
     fields: &CheckedMap,
     resolver: &mut SecretResolver,
@@ -104,7 +104,9 @@ fn read_token_hash(
         }
     };
     if token.len() < MIN_TOKEN_LENGTH {
-        let message = format!("the token has fewer than {MIN_TOKEN_LENGTH} characters and can be guessed");
+        let message = format!(
+            "the token has fewer than {MIN_TOKEN_LENGTH} characters and can be guessed; use a longer one"
+        );
         findings.add_warning(&at.location, message);
     }
     Some(Sha256::digest(token.as_bytes()).into())
@@ -124,7 +126,7 @@ fn parse_sha256_hex(node: &YamlNode, findings: &mut Findings) -> Option<[u8; 32]
     });
     let read = read.flatten();
     if read.is_none() {
-        // Somebody may have put the token itself here, so it is not repeated.
+        // The value may be the token itself, so that it is not repeated.
         findings.add_fault(&node.location, "a SHA-256 has 64 hexadecimal digits; this has something else");
     }
     read

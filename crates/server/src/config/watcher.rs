@@ -1,10 +1,9 @@
-//! Noticing that the configuration has changed.
+//! Watches the configuration files and reloads them after a change.
 //!
-//! Every second the files are read and compared. That costs some microseconds, works on every file system, and
-//! sees what editors and container platforms do (they replace a file rather than write to it). The system's own
-//! notices are not used: they come by folder, the store often lies in the same one, and then each of its commits
-//! would wake the watch, thousands of times a second under load. A change is acted on once two readings agree,
-//! lest a file be taken that is half written.
+//! The files are read and compared every second. This costs some microseconds, works on every file system, and detects
+//! the way editors and container platforms replace files. File system notifications are not used: they are per folder,
+//! the store is often in the same folder, and each of its commits would wake the watcher, thousands of times a second
+//! under load. A change is applied once two readings agree, so that a half-written file is not used.
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -16,38 +15,38 @@ use super::file_snapshot::{ConfigFileSnapshot, ConfigFingerprint};
 use super::inputs::ConfigInputs;
 use super::{Config, yaml::YamlNode};
 
-/// How often the files are compared.
+/// The interval at which the files are compared.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How long the files must stay as they are before they are read.
+/// The time for which changed files must stay the same before they are read.
 const STABLE_INTERVAL: Duration = Duration::from_millis(100);
-/// Files that never come to rest are read all the same after so many looks.
+/// Files that keep changing are read after this many comparisons.
 const MAX_STABILITY_CHECKS: usize = 20;
 
-/// A watch over the sources of a configuration. It ends when it is dropped.
+/// Watches the files of a configuration until it is dropped.
 #[derive(Debug)]
 pub struct ConfigWatcher {
     stop_sender: Option<Sender<Never>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Nothing is ever sent: the watch ends when its sender is dropped.
+/// The type of the stop channel: nothing is sent, and the watcher stops when the sender is dropped.
 #[derive(Debug)]
 enum Never {}
 
 impl ConfigWatcher {
-    /// Ends the watch, and waits until a reload that is under way has been told.
+    /// Stops watching, and waits until a reload in progress has called `on_change`.
     pub fn stop(mut self) {
         drop(self.stop_sender.take());
         if let Some(thread) = self.thread.take() {
-            // A panic in the callback has been shown by its own thread.
+            // A panic in the callback has been printed by its thread.
             let _ = thread.join();
         }
     }
 }
 
-/// Calls `on_change` on a thread of its own whenever the files, or the secrets they refer to, differ from what
-/// `running` was read from: with the new configuration, whose warnings name the settings that cannot change in
-/// a running process, or with its faults, in which case everything is to stay as it is.
+/// Calls `on_change` on its own thread whenever the files or secret files of `running` have changed: with the new
+/// configuration, whose warnings name changed settings that need a restart, or with its faults, in which case the
+/// running configuration stays.
 pub fn watch_config(
     sources: ConfigInputs,
     running: &Config,
@@ -67,7 +66,7 @@ pub fn watch_config(
 
 struct WatchLoop {
     sources: ConfigInputs,
-    /// What the process was started with: the settings that cannot change are compared to it.
+    /// The configuration at the start of the process, to which settings that cannot change are compared.
     started_config: Config,
     fingerprint: ConfigFingerprint,
     stop_receiver: Receiver<Never>,
@@ -87,12 +86,12 @@ impl WatchLoop {
         }
     }
 
-    /// Waits; `false` if the watch has ended.
+    /// Waits; `false` if the watcher has been stopped.
     fn wait_unless_stopped(&self, time: Duration) -> bool {
         matches!(self.stop_receiver.recv_timeout(time), Err(RecvTimeoutError::Timeout))
     }
 
-    /// The files once they have come to rest; nothing if the watch has ended meanwhile.
+    /// Waits until the files no longer change and returns them; none if the watcher has been stopped.
     fn wait_until_stable(&self, mut snapshot: ConfigFileSnapshot) -> Option<ConfigFileSnapshot> {
         let mut fingerprint = self.fingerprint.recompute(&snapshot);
         for _ in 0..MAX_STABILITY_CHECKS {
@@ -109,7 +108,7 @@ impl WatchLoop {
         Some(snapshot)
     }
 
-    /// Adds a warning for each setting that the running process cannot take up.
+    /// Adds a warning for each changed setting that needs a restart.
     fn add_fixed_setting_warnings(&self, mut config: Config) -> Config {
         for setting in config.changed_fixed_settings(&self.started_config) {
             let location = setting
@@ -129,7 +128,7 @@ mod tests {
 
     use super::*;
 
-    /// Far longer than a change takes to be noticed, even on a busy machine.
+    /// Far longer than a change takes to be detected, even on a busy machine.
     const CHANGE_TIMEOUT: Duration = Duration::from_secs(60);
 
     struct WatchedFolder {
@@ -154,7 +153,7 @@ mod tests {
             self.folder.path().join(name)
         }
 
-        /// Replaces the file as editors do: all at once, by another.
+        /// Replaces the file as editors do: by renaming a new one.
         fn replace_config_file(&self, text: &str) {
             std::fs::write(self.path("new"), text).unwrap();
             std::fs::rename(self.path("new"), self.path("pointsman.yml")).unwrap();
@@ -175,7 +174,7 @@ mod tests {
         std::fs::remove_file(watched.path("pointsman.yml")).unwrap();
         assert_eq!(watched.next_reload().unwrap().handlers.len(), 0);
         watched.watch.stop();
-        assert!(watched.reloads.try_recv().is_err(), "each change is told once");
+        assert!(watched.reloads.try_recv().is_err(), "each change is reported once");
     }
 
     #[test]

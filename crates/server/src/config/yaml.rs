@@ -1,8 +1,8 @@
-//! YAML as a tree that knows where everything stands. The one module that touches the YAML library.
+//! Parses YAML into a tree in which every node has its location. The only module that uses the YAML library.
 //!
-//! What makes YAML dangerous or surprising is refused: anchors and aliases (a few lines can expand to
-//! gigabytes), tags, several documents in a file, the same key twice, keys that are not text. Size and depth
-//! are bounded, so that whoever walks the tree may recurse.
+//! Dangerous or surprising features are refused: anchors and aliases (a few lines can expand to gigabytes), tags, several
+//! documents in a file, duplicate keys, keys that are not text. Size and depth are bounded, so that recursion over the
+//! tree is safe.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use super::location::{ConfigText, SettingLocation};
 
 /// The largest file that is read, in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
-/// The deepest nesting that is taken.
+/// The deepest nesting that is allowed.
 pub(super) const MAX_DEPTH: usize = 64;
 
-/// The most keys and values that a text may have: far beyond any configuration, and few enough to look at each
-/// several times.
+/// The most keys and values of a text: far more than any configuration has, and few enough to process each several
+/// times.
 pub(super) const MAX_NODES: usize = 100_000;
 
-/// A value and its place.
+/// A value with its location.
 #[derive(Clone)]
 pub(super) struct YamlNode {
     pub(super) kind: YamlKind,
     pub(super) location: SettingLocation,
-    /// The line its text ends on.
+    /// The last line of its text.
     pub(super) end_line: usize,
 }
 
 #[derive(Clone)]
 pub(super) enum YamlKind {
     Null,
-    /// `plain`: written without quotes, so that `12` and `true` may be meant as more than text.
+    /// `plain`: written without quotes, so that `12` and `true` can be a number and a boolean.
     Scalar {
         text: String,
         plain: bool,
@@ -42,7 +42,7 @@ pub(super) enum YamlKind {
     Map(Vec<YamlEntry>),
 }
 
-/// A key of a map, with its own place, and its value.
+/// A key of a map with its location, and its value.
 #[derive(Clone)]
 pub(super) struct YamlEntry {
     pub(super) key: String,
@@ -50,7 +50,7 @@ pub(super) struct YamlEntry {
     pub(super) value: YamlNode,
 }
 
-/// A tree may hold secrets, so that only its outside is shown.
+/// Shows only the kind and location, since a tree may contain secrets.
 impl fmt::Debug for YamlNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.describe_kind(), self.location)
@@ -81,7 +81,7 @@ impl YamlNode {
         }
     }
 
-    /// What it is, in words.
+    /// The kind as a phrase, such as "a list".
     pub(super) fn describe_kind(&self) -> &'static str {
         match &self.kind {
             YamlKind::Null => "nothing",
@@ -92,8 +92,8 @@ impl YamlNode {
     }
 }
 
-/// Reads a text. An empty one is an empty map. What is refused but can be passed over (an anchor, a key set
-/// twice) is put into `findings` and reading goes on; what is not YAML at all ends it.
+/// Parses a text. An empty text is an empty map. A refused feature that can be skipped (an anchor, a duplicate key) is
+/// reported and parsing continues; a syntax error ends it.
 pub(super) fn parse(source: &Arc<ConfigText>, findings: &mut Findings) -> Option<YamlNode> {
     if source.text.len() > MAX_BYTES {
         findings.add_fault(&SettingLocation::whole_text(source), format!("is larger than {MAX_BYTES} bytes"));
@@ -112,7 +112,7 @@ struct TreeBuilder<'a, 'f> {
 }
 
 impl<'a> TreeBuilder<'a, '_> {
-    /// The one document of a text.
+    /// Reads the only document of a text.
     fn read_document(&mut self) -> Option<YamlNode> {
         let mut root = None;
         loop {
@@ -134,7 +134,7 @@ impl<'a> TreeBuilder<'a, '_> {
                 | Event::SequenceEnd
                 | Event::MappingStart(..)
                 | Event::MappingEnd => {
-                    self.add_fault(&span, "this cannot be understood as YAML");
+                    self.add_fault(&span, "this cannot be read as YAML");
                     return None;
                 }
             }
@@ -161,11 +161,11 @@ impl<'a> TreeBuilder<'a, '_> {
         if anchor != 0 {
             self.add_fault(
                 &span,
-                "anchors (`&name`) are not taken here; write the value out where it is needed",
+                "anchors (`&name`) are not supported; write the value out where it is needed",
             );
         }
         if tagged {
-            self.add_fault(&span, "tags (`!name`) are not taken here");
+            self.add_fault(&span, "tags (`!name`) are not supported");
         }
         let (kind, end) = match event {
             Event::Scalar(text, style, ..) => {
@@ -179,7 +179,7 @@ impl<'a> TreeBuilder<'a, '_> {
             Event::SequenceStart(..) => self.read_list(depth)?,
             Event::MappingStart(..) => self.read_map(depth)?,
             Event::Alias(_) => {
-                self.add_fault(&span, "aliases (`*name`) are not taken here; write the value out");
+                self.add_fault(&span, "aliases (`*name`) are not supported; write the value out");
                 (YamlKind::Null, span.end.line())
             }
             _ => {
@@ -244,9 +244,9 @@ impl<'a> TreeBuilder<'a, '_> {
             line: marker.line().max(1),
             column: marker.col() + 1,
         };
-        // The most frequent slip, and the one whose message helps least.
+        // The most frequent mistake, whose message alone does not help.
         let hint = match error.info().contains("mapping values are not allowed") {
-            true => "; a value that ends in a colon, or has a blank behind one, needs quotes",
+            true => "; a value that ends in a colon, or has a space after one, needs quotes",
             false => "",
         };
         self.findings.add_fault(&location, format!("this is not YAML: {}{hint}", error.info()));

@@ -139,7 +139,7 @@ pointsman.yml:13:44: `next` leads to deplyo, and there is no such node; did you 
 pointsman.yml:15:18: "shop" is a source, and a source takes no steps
    15 |         handler: shop
       |                  ^
-pointsman.yml:17:31: a node with `end: true` has no `next`: its orders have arrived
+pointsman.yml:17:31: a node with `end: true` has no `next`: orders end there
    17 |       - {id: done, end: true, next: render}
       |                               ^
 pointsman.yml:18:9: the id done is already given to node 3
@@ -184,10 +184,10 @@ chains:
         [
             "pointsman.yml:2:28: nothing routes to the handler \"b\"",
             "pointsman.yml:3:27: events of type \"y\" are routed to no handler",
-            "pointsman.yml:6:3: the schedule \"two\": `overlap` speaks of an event's tasks; an order with an `id` is not \
+            "pointsman.yml:6:3: the schedule \"two\": `overlap` applies to tasks of events; an order with an `id` is not \
              added while it is on its way",
-            "pointsman.yml:13:9: nothing leads to the node lost of the chain /c",
-            "pointsman.yml:14:9: nothing leads to the node found of the chain /c",
+            "pointsman.yml:13:9: no path leads to the node lost of the chain /c",
+            "pointsman.yml:14:9: no path leads to the node found of the chain /c",
         ]
     );
 }

@@ -26,7 +26,7 @@ fn check_report_describes_handlers_routes_schedules_and_warnings() {
          schedule beat: every minute, counted from 1970 in UTC, emits q; next at 1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z, 1970-01-01T00:03:00Z\n\
          schedule busy: every second between 00:00 and 00:59, every day in Europe/Berlin, emits x; next at 1970-01-01T23:00:00Z, 1970-01-01T23:00:01Z, 1970-01-01T23:00:02Z\n\
          warning: pointsman.yml:3:3: nothing routes to the handler \"b\"\n\
-         warning: pointsman.yml:3:3: the program b.sh is not there\n\
+         warning: pointsman.yml:3:3: the program b.sh does not exist\n\
          warning: pointsman.yml:7:3: events of type \"z\" are routed to no handler\n\
          warning: pointsman.yml:9:3: the schedule \"beat\": emits q, which is routed to no handler\n\
          warning: pointsman.yml:10:3: the schedule \"busy\": fires 3,600 times a day, 60 times a minute: every second between \

@@ -147,9 +147,9 @@ fn a_warning_inherited_by_collections_is_reported_once() {
         warnings,
         [
             "pointsman.yml:1:25: the schedule \"a/x\": fires 8,640 times a day: every 10 seconds",
-            "pointsman.yml:1:25: the schedule \"a/x\": is put off by up to 1m, but fires again after 10s",
+            "pointsman.yml:1:25: the schedule \"a/x\": is delayed by up to 1m, but fires again after 10s",
             "pointsman.yml:1:91: the schedule \"a/w\": fires 17,280 times a day: every 5 seconds",
-            "pointsman.yml:1:91: the schedule \"a/w\": is put off by up to 1m, but fires again after 5s",
+            "pointsman.yml:1:91: the schedule \"a/w\": is delayed by up to 1m, but fires again after 5s",
         ]
     );
 }
@@ -184,7 +184,7 @@ pointsman.yml:4:79: "often" is not a rate; write one like `10/s`, `100/m`, `1000
 pointsman.yml:6:19: "shop" is a source, and a source gets no events
     6 |   record: [index, shop]
       |                   ^
-pointsman.yml:8:3: the name "index" is already given at pointsman.yml:4:3; handlers, sources and schedules share one namespace
+pointsman.yml:8:3: the name "index" is already used at pointsman.yml:4:3; handlers, sources and schedules share one namespace
     8 |   index: {collections: [a]}
       |   ^
 pointsman.yml:9:10: unknown setting "shedule" of a source; did you mean `schedule`?
@@ -193,7 +193,7 @@ pointsman.yml:9:10: unknown setting "shedule" of a source; did you mean `schedul
 pointsman.yml:9:43: a source needs at least one collection
     9 |   shop: {shedule: "@hourly", collections: []}
       |                                           ^
-pointsman.yml:11:3: the name "shop" is already given at pointsman.yml:9:3; handlers, sources and schedules share one namespace
+pointsman.yml:11:3: the name "shop" is already used at pointsman.yml:9:3; handlers, sources and schedules share one namespace
    11 |   shop: {cron: "@daily", emit: {type: x}, overlap: never}
       |   ^
 pointsman.yml:11:52: "never" is not one of skip, queue, cancel
