@@ -1,4 +1,4 @@
-//! Callers as handlers ask for them: a handler's first argument says which role it needs.
+//! Extractors of callers: the first argument of a request handler is a caller with the required role.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::listen::Connection;
 use crate::problem::Problem;
 
-/// A caller with the role that its name says.
+/// Defines an extractor for each role: a caller whose role includes it.
 macro_rules! caller_with_role {
     ($($name:ident),+) => {$(
         pub(crate) struct $name(pub(crate) Caller);
@@ -34,7 +34,7 @@ impl FromRequestParts<App> for AnyCaller {
     }
 }
 
-/// The sender of a request. Unknown tokens are throttled by the address that they come from.
+/// Authenticates the sender of a request. Requests with unknown tokens are throttled per address.
 fn authenticate_caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     match parts.extensions.get::<Identity>() {
         Some(Identity::Authenticated(caller)) => Ok(caller.clone()),
@@ -49,7 +49,7 @@ fn authenticate_caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
 }
 
 impl Caller {
-    /// The same caller, if it may do what this role may do.
+    /// Returns the caller if its role includes `needed`, else 403.
     pub(crate) fn require_role(self, needed: Role) -> Result<Self, Problem> {
         if self.role.includes(needed) {
             return Ok(self);
@@ -60,8 +60,7 @@ impl Caller {
         )))
     }
 
-    /// The tenant to look at when the request names this one: a bound caller sees its own and may name no
-    /// other.
+    /// The tenant of a request that names `named`. A caller bound to a tenant gets its own and may not name another.
     pub(crate) fn resolve_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
         match (&self.tenant, named) {
             (Some(own), Some(named)) if *own != named => Err(self.tenant_forbidden(&named)),
@@ -70,7 +69,7 @@ impl Caller {
         }
     }
 
-    /// Refuses a caller that is bound to a tenant what concerns all of them.
+    /// Refuses a caller that is bound to a tenant. `why` says what concerns all tenants.
     pub(crate) fn require_all_tenants(&self, why: &str) -> Result<(), Problem> {
         match self.tenant {
             None => Ok(()),
@@ -82,7 +81,7 @@ impl Caller {
         Problem::forbidden(format!("the token {:?} may not name the tenant {:?}", self.name, tenant.as_str()))
     }
 
-    /// Whether it may see what belongs to this tenant.
+    /// Whether it may see data of this tenant.
     pub(crate) fn can_see_tenant(&self, tenant: &Tenant) -> bool {
         self.tenant.as_ref().is_none_or(|own| own == tenant)
     }

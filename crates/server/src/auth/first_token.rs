@@ -1,8 +1,8 @@
 //! The token of the first start.
 //!
-//! A server without any configured token makes one, tells it once, and keeps its hash: beside a store that is a file,
-//! and in the database where several nodes share one. The plain token is never written anywhere: whoever lost it deletes
-//! the hash and starts the server again.
+//! A server without any configured token generates one, shows it once, and stores its hash: in a file beside a SQLite
+//! store, or in the database that several nodes share. The plain token is never stored. If it is lost, delete the hash
+//! and restart the server.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -13,36 +13,36 @@ use super::Role;
 use super::tokens::{generate_token, hash_token};
 use crate::config::TokenDef;
 
-/// A token that no configuration names.
+/// The token of a server without configured tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstToken {
     pub(crate) def: TokenDef,
-    /// The token itself, if it was made just now.
+    /// The token itself, if it was generated just now.
     pub(crate) plain_text: Option<String>,
 }
 
 impl FirstToken {
-    /// One that was made before, of which only the hash is known.
+    /// A token that was generated earlier, of which only the hash is stored.
     pub(crate) fn from_hash(sha256: [u8; 32]) -> Self {
         Self { def: admin_token_def(sha256), plain_text: None }
     }
 }
 
-/// A token for this process alone.
+/// Generates a token that is not stored.
 pub(crate) fn new_first_token() -> FirstToken {
     let plain_text = generate_token();
     FirstToken { def: admin_token_def(hash_token(&plain_text)), plain_text: Some(plain_text) }
 }
 
-/// The token kept beside this store, made if there is none yet.
+/// Loads the hash of the token stored beside this store, or generates a token and stores its hash.
 pub(crate) fn load_or_create_first_token(store: &Path) -> io::Result<FirstToken> {
     let path = token_file(store);
     match fs::read_to_string(&path) {
         Ok(text) => {
             let sha256 = from_hex(text.trim()).ok_or_else(|| {
-                let what =
+                let message =
                     format!("{} does not hold a token's hash; delete it to get a new token", path.display());
-                io::Error::new(io::ErrorKind::InvalidData, what)
+                io::Error::new(io::ErrorKind::InvalidData, message)
             })?;
             Ok(FirstToken::from_hash(sha256))
         }

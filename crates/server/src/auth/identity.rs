@@ -1,16 +1,16 @@
-//! Whose token a request carries, found out once for each request.
+//! Identifies the sender of a request by its token, once per request.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
 use super::{AcceptedTokens, Caller};
 
-/// What the token of a request says of its sender.
+/// The identity of a request's sender.
 #[derive(Clone, Debug)]
 pub(crate) enum Identity {
-    /// There is none.
+    /// The request has no token.
     Anonymous,
-    /// It is not one of the accepted ones.
+    /// The token is not accepted.
     UnknownToken,
     Authenticated(Caller),
 }
@@ -23,7 +23,7 @@ impl Identity {
         }
     }
 
-    /// Whether the token is accepted; nothing if there is none.
+    /// Whether the token is accepted; none if the request has no token.
     pub(crate) fn has_valid_token(&self) -> Option<bool> {
         match self {
             Self::Anonymous => None,

@@ -1,11 +1,11 @@
-//! Who may do what.
+//! Authentication and authorization.
 //!
 //! ```text
-//!  role      what a token may do
-//!  tokens    which tokens there are: their hashes, compared in constant time
-//!  first     the token a server makes when it has none
-//!  identity  whose token a request carries
-//!  extract   who sent a request, as handlers ask for it
+//!  role         the roles of tokens
+//!  tokens       the accepted tokens: their hashes, compared in constant time
+//!  first_token  the token that a server without configured tokens creates
+//!  identity     the sender of a request, identified by its token
+//!  extract      extractors that give request handlers a caller with the required role
 //! ```
 
 mod extract;

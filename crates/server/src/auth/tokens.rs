@@ -1,4 +1,4 @@
-//! Tokens: 256 random bits each, kept as SHA-256, compared in constant time.
+//! Accepted tokens: 256 random bits each, stored as SHA-256, compared in constant time.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,11 +9,11 @@ use subtle::ConstantTimeEq;
 use super::Role;
 use crate::config::TokenDef;
 
-/// Every token that is accepted.
+/// All tokens that are accepted.
 #[derive(Clone, Debug, Default)]
 pub struct AcceptedTokens(Vec<TokenDef>);
 
-/// Identifies a token: its hash.
+/// The identifier of a token: its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TokenId([u8; 32]);
 
@@ -23,13 +23,13 @@ impl std::fmt::Debug for TokenId {
     }
 }
 
-/// Who sent a request.
+/// The authenticated sender of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The name of the token.
     pub name: String,
     pub role: Role,
-    /// The only tenant it may name, if it is bound to one.
+    /// The only tenant it may access, if it is bound to one.
     pub tenant: Option<Tenant>,
     sha256: [u8; 32],
 }
@@ -59,7 +59,7 @@ impl AcceptedTokens {
         Self(tokens)
     }
 
-    /// Whose token this is. All of them are compared, whichever matches, so that the time taken tells nothing.
+    /// Finds the caller of a token. All tokens are compared, so that the time does not reveal which one matches.
     pub fn find_caller(&self, presented: &str) -> Option<Caller> {
         let hash = hash_token(presented);
         let mut found = None;
@@ -71,20 +71,20 @@ impl AcceptedTokens {
         found.map(Caller::from)
     }
 
-    /// Whether a caller would still be let in, and as the same.
+    /// Whether the caller's token is still accepted, with the same name, role and tenant.
     pub(crate) fn accepts_caller(&self, caller: &Caller) -> bool {
         self.0.iter().any(|token| Caller::from(token) == *caller)
     }
 }
 
-/// What is kept of a token.
+/// The hash of a token, which is stored instead of it.
 pub fn hash_token(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// A token that nobody has seen yet: 256 bits.
+/// Generates a random token of 256 bits.
 pub fn generate_token() -> String {
-    // Each of the three brings 122 bits from the system's generator.
+    // Each UUID has 122 random bits from the system's generator.
     let mut digest = Sha256::new();
     for _ in 0..3 {
         digest.update(uuid::Uuid::new_v4().as_bytes());

@@ -1,8 +1,8 @@
-//! Which encodings a client takes.
+//! The encodings that a client accepts.
 
 use http::{HeaderMap, header};
 
-/// Whether an answer may be gzipped.
+/// Whether a response may be compressed with gzip.
 pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let gzip = accepted.flat_map(|list| list.split(',')).find_map(|one| {

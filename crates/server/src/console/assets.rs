@@ -1,4 +1,4 @@
-//! The files of the console: embedded, told apart by a version of them all, and gzipped once.
+//! The files of the console: embedded in the binary, with one version for all of them, and compressed once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -14,10 +14,10 @@ use super::module_imports;
 use super::strip_comments::strip_comment_lines;
 use crate::auth::to_hex;
 
-/// A debug build reads files from disk, where they may change at any time.
+/// A debug build reads the files from disk, where they may change at any time.
 pub(super) const READS_FROM_DISK: bool = cfg!(debug_assertions);
 
-/// What is served. Tests, types and texts for contributors lie beside it and are not.
+/// The files that are served. Tests, types and texts for contributors in the same folder are not.
 #[derive(RustEmbed)]
 #[folder = "../../console"]
 #[include = "index.html"]
@@ -36,10 +36,10 @@ struct ConsoleFiles;
 #[derive(Clone, Debug)]
 pub(super) struct Asset {
     pub(super) media_type: &'static str,
-    /// A weak one: it stands for what is meant, packed or not.
+    /// A weak tag: it is the same for the compressed and the uncompressed body.
     pub(super) etag: String,
     pub(super) body: Bytes,
-    /// Only where that makes it smaller.
+    /// None if compression does not make it smaller.
     pub(super) gzip_body: Option<Bytes>,
 }
 
@@ -51,7 +51,7 @@ impl Asset {
     }
 }
 
-/// What all files together are called. It changes with any of them.
+/// The version of all files together. It changes with any of them.
 pub(super) fn console_version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
@@ -66,7 +66,7 @@ pub(super) fn console_version() -> &'static str {
     })
 }
 
-/// It is told from what is sent, and not from what that was made of: a browser keeps it for good.
+/// Computes the version from the served contents, not from the files, since browsers cache them forever.
 fn compute_version(files: BTreeMap<String, Bytes>) -> String {
     let mut digest = Sha256::new();
     for (name, body) in files {
@@ -77,8 +77,8 @@ fn compute_version(files: BTreeMap<String, Bytes>) -> String {
     short_hash(digest.finalize().into())
 }
 
-/// The page that loads the others. It names their version, and what the first module needs: a browser that finds out
-/// by itself does so one after the other.
+/// The page that loads the other files. It contains their version, and preloads all modules that the first one imports,
+/// which a browser would otherwise discover one after the other.
 pub(super) fn index_page() -> Asset {
     cached_asset("index.html", || {
         let file = ConsoleFiles::get("index.html")?;
@@ -100,12 +100,12 @@ pub(super) fn find_asset(name: &str) -> Option<Asset> {
     cached_asset(name, || Some(Asset::new(name, served_content(name)?)))
 }
 
-/// Where files are read from disk, a name could lead through a folder that is served to one that is not.
+/// Whether a path has no `.` or `..` segments. On disk, these could lead to a folder that is not served.
 fn is_safe_path(name: &str) -> bool {
     name.split(['/', '\\']).all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// What is sent of a file.
+/// The content of a file as it is served.
 fn served_content(name: &str) -> Option<Bytes> {
     let is_console_module = name.ends_with(".js") && !name.starts_with("vendor/");
     Some(match is_console_module {
@@ -118,7 +118,7 @@ fn source_text(name: &str) -> Option<String> {
     ConsoleFiles::get(name).map(|file| String::from_utf8_lossy(&file.data).into_owned())
 }
 
-/// What is made once of each file. Only names of files that exist are kept, so that it cannot grow.
+/// Builds each asset once and caches it. Only existing files are cached, so that the cache is bounded.
 fn cached_asset(name: &str, make: impl FnOnce() -> Option<Asset>) -> Option<Asset> {
     static ASSET_CACHE: Mutex<Option<HashMap<String, Asset>>> = Mutex::new(None);
     if READS_FROM_DISK {

@@ -1,12 +1,12 @@
-//! The console: what browsers get at `/`. Its files lie in `console/` at the root of the repository and are part of
-//! the binary; a debug build reads them from there, so that they can be worked on while it runs.
+//! Serves the web console at `/`. Its files are in `console/` at the root of the repository and embedded in the binary; a
+//! debug build reads them from there, so that they can be edited while it runs.
 //!
 //! ```text
-//!  GET /                            index.html for browsers, a few words for other programs; asked for anew each time
-//!  GET /console/VERSION/FILE        everything that it loads; kept by browsers, since VERSION changes with any of them
+//!  GET /                            index.html for browsers, a short text for other programs; revalidated each time
+//!  GET /console/VERSION/FILE        all files that it loads; cached forever, since VERSION changes with any of them
 //! ```
 //!
-//! It uses the public API alone, so that nothing here knows of events or tasks.
+//! The console uses only the public API, so that nothing here depends on events or tasks.
 
 mod accept_encoding;
 mod assets;
@@ -23,15 +23,15 @@ use crate::app::App;
 use crate::problem::Problem;
 use assets::Asset;
 
-/// Nothing but this server's own files is loaded or run, nothing is sent elsewhere, and nobody frames it.
+/// Only this server's own files are loaded and run, data is sent only to this server, and the page cannot be framed.
 const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page itself tells which version of the other files it goes with.
+/// The page must be revalidated, since it names the version of the other files; those never change.
 const CACHE_REVALIDATE: &str = "no-cache";
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 
-/// What `/` says to programs that do not ask for a page.
+/// The response of `/` to programs that do not accept HTML.
 const PLAIN_TEXT_INFO: &str = concat!(
     "Pointsman ",
     env!("CARGO_PKG_VERSION"),
@@ -54,7 +54,7 @@ async fn serve_root(headers: HeaderMap) -> Response {
     response
 }
 
-/// A page of an older version may still ask for its files: it is told that they are gone, and not given others.
+/// Serves a file. A page of an older version gets 404 for its files, and not those of another version.
 async fn serve_file(
     Path((version, file)): Path<(String, String)>,
     headers: HeaderMap,
@@ -68,7 +68,7 @@ async fn serve_file(
     ))
 }
 
-/// Browsers name `text/html`, other programs take whatever comes.
+/// Whether the client accepts HTML by name, as browsers do.
 fn prefers_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|list| list.split(',')).any(|media| {
@@ -101,7 +101,7 @@ fn asset_response(asset: &Asset, headers: &HeaderMap, cache_control: &'static st
     response
 }
 
-/// Whether the client says that it has this already.
+/// Whether `If-None-Match` has this tag, so that the client has the file already.
 fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
     let presented_tags =
         headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());

@@ -1,8 +1,8 @@
-//! Which modules a module needs before it can run.
+//! Collects the modules that a JavaScript module imports.
 
 use std::collections::BTreeSet;
 
-/// All modules that one imports, directly or not, itself left out. What is only loaded later is not among them.
+/// All modules that `first` imports statically, directly or indirectly, without itself.
 pub(super) fn collect_imports(first: &str, read_text: impl Fn(&str) -> Option<String>) -> BTreeSet<String> {
     let mut modules = BTreeSet::from([first.to_owned()]);
     let mut pending = vec![first.to_owned()];
@@ -18,14 +18,14 @@ pub(super) fn collect_imports(first: &str, read_text: impl Fn(&str) -> Option<St
     modules
 }
 
-/// What stands behind `from` and `import`, with blanks or without. Comments hold imports, too, in braces.
+/// The relative paths after `from` and `import`, with or without a blank.
 fn imported_paths(text: &str) -> impl Iterator<Item = &str> {
     let starts = ["from \"", "from\"", "import \"", "import\""];
     let parts = starts.into_iter().flat_map(|start| text.split(start).skip(1));
     parts.filter_map(|rest| rest.split_once('"')).map(|(path, _)| path).filter(|path| path.starts_with('.'))
 }
 
-/// A path as one file names another.
+/// Resolves the path of an import relative to the importing file.
 fn resolve_import_path(file: &str, path: &str) -> Option<String> {
     let mut parts: Vec<&str> = file.split('/').collect();
     parts.pop();

@@ -1,9 +1,9 @@
-//! Modules without their comments, which are for those who read them here.
+//! Removes comment lines from the console's JavaScript modules before they are served.
 //!
-//! Only whole lines go, and their line breaks stay: what a browser says of a line holds for the file, too. Whether a
-//! line lies within a text is not looked at; a test of the console compares what is served with what was written.
+//! Only whole lines are removed, and their line breaks stay, so that line numbers in a browser match the file. Lines
+//! inside of string literals are not recognized; a test of the console compares the served modules with the files.
 
-/// A module without its comments.
+/// Removes the comment lines of a module.
 pub(super) fn strip_comment_lines(text: &str) -> String {
     let mut stripped = String::with_capacity(text.len());
     let mut inside_comment = false;

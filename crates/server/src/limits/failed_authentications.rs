@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// An address may fail this often at once, and then once in each interval.
+/// An address may fail this often in a burst, and then once per interval.
 const MAX_FAILURE_BURST: u32 = 100;
 const FAILURE_INTERVAL: Duration = Duration::from_secs(1);
 /// Each of the two generations holds this many addresses at most.
@@ -30,7 +30,7 @@ pub(crate) struct FailedAuthentications {
     metrics: Arc<HttpMetrics>,
 }
 
-/// Two generations of addresses. When the younger one is full it replaces the older one, so that memory is bounded and
+/// Two generations of addresses. When the recent one is full it replaces the older one, so that memory is bounded and
 /// addresses that fail often stay.
 #[derive(Debug, Default)]
 struct FailingAddresses {
@@ -42,7 +42,7 @@ struct FailingAddresses {
 
 #[derive(Clone, Copy, Debug)]
 struct AddressFailures {
-    /// When the failures so far will have been worked off, at one an interval.
+    /// When the burst of this address is available again in full, at one failure per interval.
     budget_refilled_at: Instant,
     /// Not logged yet.
     unlogged: u64,
@@ -62,7 +62,7 @@ impl FailedAuthentications {
         Self { addresses: Mutex::default(), failure_recorded: Notify::new(), metrics }
     }
 
-    /// The answer to a request whose token is not known: 401, or 429 if its address has failed too often.
+    /// The response to a request with an unknown token: 401, or 429 if its address has failed too often.
     pub(crate) fn refuse_unknown_token(&self, address: IpAddr) -> Problem {
         let wait = self.record_failure(address, Instant::now());
         self.metrics.failed_authentication();
@@ -79,7 +79,7 @@ impl FailedAuthentications {
         }
     }
 
-    /// Counts a failure. How long its address has to wait, if it failed too often.
+    /// Counts a failure. Returns how long the address has to wait, if it failed too often.
     fn record_failure(&self, address: IpAddr, now: Instant) -> Option<Duration> {
         let mut addresses = self.lock_addresses();
         let failures = addresses.entry(address, now);
@@ -110,7 +110,7 @@ impl FailedAuthentications {
             if others > 0 {
                 tracing::warn!(
                     failures = others,
-                    "requests with unknown tokens from other addresses were refused"
+                    "requests with unknown tokens from other addresses were refused; if it persists, block the addresses at a firewall"
                 );
             }
             sleep(REPORT_INTERVAL).await;

@@ -1,16 +1,16 @@
 //! Limits what one client can use: shares per token and per address.
 //!
 //! ```text
-//!  responses          memory for responses that clients have not read yet: one budget, with a share per token
-//!  connection_memory  whether a connection has a part of it
-//!  charged            bodies of responses that give their share back once they are written
-//!  paged              responses that are made and sent page by page
-//!  streamed           the memory of streams that follow something as it grows
-//!  streams            open streams and long polls per token
-//!  failures           failed authentications per address
+//!  response_budget         memory for responses that clients have not read yet: one budget, with a share per token
+//!  connection_memory       whether a connection uses response memory
+//!  charged_response        response bodies that release their memory once they are written
+//!  paged_response          responses that are built and sent page by page
+//!  stream_memory           the memory of streams that follow the journal or a log
+//!  stream_shares           open streams and long polls per token
+//!  failed_authentications  failed authentications per address
 //! ```
 //!
-//! Connections are shared by `listen::admission`, before anything is known of their requests.
+//! Connections are limited by `listen::admission`, before their requests are read.
 
 mod charged_response;
 mod connection_memory;

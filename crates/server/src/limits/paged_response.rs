@@ -1,4 +1,4 @@
-//! Answers that are made and sent page by page.
+//! Responses that are built and sent page by page.
 
 use std::io;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::problem::Problem;
 pub(crate) struct PageMemory {
     budget: Arc<ResponseBudget>,
     caller: Caller,
-    /// Kept until the answer has ended.
+    /// Held until the response has ended.
     base_permit: Option<ResponsePermit>,
-    /// For a page that needs more.
+    /// Additional memory for a larger page.
     extra_permit: Option<ResponsePermit>,
 }
 
 impl PageMemory {
-    /// Reserves memory for the first page of an answer.
+    /// Reserves memory for the first page of a response.
     pub(crate) fn reserve(
         budget: &Arc<ResponseBudget>,
         caller: &Caller,
@@ -37,23 +37,23 @@ impl PageMemory {
         Ok(Self { budget: budget.clone(), caller: caller.clone(), base_permit, extra_permit: None })
     }
 
-    /// Makes sure that there is memory for the next page. Without it the answer has to break off.
+    /// Reserves memory for the next page. An error means that the response must be aborted.
     pub(crate) fn reserve_for_page(&mut self, bytes: usize) -> io::Result<()> {
         self.extra_permit = None;
         let reserved = self.base_permit.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes);
         if let Some(missing) = bytes.checked_sub(reserved).filter(|missing| *missing > 0) {
             let extra_permit = self.budget.reserve(&self.caller, missing);
-            self.extra_permit = Some(
-                extra_permit
-                    .map_err(|_| io::Error::other("there is no memory for the rest of the answer"))?,
-            );
+            self.extra_permit =
+                Some(extra_permit.map_err(|_| {
+                    io::Error::other("there is no response memory for the rest of the response")
+                })?);
         }
         Ok(())
     }
 }
 
-/// Answers with pieces of JSON as they are made. The first one is made before the answer begins, so that a store that
-/// fails and memory that is used up have answers of their own; later, either breaks the answer off.
+/// Responds with pieces of JSON as they are produced. The first piece is produced before the response begins, so that a
+/// store error or a lack of memory becomes an error response; later, either aborts the response.
 pub(crate) async fn stream_json_pieces(
     budget: &Arc<ResponseBudget>,
     caller: &Caller,

@@ -1,4 +1,4 @@
-//! The memory that answers take until clients have read them.
+//! The budget of memory for responses that clients have not read yet.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,15 +13,15 @@ use crate::config::ServerLimits;
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// The budget is kept in units of this many bytes.
+/// The budget is counted in units of this many bytes.
 const BUDGET_UNIT_BYTES: u64 = 1 << 10;
 
-/// This part of the budget is for claims only.
+/// This fraction (one divided by it) of the budget is for claims only.
 const CLAIMS_DIVISOR: u32 = 4;
 
 /// One budget for all responses in flight, in two parts with a share per token each. A client that reads slowly keeps
-/// its part of it; responses that do not fit are refused with 503. Claims can use both parts, all others only theirs, so
-/// that readers do not keep workers from their tasks.
+/// its part of it; responses that do not fit are refused with 503. Claims can use both parts, other requests only the
+/// general one, so that readers do not block workers.
 #[derive(Debug)]
 pub(crate) struct ResponseBudget {
     general: MemoryPool,
@@ -38,7 +38,7 @@ struct MemoryPool {
     token_semaphores: Mutex<HashMap<TokenId, Arc<Semaphore>>>,
 }
 
-/// A part of the budget, given back when it is dropped.
+/// A reserved part of the budget, released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct ResponsePermit {
     _token_permit: OwnedSemaphorePermit,
@@ -55,17 +55,17 @@ impl ResponseBudget {
         Self { general, claims: MemoryPool::new(claim_units, claim_units.div_ceil(2)), metrics }
     }
 
-    /// Takes a part of the budget for a response of this size, or refuses the request.
+    /// Reserves memory for a response of this size, or refuses the request.
     pub(crate) fn reserve(&self, caller: &Caller, bytes: usize) -> Result<ResponsePermit, Problem> {
         self.general.try_reserve(caller, bytes).ok_or_else(|| self.refuse_response())
     }
 
-    /// The same for a response that must be sent, as it reports a change: takes what is left.
+    /// Reserves as much as is left for a response that must be sent because it reports a change.
     pub(crate) fn reserve_available(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
         self.general.reserve_available(caller, bytes)
     }
 
-    /// The same for the response to a claim.
+    /// Reserves as much as is left for the response to a claim.
     pub(crate) fn reserve_available_for_claim(
         &self,
         caller: &Caller,
@@ -76,7 +76,7 @@ impl ResponseBudget {
         whole.or_else(|| self.claims.reserve_available(caller, bytes))
     }
 
-    /// Waits for a part of the budget.
+    /// Waits until memory is available; none after the timeout.
     pub(crate) async fn reserve_with_timeout(
         &self,
         caller: &Caller,
@@ -86,7 +86,7 @@ impl ResponseBudget {
         timeout(wait, self.general.reserve(caller, bytes)).await.ok().flatten()
     }
 
-    /// Refuses a claim whose response may become this large while there is no room for it. Nothing is reserved.
+    /// Refuses a claim whose response may become this large while there is no memory for it. Nothing is reserved.
     pub(crate) fn check_claim_capacity(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
         let room = self.claims.try_reserve(caller, bytes);
         let room = room.or_else(|| self.general.try_reserve(caller, bytes));
@@ -145,12 +145,12 @@ impl MemoryPool {
             * BUDGET_UNIT_BYTES
     }
 
-    /// A response larger than the share of a token needs all of it.
+    /// The units for a response. One larger than the share of a token needs the whole share.
     fn units_for(&self, bytes: usize) -> u32 {
         bytes_to_units(bytes as u64).min(self.units_per_token)
     }
 
-    /// The share of a token. Shares that nobody uses are dropped when another one is added.
+    /// The share of a token. Unused shares are dropped when another one is added.
     fn token_semaphore(&self, caller: &Caller) -> Arc<Semaphore> {
         let mut tokens = self.token_semaphores.lock().unwrap_or_else(PoisonError::into_inner);
         let id = caller.token_id();

@@ -1,4 +1,4 @@
-//! The memory of streams that follow something as it grows.
+//! The response memory of streams that follow the journal or a log.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use super::{ResponsePermit, SMALL_RESPONSE_BYTES};
 use crate::app::App;
 use crate::auth::Caller;
 
-/// How long a stream waits for memory. Shorter than the interval at which a reader expects a sign of life.
+/// How long a stream waits for memory. Shorter than the interval of keep-alive messages that a reader expects.
 const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
 
-/// The memory of the page that a stream is sending, until the next one is read.
+/// The memory of the page that a stream is sending, held until the next page is read.
 #[derive(Debug, Default)]
 pub(crate) struct StreamMemory(Option<ResponsePermit>);
 
 impl StreamMemory {
-    /// Reserves memory for a page that has been read. False: there is none, and the page must be dropped.
+    /// Reserves memory for a page that has been read. False if there is none: the page must be dropped.
     pub(crate) fn reserve_for_page(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
         if bytes > self.0.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes) {
-            // The last page has been sent.
+            // The previous page has been sent.
             self.release();
             self.0 = app.responses.reserve(caller, bytes).ok();
             return self.0.is_some();
@@ -25,8 +25,8 @@ impl StreamMemory {
         true
     }
 
-    /// Waits for memory to read a page again that was dropped. False: there is none in time, and the stream has to end;
-    /// its reader resumes it.
+    /// Waits for memory to read a dropped page again. False if there is none in time: the stream must end, and its reader
+    /// resumes it.
     pub(crate) async fn wait_for_memory(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
         let waiting = app.responses.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
         self.0 = app.stopping.run_until_cancelled(waiting).await.flatten();

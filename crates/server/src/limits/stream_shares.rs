@@ -7,8 +7,8 @@ use crate::auth::{Caller, TokenId};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// How many streams and long polls each token has open. Each of them occupies a connection for as long as its reader
-/// likes.
+/// Counts the open streams and long polls of each token. Each of them occupies a connection as long as its reader keeps
+/// it open.
 #[derive(Debug)]
 pub(crate) struct StreamShares {
     max_per_token: usize,
@@ -45,7 +45,7 @@ impl StreamShares {
         Ok(StreamPermit { shares: self.clone(), token })
     }
 
-    /// The streams that are open.
+    /// The number of open streams of all tokens.
     pub(crate) fn count(&self) -> usize {
         self.lock_counts().values().sum()
     }

@@ -1,28 +1,28 @@
-//! Which connections are admitted.
+//! Decides which connections are admitted.
 //!
 //! ```text
 //!  max_connections = ordinary + reserve
 //!
 //!  a new connection ─▶ ordinary, within the shares: all, without a valid token, from its address
 //!          │ a share is used up
-//!          ├─▶ ordinary, in place of the connection without a valid token that has been idle longest
-//!          │ there is none that has been idle for a moment
+//!          ├─▶ ordinary; evicts the connection without a valid token that has been idle longest
+//!          │ none has been idle for the grace period
 //!          ├─▶ reserve: it is served one request if that is a health check or an emit, else it gets 503
 //!          │ the reserve is used up
-//!          ├─▶ in place of one that has not been idle for a moment, in a flood of connections
+//!          ├─▶ ordinary or reserve; evicts a connection within its grace period, as in a flood of connections
 //!          │ there is no reserve, and all others have valid tokens
 //!          └─▶ refused with 503 before its request is read
 //! ```
 //!
-//! A connection counts as unauthenticated until a request on it carries a valid token. One of the reserve then becomes
-//! an ordinary one, in place of one without a valid token if it must, however short that has been idle. Each request moves its connection
-//! behind all others: the first one in the order is the one that has been idle longest.
+//! A connection counts as unauthenticated until a request on it carries a valid token. A connection of the reserve then
+//! becomes an ordinary one; if needed, it evicts one without a valid token, even within the grace period. Each request
+//! moves its connection to the end of the activity order: the first one has been idle longest.
 //!
 //! Each token has a share of the ordinary connections. Beyond it, connections of the token stay unauthenticated: they
-//! are served like those of the reserve and can be closed for others.
+//! are served like those of the reserve and can be evicted.
 //!
-//! Emits that are served on the reserve are not closed for others, so they get a part of it only. The rest is for health
-//! checks: its connections can be closed at any time.
+//! Emits on the reserve are not evicted, so they get only a part of it. The rest is for health checks, whose connections
+//! can be evicted at any time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -37,13 +37,13 @@ use crate::auth::{Identity, TokenId};
 use crate::config::ServerLimits;
 use crate::metrics::{HttpMetrics, OpenConnections};
 
-/// At most this part of all connections is the reserve.
+/// The reserve is at most this fraction (one divided by it) of all connections.
 const MAX_RESERVE_DIVISOR: usize = 4;
 
-/// This part of the reserve, and at least one connection of it, is for health checks only.
+/// This fraction (one divided by it) of the reserve, at least one connection, is for health checks only.
 const HEALTH_CHECK_DIVISOR: usize = 4;
 
-/// A client has this long to send its request before its connection is one that is idle.
+/// How long a client has to send a request before its connection counts as idle.
 const IDLE_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// The shares of connections.
@@ -85,11 +85,11 @@ pub(crate) struct Admission {
     metrics: Arc<HttpMetrics>,
 }
 
-/// The kind of place that a connection has.
+/// The kind of slot that a connection occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ConnectionSlot {
     Ordinary,
-    /// One health check or emit.
+    /// For one health check or emit.
     Reserve,
 }
 
@@ -133,23 +133,23 @@ struct ConnectionTable {
     connections: HashMap<ConnectionId, ConnectionEntry>,
     ordinary: usize,
     reserve: usize,
-    /// Unauthenticated ordinary connections, and those of the reserve.
+    /// Ordinary connections that can be evicted, and those of the reserve.
     evictable: ActivityOrder,
     evictable_in_reserve: ActivityOrder,
     addresses: HashMap<IpAddr, AddressConnections>,
     tokens: HashMap<TokenId, TokenConnections>,
     /// Emits that are served on the reserve.
     reserve_emits: usize,
-    /// Numbers connections and their activities.
+    /// The number of the last activity. New connections and requests get the next one.
     last_activity_number: u64,
     metrics: Arc<HttpMetrics>,
 }
 
-/// A connection that can be closed for another.
+/// A connection that can be closed for a new one.
 #[derive(Clone, Copy, Debug)]
 struct EvictionCandidate {
     id: ConnectionId,
-    /// Its client has had a moment to send a request.
+    /// Its client has had the grace period to send a request.
     is_past_grace: bool,
 }
 
@@ -171,22 +171,22 @@ struct TokenConnections {
 struct ConnectionEntry {
     address: IpAddr,
     slot: ConnectionSlot,
-    /// The token that it is counted for. Connections that have one are not closed for others.
+    /// The token that it is counted for. Connections that have one are not evicted.
     token: Option<TokenId>,
     activity: u64,
     active_at: Instant,
     eviction_token: CancellationToken,
 }
 
-/// An admitted connection, as its requests know it.
+/// The handle of an admitted connection that its requests carry.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     admission: Arc<Admission>,
     id: ConnectionId,
     address: IpAddr,
-    /// Cancelled when the connection has to make room for another.
+    /// Cancelled when the connection is evicted.
     eviction_token: CancellationToken,
-    /// Requests that have begun and are not answered.
+    /// Requests that have begun and have no response yet.
     requests_in_progress: Arc<AtomicUsize>,
 }
 
@@ -200,7 +200,7 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// An admitted connection, as its owner knows it: it is open until this is dropped.
+/// Owns an admitted connection: it counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct AdmittedConnection {
     pub(super) connection: Connection,
@@ -208,7 +208,7 @@ pub(super) struct AdmittedConnection {
 }
 
 impl AdmittedConnection {
-    /// Whether its client may still be about to send its first request.
+    /// Whether it was admitted within the grace period, so that its first request may still arrive.
     pub(super) fn is_within_grace(&self, now: Instant) -> bool {
         now.duration_since(self.admitted_at) < IDLE_GRACE_PERIOD
     }
@@ -220,7 +220,7 @@ impl Admission {
         Arc::new(Self { shares: ConnectionShares::new(max_connections, limits), open, metrics })
     }
 
-    /// Admits a connection, closing another one if it must. Nothing: there is no room at all.
+    /// Admits a connection, closing another one if it must. None if all connections are in use and none can be closed.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let address = client_network(address);
         let mut open = self.lock_table();
@@ -263,8 +263,8 @@ impl Connection {
     }
 
     /// Records a request and decides whether it is served. A request without a token leaves its connection with the
-    /// token that it is counted for. A connection that was closed for another before its request arrived is treated
-    /// like one of the reserve.
+    /// token that it is counted for. A connection that was evicted before its request arrived is treated like
+    /// one of the reserve.
     pub(crate) fn record_request(
         &self,
         identity: &Identity,
@@ -281,7 +281,7 @@ impl Connection {
         admission
     }
 
-    /// Waits until it has to make room for another.
+    /// Waits until the connection is evicted.
     pub(super) async fn wait_evicted(&self) {
         self.eviction_token.cancelled().await;
     }
@@ -322,8 +322,8 @@ impl ConnectionTable {
         }
     }
 
-    /// The connections one of which has to make room for another ordinary one from this address; nothing if there is
-    /// room.
+    /// The connections one of which must be evicted for another ordinary one from this address; none if there is a free
+    /// slot.
     fn evictable_connections(&self, shares: &ConnectionShares, address: IpAddr) -> Option<&ActivityOrder> {
         match self.addresses.get(&address) {
             Some(of_address) if of_address.count >= shares.per_address => Some(&of_address.evictable),
@@ -332,7 +332,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Finds a place for a connection from this address.
+    /// Finds a slot for a connection from this address, evicting another connection if needed.
     fn find_slot(
         &mut self,
         shares: &ConnectionShares,
@@ -448,7 +448,7 @@ impl ConnectionTable {
         }
     }
 
-    /// Moves a connection behind all others and decides whether its request is served.
+    /// Moves a connection to the end of the activity order and decides whether its request is served.
     fn record_request(
         &mut self,
         shares: &ConnectionShares,
@@ -509,7 +509,7 @@ impl ConnectionTable {
         RequestAdmission::decide_on_reserve(purpose, shortage)
     }
 
-    /// Makes room for an ordinary connection with a valid token, for which any other without one has to go.
+    /// Frees a slot for a connection with a valid token, evicting one without if needed. False if there is none.
     fn free_ordinary_slot(&mut self, shares: &ConnectionShares, address: IpAddr) -> bool {
         let Some(evictable_connections) = self.evictable_connections(shares, address) else { return true };
         let Some((_, victim)) = evictable_connections.first().copied() else { return false };
@@ -517,7 +517,7 @@ impl ConnectionTable {
         true
     }
 
-    /// Adds a connection that is not counted for a token to those that can be closed.
+    /// Adds a connection that is not counted for a token to those that can be evicted.
     fn index_evictable(&mut self, id: ConnectionId, entry: &ConnectionEntry) {
         if entry.token.is_some() {
             return;
@@ -550,7 +550,7 @@ impl ConnectionTable {
     }
 }
 
-/// The address that a client is known by: with IPv6 its /64 network, all of which one client can have.
+/// The address that identifies a client: for IPv6 its /64 network, since one client can have all of it.
 fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),

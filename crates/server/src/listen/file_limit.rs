@@ -1,17 +1,17 @@
-//! How many connections there is room for: each takes a file, of which a process may have only so many open. The
-//! store, commands and HTTP handlers need files too, and whoever merely connects must not take those.
+//! Limits connections by the open file limit of the process. Each connection uses a file descriptor, and so do the store,
+//! commands and HTTP handlers, for which some are reserved.
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::lingering::MAX_LINGERING;
 
-/// Files that are kept for all but admitted connections, those that are being refused or closed among them, and those
-/// for each task that runs.
+/// File descriptors reserved for everything but admitted connections, including connections that are being refused or
+/// closed; and those for each running task.
 const RESERVED_FILES: u64 = 128 + MAX_LINGERING as u64;
 const FILES_PER_TASK: u64 = 8;
 
-/// As many connections as wished, or as the process can have beside so many tasks. Its own limit is raised for
-/// that as far as the system lets it.
+/// The number of connections that the open file limit allows beside `tasks` running tasks, at most `requested`. Raises
+/// the soft limit as far as needed and permitted.
 pub(crate) fn max_connections_for_open_files(requested: usize, tasks: usize) -> usize {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return requested };
     let reserved_files = RESERVED_FILES + FILES_PER_TASK * tasks as u64;
@@ -24,13 +24,17 @@ pub(crate) fn max_connections_for_open_files(requested: usize, tasks: usize) -> 
     let connections = connections_that_fit(requested, files, reserved_files);
     if connections < requested {
         tracing::warn!(
-            "the process may open {files} files, so that it takes {connections} connections at a time, not {requested}"
+            connections,
+            requested,
+            files,
+            "the open file limit allows fewer connections than `server.max_connections`; raise the limit (ulimit -n), \
+             or lower the setting"
         );
     }
     connections
 }
 
-/// However few files there are, half of them are for connections.
+/// The connections that fit into the files that are not reserved, but into at least half of all files.
 fn connections_that_fit(requested: usize, files: u64, reserved_files: u64) -> usize {
     let available_files = files.saturating_sub(reserved_files).max(files / 2).max(1);
     requested.min(usize::try_from(available_files).unwrap_or(usize::MAX))

@@ -1,4 +1,4 @@
-//! Connections that are about to be closed, while their clients read an answer.
+//! Connections that are about to be closed, while their clients read the last response.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,17 +7,17 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long a client has.
+/// How long a client has to read the response.
 const MAX_LINGER_TIME: Duration = Duration::from_secs(5);
-/// How many connections linger. One more ends the oldest, which has had the most time.
+/// The most lingering connections. One more closes the oldest.
 pub(super) const MAX_LINGERING: usize = 128;
 
-/// The lingering connections, oldest first. Some of them may have ended by themselves.
+/// The lingering connections, oldest first. Some of them may have ended already.
 #[derive(Debug, Default)]
 pub(super) struct Lingering(Mutex<VecDeque<CancellationToken>>);
 
 impl Lingering {
-    /// Lets a connection go on for a moment.
+    /// Runs a connection until it ends, for a limited time.
     pub(super) async fn run_for_linger_time<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
         let end = self.register_connection();
         let ended = timeout(MAX_LINGER_TIME, end.run_until_cancelled(connection)).await;

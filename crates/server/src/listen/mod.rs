@@ -1,16 +1,16 @@
 //! The accept loop.
 //!
 //! ```text
-//!  admission     which connections are admitted, and which one makes room for a new one
-//!  refusal       503 for a connection that finds no room at all
-//!  lingering     how long clients have to read such answers
-//!  patient       ends a connection whose client does not read, or too slowly
-//!  parse_errors  problem bodies for requests that cannot be parsed
-//!  room          how many connections the process has files for
+//!  admission      which connections are admitted, and which one is closed for a new one
+//!  refusal        503 for a connection beyond all limits
+//!  lingering      how long clients have to read the response before their connection is closed
+//!  write_timeout  disconnects clients that do not read, or that read too slowly
+//!  parse_errors   problem bodies for requests that cannot be parsed
+//!  file_limit     how many connections the open file limit allows
 //! ```
 //!
-//! Every connection is bounded: in the time its request's head may take (which also ends idle ones), in the
-//! size and number of its headers, in how long it may refuse to read its answer, and in number.
+//! Limits: the number of connections, the time for the head of a request (which also closes idle connections), the size
+//! and number of headers, and the time in which a client must read its response.
 
 mod admission;
 mod file_limit;
@@ -46,11 +46,11 @@ use write_timeout::{SlowReaderLimits, WriteTimeout};
 
 use crate::limits::ConnectionMemory;
 
-/// How long the head of a request may take, and how long a connection may stand idle.
+/// How long the head of a request may take, and how long a connection may be idle.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// How much of an answer is buffered for a client beyond the piece that is being written.
+/// How much of a response is buffered beyond the piece that is being written.
 const MAX_BUFFERED_BYTES: usize = 128 << 10;
 /// How slowly a client may read its response.
 const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {
@@ -59,7 +59,7 @@ const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {
     min_bytes_per_second: 16 << 10,
 };
 
-/// Accepts connections until `stopping`, then lets requests end for up to `drain`.
+/// Accepts connections until `stopping`, then waits up to `drain` for requests to finish.
 pub(crate) async fn serve_connections(
     listener: TcpListener,
     router: Router,
@@ -87,23 +87,23 @@ pub(crate) async fn serve_connections(
     drop(listener);
     let ConnectionServer { graceful, force_close, .. } = server;
     if timeout(drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not end in time; their connections are cut");
+        tracing::warn!("requests did not finish within the drain time; closing their connections");
         force_close.cancel();
     }
 }
 
-/// The next connection. Whatever keeps one from being accepted passes: a client that left, too many files.
+/// Accepts the next connection. Errors are transient (a client that left, too many open files) and retried.
 async fn accept_connection(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                // Answers are written whole; waiting for more to send would only delay them.
+                // Responses are written whole; waiting for more data would only delay them.
                 let _ = stream.set_nodelay(true);
                 return (stream, address);
             }
             Err(error) if is_client_disconnect(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "could not accept a connection; retrying. If this persists, check the limit of open files");
                 sleep(Duration::from_millis(50)).await;
             }
         }
@@ -115,12 +115,12 @@ fn is_client_disconnect(error: &io::Error) -> bool {
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// What all connections share.
+/// The state that all connections share.
 struct ConnectionServer {
     router: Router,
     graceful: GracefulShutdown,
     force_close: CancellationToken,
-    /// Connections that are refused or had to make room, while they are answered.
+    /// Connections that were refused or evicted, while their clients read the response.
     lingering: Arc<Lingering>,
 }
 
@@ -130,7 +130,7 @@ impl ConnectionServer {
         tokio::spawn(async move { lingering.run_for_linger_time(refuse_connection(stream)).await });
     }
 
-    /// Serves a connection until it ends or has to make room for another. Its requests carry a [`Connection`].
+    /// Serves a connection until it ends or is evicted. Its requests carry a [`Connection`].
     fn serve(&self, stream: TcpStream, admitted: AdmittedConnection) {
         let memory = ConnectionMemory::default();
         let io = TokioIo::new(ParseErrorStream::new(WriteTimeout::new(
@@ -162,14 +162,14 @@ impl ConnectionServer {
             let connection = force_close.run_until_cancelled(connection);
             let serving = memory.run_connection(serve_until_evicted(&admitted, &lingering, connection));
             if let Some(Some(Err(error))) = serving.await {
-                tracing::debug!(%error, "a connection ended badly");
+                tracing::debug!(%error, "connection ended with an error");
             }
         });
     }
 }
 
-/// Runs a connection until it ends or has to make room. A request that has been received by then, or that follows on a
-/// connection that was only just admitted, is answered within a moment.
+/// Runs a connection until it ends or is evicted. A request that has been received by then, or that follows on a
+/// connection within its grace period, still gets its response.
 async fn serve_until_evicted<T>(
     admitted: &AdmittedConnection,
     lingering: &Lingering,
@@ -177,7 +177,7 @@ async fn serve_until_evicted<T>(
 ) -> Option<T> {
     let mut connection = pin!(connection);
     tokio::select! {
-        // First, so that what was received has become a request.
+        // First, so that received data has become a request.
         biased;
         ended = connection.as_mut() => return Some(ended),
         () = admitted.connection.wait_evicted() => {}

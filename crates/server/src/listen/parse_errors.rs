@@ -1,8 +1,8 @@
 //! Problem bodies for requests that cannot be parsed.
 //!
-//! The HTTP implementation answers such requests by itself, with a status and an empty body. [`ParseErrors`] recognises
-//! these answers on their way out and writes the same status with a problem document. No answer of the server's own
-//! looks like them: each of its errors has a body.
+//! The HTTP library responds to such requests itself, with a status and an empty body. [`ParseErrorStream`] recognises
+//! these responses as they are written and writes the same status with a problem document. Errors of the server itself
+//! always have a body, so that they are not mistaken for them.
 
 use std::io;
 use std::pin::Pin;
@@ -14,22 +14,22 @@ use tokio::time::{Sleep, sleep};
 
 use crate::problem::Problem;
 
-/// How much of what the client still sends is read after the answer, and for how long: closing with something unread
-/// would reset the connection under the answer.
+/// How much of what the client still sends is read after the response, and for how long: closing with unread data would
+/// reset the connection before the client has read the response.
 const MAX_DRAINED_BYTES: usize = 1 << 20;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection whose parse errors have a body.
+/// A stream that adds a body to the responses to requests that cannot be parsed.
 pub(super) struct ParseErrorStream<S> {
     stream: S,
-    /// The answer to a request that could not be parsed, once there is one.
+    /// The response to a request that could not be parsed, once there is one.
     response: Option<ErrorResponse>,
 }
 
 struct ErrorResponse {
     text: Vec<u8>,
     written_bytes: usize,
-    /// How much of what the client sent was read since.
+    /// Bytes of the client that were read after the response.
     drained_bytes: usize,
     deadline: Pin<Box<Sleep>>,
 }
@@ -39,7 +39,7 @@ impl<S> ParseErrorStream<S> {
         Self { stream, response: None }
     }
 
-    /// Takes over an answer without a body. True: it is written with the next flush.
+    /// Replaces a response without a body. True: the replacement is written with the next flush.
     fn replace_response(&mut self, head: &[u8]) -> bool {
         let Some(problem) = problem_for_response(head) else { return false };
         let text = problem.into_raw_response().into_bytes();
@@ -85,7 +85,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ParseErrorStream<S> {
     }
 }
 
-/// The problem for an answer that the HTTP implementation gave by itself.
+/// The problem for a response that the HTTP library wrote itself.
 fn problem_for_response(head: &[u8]) -> Option<Problem> {
     let head = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?;
     let problem = match head.get(..3)? {

@@ -1,11 +1,11 @@
-//! A connection that gives up on a client which does not read, or too slowly.
+//! Disconnects clients that do not read, or that read too slowly.
 //!
-//! A client that takes nothing for a while is disconnected. One that has a part of the response memory must also read at
-//! a least rate on average:
+//! A client that reads nothing for `max_write_wait` is disconnected. A client whose connection uses response memory must
+//! also read at a minimum average rate:
 //!
 //! ```text
-//!  allowance:  at first `grace`; a write that waits uses it up; bytes that are written after it add to it, at the least
-//!              rate and up to `patience`. Without any left, the client is disconnected.
+//!  allowance:  starts at `grace`; a write that waits uses it up; bytes written after that add to it, at the minimum rate
+//!              and up to `max_write_wait`. At zero the client is disconnected.
 //! ```
 
 use std::io;
@@ -18,20 +18,20 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::limits::ConnectionMemory;
 
-/// How slowly a client may read.
+/// Limits for clients that read slowly.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlowReaderLimits {
-    /// The longest that a write may wait.
+    /// The longest time that a write may wait.
     pub(super) max_write_wait: Duration,
-    /// How long a client with response memory may take before its rate counts. The operating system reports progress
-    /// only when a third of its send buffer is free, so that less would end clients which do read.
+    /// The initial allowance of a client with response memory. The operating system reports progress only when a third
+    /// of its send buffer is free, so that a shorter time would disconnect clients that do read.
     pub(super) grace: Duration,
-    /// The least rate after that, in bytes a second.
+    /// The minimum rate after that.
     pub(super) min_bytes_per_second: u32,
 }
 
-/// Fails a write that makes no progress for a while, or too little. Without it a client that stops reading holds its
-/// connection, and what waits to be sent on it, for ever.
+/// A stream whose writes fail if they make no or too little progress. Without it, a client that stops reading would keep
+/// its connection and the data to be sent forever.
 pub(super) struct WriteTimeout<S> {
     stream: S,
     reader_limits: SlowReaderLimits,
@@ -58,7 +58,7 @@ impl<S> WriteTimeout<S> {
         }
     }
 
-    /// The number of bytes that a write wrote, or that the client is too slow.
+    /// Passes on the result of a write, or fails it with a timeout if the client is too slow.
     fn check_progress(
         &mut self,
         written: Poll<io::Result<usize>>,
@@ -89,7 +89,10 @@ impl<S> WriteTimeout<S> {
             self.timer.as_mut().reset(since + longest);
         }
         ready!(self.timer.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read, or too slowly")))
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client does not read its response, or reads it too slowly",
+        )))
     }
 }
 

@@ -55,7 +55,7 @@ async fn reloads_are_listed_with_their_faults() {
     assert!(first["place"].as_str().unwrap().ends_with("pointsman.yml:3:10"), "{reload}");
     assert_eq!(first["excerpt"], "    3 | workers: many\n      |          ^");
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
-    assert_eq!(refused["loaded_at"], before["loaded_at"], "what was in force stays so");
+    assert_eq!(refused["loaded_at"], before["loaded_at"], "the running configuration stays in force");
 
     sources(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
     let applied =
@@ -75,7 +75,7 @@ async fn only_admins_of_all_tenants_can_read_the_configuration() {
     assert_eq!(house.call_as("nobody", "GET", CONFIG_PATH, "").await.problem(), 401);
 }
 
-/// Handlers whose URLs and arguments hold secrets, and routes whose names look like settings.
+/// Handlers whose URLs and arguments contain secrets, and routes whose names look like settings.
 const CONFIG_WITH_SECRETS: &str = "handlers:
   hook: {run: {http: 'https://hooks.example/services/T0/hunter2?key=hunter2#hunter2'}}
   secret-tool: {run: {command: [curl, -u, 'user:hunter2', 'https://x.example/hunter2'], timeout: 5s}}

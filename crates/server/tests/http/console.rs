@@ -1,4 +1,4 @@
-//! The console as it is served; what it does is tested with a browser, in `console/tests`.
+//! The files of the console as they are served. Its behaviour is tested with a browser in `console/tests`.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ async fn get_without_token(house: &House, path: &str, headers: &[(&str, &str)]) 
     house.call("GET", path, &all, b"").await
 }
 
-/// The address of a file, as the page names it.
+/// The URL of a file, as it is in the page.
 fn find_file_url(page: &str, file: &str) -> String {
     let addresses = page.split('"').filter(|text| text.starts_with("/console/"));
     addresses.into_iter().find(|text| text.ends_with(file)).expect("the page names it").to_owned()
@@ -34,7 +34,7 @@ async fn browsers_get_the_console_and_other_clients_a_plain_text() {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
          frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     );
-    // Nothing stands in the page that this policy would have to make an exception for.
+    // The page contains nothing that needs an exception from this policy.
     assert!(!page.text().contains("<style") && !page.text().contains("style="));
     assert!(!page.text().contains("http://") && !page.text().contains("https://"));
     let scripts = page.text().matches("<script").count();
@@ -72,7 +72,7 @@ async fn files_of_the_console_page_are_served_with_gzip_and_etags() {
     let file = get_without_token(&house, &main, &[]).await;
     assert_eq!(file.header("content-type"), Some("text/javascript; charset=utf-8"));
     let tag = file.header("etag").unwrap();
-    assert!(tag.starts_with("W/\""), "packed or not, it is the same: {tag}");
+    assert!(tag.starts_with("W/\""), "the tag is the same for the compressed file: {tag}");
     let again = get_without_token(&house, &main, &[("if-none-match", tag)]).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
     assert_eq!(again.header("etag"), Some(tag));

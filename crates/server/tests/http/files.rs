@@ -1,4 +1,4 @@
-//! Changes of the configuration, as the stream tells of them.
+//! Changes of the configuration, as published in the journal.
 
 use pointsman_engine::Setup;
 use tokio::time::timeout;
@@ -23,7 +23,7 @@ chains:
   /publish/article: {nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]}
 "#;
 
-/// What the files have led to after an event, in the order of the keys.
+/// The FileBased events after an event as `CHANGE KEY`, sorted by key.
 async fn file_event_summaries(house: &House, after: u64) -> Vec<String> {
     let journal = house.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();
     let summary = |event: &serde_json::Value| {

@@ -1,4 +1,4 @@
-//! Nothing a client sends makes a 5xx, a panic or a hang, and nothing of what was refused is stored.
+//! No request causes a 5xx, a panic or a hang, and refused requests store nothing.
 
 use std::collections::BTreeMap;
 
@@ -99,7 +99,7 @@ fn hostile_event_json() -> impl Strategy<Value = String> {
     })
 }
 
-/// A method and where it goes.
+/// A method and a request target.
 fn method_and_target() -> impl Strategy<Value = (&'static str, String)> {
     let calls = [
         ("GET", "/api/v1/events", ""),
@@ -136,7 +136,7 @@ fn method_and_target() -> impl Strategy<Value = (&'static str, String)> {
     prop_oneof![2 => Just(("POST", "/api/v1/events".to_owned())), 3 => plain]
 }
 
-/// As a client might do it: some escape, some do not.
+/// Escapes some characters, as careless clients do.
 fn percent_escape(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '#' | '?' | ' ');
     text.chars()
@@ -199,10 +199,13 @@ async fn hostile_requests_get_4xx_and_store_nothing() {
         }
     }
     for status in [200, 201, 400, 404, 405, 415] {
-        assert!(status_counts.contains_key(&status), "the requests are too tame: {status_counts:?}");
+        assert!(
+            status_counts.contains_key(&status),
+            "the requests do not cover all statuses: {status_counts:?}"
+        );
     }
     let journal = house.get("/api/v1/events?after=0").await.json();
-    // The engine's own have no tenant.
+    // Events of the engine itself have no tenant.
     let emitted =
         |events: &Vec<serde_json::Value>| events.iter().filter(|event| event["tenant"].is_string()).count();
     let found = journal["eventSnapshots"].as_array().map_or(0, emitted);

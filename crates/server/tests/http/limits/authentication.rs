@@ -21,7 +21,7 @@ async fn wrong_tokens_are_throttled_and_valid_ones_are_not() {
     for _ in 0..20 {
         assert_eq!(house.call_as("viewer", "GET", "/api/v1/me", "").await.status, 200);
     }
-    // Where no token is needed, a wrong one does no harm.
+    // A wrong token is ignored where no token is needed.
     assert_eq!(house.call_as("guess", "GET", "/livez", "").await.status, 200);
     assert_eq!(read_metric(&house, "pointsman_http_failed_authentications_total").await, 300);
     let refused = read_metric(&house, "pointsman_http_refused_total{limit=\"failed_authentications\"}").await;

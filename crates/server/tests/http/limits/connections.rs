@@ -11,7 +11,7 @@ async fn connect(house: &House) -> TcpStream {
     TcpStream::connect(house.address).await.unwrap()
 }
 
-/// A connection that has sent a request, and its answer's status.
+/// Sends a request on a new connection and reads the status of the response.
 async fn open_request(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
     let mut stream = connect(house).await;
     let head = format!(
@@ -35,7 +35,7 @@ async fn open_streams(house: &House, token: &str, count: usize) -> Vec<TcpStream
 }
 
 impl House {
-    /// Asks until a connection is served again that is not one of the reserve.
+    /// Repeats a request until it is served, which needs a connection outside the reserve.
     async fn wait_until_served(&self, token: &str) {
         let polling = async {
             while self.call_as(token, "GET", "/api/v1/handlers", "").await.status != 200 {
@@ -45,7 +45,7 @@ impl House {
         timeout(HANGS, polling).await.expect("a connection in time");
     }
 
-    /// Asks until a metric has this value.
+    /// Waits until a metric has this value.
     async fn wait_for_metric(&self, name: &str, value: u64) {
         let polling = async {
             while read_metric(self, name).await != value {
@@ -121,7 +121,7 @@ async fn health_checks_and_producers_have_a_reserve() {
     for _ in 0..20 {
         assert_serves_health_checks_and_producers(&house).await;
     }
-    // What a producer sends is read before it is judged, so that a large body gets its answer too.
+    // The body of an emit is read before the request is refused, so that a large body gets a response too.
     let large = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(1 << 20));
     assert_refused(&house.call_as("other-viewer", "POST", "/api/v1/events", &large).await);
     drop(streams);
@@ -130,7 +130,7 @@ async fn health_checks_and_producers_have_a_reserve() {
     assert!(read_metric(&house, "pointsman_http_refused_total{limit=\"connections\"}").await >= 51);
 }
 
-/// A connection with a claim that waits for a task, or has been refused.
+/// Opens a connection with a claim that waits for a task, or has been refused.
 async fn start_waiting_claim(house: &House, token: &str) -> TcpStream {
     let body = r#"{"handlers":["pulled"],"wait":"300s"}"#;
     let mut stream = connect(house).await;
@@ -141,7 +141,7 @@ async fn start_waiting_claim(house: &House, token: &str) -> TcpStream {
     stream
 }
 
-/// An emit whose body does not end, once the server has begun to read it or has refused it.
+/// Starts an emit whose body does not end.
 async fn start_endless_emit(house: &House, token: &str) -> TcpStream {
     let mut stream = connect(house).await;
     let headers = [("authorization", &*format!("Bearer {token}")), ("content-length", "100")];
@@ -235,7 +235,7 @@ async fn connections_beyond_max_connections_get_503() {
         let refused = join_all((0..20).map(|_| house.get("/healthz"))).await;
         refused.iter().for_each(assert_refused);
     }
-    // A client that reads before it writes is answered as well.
+    // A client that reads before it writes gets a response too.
     assert_refused(&read(&mut connect(&house).await).await);
     drop(held);
     house.wait_until_served("viewer").await;

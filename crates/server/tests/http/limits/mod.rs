@@ -1,4 +1,4 @@
-//! No client takes more than its share: of connections, of streams, of memory for answers, of wrong tokens.
+//! Limits per client: connections, streams, response memory, failed authentications.
 
 // All of this is a test; clippy knows it only of the functions that are marked as such.
 #![allow(clippy::unwrap_used)]
@@ -32,7 +32,7 @@ async fn start_server_with(settings: &str, more: &str) -> House {
     house
 }
 
-/// The value of a metric, which is there.
+/// Reads the value of a metric, which must exist.
 async fn read_metric(house: &House, name: &str) -> u64 {
     let text = house.get("/metrics").await.text();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());

@@ -13,7 +13,7 @@ const MIB: u64 = 1 << 20;
 const LIMITS: &str = "limits: {response_memory: 32MiB, response_memory_per_client: 16MiB}";
 const PULL_HANDLER: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
 
-/// A server with an object whose events take 5 MB.
+/// Starts a server with an object whose events have 5 MB.
 async fn start_server_with_large_object() -> House {
     let house = start_server_with(LIMITS, PULL_HANDLER).await;
     for _ in 0..LARGE_EVENTS {
@@ -22,12 +22,12 @@ async fn start_server_with_large_object() -> House {
     house
 }
 
-/// A client that reads nothing but the status of its answer.
+/// Opens a client that reads only the status of its response.
 async fn open_slow_reader(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
     send_slow_request(house, token, ("GET", path), "\r\n").await
 }
 
-/// Sends a request, the end of which is given, and reads the status of its answer.
+/// Sends a request with this end, and reads the status of the response.
 async fn send_slow_request(
     house: &House,
     token: &str,
@@ -57,7 +57,7 @@ async fn open_slow_readers(house: &House, token: &str, path: &str, count: usize)
     (served, refused)
 }
 
-/// Reads until the answer is there in full, and answers with the number of its events.
+/// Repeats a request until the response is complete, and returns the number of its events.
 async fn read_until_complete(house: &House, token: &str, path: &str, member: &str) -> usize {
     let polling = async {
         loop {
@@ -86,7 +86,7 @@ async fn slow_readers_of_large_responses_use_no_more_than_their_share() {
         let answer = house.call_as("viewer", "GET", path, "").await;
         assert_eq!(answer.problem(), 503);
         assert!(answer.header("retry-after").is_some());
-        // Small answers, and others' large ones, are given.
+        // Small responses, and large ones of other tokens, are sent.
         assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
         assert_eq!(read_until_complete(&house, "other-viewer", path, member).await, LARGE_EVENTS);
         drop(held);
@@ -117,7 +117,7 @@ async fn slow_readers_of_streams_use_no_more_than_their_share() {
 
 const CLAIM_BODY: &str = r#"{"handlers":["pulled"],"max":256}"#;
 
-/// A worker that reads nothing but the status of its claim's response.
+/// Opens a worker that reads only the status of the response to its claim.
 async fn send_slow_claim(house: &House, token: &str) -> (TcpStream, u16) {
     let length = CLAIM_BODY.len();
     let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{CLAIM_BODY}");
@@ -174,6 +174,6 @@ async fn a_reader_below_the_minimum_rate_is_disconnected() {
             tokio::time::sleep(std::time::Duration::from_millis(250)).await;
         }
     };
-    // It makes progress all the while, so that it would keep its memory for ever.
+    // It makes progress all the time, so that it would keep its memory forever.
     timeout(HANGS, reading).await.expect("its memory is given back in time");
 }
