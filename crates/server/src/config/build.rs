@@ -40,11 +40,11 @@ pub(super) struct BuildResult {
     pub(super) unset_variables: Vec<(String, SettingLocation)>,
 }
 
-pub(super) fn build_config(sources: &ConfigInputs, snapshot: &ConfigFileSnapshot) -> BuildResult {
+pub(super) fn build_config(inputs: &ConfigInputs, snapshot: &ConfigFileSnapshot) -> BuildResult {
     let mut findings = Findings::default();
-    let mut resolver = SecretResolver::new(&sources.env);
+    let mut resolver = SecretResolver::new(&inputs.env);
     let defaults = ConfigText::new(SettingOrigin::Default, 0, DEFAULT_YAML.into());
-    let tree = merge_layers(&defaults, sources, snapshot, &mut findings);
+    let tree = merge_layers(&defaults, inputs, snapshot, &mut findings);
     let draft = tree.and_then(|tree| read_sections(tree, &mut resolver, &mut findings));
     let fingerprint = ConfigFingerprint::compute(snapshot, &resolver.secret_files);
     let read = findings.into_result(draft, &SettingLocation::whole_text(&defaults));
@@ -58,7 +58,7 @@ pub(super) fn build_config(sources: &ConfigInputs, snapshot: &ConfigFileSnapshot
 /// Merges defaults, files, variables and flags into one tree.
 fn merge_layers(
     defaults: &Arc<ConfigText>,
-    sources: &ConfigInputs,
+    inputs: &ConfigInputs,
     snapshot: &ConfigFileSnapshot,
     findings: &mut Findings,
 ) -> Option<YamlNode> {
@@ -84,8 +84,8 @@ fn merge_layers(
     if let Some(files) = files {
         merge::override_with(&mut tree, files);
     }
-    overrides::apply_env(&mut tree, &sources.env, findings);
-    overrides::apply_flags(&mut tree, &sources.flags, findings);
+    overrides::apply_env(&mut tree, &inputs.env, findings);
+    overrides::apply_flags(&mut tree, &inputs.flags, findings);
     Some(tree)
 }
 
@@ -111,23 +111,24 @@ fn parse_file(
         Ok(text) => (text, true),
         Err(error) => (std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(), false),
     };
-    let source = ConfigText::new(origin, rank, text.strip_prefix('\u{feff}').unwrap_or(text).to_owned());
+    let config_text = ConfigText::new(origin, rank, text.strip_prefix('\u{feff}').unwrap_or(text).to_owned());
     // A file that was cut off for its size may end in the middle of a character; its size is the fault to report.
     if !is_utf8 && bytes.len() <= yaml::MAX_BYTES {
-        let line = source.text.split('\n').count();
-        let column = source.text.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
-        findings.add_fault(&SettingLocation { source, line, column }, "the text is not UTF-8 from here on");
+        let line = config_text.text.split('\n').count();
+        let column = config_text.text.rsplit('\n').next().map_or(0, |last| last.chars().count()) + 1;
+        findings
+            .add_fault(&SettingLocation { config_text, line, column }, "the text is not UTF-8 from here on");
         return None;
     }
     if bytes.len() > yaml::MAX_BYTES {
         findings.add_fault(
-            &SettingLocation::whole_text(&source),
+            &SettingLocation::whole_text(&config_text),
             format!("is larger than {} bytes", yaml::MAX_BYTES),
         );
         return None;
     }
-    let root = yaml::parse(&source, findings)?;
-    redact::mark_hidden_lines(&source, &root);
+    let root = yaml::parse(&config_text, findings)?;
+    redact::mark_hidden_lines(&config_text, &root);
     if matches!(root.kind, YamlKind::Map(_) | YamlKind::Null) {
         return Some(root);
     }

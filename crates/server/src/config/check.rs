@@ -22,7 +22,7 @@ use super::schedules::ScheduleConfig;
 use super::secrets::Environment;
 
 /// The number of upcoming times in the summary of a schedule.
-const UPCOMING_TIMES: usize = 3;
+const MAX_UPCOMING_TIMES: usize = 3;
 
 /// The result of a check.
 #[derive(Debug)]
@@ -200,7 +200,7 @@ fn summarize_schedule(schedule: &Schedule, now: Timestamp) -> ScheduleSummary {
     ScheduleSummary {
         name: schedule.name.to_string(),
         description: format!("{when}{zone}, {makes}"),
-        next: schedule.when.upcoming(now).take(UPCOMING_TIMES).collect(),
+        next: schedule.when.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
     }
 }
 

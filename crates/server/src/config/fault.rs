@@ -36,12 +36,12 @@ impl ConfigFault {
 
     /// The line of the fault with a caret below its column; none if the line contains a secret or there is no line.
     pub fn excerpt(&self) -> Option<String> {
-        self.location.source.visible_line(self.location.line).map(|text| self.format_excerpt(text))
+        self.location.config_text.visible_line(self.location.line).map(|text| self.format_excerpt(text))
     }
 
     /// The excerpt for clients of the API, without lines that contain URLs or commands.
     pub fn excerpt_for_api(&self) -> Option<String> {
-        self.location.source.api_visible_line(self.location.line).map(|text| self.format_excerpt(text))
+        self.location.config_text.api_visible_line(self.location.line).map(|text| self.format_excerpt(text))
     }
 
     /// Formats a line with its number and a caret below the column of the fault.
@@ -164,7 +164,7 @@ mod tests {
 
     fn location(text: &str, line: usize, column: usize) -> SettingLocation {
         SettingLocation {
-            source: ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into()),
+            config_text: ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into()),
             line,
             column,
         }

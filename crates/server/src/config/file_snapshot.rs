@@ -18,8 +18,8 @@ pub(super) struct ConfigFileSnapshot {
 }
 
 impl ConfigFileSnapshot {
-    pub(super) fn take(sources: &ConfigInputs) -> Self {
-        let (paths, folder_error) = sources.find_files();
+    pub(super) fn take(inputs: &ConfigInputs) -> Self {
+        let (paths, folder_error) = inputs.find_files();
         let read = |path: PathBuf| {
             let content = read_file_content(&path);
             (path, content)
@@ -51,23 +51,27 @@ fn read_file_content(path: &Path) -> Result<Vec<u8>, String> {
 /// Hashes of the files of a configuration and of its secret files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ConfigFingerprint {
-    files: u64,
-    secrets: Vec<(PathBuf, u64)>,
+    files_hash: u64,
+    secret_file_hashes: Vec<(PathBuf, u64)>,
 }
 
 impl ConfigFingerprint {
-    pub(super) fn compute(snapshot: &ConfigFileSnapshot, secrets: &[PathBuf]) -> Self {
-        let hashed = |path: &PathBuf| {
+    pub(super) fn compute(snapshot: &ConfigFileSnapshot, secret_files: &[PathBuf]) -> Self {
+        let hash_file = |path: &PathBuf| {
             let mut hasher = DefaultHasher::new();
             read_file_content(path).hash(&mut hasher);
             (path.clone(), hasher.finish())
         };
-        Self { files: snapshot.hash_files(), secrets: secrets.iter().map(hashed).collect() }
+        Self {
+            files_hash: snapshot.hash_files(),
+            secret_file_hashes: secret_files.iter().map(hash_file).collect(),
+        }
     }
 
     /// The fingerprint of a new snapshot, with the current contents of the same secret files.
     pub(super) fn recompute(&self, snapshot: &ConfigFileSnapshot) -> Self {
-        let secrets: Vec<PathBuf> = self.secrets.iter().map(|(path, _)| path.clone()).collect();
-        Self::compute(snapshot, &secrets)
+        let secret_files: Vec<PathBuf> =
+            self.secret_file_hashes.iter().map(|(path, _)| path.clone()).collect();
+        Self::compute(snapshot, &secret_files)
     }
 }

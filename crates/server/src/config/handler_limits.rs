@@ -50,19 +50,19 @@ mod tests {
     use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    const KEYS: AllowedKeys = AllowedKeys {
+    const LIMIT_KEYS: AllowedKeys = AllowedKeys {
         owner: "limits",
         names: &["concurrency", "concurrency_per_key", "rate", "weight", "ageing"],
         not_yet_supported: &[],
     };
 
     fn read_with_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
-        CheckedMap::check_keys(node, &KEYS, findings)
+        CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
             .map(|fields| read_handler_limits(&fields, Order::Key, findings))
     }
 
     fn read_without_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
-        CheckedMap::check_keys(node, &KEYS, findings)
+        CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
             .map(|fields| read_handler_limits(&fields, Order::None, findings))
     }
 

@@ -281,11 +281,10 @@ fn read_command_run(
         Some(node) => read_environment(node, resolver, findings),
         None => Some(BTreeMap::new()),
     };
-    let folder = absolute_path(node.location.source.base_folder());
+    let folder = absolute_path(node.location.config_text.base_folder());
     let dir = match fields.get("dir") {
-        Some(node) => {
-            read_text(node, findings).map(|dir| absolute_path(&node.location.source.base_folder().join(dir)))
-        }
+        Some(node) => read_text(node, findings)
+            .map(|dir| absolute_path(&node.location.config_text.base_folder().join(dir))),
         None => Some(folder),
     };
     let user = read_command_user(&fields, findings)?;
@@ -308,7 +307,7 @@ fn read_argv(node: &YamlNode, findings: &mut Findings) -> Option<Vec<String>> {
         return None;
     };
     if program.contains('/') {
-        let from = node.location.source.base_folder();
+        let from = node.location.config_text.base_folder();
         *program = absolute_path(&from.join(&*program)).to_string_lossy().into_owned();
     }
     Some(argv)
@@ -490,9 +489,10 @@ mod tests {
     fn an_unknown_user_or_group_is_reported_where_it_is_named() {
         let locate = |text: &str| {
             let mut findings = Findings::default();
-            let source = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
-            let run = yaml::parse(&source, &mut findings).and_then(|node| read_any_run(&node, &mut findings));
-            let faults = findings.into_result(run, &SettingLocation::whole_text(&source)).unwrap_err();
+            let config_text = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
+            let run =
+                yaml::parse(&config_text, &mut findings).and_then(|node| read_any_run(&node, &mut findings));
+            let faults = findings.into_result(run, &SettingLocation::whole_text(&config_text)).unwrap_err();
             faults.iter().map(|fault| fault.location()).collect::<Vec<_>>()
         };
         assert_eq!(locate("{command: [sh], user: root, group: no-such}"), ["test.yml:1:36"]);

@@ -92,24 +92,24 @@ impl fmt::Debug for ConfigText {
 /// A position in a text: line and column, counted from 1. Line 0 means the text as a whole.
 #[derive(Clone, Debug)]
 pub(super) struct SettingLocation {
-    pub(super) source: Arc<ConfigText>,
+    pub(super) config_text: Arc<ConfigText>,
     pub(super) line: usize,
     pub(super) column: usize,
 }
 
 impl SettingLocation {
-    pub(super) fn whole_text(source: &Arc<ConfigText>) -> Self {
-        Self { source: source.clone(), line: 0, column: 0 }
+    pub(super) fn whole_text(config_text: &Arc<ConfigText>) -> Self {
+        Self { config_text: config_text.clone(), line: 0, column: 0 }
     }
 
     /// The location of a character, counted from 1, of a scalar that begins here. None if the scalar is not written out
     /// on one line of a file.
     pub(super) fn at_character(&self, scalar: &str, number: usize) -> Option<Self> {
-        match self.source.origin {
+        match self.config_text.origin {
             SettingOrigin::Default | SettingOrigin::File(_) => {}
             SettingOrigin::Env(_) | SettingOrigin::Flag(_) => return None,
         }
-        let line = self.source.text.lines().nth(self.line.checked_sub(1)?)?;
+        let line = self.config_text.text.lines().nth(self.line.checked_sub(1)?)?;
         let rest: String = line.chars().skip(self.column.checked_sub(1)?).collect();
         let unquoted = rest.strip_prefix(['"', '\'']);
         let column = self.column + usize::from(unquoted.is_some()) + number.checked_sub(1)?;
@@ -118,7 +118,7 @@ impl SettingLocation {
 
     /// The location without its column, which is enough beside the value itself.
     pub(super) fn format_without_column(&self) -> String {
-        match &self.source.origin {
+        match &self.config_text.origin {
             SettingOrigin::Default => "default".into(),
             SettingOrigin::File(path) => format!("{}:{}", path.display(), self.line),
             SettingOrigin::Env(name) | SettingOrigin::Flag(name) => name.clone(),
@@ -126,7 +126,7 @@ impl SettingLocation {
     }
 
     fn sort_key(&self) -> (&SettingOrigin, usize, usize, usize) {
-        (&self.source.origin, self.source.rank, self.line, self.column)
+        (&self.config_text.origin, self.config_text.rank, self.line, self.column)
     }
 
     /// Compares in reading order: file by file, from top to bottom.
@@ -152,7 +152,7 @@ fn origin_rank(origin: &SettingOrigin) -> u8 {
 
 impl fmt::Display for SettingLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.source.origin {
+        match &self.config_text.origin {
             SettingOrigin::Default => write!(f, "default.yml")?,
             SettingOrigin::File(path) => write!(f, "{}", path.display())?,
             SettingOrigin::Env(name) | SettingOrigin::Flag(name) => return f.write_str(name),

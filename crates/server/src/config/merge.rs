@@ -112,8 +112,8 @@ mod tests {
     use super::*;
 
     fn parse_tree(name: &str, rank: usize, text: &str) -> YamlNode {
-        let source = ConfigText::new(SettingOrigin::File(name.into()), rank, text.into());
-        yaml::parse(&source, &mut Findings::default()).unwrap()
+        let config_text = ConfigText::new(SettingOrigin::File(name.into()), rank, text.into());
+        yaml::parse(&config_text, &mut Findings::default()).unwrap()
     }
 
     fn merge_two_files(a: &str, b: &str) -> Result<YamlNode, Vec<String>> {

@@ -82,7 +82,7 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
         }
         let text = if from_file { read_small_file(Path::new(value)) } else { Ok(value.to_owned()) };
         match text {
-            Ok(text) => set_at_path(tree, &path, location(&text).source, findings),
+            Ok(text) => set_at_path(tree, &path, location(&text).config_text, findings),
             Err(why) => findings.add_fault(&location(""), format!("the file {value} {why}")),
         }
     }
@@ -91,21 +91,21 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
 /// Overrides the tree with the flags.
 pub(super) fn apply_flags(tree: &mut YamlNode, flags: &[ConfigFlag], findings: &mut Findings) {
     for (rank, flag) in flags.iter().enumerate() {
-        let source = ConfigText::new(SettingOrigin::Flag(flag.name.clone()), rank, flag.value.clone());
+        let config_text = ConfigText::new(SettingOrigin::Flag(flag.name.clone()), rank, flag.value.clone());
         let path: Vec<String> = flag.setting.split('.').map(str::to_owned).collect();
-        set_at_path(tree, &path, source, findings);
+        set_at_path(tree, &path, config_text, findings);
     }
 }
 
 /// Sets the value at a path of the tree.
-fn set_at_path(tree: &mut YamlNode, path: &[String], source: Arc<ConfigText>, findings: &mut Findings) {
-    let location = SettingLocation::whole_text(&source);
-    let mut node = match source.text.trim_start().chars().next() {
-        Some('[' | '{') => match yaml::parse(&source, findings) {
+fn set_at_path(tree: &mut YamlNode, path: &[String], config_text: Arc<ConfigText>, findings: &mut Findings) {
+    let location = SettingLocation::whole_text(&config_text);
+    let mut node = match config_text.text.trim_start().chars().next() {
+        Some('[' | '{') => match yaml::parse(&config_text, findings) {
             Some(node) => node,
             None => return,
         },
-        _ => YamlNode::scalar(location.clone(), source.text.clone()),
+        _ => YamlNode::scalar(location.clone(), config_text.text.clone()),
     };
     for key in path.iter().rev() {
         let entry = YamlEntry { key: key.clone(), location: location.clone(), value: node };
@@ -170,8 +170,8 @@ mod tests {
     use super::*;
 
     fn parse_tree(text: &str) -> YamlNode {
-        let source = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
-        yaml::parse(&source, &mut Findings::default()).unwrap()
+        let config_text = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
+        yaml::parse(&config_text, &mut Findings::default()).unwrap()
     }
 
     fn apply_variables(

@@ -37,10 +37,10 @@ pub(super) fn redact_tree(root: &YamlNode, audience: Audience) -> YamlNode {
 }
 
 /// Marks the lines of a text that excerpts of faults must not show, at all or over the API.
-pub(super) fn mark_hidden_lines(source: &ConfigText, root: &YamlNode) {
+pub(super) fn mark_hidden_lines(config_text: &ConfigText, root: &YamlNode) {
     let mut lines = HiddenLines::default();
     lines.collect_node(root, &TreePosition::default());
-    source.set_hidden_lines(lines.hidden_from_all, lines.hidden_from_api);
+    config_text.set_hidden_lines(lines.hidden_from_all, lines.hidden_from_api);
 }
 
 /// The position of a value in the tree. Items of a list have the position of the list.

@@ -179,7 +179,7 @@ impl<'e> SecretResolver<'e> {
         node: &YamlNode,
         findings: &mut Findings,
     ) -> Option<String> {
-        let path = node.location.source.base_folder().join(path);
+        let path = node.location.config_text.base_folder().join(path);
         let read = read_small_file(&path);
         self.secret_files.push(path.clone());
         match read {

@@ -19,7 +19,7 @@ pub(super) const SERVER_LIMIT_KEYS: AllowedKeys = AllowedKeys {
 };
 
 /// Larger counts are taken for typing errors.
-const MAX_COUNT: u64 = 1_000_000;
+const MAX_LIMIT_COUNT: u64 = 1_000_000;
 
 /// A single response can be this large, so that a smaller budget would refuse it even on an idle server.
 const MIN_RESPONSE_MEMORY: u64 = 16 << 20;
@@ -49,11 +49,13 @@ pub(super) fn read_server_limits(node: &YamlNode, findings: &mut Findings) -> Op
     let fields = CheckedMap::check_keys(node, &SERVER_LIMIT_KEYS, findings)?;
     let connections_per_client = match fields.get("connections_per_client") {
         None => Some(None),
-        Some(node) => read_integer(node, findings, 1..=MAX_COUNT).map(|count| usize::try_from(count).ok()),
+        Some(node) => {
+            read_integer(node, findings, 1..=MAX_LIMIT_COUNT).map(|count| usize::try_from(count).ok())
+        }
     };
     let mut count = |key: &str, least: u64| {
         let node = fields.get_required(key, SERVER_LIMIT_KEYS.owner, findings)?;
-        let count = read_integer(node, findings, least..=MAX_COUNT)?;
+        let count = read_integer(node, findings, least..=MAX_LIMIT_COUNT)?;
         usize::try_from(count).ok()
     };
     let anonymous = count("anonymous", 1);

@@ -55,7 +55,7 @@ const COLLECTION_KEYS: AllowedKeys = AllowedKeys {
 };
 
 /// The schedule of a collection that is synchronised on request only.
-const NEVER: &str = "never";
+const NEVER_SCHEDULED: &str = "never";
 
 /// The section `sources`.
 #[derive(Debug, Default)]
@@ -164,7 +164,7 @@ impl SyncTiming {
 
 impl SyncPlan {
     fn read(node: &YamlNode, dialect: Dialect, findings: &mut Findings) -> Self {
-        if matches!(&node.kind, YamlKind::Scalar { text, .. } if text == NEVER) {
+        if matches!(&node.kind, YamlKind::Scalar { text, .. } if text == NEVER_SCHEDULED) {
             return Self::OnRequest;
         }
         match schedule_timing::read_cron_expression(node, dialect, findings) {

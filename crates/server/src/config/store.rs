@@ -117,23 +117,25 @@ impl std::str::FromStr for StoreUrl {
 
     /// Parses a store URL. Errors repeat the scheme at most: the rest may contain a password.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` \
+        const STORE_URL_FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` \
                             (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)";
         let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(format!("a store is given as a URL; {FORM}"));
+            return Err(format!("a store is given as a URL; {STORE_URL_FORMS}"));
         };
         match scheme {
             "sqlite" if rest == ":memory:" => Ok(Self::SqliteMemory),
-            "sqlite" if rest.is_empty() || rest.contains('\0') => Err(format!("the path is missing; {FORM}")),
+            "sqlite" if rest.is_empty() || rest.contains('\0') => {
+                Err(format!("the path is missing; {STORE_URL_FORMS}"))
+            }
             "sqlite" if rest.starts_with("//") && !rest.starts_with("///") => {
-                Err(format!("`sqlite:` is followed by a path, not by `//`; {FORM}"))
+                Err(format!("`sqlite:` is followed by a path, not by `//`; {STORE_URL_FORMS}"))
             }
             "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
             "postgres" | "postgresql" => DatabaseUrl::postgres(text).map(Self::Postgres),
             redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::redis(text).map(Self::Redis),
             other => match nearest(other, STORE_SCHEMES) {
                 Some(near) => Err(format!("{other:?} is not a kind of store; did you mean `{near}`?")),
-                None => Err(format!("{other:?} is not a kind of store; {FORM}")),
+                None => Err(format!("{other:?} is not a kind of store; {STORE_URL_FORMS}")),
             },
         }
     }
@@ -142,7 +144,7 @@ impl std::str::FromStr for StoreUrl {
 pub(super) fn read_store_url(node: &YamlNode, findings: &mut Findings) -> Option<StoreUrl> {
     let url: StoreUrl = parse_scalar(node, findings, str::parse)?;
     if url.shared_database().is_some_and(|url| url.has_password) {
-        let reader = match &node.location.source.origin {
+        let reader = match &node.location.config_text.origin {
             SettingOrigin::File(_) => Some("reads the file"),
             SettingOrigin::Flag(_) => Some("lists the processes of this machine"),
             SettingOrigin::Env(_) | SettingOrigin::Default => None,

@@ -10,9 +10,9 @@ pub(super) fn read_value_from<T>(
     read: impl FnOnce(&YamlNode, &mut Findings) -> Option<T>,
 ) -> Result<T, Vec<String>> {
     let mut findings = Findings::default();
-    let source = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
-    let value = yaml::parse(&source, &mut findings).and_then(|node| read(&node, &mut findings));
-    match findings.into_result(value, &SettingLocation::whole_text(&source)) {
+    let config_text = ConfigText::new(SettingOrigin::File("test.yml".into()), 0, text.into());
+    let value = yaml::parse(&config_text, &mut findings).and_then(|node| read(&node, &mut findings));
+    match findings.into_result(value, &SettingLocation::whole_text(&config_text)) {
         Ok((value, _)) => Ok(value),
         Err(faults) => Err(faults.iter().map(|fault| fault.message().to_owned()).collect()),
     }

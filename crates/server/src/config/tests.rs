@@ -134,7 +134,7 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     assert_eq!(config.sources[0].def.observe, pointsman_core::handler::Observe::All);
 }
 
-const FULL: &str = r#"
+const FULL_CONFIG: &str = r#"
 store: "sqlite::memory:"
 server: {listen: 127.0.0.1:0, drain: 5s}
 handlers:
@@ -153,7 +153,7 @@ schedules:
 
 fn load_full_config() -> (ConfigFolder, Config) {
     let config_folder = ConfigFolder::new();
-    config_folder.write_file("pointsman.yml", FULL);
+    config_folder.write_file("pointsman.yml", FULL_CONFIG);
     std::fs::create_dir(config_folder.dir.path().join("sub")).unwrap();
     let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
     let config = ConfigInputs { env, ..config_folder.inputs() }.load().unwrap();

@@ -48,13 +48,13 @@ impl ConfigWatcher {
 /// configuration, whose warnings name changed settings that need a restart, or with its faults, in which case the
 /// running configuration stays.
 pub fn watch_config(
-    sources: ConfigInputs,
+    inputs: ConfigInputs,
     running: &Config,
     on_change: impl FnMut(Result<Config, ConfigFaults>) + Send + 'static,
 ) -> std::io::Result<ConfigWatcher> {
     let (stop, stop_receiver) = mpsc::channel();
     let watch_loop = WatchLoop {
-        sources,
+        inputs,
         started_config: running.clone(),
         fingerprint: running.fingerprint.clone(),
         stop_receiver,
@@ -65,7 +65,7 @@ pub fn watch_config(
 }
 
 struct WatchLoop {
-    sources: ConfigInputs,
+    inputs: ConfigInputs,
     /// The configuration at the start of the process, to which settings that cannot change are compared.
     started_config: Config,
     fingerprint: ConfigFingerprint,
@@ -75,12 +75,12 @@ struct WatchLoop {
 impl WatchLoop {
     fn run(mut self, mut on_change: impl FnMut(Result<Config, ConfigFaults>)) {
         while self.wait_unless_stopped(POLL_INTERVAL) {
-            let snapshot = ConfigFileSnapshot::take(&self.sources);
+            let snapshot = ConfigFileSnapshot::take(&self.inputs);
             if self.fingerprint.recompute(&snapshot) == self.fingerprint {
                 continue;
             }
             let Some(snapshot) = self.wait_until_stable(snapshot) else { return };
-            let built = build::build_config(&self.sources, &snapshot);
+            let built = build::build_config(&self.inputs, &snapshot);
             self.fingerprint = built.fingerprint;
             on_change(built.result.map(|config| self.add_fixed_setting_warnings(config)));
         }
@@ -98,7 +98,7 @@ impl WatchLoop {
             if !self.wait_unless_stopped(STABLE_INTERVAL) {
                 return None;
             }
-            snapshot = ConfigFileSnapshot::take(&self.sources);
+            snapshot = ConfigFileSnapshot::take(&self.inputs);
             let now = self.fingerprint.recompute(&snapshot);
             if now == fingerprint {
                 break;
@@ -141,10 +141,10 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("key"), "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX").unwrap();
         std::fs::write(folder.path().join("pointsman.yml"), text).unwrap();
-        let sources = ConfigInputs { working_dir: folder.path().to_owned(), ..ConfigInputs::default() };
+        let inputs = ConfigInputs { working_dir: folder.path().to_owned(), ..ConfigInputs::default() };
         let (reload_sender, reloads) = mpsc::channel();
-        let running = sources.load().unwrap();
-        let watch = watch_config(sources, &running, move |result| drop(reload_sender.send(result))).unwrap();
+        let running = inputs.load().unwrap();
+        let watch = watch_config(inputs, &running, move |result| drop(reload_sender.send(result))).unwrap();
         WatchedFolder { folder, reloads, watch }
     }
 

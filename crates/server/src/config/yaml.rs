@@ -94,18 +94,21 @@ impl YamlNode {
 
 /// Parses a text. An empty text is an empty map. A refused feature that can be skipped (an anchor, a duplicate key) is
 /// reported and parsing continues; a syntax error ends it.
-pub(super) fn parse(source: &Arc<ConfigText>, findings: &mut Findings) -> Option<YamlNode> {
-    if source.text.len() > MAX_BYTES {
-        findings.add_fault(&SettingLocation::whole_text(source), format!("is larger than {MAX_BYTES} bytes"));
+pub(super) fn parse(config_text: &Arc<ConfigText>, findings: &mut Findings) -> Option<YamlNode> {
+    if config_text.text.len() > MAX_BYTES {
+        findings.add_fault(
+            &SettingLocation::whole_text(config_text),
+            format!("is larger than {MAX_BYTES} bytes"),
+        );
         return None;
     }
-    let text = source.text.as_str();
-    let mut builder = TreeBuilder { source, findings, parser: Parser::new_from_str(text), nodes: 0 };
+    let text = config_text.text.as_str();
+    let mut builder = TreeBuilder { config_text, findings, parser: Parser::new_from_str(text), nodes: 0 };
     builder.read_document()
 }
 
 struct TreeBuilder<'a, 'f> {
-    source: &'a Arc<ConfigText>,
+    config_text: &'a Arc<ConfigText>,
     findings: &'f mut Findings,
     parser: Parser<'a, saphyr_parser::StrInput<'a>>,
     nodes: usize,
@@ -139,7 +142,7 @@ impl<'a> TreeBuilder<'a, '_> {
                 }
             }
         }
-        Some(root.unwrap_or_else(|| YamlNode::empty_map(SettingLocation::whole_text(self.source))))
+        Some(root.unwrap_or_else(|| YamlNode::empty_map(SettingLocation::whole_text(self.config_text))))
     }
 
     fn read_node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Option<YamlNode> {
@@ -240,7 +243,7 @@ impl<'a> TreeBuilder<'a, '_> {
     fn add_syntax_fault(&mut self, error: &ScanError) {
         let marker = error.marker();
         let location = SettingLocation {
-            source: self.source.clone(),
+            config_text: self.config_text.clone(),
             line: marker.line().max(1),
             column: marker.col() + 1,
         };
@@ -259,7 +262,11 @@ impl<'a> TreeBuilder<'a, '_> {
 
     fn location_of(&self, span: &Span) -> SettingLocation {
         let start = span.start;
-        SettingLocation { source: self.source.clone(), line: start.line().max(1), column: start.col() + 1 }
+        SettingLocation {
+            config_text: self.config_text.clone(),
+            line: start.line().max(1),
+            column: start.col() + 1,
+        }
     }
 }
 
@@ -269,8 +276,8 @@ mod tests {
     use super::*;
 
     fn parse_tree(text: &str) -> YamlNode {
-        let source = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
-        parse(&source, &mut Findings::default()).unwrap()
+        let config_text = ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into());
+        parse(&config_text, &mut Findings::default()).unwrap()
     }
 
     #[test]

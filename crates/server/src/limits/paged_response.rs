@@ -92,14 +92,14 @@ mod tests {
         Arc::new(ResponseBudget::new(&test_limits(), Arc::default()))
     }
 
-    fn piece(kib: usize) -> io::Result<Bytes> {
+    fn test_piece(kib: usize) -> io::Result<Bytes> {
         Ok(vec![b'x'; kib << 10].into())
     }
 
     #[tokio::test]
     async fn response_memory_is_held_for_the_largest_page_and_released() {
         let budget = test_budget();
-        let pieces = stream::iter([piece(100), piece(10), piece(300)]);
+        let pieces = stream::iter([test_piece(100), test_piece(10), test_piece(300)]);
         let response = stream_json_pieces(&budget, &test_caller("one"), pieces).await.unwrap();
         assert_eq!(budget.used_bytes(), 100 << 10);
         let mut body = response.into_body();
@@ -116,12 +116,13 @@ mod tests {
     #[tokio::test]
     async fn a_page_without_memory_aborts_the_response() {
         let budget = test_budget();
-        let response = stream_json_pieces(&budget, &test_caller("one"), stream::iter([piece(1), piece(900)]))
-            .await
-            .unwrap();
+        let response =
+            stream_json_pieces(&budget, &test_caller("one"), stream::iter([test_piece(1), test_piece(900)]))
+                .await
+                .unwrap();
         let _held = budget.reserve(&test_caller("one"), 500 << 10).unwrap();
         assert!(response.into_body().collect().await.is_err());
-        let refused = stream_json_pieces(&budget, &test_caller("one"), stream::iter([piece(900)])).await;
+        let refused = stream_json_pieces(&budget, &test_caller("one"), stream::iter([test_piece(900)])).await;
         assert_eq!(refused.unwrap_err().into_response().status(), 503);
     }
 

@@ -24,8 +24,8 @@ const CLAIMS_DIVISOR: u32 = 4;
 /// general one, so that readers do not block workers.
 #[derive(Debug)]
 pub(crate) struct ResponseBudget {
-    general: MemoryPool,
-    claims: MemoryPool,
+    general_pool: MemoryPool,
+    claims_pool: MemoryPool,
     metrics: Arc<HttpMetrics>,
 }
 
@@ -50,19 +50,19 @@ impl ResponseBudget {
     pub(crate) fn new(limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Self {
         let all_units = bytes_to_units(limits.response_memory);
         let claim_units = all_units / CLAIMS_DIVISOR;
-        let general =
+        let general_pool =
             MemoryPool::new(all_units - claim_units, bytes_to_units(limits.response_memory_per_client));
-        Self { general, claims: MemoryPool::new(claim_units, claim_units.div_ceil(2)), metrics }
+        Self { general_pool, claims_pool: MemoryPool::new(claim_units, claim_units.div_ceil(2)), metrics }
     }
 
     /// Reserves memory for a response of this size, or refuses the request.
     pub(crate) fn reserve(&self, caller: &Caller, bytes: usize) -> Result<ResponsePermit, Problem> {
-        self.general.try_reserve(caller, bytes).ok_or_else(|| self.refuse_response())
+        self.general_pool.try_reserve(caller, bytes).ok_or_else(|| self.refuse_response())
     }
 
     /// Reserves as much as is left for a response that must be sent because it reports a change.
     pub(crate) fn reserve_available(&self, caller: &Caller, bytes: usize) -> Option<ResponsePermit> {
-        self.general.reserve_available(caller, bytes)
+        self.general_pool.reserve_available(caller, bytes)
     }
 
     /// Reserves as much as is left for the response to a claim.
@@ -71,9 +71,9 @@ impl ResponseBudget {
         caller: &Caller,
         bytes: usize,
     ) -> Option<ResponsePermit> {
-        let whole = self.claims.try_reserve(caller, bytes);
-        let whole = whole.or_else(|| self.general.try_reserve(caller, bytes));
-        whole.or_else(|| self.claims.reserve_available(caller, bytes))
+        let whole = self.claims_pool.try_reserve(caller, bytes);
+        let whole = whole.or_else(|| self.general_pool.try_reserve(caller, bytes));
+        whole.or_else(|| self.claims_pool.reserve_available(caller, bytes))
     }
 
     /// Waits until memory is available; none after the timeout.
@@ -83,19 +83,19 @@ impl ResponseBudget {
         bytes: usize,
         wait: Duration,
     ) -> Option<ResponsePermit> {
-        timeout(wait, self.general.reserve(caller, bytes)).await.ok().flatten()
+        timeout(wait, self.general_pool.reserve(caller, bytes)).await.ok().flatten()
     }
 
     /// Refuses a claim whose response may become this large while there is no memory for it. Nothing is reserved.
     pub(crate) fn check_claim_capacity(&self, caller: &Caller, bytes: usize) -> Result<(), Problem> {
-        let room = self.claims.try_reserve(caller, bytes);
-        let room = room.or_else(|| self.general.try_reserve(caller, bytes));
+        let room = self.claims_pool.try_reserve(caller, bytes);
+        let room = room.or_else(|| self.general_pool.try_reserve(caller, bytes));
         room.map(drop).ok_or_else(|| self.refuse_response())
     }
 
     /// The bytes that are in use.
     pub(crate) fn used_bytes(&self) -> u64 {
-        self.general.used_bytes() + self.claims.used_bytes()
+        self.general_pool.used_bytes() + self.claims_pool.used_bytes()
     }
 
     fn refuse_response(&self) -> Problem {

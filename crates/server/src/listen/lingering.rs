@@ -14,9 +14,9 @@ pub(super) const MAX_LINGERING: usize = 128;
 
 /// The lingering connections, oldest first. Some of them may have ended already.
 #[derive(Debug, Default)]
-pub(super) struct Lingering(Mutex<VecDeque<CancellationToken>>);
+pub(super) struct LingeringConnections(Mutex<VecDeque<CancellationToken>>);
 
-impl Lingering {
+impl LingeringConnections {
     /// Runs a connection until it ends, for a limited time.
     pub(super) async fn run_for_linger_time<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
         let end = self.register_connection();
@@ -46,7 +46,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_oldest_lingering_connection_ends_when_the_limit_is_reached() {
-        let lingering = Arc::new(Lingering::default());
+        let lingering = Arc::new(LingeringConnections::default());
         let first = tokio::spawn({
             let lingering = lingering.clone();
             async move { lingering.run_for_linger_time(pending::<()>()).await }

@@ -39,7 +39,7 @@ use tokio_util::sync::CancellationToken;
 use admission::AdmittedConnection;
 pub(crate) use admission::{Admission, Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
 pub(crate) use file_limit::max_connections_for_open_files;
-use lingering::Lingering;
+use lingering::LingeringConnections;
 use parse_errors::ParseErrorStream;
 use refusal::refuse_connection;
 use write_timeout::{SlowReaderLimits, WriteTimeout};
@@ -69,7 +69,7 @@ pub(crate) async fn serve_connections(
 ) {
     let server = ConnectionServer {
         router,
-        graceful: GracefulShutdown::new(),
+        graceful_shutdown: GracefulShutdown::new(),
         force_close: CancellationToken::new(),
         lingering: Arc::default(),
     };
@@ -85,8 +85,8 @@ pub(crate) async fn serve_connections(
         }
     }
     drop(listener);
-    let ConnectionServer { graceful, force_close, .. } = server;
-    if timeout(drain, graceful.shutdown()).await.is_err() {
+    let ConnectionServer { graceful_shutdown, force_close, .. } = server;
+    if timeout(drain, graceful_shutdown.shutdown()).await.is_err() {
         tracing::warn!("requests did not finish within the drain time; closing their connections");
         force_close.cancel();
     }
@@ -118,10 +118,10 @@ fn is_client_disconnect(error: &io::Error) -> bool {
 /// The state that all connections share.
 struct ConnectionServer {
     router: Router,
-    graceful: GracefulShutdown,
+    graceful_shutdown: GracefulShutdown,
     force_close: CancellationToken,
     /// Connections that were refused or evicted, while their clients read the response.
-    lingering: Arc<Lingering>,
+    lingering: Arc<LingeringConnections>,
 }
 
 impl ConnectionServer {
@@ -156,7 +156,7 @@ impl ConnectionServer {
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(MAX_BUFFERED_BYTES)
             .serve_connection(io, service);
-        let connection = self.graceful.watch(connection);
+        let connection = self.graceful_shutdown.watch(connection);
         let (force_close, lingering) = (self.force_close.clone(), self.lingering.clone());
         tokio::spawn(async move {
             let connection = force_close.run_until_cancelled(connection);
@@ -172,7 +172,7 @@ impl ConnectionServer {
 /// connection within its grace period, still gets its response.
 async fn serve_until_evicted<T>(
     admitted: &AdmittedConnection,
-    lingering: &Lingering,
+    lingering: &LingeringConnections,
     connection: impl Future<Output = T>,
 ) -> Option<T> {
     let mut connection = pin!(connection);

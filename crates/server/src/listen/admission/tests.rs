@@ -25,7 +25,7 @@ fn admit(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnect
 
 fn admit_authenticated(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
     let admitted = admit(admission, from, now);
-    read_as(&admitted, "one", now);
+    record_read_with_token(&admitted, "one", now);
     admitted
 }
 
@@ -38,15 +38,15 @@ fn record_request(
     admitted.connection.record_request(identity, purpose, now)
 }
 
-fn read_as(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+fn record_read_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
     record_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Other, now)
 }
 
-fn emit_as(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+fn record_emit_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
     record_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Emit, now)
 }
 
-fn check_health(admitted: &AdmittedConnection, now: Instant) -> RequestAdmission {
+fn record_health_check(admitted: &AdmittedConnection, now: Instant) -> RequestAdmission {
     record_request(admitted, &Identity::Anonymous, RequestPurpose::HealthCheck, now)
 }
 
@@ -62,27 +62,30 @@ fn is_evicted(admitted: &AdmittedConnection) -> bool {
 #[test]
 fn the_longest_idle_connection_is_evicted_first() {
     let (admission, now) = (new_admission(8, LIMITS), Instant::now());
-    let strangers: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
+    let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let later = now + IDLE_GRACE_PERIOD;
     // It is not the oldest any more.
-    check_health(&strangers[0], later);
+    record_health_check(&unauthenticated[0], later);
     let new = admit(&admission, 9, later);
-    let closed: Vec<_> = strangers.iter().map(is_evicted).collect();
+    let closed: Vec<_> = unauthenticated.iter().map(is_evicted).collect();
     assert_eq!(closed, [false, true, false, false]);
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
-    assert_eq!(read_as(&strangers[1], "one", later), RequestAdmission::Refused(ConnectionShortage::Ordinary));
+    assert_eq!(
+        record_read_with_token(&unauthenticated[1], "one", later),
+        RequestAdmission::Refused(ConnectionShortage::Ordinary)
+    );
     assert_eq!(admission.count().unauthenticated, 4);
 }
 
 #[test]
 fn a_connection_within_its_grace_period_is_evicted_last() {
     let (admission, now) = (new_admission(8, LIMITS), Instant::now());
-    let strangers: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
+    let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let reserve: Vec<_> = (0..2).map(|number| admit(&admission, number, now)).collect();
     assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
-    assert!(!strangers.iter().chain(&reserve).any(is_evicted));
+    assert!(!unauthenticated.iter().chain(&reserve).any(is_evicted));
     let new = admit(&admission, 9, now);
-    assert!(is_evicted(&strangers[0]));
+    assert!(is_evicted(&unauthenticated[0]));
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
 }
 
@@ -90,11 +93,11 @@ fn a_connection_within_its_grace_period_is_evicted_last() {
 fn a_connection_with_a_valid_token_evicts_one_without() {
     let (admission, now) =
         (new_admission(8, ServerLimits { anonymous: 8, per_address: 8, ..LIMITS }), Instant::now());
-    let strangers: Vec<_> = (0..6).map(|number| admit(&admission, number, now)).collect();
+    let unauthenticated: Vec<_> = (0..6).map(|number| admit(&admission, number, now)).collect();
     let new = admit_authenticated(&admission, 9, now);
     assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
-    assert_eq!(strangers.iter().filter(|stranger| is_evicted(stranger)).count(), 1);
-    assert!(is_evicted(&strangers[0]));
+    assert_eq!(unauthenticated.iter().filter(|connection| is_evicted(connection)).count(), 1);
+    assert!(is_evicted(&unauthenticated[0]));
     assert_eq!(admission.count(), OpenConnections { authenticated: 1, unauthenticated: 5, reserve: 0 });
 }
 
@@ -119,7 +122,10 @@ fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
     assert!(is_evicted(&reserve[0]) && !is_evicted(&reserve[1]));
 
     for admitted in [&reserve[1], &later] {
-        assert_eq!(read_as(admitted, "one", now), RequestAdmission::Refused(ConnectionShortage::Ordinary));
+        assert_eq!(
+            record_read_with_token(admitted, "one", now),
+            RequestAdmission::Refused(ConnectionShortage::Ordinary)
+        );
     }
     assert!(!held.iter().any(is_evicted));
     assert_eq!(admission.count(), OpenConnections { authenticated: 6, unauthenticated: 0, reserve: 2 });
@@ -133,16 +139,16 @@ fn a_token_has_a_share_of_the_connections() {
     let held: Vec<_> = (0..6).map(|number| admit_authenticated(&admission, number % 2, now)).collect();
     let beyond = admit(&admission, 2, now);
     let refused = RequestAdmission::Refused(ConnectionShortage::Token);
-    assert_eq!(read_as(&beyond, "one", now), refused);
-    assert_eq!(emit_as(&beyond, "one", now), RequestAdmission::ServedLast);
+    assert_eq!(record_read_with_token(&beyond, "one", now), refused);
+    assert_eq!(record_emit_with_token(&beyond, "one", now), RequestAdmission::ServedLast);
     let others: Vec<_> = (0..6).map(|number| admit(&admission, 10 + number, now)).collect();
     for other in &others {
-        assert_eq!(read_as(other, "other", now), RequestAdmission::Served);
+        assert_eq!(record_read_with_token(other, "other", now), RequestAdmission::Served);
     }
     assert!(is_evicted(&beyond), "it makes room like a connection without a valid token");
     assert_eq!(admission.count(), OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 });
     drop(held);
-    assert_eq!(read_as(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
 }
 
 #[test]
@@ -150,11 +156,14 @@ fn a_connection_that_changes_its_token_is_counted_for_the_new_one() {
     let limits = ServerLimits { connections_per_client: Some(1), ..LIMITS };
     let (admission, now) = (new_admission(8, limits), Instant::now());
     let (first, second) = (admit(&admission, 1, now), admit(&admission, 2, now));
-    assert_eq!(read_as(&first, "one", now), RequestAdmission::Served);
-    assert_eq!(read_as(&first, "one", now), RequestAdmission::Served);
-    assert_eq!(read_as(&first, "other", now), RequestAdmission::Served);
-    assert_eq!(read_as(&second, "one", now), RequestAdmission::Served);
-    assert_eq!(read_as(&second, "other", now), RequestAdmission::Refused(ConnectionShortage::Token));
+    assert_eq!(record_read_with_token(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&first, "other", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&second, "one", now), RequestAdmission::Served);
+    assert_eq!(
+        record_read_with_token(&second, "other", now),
+        RequestAdmission::Refused(ConnectionShortage::Token)
+    );
 }
 
 #[test]
@@ -168,14 +177,17 @@ fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     let admissions: Vec<_> = emits
         .iter()
         .enumerate()
-        .map(|(number, emit)| emit_as(emit, if number < 4 { "one" } else { "other" }, now))
+        .map(|(number, emit)| record_emit_with_token(emit, if number < 4 { "one" } else { "other" }, now))
         .collect();
     let served = RequestAdmission::ServedLast;
     assert_eq!(admissions, [served, served, served, refused, served, served, served, refused]);
 
     for number in 0..100 {
         let check = admit(&admission, number, now + IDLE_GRACE_PERIOD * number);
-        assert_eq!(check_health(&check, now + IDLE_GRACE_PERIOD * number), RequestAdmission::ServedLast);
+        assert_eq!(
+            record_health_check(&check, now + IDLE_GRACE_PERIOD * number),
+            RequestAdmission::ServedLast
+        );
         // It stays open, and so do all others.
         std::mem::forget(check);
     }
@@ -197,7 +209,7 @@ fn an_address_at_its_limit_uses_the_reserve_and_other_addresses_are_unaffected()
 fn a_connection_whose_token_became_invalid_is_evictable_again() {
     let (admission, now) = (new_admission(8, LIMITS), Instant::now());
     let admitted = admit_authenticated(&admission, 1, now);
-    check_health(&admitted, now);
+    record_health_check(&admitted, now);
     assert_eq!(admission.count().authenticated, 1);
     record_request(&admitted, &Identity::UnknownToken, RequestPurpose::Other, now);
     assert_eq!(admission.count().unauthenticated, 1);
@@ -210,7 +222,7 @@ fn closed_connections_leave_no_entries() {
     for number in 0..1000 {
         let admitted = admit(&admission, number % 7, now);
         if number % 3 == 0 {
-            emit_as(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
+            record_emit_with_token(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
         }
         held.push(admitted);
         if held.len() > 5 {
