@@ -114,13 +114,13 @@ fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findi
         let item = &list[index];
         // A fault names the key it is about in backticks.
         let key = fault.split('`').nth(1).and_then(|key| item.get(key));
-        let near = match key.map(|key| &key.kind) {
+        let suggestion = match key.map(|key| &key.kind) {
             Some(YamlKind::Scalar { text, .. }) => {
                 hint(text, chain.nodes.iter().map(|node| node.id.as_str()))
             }
             Some(YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_)) | None => String::new(),
         };
-        findings.add_fault(&key.unwrap_or(item).location, format!("{fault}{near}"));
+        findings.add_fault(&key.unwrap_or(item).location, format!("{fault}{suggestion}"));
     }
 }
 
@@ -176,8 +176,8 @@ pub(super) fn read_node_id(node: &YamlNode, findings: &mut Findings) -> Option<N
 }
 
 /// The fault of an invalid id. Orders and nodes have the same format of ids.
-pub(super) fn bad_id_message(text: &str, whose: &str) -> String {
-    format!("{text:?} is not the id of {whose}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`")
+pub(super) fn bad_id_message(text: &str, owner: &str) -> String {
+    format!("{text:?} is not the id of {owner}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`")
 }
 
 /// Reads the name of a step's handler. A handler that does not exist is reported, and its name is still returned.
@@ -208,12 +208,12 @@ pub(super) fn check_chain_exists(
     defined: &DefinedChains,
     findings: &mut Findings,
 ) -> bool {
-    let there = defined.contains_key(path);
-    if !there {
-        let near = hint(path.as_str(), defined.keys().map(ChainPath::as_str));
-        findings.add_fault(&node.location, format!("there is no chain {path}{near}"));
+    let exists = defined.contains_key(path);
+    if !exists {
+        let suggestion = hint(path.as_str(), defined.keys().map(ChainPath::as_str));
+        findings.add_fault(&node.location, format!("there is no chain {path}{suggestion}"));
     }
-    there
+    exists
 }
 
 #[cfg(test)]

@@ -215,18 +215,18 @@ impl Config {
     /// collections inherit from their source is reported once.
     pub(crate) fn all_warnings(&self, now: Timestamp) -> Vec<ConfigWarning> {
         let mut described = HashSet::new();
-        let mut found = self.warnings.clone();
+        let mut warnings = self.warnings.clone();
         for ScheduleConfig { schedule, location } in &self.schedules {
             for lint in lint_schedule_times(schedule, now) {
                 if described.insert((location.to_string(), lint.clone())) {
-                    found.push(ConfigWarning::new(
+                    warnings.push(ConfigWarning::new(
                         location,
                         format!("the schedule {:?}: {lint}", schedule.name),
                     ));
                 }
             }
         }
-        found
+        warnings
     }
 }
 
@@ -380,7 +380,7 @@ fn format_timestamp(time: Timestamp) -> String {
     time.to_string().replace(".000000Z", "Z")
 }
 
-fn format_count(count: usize, what: &str) -> String {
+fn format_count(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
+    format!("{count} {noun}{plural}")
 }

@@ -71,12 +71,12 @@ impl<'n> CheckedMap<'n> {
     pub(super) fn get_required(
         &self,
         key: &str,
-        what: &str,
+        owner: &str,
         findings: &mut Findings,
     ) -> Option<&'n YamlNode> {
         let found = self.get(key);
         if found.is_none() {
-            findings.add_fault(&self.node.location, format!("{what} needs `{key}`"));
+            findings.add_fault(&self.node.location, format!("{owner} needs `{key}`"));
         }
         found
     }
@@ -96,14 +96,15 @@ impl<'n> CheckedMap<'n> {
 /// The entries of a map. A null counts as an empty map.
 pub(super) fn expect_map<'n>(
     node: &'n YamlNode,
-    what: &str,
+    owner: &str,
     findings: &mut Findings,
 ) -> Option<&'n [YamlEntry]> {
     match &node.kind {
         YamlKind::Map(entries) => Some(entries),
         YamlKind::Null => Some(&[]),
         YamlKind::Scalar { .. } | YamlKind::List(_) => {
-            findings.add_fault(&node.location, format!("{what} must be a map, not {}", node.describe_kind()));
+            findings
+                .add_fault(&node.location, format!("{owner} must be a map, not {}", node.describe_kind()));
             None
         }
     }
@@ -112,7 +113,7 @@ pub(super) fn expect_map<'n>(
 /// The items of a list. A null counts as an empty list.
 pub(super) fn expect_list<'n>(
     node: &'n YamlNode,
-    what: &str,
+    owner: &str,
     findings: &mut Findings,
 ) -> Option<&'n [YamlNode]> {
     match &node.kind {
@@ -120,7 +121,7 @@ pub(super) fn expect_list<'n>(
         YamlKind::Null => Some(&[]),
         YamlKind::Scalar { .. } | YamlKind::Map(_) => {
             findings
-                .add_fault(&node.location, format!("{what} must be a list, not {}", node.describe_kind()));
+                .add_fault(&node.location, format!("{owner} must be a list, not {}", node.describe_kind()));
             None
         }
     }
@@ -250,14 +251,14 @@ pub(super) fn format_duration(duration: Duration) -> String {
         return format!("{millis}ms");
     }
     let mut rest = duration.as_secs();
-    let mut shown = String::new();
+    let mut formatted = String::new();
     for (unit, seconds) in [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)] {
         if rest >= seconds {
-            shown.push_str(&format!("{}{unit}", rest / seconds));
+            formatted.push_str(&format!("{}{unit}", rest / seconds));
             rest %= seconds;
         }
     }
-    shown
+    formatted
 }
 
 #[cfg(test)]

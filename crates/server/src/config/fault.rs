@@ -46,8 +46,8 @@ impl ConfigFault {
 
     /// Formats a line with its number and a caret below the column of the fault.
     fn format_excerpt(&self, text: &str) -> String {
-        let (shown, before) = cut_line_around(text, self.location.column);
-        format!("{:>5} | {shown}\n      | {before}^", self.location.line)
+        let (excerpt, before) = cut_line_around(text, self.location.column);
+        format!("{:>5} | {excerpt}\n      | {before}^", self.location.line)
     }
 }
 
@@ -64,9 +64,9 @@ fn cut_line_around(line: &str, column: usize) -> (String, String) {
     let skip = if at >= MAX_EXCERPT_WIDTH { at - MAX_EXCERPT_WIDTH / 2 } else { 0 };
     // Control characters in a configuration must not reach the terminal that shows its faults.
     let clean = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
-    let shown: String = line.chars().skip(skip).take(MAX_EXCERPT_WIDTH).map(clean).collect();
-    let before = shown.chars().take(at - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    (shown, before)
+    let excerpt: String = line.chars().skip(skip).take(MAX_EXCERPT_WIDTH).map(clean).collect();
+    let before = excerpt.chars().take(at - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    (excerpt, before)
 }
 
 /// All faults of a configuration, sorted by location. Never empty.
@@ -175,9 +175,9 @@ mod tests {
         let mut findings = Findings::default();
         findings.add_fault(&location("one\n\tkey: x\n", 2, 7), "no good");
         findings.add_fault(&location("one\n\tkey: x\n", 1, 1), "nor this");
-        let shown = findings.into_result(Some(()), &location("", 0, 0)).unwrap_err().to_string();
+        let excerpt = findings.into_result(Some(()), &location("", 0, 0)).unwrap_err().to_string();
         assert_eq!(
-            shown,
+            excerpt,
             "a.yml:1:1: nor this\n    1 | one\n      | ^\n\
              a.yml:2:7: no good\n    2 | \tkey: x\n      | \t     ^\n2 faults"
         );
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn excerpts_of_long_lines_are_cut_and_control_characters_replaced() {
         let line = "x".repeat(300) + "\u{1b}[31m";
-        let (shown, before) = cut_line_around(&line, 301);
+        let (excerpt, before) = cut_line_around(&line, 301);
         assert_eq!(before.chars().count(), MAX_EXCERPT_WIDTH / 2);
-        assert_eq!(shown.chars().nth(MAX_EXCERPT_WIDTH / 2), Some('\u{fffd}'));
+        assert_eq!(excerpt.chars().nth(MAX_EXCERPT_WIDTH / 2), Some('\u{fffd}'));
     }
 }

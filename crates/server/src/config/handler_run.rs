@@ -109,9 +109,9 @@ pub struct CommandRun {
 impl fmt::Debug for CommandRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { spec: CommandSpec { argv, dir, env: _, run_as }, timeout, user: _ } = self;
-        let mut shown = f.debug_struct("CommandRun");
-        shown.field("command", &summarize_command(argv)).field("dir", dir).field("run_as", run_as);
-        shown.field("timeout", timeout).finish_non_exhaustive()
+        let mut output = f.debug_struct("CommandRun");
+        output.field("command", &summarize_command(argv)).field("dir", dir).field("run_as", run_as);
+        output.field("timeout", timeout).finish_non_exhaustive()
     }
 }
 

@@ -131,8 +131,8 @@ pub(super) fn read_crashes(node: &YamlNode, findings: &mut Findings) -> Option<u
 
 /// Reads which attempts are published in the journal.
 pub(super) fn read_observe(node: &YamlNode, findings: &mut Findings) -> Option<Observe> {
-    let words = [("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)];
-    read_choice(node, findings, &words)
+    let choices = [("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)];
+    read_choice(node, findings, &choices)
 }
 
 /// The names of handlers and sources that routes and chains can refer to.
@@ -162,17 +162,17 @@ pub(super) fn check_handler_exists(
     findings: &mut Findings,
 ) -> bool {
     let DefinedNames { handlers, sources } = defined;
-    let there = handlers.contains(name);
+    let exists = handlers.contains(name);
     if sources.contains(name) {
         findings.add_fault(
             &node.location,
             format!("{:?} is a source, and a source {source_restriction}", name.as_str()),
         );
-    } else if !there {
-        let near = super::suggestion::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
-        findings.add_fault(&node.location, format!("there is no handler {:?}{near}", name.as_str()));
+    } else if !exists {
+        let suggestion = super::suggestion::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
+        findings.add_fault(&node.location, format!("there is no handler {:?}{suggestion}", name.as_str()));
     }
-    there
+    exists
 }
 
 #[cfg(test)]

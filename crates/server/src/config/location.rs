@@ -62,14 +62,14 @@ impl ConfigText {
             SettingOrigin::Default | SettingOrigin::File(_) => {}
             SettingOrigin::Env(_) | SettingOrigin::Flag(_) => return None,
         }
-        let shown = match self.secret_lines.get() {
+        let is_visible = match self.secret_lines.get() {
             Some(hidden) => !hidden.contains(&number),
             None => !super::secrets::line_may_hold_secret(&self.text, number),
         };
         let starts = self.line_starts.get_or_init(|| {
             std::iter::once(0).chain(self.text.match_indices('\n').map(|(at, _)| at + 1)).collect()
         });
-        let start = *starts.get(number.checked_sub(1)?).filter(|_| shown)?;
+        let start = *starts.get(number.checked_sub(1)?).filter(|_| is_visible)?;
         self.text[start..].lines().next()
     }
 

@@ -21,16 +21,16 @@ pub(super) fn merge_files(into: &mut YamlNode, from: YamlNode, findings: &mut Fi
 }
 
 fn merge_nodes(into: &mut YamlNode, from: YamlNode, path: &mut Vec<String>, findings: &mut Findings) {
-    let (mine, theirs) = match (&mut into.kind, from.kind) {
+    let (own, other) = match (&mut into.kind, from.kind) {
         (_, YamlKind::Null) => return,
-        (YamlKind::Map(mine), YamlKind::Map(theirs)) => (mine, theirs),
-        (mine @ YamlKind::Null, theirs) => {
-            *mine = theirs;
+        (YamlKind::Map(own), YamlKind::Map(other)) => (own, other),
+        (own @ YamlKind::Null, other) => {
+            *own = other;
             into.location = from.location;
             return;
         }
-        (YamlKind::List(mine), YamlKind::List(theirs)) if APPENDED_LISTS.iter().any(|list| list == path) => {
-            mine.extend(theirs);
+        (YamlKind::List(own), YamlKind::List(other)) if APPENDED_LISTS.iter().any(|list| list == path) => {
+            own.extend(other);
             return;
         }
         // Two different kinds of values: the first one is kept and the second one reported.
@@ -42,11 +42,11 @@ fn merge_nodes(into: &mut YamlNode, from: YamlNode, path: &mut Vec<String>, find
             return;
         }
     };
-    let index = index_by_key(mine);
-    for entry in theirs {
+    let index = index_by_key(own);
+    for entry in other {
         match index.get(&entry.key) {
-            None => mine.push(entry),
-            Some(&first) => merge_entries(&mut mine[first], entry, path, findings),
+            None => own.push(entry),
+            Some(&first) => merge_entries(&mut own[first], entry, path, findings),
         }
     }
 }
@@ -89,10 +89,10 @@ pub(super) fn override_with(base: &mut YamlNode, over: YamlNode) {
             for entry in over {
                 match index.get(&entry.key) {
                     None => base.push(entry),
-                    Some(&known) => {
-                        let known = &mut base[known];
-                        known.location = entry.location;
-                        override_with(&mut known.value, entry.value);
+                    Some(&existing) => {
+                        let existing = &mut base[existing];
+                        existing.location = entry.location;
+                        override_with(&mut existing.value, entry.value);
                     }
                 }
             }

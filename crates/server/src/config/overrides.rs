@@ -65,12 +65,14 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
         };
         let (path, from_file) = match find_setting_path(tree, name) {
             Ok(path) => (path, false),
-            Err(near) => match name.strip_suffix("_FILE").map(|name| find_setting_path(tree, name)) {
+            Err(suggestion) => match name.strip_suffix("_FILE").map(|name| find_setting_path(tree, name)) {
                 Some(Ok(path)) => (path, true),
                 _ => {
-                    let near =
-                        near.map_or(String::new(), |near| format!("; did you mean {VARIABLE_PREFIX}{near}?"));
-                    findings.add_warning(&location(""), format!("is not a setting and is ignored{near}"));
+                    let suggestion = suggestion.map_or(String::new(), |suggestion| {
+                        format!("; did you mean {VARIABLE_PREFIX}{suggestion}?")
+                    });
+                    findings
+                        .add_warning(&location(""), format!("is not a setting and is ignored{suggestion}"));
                     continue;
                 }
             },
@@ -83,7 +85,7 @@ pub(super) fn apply_env(tree: &mut YamlNode, env: &Environment, findings: &mut F
         let text = if from_file { read_small_file(Path::new(value)) } else { Ok(value.to_owned()) };
         match text {
             Ok(text) => set_at_path(tree, &path, location(&text).config_text, findings),
-            Err(why) => findings.add_fault(&location(""), format!("the file {value} {why}")),
+            Err(reason) => findings.add_fault(&location(""), format!("the file {value} {reason}")),
         }
     }
 }
@@ -130,9 +132,9 @@ fn find_setting_path(tree: &YamlNode, name: &str) -> Result<Vec<String>, Option<
         };
         let Some(key) = allowed_names.iter().find(|key| to_variable_name(key) == part) else {
             let forms: Vec<String> = allowed_names.iter().map(|key| to_variable_name(key)).collect();
-            let near = nearest(part, forms.iter().map(String::as_str));
-            return Err(near
-                .map(|near| append_path_part(&matched_prefix, near))
+            let suggestion = nearest(part, forms.iter().map(String::as_str));
+            return Err(suggestion
+                .map(|suggestion| append_path_part(&matched_prefix, suggestion))
                 .or_else(|| suggest_nested_setting(name)));
         };
         matched_prefix = append_path_part(&matched_prefix, part);

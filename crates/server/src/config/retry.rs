@@ -57,12 +57,12 @@ fn read_retry_policy(
 
 fn read_backoff(node: &YamlNode, findings: &mut Findings) -> Option<Backoff> {
     let YamlKind::List(delays) = &node.kind else {
-        let words = [
+        let choices = [
             ("exponential", &Backoff::Exponential),
             ("linear", &Backoff::Linear),
             ("fixed", &Backoff::Fixed),
         ];
-        return read_choice(node, findings, &words).cloned();
+        return read_choice(node, findings, &choices).cloned();
     };
     if delays.is_empty() {
         findings.add_fault(&node.location, "a list of waits needs at least one");

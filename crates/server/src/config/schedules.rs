@@ -81,9 +81,9 @@ fn read_schedule(
     let when = read_cron_schedule(&fields, findings);
     let makes = read_fired_action(&fields, chains, findings);
     let policy = SchedulePolicy::read(&fields, findings);
-    let words = [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("cancel", Overlap::Cancel)];
+    let choices = [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("cancel", Overlap::Cancel)];
     let overlap =
-        fields.read_or_default("overlap", Overlap::default(), findings, |n, f| read_choice(n, f, &words));
+        fields.read_or_default("overlap", Overlap::default(), findings, |n, f| read_choice(n, f, &choices));
     let name = ScheduleName::new(name?.as_str()).ok()?;
     let schedule = Schedule::new(name, when?, makes?);
     Some(policy.apply_to(Schedule { overlap, ..schedule }))
@@ -133,17 +133,17 @@ fn read_order(node: &YamlNode, chains: &DefinedChains, findings: &mut Findings) 
         parse_scalar(n, f, str::parse::<Tenant>)
     });
     let priority = schedule_timing::read_priority(&fields, findings);
-    let (chain, own) = path?;
-    if let (Some(_), Some((_, node))) = (&own, &id) {
+    let (chain, path_id) = path?;
+    if let (Some(_), Some((_, node))) = (&path_id, &id) {
         findings.add_fault(&node.location, "the `path` names an id already");
     }
     if let (Some((id, node)), Some(nodes)) = (&at, chains.get(&chain))
         && !nodes.contains(id)
     {
-        let near = hint(id.as_str(), nodes.iter().map(NodeId::as_str));
-        findings.add_fault(&node.location, format!("the chain {chain} has no node {id}{near}"));
+        let suggestion = hint(id.as_str(), nodes.iter().map(NodeId::as_str));
+        findings.add_fault(&node.location, format!("the chain {chain} has no node {id}{suggestion}"));
     }
-    let (id, node) = (own.or(id.map(|(id, _)| id)), at.map(|(id, _)| id));
+    let (id, node) = (path_id.or(id.map(|(id, _)| id)), at.map(|(id, _)| id));
     Some(NewOrder { id, node, value, priority, tenant, ..NewOrder::of(chain) })
 }
 

@@ -184,8 +184,8 @@ impl<'e> SecretResolver<'e> {
         self.secret_files.push(path.clone());
         match read {
             Ok(text) => Some(text),
-            Err(why) => {
-                findings.add_fault(&node.location, format!("the file {} {why}", path.display()));
+            Err(reason) => {
+                findings.add_fault(&node.location, format!("the file {} {reason}", path.display()));
                 None
             }
         }

@@ -34,8 +34,8 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
         "rescuer" => selected.engine.rescuer = true,
         "pruner" => selected.engine.pruner = true,
         other => {
-            let near = hint(other, SERVICE_NAMES.iter().copied());
-            findings.add_fault(&at.location, format!("there is no service {other:?}{near}"));
+            let suggestion = hint(other, SERVICE_NAMES.iter().copied());
+            findings.add_fault(&at.location, format!("there is no service {other:?}{suggestion}"));
         }
     };
     let mut has_services = false;

@@ -90,8 +90,8 @@ fn write_value(node: &YamlNode, indent: usize, out: &mut String) {
             }
         }
         _ => {
-            let shown = format_inline(node).unwrap_or_default();
-            let _ = writeln!(out, " {shown}  # {}", node.location.format_without_column());
+            let formatted = format_inline(node).unwrap_or_default();
+            let _ = writeln!(out, " {formatted}  # {}", node.location.format_without_column());
         }
     }
 }
@@ -119,9 +119,9 @@ fn format_inline(node: &YamlNode) -> Option<String> {
         YamlKind::Map(entries) => entries.is_empty().then(|| "{}".into()),
         YamlKind::List(items) => {
             let plain = |item: &YamlNode| matches!(item.kind, YamlKind::Null | YamlKind::Scalar { .. });
-            let shown: Option<Vec<String>> =
+            let formatted: Option<Vec<String>> =
                 items.iter().map(|item| plain(item).then(|| format_inline(item)).flatten()).collect();
-            shown.map(|items| format!("[{}]", items.join(", ")))
+            formatted.map(|items| format!("[{}]", items.join(", ")))
         }
     }
 }

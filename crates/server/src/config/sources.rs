@@ -324,9 +324,9 @@ mod tests {
         let text = "a: {dialect: quartz, collections: [{name: x, schedule: '0 3 * * 1'}, \
                     {name: y, schedule: '0 3 * * 1', dialect: vixie}]}";
         let section = read_value_from(text, read_all_sources).unwrap();
-        let words: Vec<String> =
+        let descriptions: Vec<String> =
             section.schedules.iter().map(|planned| planned.schedule.when.expression().describe()).collect();
-        assert!(words[0].contains("Sunday") && words[1].contains("Monday"), "{words:?}");
+        assert!(descriptions[0].contains("Sunday") && descriptions[1].contains("Monday"), "{descriptions:?}");
     }
 
     #[test]

@@ -134,7 +134,9 @@ impl std::str::FromStr for StoreUrl {
             "postgres" | "postgresql" => DatabaseUrl::postgres(text).map(Self::Postgres),
             redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::redis(text).map(Self::Redis),
             other => match nearest(other, STORE_SCHEMES) {
-                Some(near) => Err(format!("{other:?} is not a kind of store; did you mean `{near}`?")),
+                Some(suggestion) => {
+                    Err(format!("{other:?} is not a kind of store; did you mean `{suggestion}`?"))
+                }
                 None => Err(format!("{other:?} is not a kind of store; {STORE_URL_FORMS}")),
             },
         }
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_database_password_is_kept_but_never_displayed() {
-        for (text, told) in [
+        for (text, displayed) in [
             ("postgres://me:hunter2@host/db", "me@host:5432/db"),
             ("postgresql://me@host/db?password=hunter2", "me@host:5432/db"),
             ("redis://me:hunter2@host/1", "me@host:6379/1"),
@@ -193,8 +195,8 @@ mod tests {
             ("redis+sentinel://a/mymaster?sentinel_password=hunter2", "a:26379/mymaster"),
         ] {
             let url: StoreUrl = text.parse().unwrap();
-            for shown in [url.to_string(), format!("{url:?}")] {
-                assert!(!shown.contains("hunter2") && shown.contains(told), "{shown}");
+            for output in [url.to_string(), format!("{url:?}")] {
+                assert!(!output.contains("hunter2") && output.contains(displayed), "{output}");
             }
             assert_eq!(url.shared_database().map(DatabaseUrl::full_url), Some(text));
         }
@@ -223,11 +225,11 @@ mod tests {
             "\"mysql\" is not a kind of store; write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or \
              `redis://HOST:PORT` (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)"
         );
-        for (text, near) in
+        for (text, suggestion) in
             [("reds://h", "redis"), ("redis+sentinal://h/m", "redis+sentinel"), ("postgress://h", "postgres")]
         {
             let message = text.parse::<StoreUrl>().unwrap_err();
-            assert!(message.ends_with(&format!("; did you mean `{near}`?")), "{message}");
+            assert!(message.ends_with(&format!("; did you mean `{suggestion}`?")), "{message}");
         }
         assert!("sqlite:".parse::<StoreUrl>().is_err());
         assert!("sqlite://x".parse::<StoreUrl>().is_err());

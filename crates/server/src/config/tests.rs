@@ -105,9 +105,9 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
          sources: {shop: {run: {command: [python3]}, schedule: '@hourly', collections: [orders]}}\n\
          schedules: {beat: {cron: every 90s, emit: {type: x}}}\n",
     );
-    let usual = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
+    let defaults = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
     let timeouts = |config: &Config| config.handlers.iter().map(|h| h.run.timeout()).collect::<Vec<_>>();
-    assert_eq!(timeouts(&config), timeouts(&usual), "and so are the timeouts");
+    assert_eq!(timeouts(&config), timeouts(&defaults), "and so are the timeouts");
     let policies = |config: &Config| {
         let policies = |planned: &ScheduleConfig| {
             let Schedule { catch_up, catch_up_within, overlap, jitter, .. } = planned.schedule;
@@ -121,15 +121,15 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
             .take(2)
             .collect::<Vec<_>>()
     };
-    assert_eq!(policies(&config), policies(&usual), "and the policies");
+    assert_eq!(policies(&config), policies(&defaults), "and the policies");
     let treatment = |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.crashes);
-    assert_eq!(treatment(&config), treatment(&usual));
+    assert_eq!(treatment(&config), treatment(&defaults));
     assert_eq!((config.routes.iter().count(), config.tenants.len()), (1, 1));
     let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
     assert_eq!(names, ["beat", "nightly", "shop/orders", "shop/customers"]);
     let Role::Step(step) = &config.chains[0].chain.nodes[0].role else { panic!("{:?}", config.chains) };
-    let usual = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
-    assert_eq!(step.setback, Some(usual), "and so is the setback");
+    let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
+    assert_eq!(step.setback, Some(defaults), "and so is the setback");
     assert_eq!(config.chain_routes.iter().count(), 1);
     assert_eq!(config.sources[0].def.observe, pointsman_core::handler::Observe::All);
 }
@@ -351,8 +351,8 @@ fn assert_password_hidden(url: &str, shown: &str) {
         assert!(!format!("{:?}", config.warnings).contains("hunter2"));
     }
     assert_eq!([by_file.warnings.len(), by_flag.warnings.len(), by_env.warnings.len()], [1, 1, 0]);
-    let told = by_file.warnings[0].to_string();
-    assert!(told.contains("can see the database password; put the URL into POINTSMAN_STORE"), "{told}");
+    let warning = by_file.warnings[0].to_string();
+    assert!(warning.contains("can see the database password; put the URL into POINTSMAN_STORE"), "{warning}");
 }
 
 #[test]

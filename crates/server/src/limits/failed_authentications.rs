@@ -124,8 +124,8 @@ impl FailedAuthentications {
 
 impl FailingAddresses {
     fn entry(&mut self, address: IpAddr, now: Instant) -> &mut AddressFailures {
-        let known = self.recent.contains_key(&address);
-        if !known && self.recent.len() >= MAX_ADDRESSES {
+        let is_recent = self.recent.contains_key(&address);
+        if !is_recent && self.recent.len() >= MAX_ADDRESSES {
             let evicted = std::mem::replace(&mut self.older, std::mem::take(&mut self.recent));
             self.evicted_failures += evicted.values().map(|failures| failures.unlogged).sum::<u64>();
         }

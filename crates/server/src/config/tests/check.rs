@@ -47,10 +47,10 @@ fn tokens_without_an_admin_are_warned_about() {
     };
     let good = "The configuration is good: 0 handlers, 0 routed event types, 0 sources, 0 schedules, 0 chains, 1 token.\n\
                 read pointsman.yml";
-    let doubt = "\nwarning: pointsman.yml:1:16: no admin among the tokens; the token of the first start is no \
+    let warning = "\nwarning: pointsman.yml:1:16: no admin among the tokens; the token of the first start is no \
                  longer accepted";
     assert_eq!(check_with("admin", ""), good);
-    assert_eq!(check_with("operator", ""), format!("{good}{doubt}"));
+    assert_eq!(check_with("operator", ""), format!("{good}{warning}"));
     assert_eq!(check_with("operator", "rooms: [worker]\n"), good, "nobody comes in there");
 }
 
