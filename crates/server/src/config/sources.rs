@@ -144,7 +144,7 @@ impl SyncTiming {
 
     fn read_for_collection(fields: &CheckedMap, source: &Self, findings: &mut Findings) -> Self {
         if let (None, Some(node)) = (fields.get("schedule"), fields.get("dialect")) {
-            let message = "`dialect` says how a collection's own `schedule` is read, and this one has none";
+            let message = "`dialect` applies to a collection's own `schedule`, and this one has none";
             findings.add_fault(&node.location, message);
         }
         Self::read(fields, source, findings)
@@ -340,7 +340,11 @@ mod tests {
         assert_eq!((schedule.overlap, schedule.catch_up), (Overlap::Skip, CatchUp::None));
         assert_eq!(schedule.catch_up_within, Duration::from_secs(3600));
         assert_eq!(schedule.jitter, Duration::from_secs(5));
-        assert_eq!(location.to_string(), "test.yml:1:18", "an inherited expression stands at the source");
+        assert_eq!(
+            location.to_string(),
+            "test.yml:1:18",
+            "an inherited expression has the location of the source"
+        );
     }
 
     #[test]
@@ -370,7 +374,7 @@ mod tests {
                 "0 is too small; the least is 1",
                 "unknown setting \"catchup\" of a source; did you mean `catch_up`?",
                 "\"a b\" contains ' '; a tenant is made of letters, digits, `.`, `_` and `-`",
-                "`dialect` says how a collection's own `schedule` is read, and this one has none",
+                "`dialect` applies to a collection's own `schedule`, and this one has none",
                 "unknown setting \"shedule\" of a collection; did you mean `schedule`?",
                 "a collection must be a map, not a list",
                 "`collections` must be a list, not a map",

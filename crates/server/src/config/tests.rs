@@ -459,7 +459,7 @@ fn loading_without_secrets_reports_unset_variables_as_warnings() {
             "pointsman.yml:7:33: the environment variable \"TWO\" is not set",
         ]
     );
-    assert!(!config.to_yaml().contains("whsec_"), "what stands in for a secret is not shown");
+    assert!(!config.to_yaml().contains("whsec_"), "placeholders of secrets are not shown");
     config_folder.write_file("pointsman.yml", format!("{text}worker: 1\n"));
     let faults = config_folder.inputs().load_without_secrets().map(drop).unwrap_err();
     assert_eq!(faults.len(), 1, "{faults}");
@@ -477,7 +477,7 @@ fn quick_start_configuration_at_the_repository_root_is_valid() {
     assert_eq!(warnings, Vec::<String>::new());
 }
 
-/// Words and signs that a configuration is made of, in any order.
+/// Random sequences of words and signs that configurations contain.
 fn random_yaml_scraps() -> impl Strategy<Value = String> {
     let scrap = prop_oneof![
         Just("handlers"),

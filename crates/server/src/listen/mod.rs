@@ -50,7 +50,7 @@ use crate::limits::ConnectionMemory;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// How much of a response is buffered beyond the piece that is being written.
+/// The most bytes of a response that are buffered beyond the piece that is being written.
 const MAX_BUFFERED_BYTES: usize = 128 << 10;
 /// How slowly a client may read its response.
 const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {

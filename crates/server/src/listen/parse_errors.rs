@@ -14,7 +14,7 @@ use tokio::time::{Sleep, sleep};
 
 use crate::problem::Problem;
 
-/// How much of what the client still sends is read after the response, and for how long: closing with unread data would
+/// Limits, in bytes and time, for reading what the client still sends after the response: closing with unread data would
 /// reset the connection before the client has read the response.
 const MAX_DRAINED_BYTES: usize = 1 << 20;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);

@@ -39,7 +39,7 @@ pub(super) struct WriteTimeout<S> {
     /// Runs while a write waits.
     timer: Pin<Box<Sleep>>,
     waiting_since: Option<Instant>,
-    /// How much longer writes may wait while the connection has response memory.
+    /// The remaining time that writes may wait while the connection uses response memory.
     allowance: Duration,
     /// A write has waited: the operating system's buffers are full, and the client reads as much as is written.
     is_throttled: bool,

@@ -1,4 +1,4 @@
-//! Whole configurations with chains: what reaches the engine, what is told of them, and their faults and doubts.
+//! Whole configurations with chains: the engine's setup, the check report, faults, warnings and digests.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What is shown of a configuration is one itself.
+//! Displayed configurations parse to the same configuration.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn displayed_configuration_parses_to_the_same_configuration() {
     assert!(yaml.contains("x-team: \"***\""), "what may be a secret is not: {yaml}");
     let yaml = yaml.replace("x-team: \"***\"", "x-team: a").replace("LEVEL: \"***\"", "LEVEL: info");
     assert_reads_back(&config_folder, &config, &yaml);
-    // What is JSON is YAML as well.
+    // JSON is valid YAML.
     let json = config.to_json()["settings"].to_string();
     let json = json
         .replace("\"x-team\":\"***\"", "\"x-team\":\"a\"")

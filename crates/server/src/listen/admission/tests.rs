@@ -145,7 +145,7 @@ fn a_token_has_a_share_of_the_connections() {
     for other in &others {
         assert_eq!(record_read_with_token(other, "other", now), RequestAdmission::Served);
     }
-    assert!(is_evicted(&beyond), "it makes room like a connection without a valid token");
+    assert!(is_evicted(&beyond), "it is evicted like a connection without a valid token");
     assert_eq!(admission.count(), OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 });
     drop(held);
     assert_eq!(record_read_with_token(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
