@@ -1,4 +1,4 @@
-//! Whole configurations, from files to their meaning or their faults.
+//! Whole configurations: from files to a `Config` or its faults.
 
 mod chains;
 mod check;
@@ -19,7 +19,7 @@ use super::{
     check_config,
 };
 
-/// A folder with files, and sources that read them.
+/// A folder with configuration files, and inputs that read them.
 struct ConfigFolder {
     dir: tempfile::TempDir,
 }

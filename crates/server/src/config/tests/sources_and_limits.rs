@@ -1,4 +1,4 @@
-//! Whole configurations of what is to be done: limits, shares, sources and their schedules.
+//! Whole configurations with limits, weights, sources and their schedules.
 
 use std::time::Duration;
 
@@ -30,7 +30,7 @@ schedules:
   nightly: {cron: "0 3 * * *", emit: {type: record.due}, catch_up: all, overlap: skip, jitter: 10s, dialect: vixie}
 "#;
 
-/// A configuration whose commands are looked for in no `PATH`.
+/// Loads a configuration without a `PATH`, so that its commands are not searched.
 fn load_valid(text: &str) -> (ConfigFolder, Config) {
     let config_folder = ConfigFolder::new();
     config_folder.write_file("pointsman.yml", text);
@@ -103,7 +103,7 @@ fn check_report_describes_sources_and_limits() {
     );
 }
 
-/// As the document has it, comment and all.
+/// The example of the original specification, including its comment.
 const DOCUMENTED_EXAMPLE: &str = r#"
 sources:
   source_id:
