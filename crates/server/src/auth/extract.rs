@@ -1,4 +1,4 @@
-//! Callers as handlers ask for them: a handler's first argument says which role it needs.
+//! Extractors of callers: the first argument of a request handler is a caller with the required role.
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::listen::Connection;
 use crate::problem::Problem;
 
-/// A caller with the role that its name says.
+/// Defines an extractor for each role: a caller whose role includes it.
 macro_rules! caller_with_role {
     ($($name:ident),+) => {$(
         pub(crate) struct $name(pub(crate) Caller);
@@ -17,7 +17,7 @@ macro_rules! caller_with_role {
         impl FromRequestParts<App> for $name {
             type Rejection = Problem;
             async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-                caller(parts, app)?.with(Role::$name).map(Self)
+                authenticate_caller(parts, app)?.require_role(Role::$name).map(Self)
             }
         }
     )+};
@@ -25,21 +25,21 @@ macro_rules! caller_with_role {
 caller_with_role!(Viewer, Producer, Worker, Operator, Admin);
 
 /// A caller of any role.
-pub(crate) struct Anyone(pub(crate) Caller);
+pub(crate) struct AnyCaller(pub(crate) Caller);
 
-impl FromRequestParts<App> for Anyone {
+impl FromRequestParts<App> for AnyCaller {
     type Rejection = Problem;
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        caller(parts, app).map(Self)
+        authenticate_caller(parts, app).map(Self)
     }
 }
 
-/// The sender of a request. Unknown tokens are throttled by the address that they come from.
-fn caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
+/// Authenticates the sender of a request. Requests with unknown tokens are throttled per address.
+fn authenticate_caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
     match parts.extensions.get::<Identity>() {
-        Some(Identity::Known(caller)) => Ok(caller.clone()),
+        Some(Identity::Authenticated(caller)) => Ok(caller.clone()),
         Some(Identity::UnknownToken) => Err(match parts.extensions.get::<Connection>() {
-            Some(connection) => app.failed_authentications.refuse(connection.address()),
+            Some(connection) => app.failed_authentications.refuse_unknown_token(connection.address()),
             None => Problem::unauthorized("this token is not known"),
         }),
         Some(Identity::Anonymous) | None => {
@@ -49,8 +49,8 @@ fn caller(parts: &Parts, app: &App) -> Result<Caller, Problem> {
 }
 
 impl Caller {
-    /// The same caller, if it may do what this role may do.
-    pub(crate) fn with(self, needed: Role) -> Result<Self, Problem> {
+    /// Returns the caller if its role includes `needed`, else 403.
+    pub(crate) fn require_role(self, needed: Role) -> Result<Self, Problem> {
         if self.role.includes(needed) {
             return Ok(self);
         }
@@ -60,30 +60,29 @@ impl Caller {
         )))
     }
 
-    /// The tenant to look at when the request names this one: a bound caller sees its own and may name no
-    /// other.
-    pub(crate) fn tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
+    /// The tenant of a request that names `named`. A caller bound to a tenant gets its own and may not name another.
+    pub(crate) fn resolve_tenant(&self, named: Option<Tenant>) -> Result<Option<Tenant>, Problem> {
         match (&self.tenant, named) {
-            (Some(own), Some(named)) if *own != named => Err(self.may_not_name(&named)),
+            (Some(own), Some(named)) if *own != named => Err(self.tenant_forbidden(&named)),
             (Some(own), _) => Ok(Some(own.clone())),
             (None, named) => Ok(named),
         }
     }
 
-    /// Refuses a caller that is bound to a tenant what concerns all of them.
-    pub(crate) fn unbound(&self, why: &str) -> Result<(), Problem> {
+    /// Refuses a caller that is bound to a tenant. `why` says what concerns all tenants.
+    pub(crate) fn require_all_tenants(&self, why: &str) -> Result<(), Problem> {
         match self.tenant {
             None => Ok(()),
             Some(_) => Err(Problem::forbidden(format!("{why}; this needs a token that is bound to none"))),
         }
     }
 
-    pub(crate) fn may_not_name(&self, tenant: &Tenant) -> Problem {
+    pub(crate) fn tenant_forbidden(&self, tenant: &Tenant) -> Problem {
         Problem::forbidden(format!("the token {:?} may not name the tenant {:?}", self.name, tenant.as_str()))
     }
 
-    /// Whether it may see what belongs to this tenant.
-    pub(crate) fn sees(&self, tenant: &Tenant) -> bool {
+    /// Whether it may see data of this tenant.
+    pub(crate) fn can_see_tenant(&self, tenant: &Tenant) -> bool {
         self.tenant.as_ref().is_none_or(|own| own == tenant)
     }
 }

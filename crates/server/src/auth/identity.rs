@@ -1,46 +1,46 @@
-//! Whose token a request carries, found out once for each request.
+//! Identifies the sender of a request by its token, once per request.
 
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::{Caller, Tokens};
+use super::{AcceptedTokens, Caller};
 
-/// What the token of a request says of its sender.
+/// The identity of a request's sender.
 #[derive(Clone, Debug)]
 pub(crate) enum Identity {
-    /// There is none.
+    /// The request has no token.
     Anonymous,
-    /// It is not one of the accepted ones.
+    /// The token is not accepted.
     UnknownToken,
-    Known(Caller),
+    Authenticated(Caller),
 }
 
 impl Identity {
-    pub(crate) fn of(headers: &HeaderMap, tokens: &Tokens) -> Self {
-        match presented(headers) {
+    pub(crate) fn from_headers(headers: &HeaderMap, tokens: &AcceptedTokens) -> Self {
+        match presented_token(headers) {
             None => Self::Anonymous,
-            Some(token) => tokens.caller(token).map_or(Self::UnknownToken, Self::Known),
+            Some(token) => tokens.find_caller(token).map_or(Self::UnknownToken, Self::Authenticated),
         }
     }
 
-    /// Whether the token is accepted; nothing if there is none.
-    pub(crate) fn is_valid(&self) -> Option<bool> {
+    /// Whether the token is accepted; none if the request has no token.
+    pub(crate) fn has_valid_token(&self) -> Option<bool> {
         match self {
             Self::Anonymous => None,
             Self::UnknownToken => Some(false),
-            Self::Known(_) => Some(true),
+            Self::Authenticated(_) => Some(true),
         }
     }
 
     pub(crate) fn caller(&self) -> Option<&Caller> {
         match self {
             Self::Anonymous | Self::UnknownToken => None,
-            Self::Known(caller) => Some(caller),
+            Self::Authenticated(caller) => Some(caller),
         }
     }
 }
 
-fn presented(headers: &HeaderMap) -> Option<&str> {
+fn presented_token(headers: &HeaderMap) -> Option<&str> {
     if let Some(value) = headers.get(AUTHORIZATION) {
         let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
         return scheme.eq_ignore_ascii_case("bearer").then(|| token.trim());

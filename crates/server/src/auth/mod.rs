@@ -1,22 +1,22 @@
-//! Who may do what.
+//! Authentication and authorization.
 //!
 //! ```text
-//!  role      what a token may do
-//!  tokens    which tokens there are: their hashes, compared in constant time
-//!  first     the token a server makes when it has none
-//!  identity  whose token a request carries
-//!  extract   who sent a request, as handlers ask for it
+//!  role         the roles of tokens
+//!  tokens       the accepted tokens: their hashes, compared in constant time
+//!  first_token  the token that a server without configured tokens creates
+//!  identity     the sender of a request, identified by its token
+//!  extract      extractors that give request handlers a caller with the required role
 //! ```
 
 mod extract;
-mod first;
+mod first_token;
 mod identity;
 mod role;
 mod tokens;
 
-pub(crate) use extract::{Admin, Anyone, Operator, Producer, Viewer, Worker};
-pub(crate) use first::{FirstToken, beside, fresh, from_hex, to_hex};
+pub(crate) use extract::{Admin, AnyCaller, Operator, Producer, Viewer, Worker};
+pub(crate) use first_token::{FirstToken, from_hex, load_or_create_first_token, new_first_token, to_hex};
 pub(crate) use identity::Identity;
 pub use role::{BadRole, Role};
 pub(crate) use tokens::TokenId;
-pub use tokens::{Caller, Tokens, hash, new_token};
+pub use tokens::{AcceptedTokens, Caller, generate_token, hash_token};

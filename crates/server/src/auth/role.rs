@@ -1,9 +1,9 @@
-//! What a token may do.
+//! The roles of tokens.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// A token's role. Each call of the API names the one it needs.
+/// The role of a token. Each call of the API requires one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Role {
     /// Reads everything, changes nothing.
@@ -14,7 +14,7 @@ pub enum Role {
     Worker,
     /// Reads, retries, cancels, pauses.
     Operator,
-    /// May do all of it, and block.
+    /// Everything, including blocking and the audit.
     Admin,
 }
 
@@ -31,7 +31,7 @@ impl Role {
         }
     }
 
-    /// Whether this role may do what `needed` may do.
+    /// Whether this role permits everything that `needed` permits.
     pub fn includes(self, needed: Self) -> bool {
         match self {
             Self::Admin => true,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn roles_read_back() {
+    fn displayed_roles_parse_to_the_same_role() {
         for role in Role::ALL {
             assert_eq!(role.to_string().parse::<Role>(), Ok(role));
         }

@@ -1,4 +1,4 @@
-//! Tokens: 256 random bits each, kept as SHA-256, compared in constant time.
+//! Accepted tokens: 256 random bits each, stored as SHA-256, compared in constant time.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,11 +9,11 @@ use subtle::ConstantTimeEq;
 use super::Role;
 use crate::config::TokenDef;
 
-/// Every token that is accepted.
+/// All tokens that are accepted.
 #[derive(Clone, Debug, Default)]
-pub struct Tokens(Vec<TokenDef>);
+pub struct AcceptedTokens(Vec<TokenDef>);
 
-/// Identifies a token: its hash.
+/// The identifier of a token: its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct TokenId([u8; 32]);
 
@@ -23,13 +23,13 @@ impl std::fmt::Debug for TokenId {
     }
 }
 
-/// Who sent a request.
+/// The authenticated sender of a request.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Caller {
     /// The name of the token.
     pub name: String,
     pub role: Role,
-    /// The only tenant it may name, if it is bound to one.
+    /// The only tenant it may access, if it is bound to one.
     pub tenant: Option<Tenant>,
     sha256: [u8; 32],
 }
@@ -54,14 +54,14 @@ impl Caller {
     }
 }
 
-impl Tokens {
+impl AcceptedTokens {
     pub fn new(tokens: Vec<TokenDef>) -> Self {
         Self(tokens)
     }
 
-    /// Whose token this is. All of them are compared, whichever matches, so that the time taken tells nothing.
-    pub fn caller(&self, presented: &str) -> Option<Caller> {
-        let hash = hash(presented);
+    /// Finds the caller of a token. All tokens are compared, so that the time does not reveal which one matches.
+    pub fn find_caller(&self, presented: &str) -> Option<Caller> {
+        let hash = hash_token(presented);
         let mut found = None;
         for token in &self.0 {
             if bool::from(token.sha256.ct_eq(&hash)) {
@@ -71,20 +71,20 @@ impl Tokens {
         found.map(Caller::from)
     }
 
-    /// Whether a caller would still be let in, and as the same.
-    pub(crate) fn knows(&self, caller: &Caller) -> bool {
+    /// Whether the caller's token is still accepted, with the same name, role and tenant.
+    pub(crate) fn accepts_caller(&self, caller: &Caller) -> bool {
         self.0.iter().any(|token| Caller::from(token) == *caller)
     }
 }
 
-/// What is kept of a token.
-pub fn hash(token: &str) -> [u8; 32] {
+/// The hash of a token, which is stored instead of it.
+pub fn hash_token(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// A token that nobody has seen yet: 256 bits.
-pub fn new_token() -> String {
-    // Each of the three brings 122 bits from the system's generator.
+/// Generates a random token of 256 bits.
+pub fn generate_token() -> String {
+    // Each UUID has 122 random bits from the system's generator.
     let mut digest = Sha256::new();
     for _ in 0..3 {
         digest.update(uuid::Uuid::new_v4().as_bytes());
@@ -96,24 +96,27 @@ pub fn new_token() -> String {
 mod tests {
     use super::*;
 
-    fn def(name: &str, token: &str, role: Role) -> TokenDef {
-        TokenDef { name: name.into(), role, tenant: None, sha256: hash(token) }
+    fn token_def(name: &str, token: &str, role: Role) -> TokenDef {
+        TokenDef { name: name.into(), role, tenant: None, sha256: hash_token(token) }
     }
 
     #[test]
     fn a_token_is_found_by_its_hash() {
-        let tokens = Tokens::new(vec![def("a", "one", Role::Viewer), def("b", "two", Role::Admin)]);
-        assert_eq!(tokens.caller("one").unwrap().name, "a");
-        assert_eq!(tokens.caller("two").unwrap().role, Role::Admin);
+        let tokens = AcceptedTokens::new(vec![
+            token_def("a", "one", Role::Viewer),
+            token_def("b", "two", Role::Admin),
+        ]);
+        assert_eq!(tokens.find_caller("one").unwrap().name, "a");
+        assert_eq!(tokens.find_caller("two").unwrap().role, Role::Admin);
         for bad in ["", "three", "One", "one "] {
-            assert!(tokens.caller(bad).is_none(), "{bad:?}");
+            assert!(tokens.find_caller(bad).is_none(), "{bad:?}");
         }
     }
 
     #[test]
-    fn tokens_are_long_and_differ() {
-        let token = new_token();
+    fn generated_tokens_are_long_and_unique() {
+        let token = generate_token();
         assert_eq!(token.len(), "pm_".len() + 43);
-        assert_ne!(token, new_token());
+        assert_ne!(token, generate_token());
     }
 }

@@ -1,12 +1,12 @@
-//! `chains`: nodes that orders travel, by path.
+//! Reads the section `chains`: chains of nodes that orders run through, by path.
 //!
 //! ```text
-//!  chains./publish/article.nodes ──▶ each node by itself: its keys, its handler
-//!                                └─▶ all of them together: ids, ways, an end that can be reached
+//!  chains./publish/article.nodes ──▶ each node alone: its keys, its handler
+//!                                └─▶ the whole chain: unique ids, existing targets, a reachable end
 //! ```
 //!
-//! The second look is taken also where single nodes are at fault, so that both kinds of faults are told at once. A
-//! node that could not be read stands in it as an end, lest its neighbours be blamed.
+//! The whole chain is checked even if single nodes have faults, so that all faults are reported at once. A node that
+//! could not be read counts as an end there, so that nodes that lead to it are not reported.
 
 use std::collections::BTreeMap;
 
@@ -14,171 +14,206 @@ use pointsman_core::HandlerName;
 use pointsman_core::chain::{Chain, ChainPath, Node as ChainNode, NodeId, Role, Step};
 use pointsman_core::names::MAX_NAME;
 
-use super::decode::{Fields, Keys, boolean, entries, items, parsed};
+use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar, read_boolean};
 use super::fault::Findings;
-use super::handlers::{Known, is_known};
-use super::nearest::hint;
-use super::place::Place;
+use super::handlers::{DefinedNames, check_handler_exists};
+use super::location::SettingLocation;
 use super::retry;
-use super::yaml::{Entry, Kind, Node};
+use super::suggestion::hint;
+use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
-pub(super) const KEYS: Keys = Keys { of: "a chain", known: &["nodes"], later: &[] };
-const NODE: Keys =
-    Keys { of: "a node", known: &["id", "handler", "next", "on_error", "setback", "end"], later: &[] };
+pub(super) const CHAIN_KEYS: AllowedKeys =
+    AllowedKeys { owner: "a chain", names: &["nodes"], not_yet_supported: &[] };
+const CHAIN_NODE_KEYS: AllowedKeys = AllowedKeys {
+    owner: "a node",
+    names: &["id", "handler", "next", "on_error", "setback", "end"],
+    not_yet_supported: &[],
+};
 
-/// Whoever joins more is not drawing a chain. Looking at all ways costs as much as the square of it.
-const MOST_NODES: usize = 1000;
+/// The most nodes of a chain. The cost of checking a chain grows with the square of its nodes.
+const MAX_CHAIN_NODES: usize = 1000;
 
-/// A chain as the configuration has it.
+/// A configured chain.
 #[derive(Clone, Debug)]
-pub struct Charted {
+pub struct ChainConfig {
     pub chain: Chain,
-    /// Where each of its nodes stands.
-    pub(super) places: Vec<Place>,
+    /// The location of each node.
+    pub(super) node_locations: Vec<SettingLocation>,
 }
 
-/// The chains that others may name, also those that are at fault in themselves; with the ids of their nodes.
-pub(super) type KnownChains = BTreeMap<ChainPath, Vec<NodeId>>;
+/// The paths of all defined chains, including those with faults, with the ids of their nodes.
+pub(super) type DefinedChains = BTreeMap<ChainPath, Vec<NodeId>>;
 
-/// What the section comes to.
+/// The section `chains`.
 #[derive(Debug, Default)]
-pub(super) struct Section {
-    pub(super) chains: Vec<Charted>,
-    pub(super) known: KnownChains,
+pub(super) struct ChainsSection {
+    pub(super) chains: Vec<ChainConfig>,
+    pub(super) defined: DefinedChains,
 }
 
-pub(super) fn read(node: &Node, handlers: &Known, findings: &mut Findings) -> Section {
-    let mut section = Section::default();
-    for entry in entries(node, "`chains`", findings).unwrap_or_default() {
-        let path =
-            ChainPath::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
-        let read = nodes(entry, handlers, findings);
+pub(super) fn read_chains(
+    node: &YamlNode,
+    handlers: &DefinedNames,
+    findings: &mut Findings,
+) -> ChainsSection {
+    let mut section = ChainsSection::default();
+    for entry in expect_map(node, "`chains`", findings).unwrap_or_default() {
+        let path = ChainPath::new(&entry.key)
+            .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+            .ok();
+        let read = read_nodes(entry, handlers, findings);
         let Some(path) = path else { continue };
-        let (nodes, places): (Vec<ChainNode>, Vec<Place>) = read.into_iter().unzip();
-        section.known.insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
-        section.chains.push(Charted { chain: Chain { path, nodes }, places });
+        let (nodes, node_locations): (Vec<ChainNode>, Vec<SettingLocation>) = read.into_iter().unzip();
+        section.defined.insert(path.clone(), nodes.iter().map(|node| node.id.clone()).collect());
+        section.chains.push(ChainConfig { chain: Chain { path, nodes }, node_locations });
     }
     section
 }
 
-/// The nodes that have an id, each with its place.
-fn nodes(entry: &Entry, handlers: &Known, findings: &mut Findings) -> Vec<(ChainNode, Place)> {
-    let Some(fields) = Fields::open(&entry.value, &KEYS, findings) else { return vec![] };
+/// Reads the nodes of a chain that have an id, with their locations.
+fn read_nodes(
+    entry: &YamlEntry,
+    handlers: &DefinedNames,
+    findings: &mut Findings,
+) -> Vec<(ChainNode, SettingLocation)> {
+    let Some(fields) = CheckedMap::check_keys(&entry.value, &CHAIN_KEYS, findings) else { return vec![] };
     let Some(list) = fields.get("nodes") else {
-        findings.fault(&entry.at, format!("the chain {:?} needs `nodes`: where its orders go", entry.key));
+        findings.add_fault(
+            &entry.location,
+            format!("the chain {:?} needs `nodes`: where its orders go", entry.key),
+        );
         return vec![];
     };
-    let Some(list) = items(list, "`nodes`", findings) else { return vec![] };
+    let Some(list) = expect_list(list, "`nodes`", findings) else { return vec![] };
     if list.is_empty() {
-        findings.fault(&entry.at, format!("the chain {:?} needs at least one node", entry.key));
+        findings.add_fault(&entry.location, format!("the chain {:?} needs at least one node", entry.key));
         return vec![];
     }
-    if list.len() > MOST_NODES {
-        findings.fault(&list[MOST_NODES].place, format!("a chain has at most {MOST_NODES} nodes"));
+    if list.len() > MAX_CHAIN_NODES {
+        findings.add_fault(
+            &list[MAX_CHAIN_NODES].location,
+            format!("a chain has at most {MAX_CHAIN_NODES} nodes"),
+        );
         return vec![];
     }
-    let read: Vec<Option<ChainNode>> = list.iter().map(|item| node(item, handlers, findings)).collect();
-    // Which node one without an id was meant to be nobody knows; somebody may lead there.
+    let read: Vec<Option<ChainNode>> = list.iter().map(|item| read_node(item, handlers, findings)).collect();
+    // A node without an id may be the target of others, so that the whole chain cannot be checked.
     if let Some(nodes) = read.iter().cloned().collect::<Option<Vec<ChainNode>>>() {
-        look_whole(&entry.key, nodes, list, findings);
+        check_whole_chain(&entry.key, nodes, list, findings);
     }
-    let placed = read.into_iter().zip(list).map(|(node, item)| Some((node?, item.place.clone())));
+    let placed = read.into_iter().zip(list).map(|(node, item)| Some((node?, item.location.clone())));
     placed.flatten().collect()
 }
 
-/// Tells what is wrong with the nodes together.
-fn look_whole(path: &str, nodes: Vec<ChainNode>, list: &[Node], findings: &mut Findings) {
-    // The path has no part in it, and one that is at fault has been told of.
+/// Reports faults of the chain as a whole.
+fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findings: &mut Findings) {
+    // The path does not matter here, and an invalid one has been reported already.
     let Ok(path) = ChainPath::new(path).or_else(|_| ChainPath::new("/x")) else { return };
     let chain = Chain { path, nodes };
     for (index, fault) in chain.faults() {
         let item = &list[index];
-        // A fault names the key it speaks of in backticks.
+        // A fault names the key it is about in backticks.
         let key = fault.split('`').nth(1).and_then(|key| item.get(key));
-        let near = match key.map(|key| &key.kind) {
-            Some(Kind::Scalar { text, .. }) => hint(text, chain.nodes.iter().map(|node| node.id.as_str())),
-            Some(Kind::Null | Kind::List(_) | Kind::Map(_)) | None => String::new(),
+        let suggestion = match key.map(|key| &key.kind) {
+            Some(YamlKind::Scalar { text, .. }) => {
+                hint(text, chain.nodes.iter().map(|node| node.id.as_str()))
+            }
+            Some(YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_)) | None => String::new(),
         };
-        findings.fault(&key.unwrap_or(item).place, format!("{fault}{near}"));
+        findings.add_fault(&key.unwrap_or(item).location, format!("{fault}{suggestion}"));
     }
 }
 
-/// A node with an id, whatever else is wrong with it.
-fn node(item: &Node, handlers: &Known, findings: &mut Findings) -> Option<ChainNode> {
-    let fields = Fields::open(item, &NODE, findings)?;
-    let id = fields.need("id", NODE.of, findings).and_then(|n| node_id(n, findings));
-    let role = match fields.or("end", false, findings, boolean) {
+/// Reads a node. It needs an id; other faults do not prevent a result.
+fn read_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainNode> {
+    let fields = CheckedMap::check_keys(item, &CHAIN_NODE_KEYS, findings)?;
+    let id =
+        fields.get_required("id", CHAIN_NODE_KEYS.owner, findings).and_then(|n| read_node_id(n, findings));
+    let role = match fields.read_or_default("end", false, findings, read_boolean) {
         true => {
-            end(item, findings);
+            check_end_node(item, findings);
             None
         }
-        false => step(&fields, handlers, findings),
+        false => read_step(&fields, handlers, findings),
     };
     Some(ChainNode { id: id?, role: role.map_or(Role::End, Role::Step) })
 }
 
-/// An order that has arrived goes nowhere.
-fn end(item: &Node, findings: &mut Findings) {
+/// Reports settings of a step on an end node.
+fn check_end_node(item: &YamlNode, findings: &mut Findings) {
     for entry in item.entries().iter().filter(|entry| !matches!(entry.key.as_str(), "id" | "end")) {
-        if NODE.known.contains(&entry.key.as_str()) {
-            let message = format!("a node with `end: true` has no `{}`: its orders have arrived", entry.key);
-            findings.fault(&entry.at, message);
+        if CHAIN_NODE_KEYS.names.contains(&entry.key.as_str()) {
+            let message = format!("a node with `end: true` has no `{}`: orders end there", entry.key);
+            findings.add_fault(&entry.location, message);
         }
     }
 }
 
-fn step(fields: &Fields, handlers: &Known, findings: &mut Findings) -> Option<Step> {
+fn read_step(fields: &CheckedMap, handlers: &DefinedNames, findings: &mut Findings) -> Option<Step> {
     let handler = match fields.get("handler") {
-        Some(node) => handler(node, handlers, findings),
+        Some(node) => read_step_handler(node, handlers, findings),
         None => {
-            let message = "a node needs a `handler`, whose step it is, or `end: true`";
-            findings.fault(&fields.node.place, message);
+            let message = "a node needs a `handler`, which runs the step, or `end: true`";
+            findings.add_fault(&fields.node.location, message);
             None
         }
     };
     let next = match fields.get("next") {
-        Some(node) => node_id(node, findings),
+        Some(node) => read_node_id(node, findings),
         None if handler.is_some() => {
-            findings.fault(&fields.node.place, "a step needs `next`: the node that its order goes to");
+            findings.add_fault(&fields.node.location, "a step needs `next`: the node that its order goes to");
             None
         }
         None => None,
     };
-    let on_error = fields.get("on_error").and_then(|n| node_id(n, findings));
-    let setback = fields.get("setback").and_then(|n| retry::setback(n, findings));
+    let on_error = fields.get("on_error").and_then(|n| read_node_id(n, findings));
+    let setback = fields.get("setback").and_then(|n| retry::read_setback(n, findings));
     Some(Step { handler: handler?, next: next?, on_error, setback })
 }
 
-pub(super) fn node_id(node: &Node, findings: &mut Findings) -> Option<NodeId> {
-    parsed(node, findings, |text| NodeId::new(text).map_err(|_| bad_id(text, "a node")))
+pub(super) fn read_node_id(node: &YamlNode, findings: &mut Findings) -> Option<NodeId> {
+    parse_scalar(node, findings, |text| NodeId::new(text).map_err(|_| bad_id_message(text, "a node")))
 }
 
-/// Ids are alike, whatever they tell apart.
-pub(super) fn bad_id(text: &str, whose: &str) -> String {
-    format!("{text:?} is not the id of {whose}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`")
+/// The fault of an invalid id. Orders and nodes have the same format of ids.
+pub(super) fn bad_id_message(text: &str, owner: &str) -> String {
+    format!("{text:?} is not the id of {owner}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`")
 }
 
-/// The name of a handler, also where there is none of that name, which is told of.
-fn handler(node: &Node, known: &Known, findings: &mut Findings) -> Option<HandlerName> {
-    let name = parsed(node, findings, str::parse::<HandlerName>)?;
-    is_known(node, &name, known, "takes no steps", findings);
+/// Reads the name of a step's handler. A handler that does not exist is reported, and its name is still returned.
+fn read_step_handler(
+    node: &YamlNode,
+    defined: &DefinedNames,
+    findings: &mut Findings,
+) -> Option<HandlerName> {
+    let name = parse_scalar(node, findings, str::parse::<HandlerName>)?;
+    check_handler_exists(node, &name, defined, "takes no steps", findings);
     Some(name)
 }
 
 /// Reads the path of a chain that must exist.
-pub(super) fn reference(node: &Node, known: &KnownChains, findings: &mut Findings) -> Option<ChainPath> {
-    let path = parsed(node, findings, str::parse::<ChainPath>)?;
-    exists(node, &path, known, findings).then_some(path)
+pub(super) fn read_chain_reference(
+    node: &YamlNode,
+    defined: &DefinedChains,
+    findings: &mut Findings,
+) -> Option<ChainPath> {
+    let path = parse_scalar(node, findings, str::parse::<ChainPath>)?;
+    check_chain_exists(node, &path, defined, findings).then_some(path)
 }
 
-/// Whether there is such a chain; told of if there is none.
-pub(super) fn exists(node: &Node, path: &ChainPath, known: &KnownChains, findings: &mut Findings) -> bool {
-    let there = known.contains_key(path);
-    if !there {
-        let near = hint(path.as_str(), known.keys().map(ChainPath::as_str));
-        findings.fault(&node.place, format!("there is no chain {path}{near}"));
+/// Whether the chain is defined; reports a fault if it is not.
+pub(super) fn check_chain_exists(
+    node: &YamlNode,
+    path: &ChainPath,
+    defined: &DefinedChains,
+    findings: &mut Findings,
+) -> bool {
+    let exists = defined.contains_key(path);
+    if !exists {
+        let suggestion = hint(path.as_str(), defined.keys().map(ChainPath::as_str));
+        findings.add_fault(&node.location, format!("there is no chain {path}{suggestion}"));
     }
-    there
+    exists
 }
 
 #[cfg(test)]
@@ -187,21 +222,21 @@ mod tests {
 
     use pointsman_core::task::retry::{Backoff, RetryPolicy};
 
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    fn all(node: &Node, findings: &mut Findings) -> Option<Vec<Chain>> {
+    fn read_all_chains(node: &YamlNode, findings: &mut Findings) -> Option<Vec<Chain>> {
         let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
-        let known = Known { handlers: names(&["render", "deploy"]), sources: names(&["shop"]) };
-        Some(read(node, &known, findings).chains.into_iter().map(|charted| charted.chain).collect())
+        let defined = DefinedNames { handlers: names(&["render", "deploy"]), sources: names(&["shop"]) };
+        Some(read_chains(node, &defined, findings).chains.into_iter().map(|charted| charted.chain).collect())
     }
 
     #[test]
-    fn steps_and_ends() {
+    fn chain_steps_and_end_nodes_are_read() {
         let text = "/publish/article:\n  nodes:\n  - {id: render, handler: render, next: deploy, on_error: failed}\n\
                     \x20 - {id: deploy, handler: deploy, next: done, on_error: failed, setback: {delay: 30s, max: 5}}\n\
                     \x20 - {id: done, end: true}\n  - {id: failed, end: true}\n";
-        let chains = read_text(text, all).unwrap();
+        let chains = read_value_from(text, read_all_chains).unwrap();
         assert_eq!(chains[0].path.as_str(), "/publish/article");
         let ids: Vec<&str> = chains[0].nodes.iter().map(|node| node.id.as_str()).collect();
         assert_eq!(ids, ["render", "deploy", "done", "failed"]);
@@ -211,24 +246,24 @@ mod tests {
         let Role::Step(second) = &chains[0].nodes[1].role else { panic!("{chains:?}") };
         let delay = Duration::from_secs(30);
         let want = RetryPolicy { max: 5, backoff: Backoff::Fixed, delay, ..RetryPolicy::default() };
-        assert_eq!(second.setback, Some(want), "it is set back for as long every time");
+        assert_eq!(second.setback, Some(want), "the delay is the same every time");
         assert_eq!(chains[0].nodes[3].role, Role::End);
     }
 
     #[test]
-    fn every_fault_of_a_node_is_told() {
+    fn every_fault_of_a_chain_node_is_reported() {
         let text = "/a:\n  nodes:\n  - {id: a, handler: rendr, next: b}\n  - {id: b, handler: shop, next: c}\n\
                     \x20 - {id: c, handler: render}\n  - {id: d}\n  - {id: e, end: true, next: a, hander: x}\n\
                     \x20 - {id: f g, end: maybe, handler: render, next: a}\n  - {handler: render, next: a}\n  - x\n\
                     \x20 - {id: h, handler: render, next: e, setback: {delay: soon, dely: 1s}}\n";
         assert_eq!(
-            faults_of(text, all),
+            fault_messages(text, read_all_chains),
             [
                 "there is no handler \"rendr\"; did you mean `render`?",
                 "\"shop\" is a source, and a source takes no steps",
                 "a step needs `next`: the node that its order goes to",
-                "a node needs a `handler`, whose step it is, or `end: true`",
-                "a node with `end: true` has no `next`: its orders have arrived",
+                "a node needs a `handler`, which runs the step, or `end: true`",
+                "a node with `end: true` has no `next`: orders end there",
                 "unknown setting \"hander\" of a node; did you mean `handler`?",
                 "\"f g\" is not the id of a node: 1 to 128 letters, digits, `.`, `_` and `-`",
                 "\"maybe\" is neither true nor false",
@@ -241,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_a_whole_chain_is_told() {
+    fn every_fault_of_a_chain_is_reported() {
         let text = "/a: {nodes: [{id: a, handler: render, next: bb, on_error: a}, {id: b, end: true}]}\n\
                     /b: {nodes: [{id: a, handler: render, next: a}]}\n\
                     /c: {nodes: [{id: a, end: true}, {id: a, end: true}]}\n\
@@ -249,7 +284,7 @@ mod tests {
                     h: {nodes: [{id: a, end: true}]}\n/i//j: {node: []}\n\
                     /k: {nodes: [{id: a, handler: rendr, next: nowhere}]}\n";
         assert_eq!(
-            faults_of(text, all),
+            fault_messages(text, read_all_chains),
             [
                 "`next` names the node bb, which does not exist; did you mean `b`?",
                 "no path leads from a to an end node",
@@ -270,10 +305,11 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_very_many_nodes_is_refused_at_the_first_too_many() {
-        let nodes: Vec<String> =
-            (0..=MOST_NODES).map(|n| format!("{{id: n{n}, handler: render, next: n{}}}", n + 1)).collect();
+    fn a_chain_with_too_many_nodes_is_a_fault_at_the_first_excess_node() {
+        let nodes: Vec<String> = (0..=MAX_CHAIN_NODES)
+            .map(|n| format!("{{id: n{n}, handler: render, next: n{}}}", n + 1))
+            .collect();
         let text = format!("/a: {{nodes: [{}]}}", nodes.join(", "));
-        assert_eq!(faults_of(&text, all), ["a chain has at most 1000 nodes"]);
+        assert_eq!(fault_messages(&text, read_all_chains), ["a chain has at most 1000 nodes"]);
     }
 }

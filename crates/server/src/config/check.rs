@@ -1,4 +1,4 @@
-//! What `config check` says: every fault, or in words what the configuration means.
+//! `config check`: reports every fault, or a summary of what a valid configuration does.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fmt;
@@ -11,155 +11,179 @@ use pointsman_engine::Schedule;
 use serde::Serialize;
 
 use super::Config;
-use super::decode::words;
-use super::fault::{Faults, Warning};
-use super::handlers::Handler;
-use super::lookup::{Sources, read_from};
-use super::run::Run;
-use super::schedules::Planned;
-use super::surprises::of_its_times;
+use super::command_user::CommandUser;
+use super::decode::format_duration;
+use super::fault::{ConfigFaults, ConfigWarning};
+use super::handler_run::HandlerRun;
+use super::handlers::HandlerConfig;
+use super::inputs::{ConfigInputs, describe_files};
+use super::schedule_lints::lint_schedule_times;
+use super::schedules::ScheduleConfig;
+use super::secrets::Environment;
 
-/// How many coming times of a schedule are told.
-const TIMES: usize = 3;
+/// The number of upcoming times in the summary of a schedule.
+const MAX_UPCOMING_TIMES: usize = 3;
 
 /// The result of a check.
 #[derive(Debug)]
-pub struct Report {
-    pub outcome: Result<Summary, Faults>,
+pub struct CheckReport {
+    pub outcome: Result<ConfigSummary, ConfigFaults>,
 }
 
-/// What a good configuration means.
+/// The summary of a valid configuration.
 #[derive(Debug)]
-pub struct Summary {
+pub struct ConfigSummary {
     /// The files it was read from.
     pub files: Vec<PathBuf>,
-    pub handlers: Vec<HandlerTold>,
-    /// Event types, and the handlers and chains that such an event reaches in the end.
+    pub handlers: Vec<HandlerSummary>,
+    /// Event types, each with all handlers and chains that an event of the type reaches.
     pub routes: Vec<(String, Vec<String>)>,
-    pub sources: Vec<SourceTold>,
-    /// Those of the sources' collections too.
-    pub schedules: Vec<ScheduleTold>,
-    pub chains: Vec<ChainTold>,
+    pub sources: Vec<SourceSummary>,
+    /// Includes the schedules of the sources' collections.
+    pub schedules: Vec<ScheduleSummary>,
+    pub chains: Vec<ChainSummary>,
     /// Tenants and their weights.
     pub tenants: Vec<(String, u16)>,
     pub tokens: usize,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<ConfigWarning>,
 }
 
-/// What is told of a handler.
+/// The summary of a handler.
 #[derive(Debug, Serialize)]
-pub struct HandlerTold {
+pub struct HandlerSummary {
     pub name: String,
     /// `http`, `command` or `pull`.
     pub run: &'static str,
-    /// Where it goes, or what it starts; empty if it is pulled.
+    /// The URL without its query, or the program; empty for `pull`.
     pub target: String,
-    /// In words.
+    /// The user and group that a command runs as, if it names any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
+    /// Each limit as a phrase, such as "at most 4 at a time".
     pub limits: Vec<String>,
 }
 
-/// What is told of a source.
+/// The summary of a source.
 #[derive(Debug, Serialize)]
-pub struct SourceTold {
+pub struct SourceSummary {
     pub name: String,
     pub run: &'static str,
     pub target: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_as: Option<String>,
     pub tenant: String,
-    pub collections: Vec<CollectionTold>,
+    pub collections: Vec<CollectionSummary>,
 }
 
-/// What is told of a source's collection.
+/// The summary of a source's collection.
 #[derive(Debug, Serialize)]
-pub struct CollectionTold {
+pub struct CollectionSummary {
     pub name: String,
     pub priority: u16,
-    /// Otherwise it is synchronised on request only.
-    pub scheduled: bool,
+    /// Whether it has a schedule. Otherwise it is synchronised on request only.
+    #[serde(rename = "scheduled")]
+    pub is_scheduled: bool,
 }
 
-/// What is told of a schedule.
+/// The summary of a schedule.
 #[derive(Debug, Serialize)]
-pub struct ScheduleTold {
+pub struct ScheduleSummary {
     pub name: String,
-    /// When it does what, in words.
-    pub does: String,
+    /// When it fires and what it does, as a phrase.
+    #[serde(rename = "does")]
+    pub description: String,
     pub next: Vec<Timestamp>,
 }
 
-/// What is told of a chain.
+/// The summary of a chain.
 #[derive(Debug, Serialize)]
-pub struct ChainTold {
+pub struct ChainSummary {
     pub path: String,
-    /// The nodes where something is done, in their order. Orders begin at the first of all nodes.
+    /// The nodes that run a handler, in the order of the configuration.
     pub steps: Vec<String>,
     pub ends: Vec<String>,
 }
 
-/// Reads the sources and tells what they mean at `now`. Nothing is started.
-pub fn check(sources: &Sources, now: Timestamp) -> Report {
-    let checked = sources.load().and_then(|config| config.setup().map(|_| summary(&config, now)));
-    Report { outcome: checked }
+/// Reads a configuration and summarizes what it does at `now`. Nothing is started.
+pub fn check_config(inputs: &ConfigInputs, now: Timestamp) -> CheckReport {
+    let check = |config: Config| {
+        config.build_setup()?;
+        let mut summary = summarize_config(&config, now);
+        summary.warnings.extend(root_command_warning(&config, &inputs.env));
+        Ok(summary)
+    };
+    CheckReport { outcome: inputs.load().and_then(check) }
 }
 
-impl Report {
-    pub fn is_good(&self) -> bool {
+impl CheckReport {
+    pub fn is_valid(&self) -> bool {
         self.outcome.is_ok()
     }
 }
 
-fn summary(config: &Config, now: Timestamp) -> Summary {
+fn summarize_config(config: &Config, now: Timestamp) -> ConfigSummary {
     let route = |kind: &HandlingKey| {
-        let told = config.routes.resolve(kind).into_iter().map(|binding| match binding.sync {
+        let described = config.routes.resolve(kind).into_iter().map(|binding| match binding.sync {
             true => format!("{} (sync)", binding.handler),
             false => binding.handler.to_string(),
         });
         let chains = config.chain_routes.resolve(kind).into_iter().map(|path| path.to_string());
-        (kind.to_string(), told.chain(chains).collect())
+        (kind.to_string(), described.chain(chains).collect())
     };
     let kinds: BTreeSet<&HandlingKey> = config.routes.iter().map(|(kind, _)| kind).collect();
     let kinds = &kinds | &config.chain_routes.iter().map(|(kind, _)| kind).collect();
     let scheduled: HashSet<&str> =
         config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
-    Summary {
+    ConfigSummary {
         files: config.files.clone(),
-        handlers: config.handlers.iter().map(handler).collect(),
+        handlers: config.handlers.iter().map(summarize_handler).collect(),
         routes: kinds.into_iter().map(route).collect(),
-        sources: config.sources.iter().filter_map(|told| source(told, &scheduled)).collect(),
-        schedules: config.schedules.iter().map(|planned| schedule(&planned.schedule, now)).collect(),
-        chains: config.chains.iter().map(|charted| chain(&charted.chain)).collect(),
+        sources: config
+            .sources
+            .iter()
+            .filter_map(|described| summarize_source(described, &scheduled))
+            .collect(),
+        schedules: config
+            .schedules
+            .iter()
+            .map(|planned| summarize_schedule(&planned.schedule, now))
+            .collect(),
+        chains: config.chains.iter().map(|charted| summarize_chain(&charted.chain)).collect(),
         tenants: config.tenants.iter().map(|(name, weight)| (name.to_string(), weight.get())).collect(),
         tokens: config.tokens.len(),
-        warnings: config.warnings_at(now),
+        warnings: config.all_warnings(now),
     }
 }
 
-fn handler(handler: &Handler) -> HandlerTold {
-    HandlerTold {
+fn summarize_handler(handler: &HandlerConfig) -> HandlerSummary {
+    HandlerSummary {
         name: handler.def.name.to_string(),
         run: handler.run.kind(),
-        target: target(&handler.run),
-        limits: limits(&handler.def.limits),
+        target: describe_run_target(&handler.run),
+        run_as: describe_command_user(&handler.run),
+        limits: describe_limits(&handler.def.limits),
     }
 }
 
-fn source(source: &Handler, scheduled: &HashSet<&str>) -> Option<SourceTold> {
+fn summarize_source(source: &HandlerConfig, scheduled: &HashSet<&str>) -> Option<SourceSummary> {
     let SourceDef { tenant, collections } = source.def.source.as_ref()?;
     let name = &source.def.name;
-    let collections = collections.iter().map(|(collection, priority)| CollectionTold {
+    let collections = collections.iter().map(|(collection, priority)| CollectionSummary {
         name: collection.to_string(),
         priority: priority.get(),
-        scheduled: scheduled.contains(format!("{name}/{collection}").as_str()),
+        is_scheduled: scheduled.contains(format!("{name}/{collection}").as_str()),
     });
-    Some(SourceTold {
+    Some(SourceSummary {
         name: name.to_string(),
         run: source.run.kind(),
-        target: target(&source.run),
+        target: describe_run_target(&source.run),
+        run_as: describe_command_user(&source.run),
         tenant: tenant.to_string(),
         collections: collections.collect(),
     })
 }
 
-fn schedule(schedule: &Schedule, now: Timestamp) -> ScheduleTold {
+fn summarize_schedule(schedule: &Schedule, now: Timestamp) -> ScheduleSummary {
     let when = schedule.when.expression().describe();
     let zone = match schedule.when.zone().name() {
         "UTC" => String::new(),
@@ -173,58 +197,90 @@ fn schedule(schedule: &Schedule, now: Timestamp) -> ScheduleTold {
             None => format!("adds an order to {}", order.chain),
         },
     };
-    ScheduleTold {
+    ScheduleSummary {
         name: schedule.name.to_string(),
-        does: format!("{when}{zone}, {makes}"),
-        next: schedule.when.upcoming(now).take(TIMES).collect(),
+        description: format!("{when}{zone}, {makes}"),
+        next: schedule.when.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
     }
 }
 
-fn chain(chain: &Chain) -> ChainTold {
+fn summarize_chain(chain: &Chain) -> ChainSummary {
     let (ends, steps): (Vec<&Node>, Vec<&Node>) = chain.nodes.iter().partition(|node| node.role == Role::End);
     let ids = |nodes: Vec<&Node>| nodes.into_iter().map(|node| node.id.to_string()).collect();
-    ChainTold { path: chain.path.to_string(), steps: ids(steps), ends: ids(ends) }
+    ChainSummary { path: chain.path.to_string(), steps: ids(steps), ends: ids(ends) }
 }
 
 impl Config {
-    /// What is allowed but probably not meant, also of what the schedules do after `now`. What several collections
-    /// inherit is told once.
-    pub(crate) fn warnings_at(&self, now: Timestamp) -> Vec<Warning> {
-        let mut told = HashSet::new();
-        let mut found = self.warnings.clone();
-        for Planned { schedule, place } in &self.schedules {
-            for surprise in of_its_times(schedule, now) {
-                if told.insert((place.to_string(), surprise.clone())) {
-                    found.push(Warning::new(place, format!("the schedule {:?}: {surprise}", schedule.name)));
+    /// All warnings, including those about the times at which schedules fire after `now`. A warning that several
+    /// collections inherit from their source is reported once.
+    pub(crate) fn all_warnings(&self, now: Timestamp) -> Vec<ConfigWarning> {
+        let mut described = HashSet::new();
+        let mut warnings = self.warnings.clone();
+        for ScheduleConfig { schedule, location } in &self.schedules {
+            for lint in lint_schedule_times(schedule, now) {
+                if described.insert((location.to_string(), lint.clone())) {
+                    warnings.push(ConfigWarning::new(
+                        location,
+                        format!("the schedule {:?}: {lint}", schedule.name),
+                    ));
                 }
             }
         }
-        found
+        warnings
     }
 }
 
-/// A URL's query may hold a key, and so may an argument: they are not repeated.
-fn target(run: &Run) -> String {
+/// The URL or program of a run. Queries and arguments are left out, since they may contain secrets.
+fn describe_run_target(run: &HandlerRun) -> String {
     match run {
-        Run::Http(http) => format!("{}{}", http.url.origin().ascii_serialization(), http.url.path()),
-        Run::Command(command) => command.spec.argv[0].clone(),
-        Run::Pull => String::new(),
+        HandlerRun::Http(http) => format!("{}{}", http.url.origin().ascii_serialization(), http.url.path()),
+        HandlerRun::Command(command) => command.spec.argv[0].clone(),
+        HandlerRun::Pull => String::new(),
     }
 }
 
-fn limits(limits: &Limits) -> Vec<String> {
+fn describe_command_user(run: &HandlerRun) -> Option<String> {
+    match run {
+        HandlerRun::Command(command) => command.user.as_ref().map(ToString::to_string),
+        HandlerRun::Http(_) | HandlerRun::Pull => None,
+    }
+}
+
+/// Warns of commands without `user` if the process runs as root.
+fn root_command_warning(config: &Config, env: &Environment) -> Option<ConfigWarning> {
+    let handlers = config.handlers.iter().chain(&config.sources).filter(|_| env.is_root());
+    let as_root: Vec<&HandlerConfig> = handlers
+        .filter(|handler| match &handler.run {
+            HandlerRun::Command(command) => !command.user.as_ref().is_some_and(CommandUser::has_user),
+            HandlerRun::Http(_) | HandlerRun::Pull => false,
+        })
+        .collect();
+    let names: Vec<&str> = as_root.iter().map(|handler| handler.def.name.as_str()).collect();
+    let names = match names.split_last()? {
+        (last, []) => (*last).to_owned(),
+        (last, others) => format!("{} and {last}", others.join(", ")),
+    };
+    let message = format!(
+        "the commands of {names} would run as root; set `user` in their `run`, or run the server as a user other than \
+         root"
+    );
+    as_root.first().map(|first| ConfigWarning::new(&first.location, message))
+}
+
+fn describe_limits(limits: &Limits) -> Vec<String> {
     let Limits { concurrency, concurrency_per_key, rate, weight, ageing } = limits;
-    let told = [
+    let described = [
         concurrency.map(|most| format!("at most {most} at a time")),
         concurrency_per_key.map(|most| format!("at most {most} of one object at a time")),
         rate.map(|rate| format!("at most {rate}")),
         (*weight != Weight::default()).then(|| format!("weight {}", weight.get())),
-        ageing.map(|each| format!("one point of priority more for each {} of waiting", words(each))),
+        ageing
+            .map(|each| format!("one point of priority more for each {} of waiting", format_duration(each))),
     ];
-    told.into_iter().flatten().collect()
+    described.into_iter().flatten().collect()
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for CheckReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.outcome {
             Ok(summary) => summary.fmt(f),
@@ -233,19 +289,19 @@ impl fmt::Display for Report {
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for ConfigSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
             "The configuration is good: {}, {}, {}, {}, {}, {}.",
-            counted(self.handlers.len(), "handler"),
-            counted(self.routes.len(), "routed event type"),
-            counted(self.sources.len(), "source"),
-            counted(self.schedules.len(), "schedule"),
-            counted(self.chains.len(), "chain"),
-            counted(self.tokens, "token"),
+            format_count(self.handlers.len(), "handler"),
+            format_count(self.routes.len(), "routed event type"),
+            format_count(self.sources.len(), "source"),
+            format_count(self.schedules.len(), "schedule"),
+            format_count(self.chains.len(), "chain"),
+            format_count(self.tokens, "token"),
         )?;
-        write!(f, "\n{}", read_from(&self.files))?;
+        write!(f, "\n{}", describe_files(&self.files))?;
         for (name, weight) in &self.tenants {
             write!(f, "\ntenant {name}: weight {weight}")?;
         }
@@ -271,16 +327,16 @@ impl fmt::Display for Summary {
     }
 }
 
-impl fmt::Display for HandlerTold {
+impl fmt::Display for HandlerSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "handler {}: {}", self.name, run(self.run, &self.target))?;
+        write!(f, "handler {}: {}", self.name, format_run(self.run, &self.target, self.run_as.as_deref()))?;
         self.limits.iter().try_for_each(|limit| write!(f, ", {limit}"))
     }
 }
 
-impl fmt::Display for SourceTold {
+impl fmt::Display for SourceSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let collections = self.collections.iter().map(|collection| match collection.scheduled {
+        let collections = self.collections.iter().map(|collection| match collection.is_scheduled {
             true => collection.name.clone(),
             false => format!("{} (only on request)", collection.name),
         });
@@ -289,21 +345,21 @@ impl fmt::Display for SourceTold {
             f,
             "source {}: {}; collections {}",
             self.name,
-            run(self.run, &self.target),
+            format_run(self.run, &self.target, self.run_as.as_deref()),
             collections.join(", ")
         )
     }
 }
 
-impl fmt::Display for ScheduleTold {
+impl fmt::Display for ScheduleSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let times: Vec<String> = self.next.iter().map(|time| seconds(*time)).collect();
+        let times: Vec<String> = self.next.iter().map(|time| format_timestamp(*time)).collect();
         let next = if times.is_empty() { "never".into() } else { format!("at {}", times.join(", ")) };
-        write!(f, "schedule {}: {}; next {next}", self.name, self.does)
+        write!(f, "schedule {}: {}; next {next}", self.name, self.description)
     }
 }
 
-impl fmt::Display for ChainTold {
+impl fmt::Display for ChainSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, steps, ends } = self;
         write!(f, "chain {path}: ")?;
@@ -314,16 +370,17 @@ impl fmt::Display for ChainTold {
     }
 }
 
-fn run(kind: &str, target: &str) -> String {
-    if target.is_empty() { kind.to_owned() } else { format!("{kind} {target}") }
+fn format_run(kind: &str, target: &str, run_as: Option<&str>) -> String {
+    let run = if target.is_empty() { kind.to_owned() } else { format!("{kind} {target}") };
+    run_as.map_or(run.clone(), |run_as| format!("{run} as {run_as}"))
 }
 
-/// Schedules fall on whole seconds, mostly: the fraction is only shown where there is one.
-fn seconds(time: Timestamp) -> String {
+/// A time without its fraction of a second if that is zero, as it mostly is for schedules.
+fn format_timestamp(time: Timestamp) -> String {
     time.to_string().replace(".000000Z", "Z")
 }
 
-fn counted(count: usize, what: &str) -> String {
+fn format_count(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{count} {what}{plural}")
+    format!("{count} {noun}{plural}")
 }

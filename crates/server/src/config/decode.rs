@@ -1,166 +1,190 @@
-//! Reading typed values out of the tree. Each reader reports what it cannot take and answers `None`, so that
-//! the caller goes on and finds the other faults too.
+//! Reads typed values from the YAML tree. Each function reports an invalid value and returns `None`, so that the
+//! caller continues and finds the other faults too.
 
 use std::time::Duration;
 
 use pointsman_core::time::parse_config_duration;
 
 use super::fault::Findings;
-use super::nearest::hint;
-use super::secret::masked;
-use super::yaml::{Entry, Kind, Node};
+use super::secrets::mask_credentials;
+use super::suggestion::hint;
+use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 /// The keys that a map may have.
 #[derive(Debug)]
-pub(super) struct Keys {
-    /// What the map describes, as in "unknown setting of a handler".
-    pub(super) of: &'static str,
-    pub(super) known: &'static [&'static str],
-    /// Part of the configuration language, but not there yet.
-    pub(super) later: &'static [&'static str],
+pub(super) struct AllowedKeys {
+    /// The thing that the map describes, as in "unknown setting of a handler".
+    pub(super) owner: &'static str,
+    pub(super) names: &'static [&'static str],
+    /// Names that are reserved for settings that do not exist yet.
+    pub(super) not_yet_supported: &'static [&'static str],
 }
 
-/// Names of the same thing in different maps: nobody mistyped one for the other.
-const AKIN: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule")];
+/// Different names of the same setting in different maps. They are too different to be found as typing errors.
+const KEY_SYNONYMS: &[(&str, &str)] = &[("schedule", "cron"), ("cron", "schedule")];
 
-impl Keys {
-    /// `; did you mean …?`, or nothing.
-    fn hint(&self, wrong: &str) -> String {
-        let akin = AKIN.iter().find(|(other, here)| *other == wrong && self.known.contains(here));
-        match akin {
+impl AllowedKeys {
+    /// `; did you mean …?` with the most similar name, or an empty text.
+    fn suggest_key(&self, wrong: &str) -> String {
+        let synonym = KEY_SYNONYMS.iter().find(|(other, here)| *other == wrong && self.names.contains(here));
+        match synonym {
             Some((_, here)) => format!("; did you mean `{here}`?"),
-            None => hint(wrong, self.known.iter().copied()),
+            None => hint(wrong, self.names.iter().copied()),
         }
     }
 }
 
 /// A map whose keys have been checked.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Fields<'n> {
-    pub(super) node: &'n Node,
+pub(super) struct CheckedMap<'n> {
+    pub(super) node: &'n YamlNode,
 }
 
-impl<'n> Fields<'n> {
-    /// Checks that a node is a map with known keys. Nothing at all counts as an empty map.
-    pub(super) fn open(node: &'n Node, keys: &Keys, findings: &mut Findings) -> Option<Self> {
-        for entry in entries(node, keys.of, findings)? {
+impl<'n> CheckedMap<'n> {
+    /// Checks that a node is a map with known keys. A null counts as an empty map.
+    pub(super) fn check_keys(
+        node: &'n YamlNode,
+        keys: &AllowedKeys,
+        findings: &mut Findings,
+    ) -> Option<Self> {
+        for entry in expect_map(node, keys.owner, findings)? {
             let key = entry.key.as_str();
-            if keys.known.contains(&key) {
+            if keys.names.contains(&key) {
                 continue;
             }
-            let (of, name) = (keys.of, &entry.key);
-            let message = if keys.later.contains(&key) {
+            let (of, name) = (keys.owner, &entry.key);
+            let message = if keys.not_yet_supported.contains(&key) {
                 format!("`{key}` is not supported yet")
             } else {
-                format!("unknown setting {name:?} of {of}{}", keys.hint(key))
+                format!("unknown setting {name:?} of {of}{}", keys.suggest_key(key))
             };
-            findings.fault(&entry.at, message);
+            findings.add_fault(&entry.location, message);
         }
         Some(Self { node })
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<&'n Node> {
+    pub(super) fn get(&self, key: &str) -> Option<&'n YamlNode> {
         self.node.get(key)
     }
 
-    /// A setting that must be there.
-    pub(super) fn need(&self, key: &str, what: &str, findings: &mut Findings) -> Option<&'n Node> {
+    /// A setting that is required; reports a fault if it is missing.
+    pub(super) fn get_required(
+        &self,
+        key: &str,
+        owner: &str,
+        findings: &mut Findings,
+    ) -> Option<&'n YamlNode> {
         let found = self.get(key);
         if found.is_none() {
-            findings.fault(&self.node.place, format!("{what} needs `{key}`"));
+            findings.add_fault(&self.node.location, format!("{owner} needs `{key}`"));
         }
         found
     }
 
-    /// Reads a setting if it is there; its default otherwise, and also where it is at fault, since the fault
-    /// has been reported by then.
-    pub(super) fn or<T>(
+    /// Reads a setting. Returns the default if it is missing, or if it has a fault, which has been reported then.
+    pub(super) fn read_or_default<T>(
         &self,
         key: &str,
         default: T,
         findings: &mut Findings,
-        read: impl FnOnce(&Node, &mut Findings) -> Option<T>,
+        read: impl FnOnce(&YamlNode, &mut Findings) -> Option<T>,
     ) -> T {
         self.get(key).and_then(|node| read(node, findings)).unwrap_or(default)
     }
 }
 
-/// The entries of a map. Nothing at all counts as an empty one.
-pub(super) fn entries<'n>(node: &'n Node, what: &str, findings: &mut Findings) -> Option<&'n [Entry]> {
+/// The entries of a map. A null counts as an empty map.
+pub(super) fn expect_map<'n>(
+    node: &'n YamlNode,
+    owner: &str,
+    findings: &mut Findings,
+) -> Option<&'n [YamlEntry]> {
     match &node.kind {
-        Kind::Map(entries) => Some(entries),
-        Kind::Null => Some(&[]),
-        Kind::Scalar { .. } | Kind::List(_) => {
-            findings.fault(&node.place, format!("{what} must be a map, not {}", node.what()));
+        YamlKind::Map(entries) => Some(entries),
+        YamlKind::Null => Some(&[]),
+        YamlKind::Scalar { .. } | YamlKind::List(_) => {
+            findings
+                .add_fault(&node.location, format!("{owner} must be a map, not {}", node.describe_kind()));
             None
         }
     }
 }
 
-/// The items of a list. Nothing at all counts as an empty one.
-pub(super) fn items<'n>(node: &'n Node, what: &str, findings: &mut Findings) -> Option<&'n [Node]> {
+/// The items of a list. A null counts as an empty list.
+pub(super) fn expect_list<'n>(
+    node: &'n YamlNode,
+    owner: &str,
+    findings: &mut Findings,
+) -> Option<&'n [YamlNode]> {
     match &node.kind {
-        Kind::List(items) => Some(items),
-        Kind::Null => Some(&[]),
-        Kind::Scalar { .. } | Kind::Map(_) => {
-            findings.fault(&node.place, format!("{what} must be a list, not {}", node.what()));
+        YamlKind::List(items) => Some(items),
+        YamlKind::Null => Some(&[]),
+        YamlKind::Scalar { .. } | YamlKind::Map(_) => {
+            findings
+                .add_fault(&node.location, format!("{owner} must be a list, not {}", node.describe_kind()));
             None
         }
     }
 }
 
-/// Any plain value, quoted or not, as its text.
-pub(super) fn text<'n>(node: &'n Node, findings: &mut Findings) -> Option<&'n str> {
+/// The text of a scalar, quoted or not.
+pub(super) fn read_text<'n>(node: &'n YamlNode, findings: &mut Findings) -> Option<&'n str> {
     match &node.kind {
-        Kind::Scalar { text, .. } => Some(text),
-        Kind::Null | Kind::List(_) | Kind::Map(_) => {
-            findings.fault(&node.place, format!("expected text, found {}", node.what()));
+        YamlKind::Scalar { text, .. } => Some(text),
+        YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_) => {
+            findings.add_fault(&node.location, format!("expected text, found {}", node.describe_kind()));
             None
         }
     }
 }
 
-/// A value that its own type checks.
-pub(super) fn parsed<T, E: std::fmt::Display>(
-    node: &Node,
+/// Parses a scalar with the given function, whose error becomes the fault.
+pub(super) fn parse_scalar<T, E: std::fmt::Display>(
+    node: &YamlNode,
     findings: &mut Findings,
     parse: impl FnOnce(&str) -> Result<T, E>,
 ) -> Option<T> {
-    let value = text(node, findings)?;
-    parse(value).map_err(|error| findings.fault(&node.place, masked(error.to_string(), value))).ok()
+    let value = read_text(node, findings)?;
+    parse(value)
+        .map_err(|error| findings.add_fault(&node.location, mask_credentials(error.to_string(), value)))
+        .ok()
 }
 
-/// A whole number within bounds. Underscores may group its digits.
-pub(super) fn whole(
-    node: &Node,
+/// Reads an integer within bounds. Underscores may group its digits.
+pub(super) fn read_integer(
+    node: &YamlNode,
     findings: &mut Findings,
     bounds: std::ops::RangeInclusive<u64>,
 ) -> Option<u64> {
     let (least, most) = (bounds.start(), bounds.end());
-    parsed(node, findings, |text| {
-        let digits = text.replace('_', "");
-        let number = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<u64>().ok()).flatten();
-        match number {
-            Some(number) if bounds.contains(&number) => Ok(number),
-            Some(number) if number < *least => Err(format!("{number} is too small; the least is {least}")),
-            Some(number) => Err(format!("{number} is too large; the most is {most}")),
-            None => Err(format!("{text:?} is not a whole number")),
+    parse_scalar(node, findings, |text| {
+        let plain = text.replace('_', "");
+        let digits = plain.strip_prefix('-').unwrap_or(&plain);
+        if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(format!("{text:?} is not a whole number"));
+        }
+        let is_negative = digits.len() < plain.len();
+        match plain.parse::<u64>() {
+            Ok(number) if bounds.contains(&number) => Ok(number),
+            Ok(number) if number < *least => Err(format!("{number} is too small; the least is {least}")),
+            Err(_) if is_negative => Err(format!("{plain} is too small; the least is {least}")),
+            Ok(_) | Err(_) => Err(format!("{plain} is too large; the most is {most}")),
         }
     })
 }
 
-/// A number of bytes within bounds, with or without a binary unit.
-pub(super) fn bytes(
-    node: &Node,
+/// Reads a number of bytes within bounds, with or without a binary unit.
+pub(super) fn read_byte_size(
+    node: &YamlNode,
     findings: &mut Findings,
     bounds: std::ops::RangeInclusive<u64>,
 ) -> Option<u64> {
-    parsed(node, findings, |text| match parse_bytes(text) {
+    parse_scalar(node, findings, |text| match parse_byte_size(text) {
         Some(bytes) if bounds.contains(&bytes) => Ok(bytes),
         Some(bytes) if bytes < *bounds.start() => {
-            Err(format!("{text} is too small; the least is {}", format_bytes(*bounds.start())))
+            Err(format!("{text} is too small; the least is {}", format_byte_size(*bounds.start())))
         }
-        Some(_) => Err(format!("{text} is too large; the most is {}", format_bytes(*bounds.end()))),
+        Some(_) => Err(format!("{text} is too large; the most is {}", format_byte_size(*bounds.end()))),
         None => Err(format!(
             "{text:?} is not a size; write a number of bytes, or one like `64KiB`, `256MiB` or `1GiB`"
         )),
@@ -169,7 +193,7 @@ pub(super) fn bytes(
 
 const BYTE_UNITS: [(&str, u32); 3] = [("KiB", 10), ("MiB", 20), ("GiB", 30)];
 
-fn parse_bytes(text: &str) -> Option<u64> {
+fn parse_byte_size(text: &str) -> Option<u64> {
     let unit = BYTE_UNITS.into_iter().find_map(|(unit, shift)| Some((text.strip_suffix(unit)?, shift)));
     let (digits, shift) = unit.unwrap_or((text, 0));
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -177,8 +201,8 @@ fn parse_bytes(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift)
 }
 
-/// A number of bytes in the largest unit that divides it.
-fn format_bytes(bytes: u64) -> String {
+/// Formats a number of bytes in the largest unit that divides it.
+fn format_byte_size(bytes: u64) -> String {
     let unit = BYTE_UNITS.into_iter().rev().find(|(_, shift)| bytes > 0 && bytes.is_multiple_of(1 << shift));
     match unit {
         Some((unit, shift)) => format!("{}{unit}", bytes >> shift),
@@ -186,28 +210,32 @@ fn format_bytes(bytes: u64) -> String {
     }
 }
 
-/// A duration of at least `least`.
-pub(super) fn duration(node: &Node, findings: &mut Findings, least: Duration) -> Option<Duration> {
-    parsed(node, findings, |text| match parse_config_duration(text) {
+/// Reads a duration of at least `least`.
+pub(super) fn read_duration(node: &YamlNode, findings: &mut Findings, least: Duration) -> Option<Duration> {
+    parse_scalar(node, findings, |text| match parse_config_duration(text) {
         Ok(duration) if duration < least => {
-            Err(format!("{text} is too short; the least is {}", words(least)))
+            Err(format!("{text} is too short; the least is {}", format_duration(least)))
         }
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     })
 }
 
-pub(super) fn boolean(node: &Node, findings: &mut Findings) -> Option<bool> {
-    parsed(node, findings, |text| match text {
+pub(super) fn read_boolean(node: &YamlNode, findings: &mut Findings) -> Option<bool> {
+    parse_scalar(node, findings, |text| match text {
         "true" => Ok(true),
         "false" => Ok(false),
         other => Err(format!("{other:?} is neither true nor false")),
     })
 }
 
-/// One of a few words, each with its meaning.
-pub(super) fn one_of<T: Copy>(node: &Node, findings: &mut Findings, words: &[(&str, T)]) -> Option<T> {
-    parsed(node, findings, |text| match words.iter().find(|(word, _)| *word == text) {
+/// Reads one of several words, each with its value.
+pub(super) fn read_choice<T: Copy>(
+    node: &YamlNode,
+    findings: &mut Findings,
+    words: &[(&str, T)],
+) -> Option<T> {
+    parse_scalar(node, findings, |text| match words.iter().find(|(word, _)| *word == text) {
         Some((_, meaning)) => Ok(*meaning),
         None => {
             let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
@@ -216,66 +244,72 @@ pub(super) fn one_of<T: Copy>(node: &Node, findings: &mut Findings, words: &[(&s
     })
 }
 
-/// A duration as configuration writes it, in the largest units that fit.
-pub(super) fn words(duration: Duration) -> String {
+/// Formats a duration as it is written in a configuration, in the largest units that fit.
+pub(super) fn format_duration(duration: Duration) -> String {
     let millis = duration.as_millis();
     if millis == 0 || !millis.is_multiple_of(1000) {
         return format!("{millis}ms");
     }
     let mut rest = duration.as_secs();
-    let mut shown = String::new();
+    let mut formatted = String::new();
     for (unit, seconds) in [('d', 86_400), ('h', 3600), ('m', 60), ('s', 1)] {
         if rest >= seconds {
-            shown.push_str(&format!("{}{unit}", rest / seconds));
+            formatted.push_str(&format!("{}{unit}", rest / seconds));
             rest %= seconds;
         }
     }
-    shown
+    formatted
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{faults_of, read};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
     #[test]
-    fn whole_numbers_keep_their_bounds() {
-        assert_eq!(read("1_000", |n, f| whole(n, f, 1..=2000)), Ok(1000));
+    fn integers_outside_their_bounds_are_faults() {
+        assert_eq!(read_value_from("1_000", |n, f| read_integer(n, f, 1..=2000)), Ok(1000));
         for (text, want) in [
             ("0", "0 is too small; the least is 1"),
             ("11", "11 is too large; the most is 10"),
-            ("-1", "\"-1\" is not a whole number"),
+            ("-5", "-5 is too small; the least is 1"),
+            ("'-'", "\"-\" is not a whole number"),
+            ("_", "\"_\" is not a whole number"),
             ("1.5", "\"1.5\" is not a whole number"),
-            ("99999999999999999999999", "\"99999999999999999999999\" is not a whole number"),
+            ("99999999999999999999999", "99999999999999999999999 is too large; the most is 10"),
             ("[1]", "expected text, found a list"),
             ("~", "expected text, found nothing"),
         ] {
-            assert_eq!(faults_of(text, |n, f| whole(n, f, 1..=10)), [want], "{text}");
+            assert_eq!(fault_messages(text, |n, f| read_integer(n, f, 1..=10)), [want], "{text}");
         }
     }
 
     #[test]
-    fn durations_and_their_words() {
+    fn durations_are_read_and_formatted() {
         let secs = Duration::from_secs;
-        assert_eq!(read("90s", |n, f| duration(n, f, secs(1))), Ok(secs(90)));
-        assert_eq!(faults_of("1s", |n, f| duration(n, f, secs(60))), ["1s is too short; the least is 1m"]);
-        assert_eq!(words(secs(90_061)), "1d1h1m1s");
-        assert_eq!(words(Duration::from_millis(1500)), "1500ms");
-        assert_eq!(words(Duration::ZERO), "0ms");
+        assert_eq!(read_value_from("90s", |n, f| read_duration(n, f, secs(1))), Ok(secs(90)));
+        assert_eq!(
+            fault_messages("1s", |n, f| read_duration(n, f, secs(60))),
+            ["1s is too short; the least is 1m"]
+        );
+        assert_eq!(format_duration(secs(90_061)), "1d1h1m1s");
+        assert_eq!(format_duration(Duration::from_millis(1500)), "1500ms");
+        assert_eq!(format_duration(Duration::ZERO), "0ms");
     }
 
     #[test]
-    fn unknown_keys_name_the_nearest_and_coming_ones_say_so() {
-        let keys = Keys { of: "a lamp", known: &["colour", "height"], later: &["dimmer"] };
-        let open = |n: &Node, f: &mut Findings| Fields::open(n, &keys, f).map(|_| ());
+    fn unknown_keys_get_a_suggestion_and_planned_keys_are_not_yet_supported() {
+        let keys =
+            AllowedKeys { owner: "a lamp", names: &["colour", "height"], not_yet_supported: &["dimmer"] };
+        let open = |n: &YamlNode, f: &mut Findings| CheckedMap::check_keys(n, &keys, f).map(|_| ());
         assert_eq!(
-            faults_of("{color: red, dimmer: 1, zzz: 2, height: 3}", open),
+            fault_messages("{color: red, dimmer: 1, zzz: 2, height: 3}", open),
             [
                 "unknown setting \"color\" of a lamp; did you mean `colour`?",
                 "`dimmer` is not supported yet",
                 "unknown setting \"zzz\" of a lamp",
             ]
         );
-        assert_eq!(faults_of("[]", open), ["a lamp must be a map, not a list"]);
+        assert_eq!(fault_messages("[]", open), ["a lamp must be a map, not a list"]);
     }
 }

@@ -1,9 +1,9 @@
-//! Digests of what is configured, by which a change is noticed.
+//! Digests of handlers, schedules and chains, used to detect changes.
 //!
-//! The store compares them with those of the last registration and tells in the journal what was added, replaced and
-//! removed. A digest is that of the meaning, not of the text: it is the same after a restart, for another order of
-//! keys, and for another way to write the same duration or path. It covers the values that secrets refer to, so that
-//! a replaced secret is a change; nothing of them can be read from it.
+//! The store compares them with those of the last registration and publishes what was added, replaced and removed. A
+//! digest covers the parsed settings, not their text: it does not change with a restart, with the order of keys or with
+//! the notation of a duration or path. It covers the values of secrets, so that a replaced secret is a change; the
+//! values cannot be recovered from it.
 
 use std::collections::BTreeMap;
 
@@ -15,59 +15,65 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::Config;
-use super::handlers::Handler;
-use super::run::{CommandRun, HttpRun, Run};
+use super::handler_run::{CommandRun, HandlerRun, HttpRun};
+use super::handlers::HandlerConfig;
 
 impl Config {
-    /// A digest of everything that is configured, by its key in the stream. The schedules of a source's collections
-    /// are a part of the source.
-    pub(super) fn digests(&self) -> BTreeMap<String, String> {
-        let mut of_sources: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
+    /// The digest of each handler, source, schedule and chain, by its key in the journal. The schedules of a source's
+    /// collections are part of the source.
+    pub(super) fn compute_digests(&self) -> BTreeMap<String, String> {
+        let mut source_schedules: BTreeMap<&str, Vec<Value>> = BTreeMap::new();
         let mut digests = BTreeMap::new();
         for planned in &self.schedules {
             let schedule = &planned.schedule;
             match &schedule.makes {
                 Makes::Run(run) => {
-                    of_sources.entry(run.pair.source.as_str()).or_default().push(timing(schedule));
+                    source_schedules
+                        .entry(run.pair.source.as_str())
+                        .or_default()
+                        .push(schedule_value(schedule));
                 }
                 Makes::Event(_) | Makes::Order(_) => {
-                    digests.insert(format!("Schedule:/{}", schedule.name), digest(&timing(schedule)));
+                    digests.insert(
+                        format!("Schedule:/{}", schedule.name),
+                        digest_json(&schedule_value(schedule)),
+                    );
                 }
             }
         }
         for handler in self.handlers.iter().chain(&self.sources) {
             let name = handler.def.name.as_str();
-            let mut schedules = of_sources.remove(name).unwrap_or_default();
-            schedules.sort_by_cached_key(canonical);
-            digests.insert(format!("Job:/{name}"), digest(&job(handler, schedules)));
+            let mut schedules = source_schedules.remove(name).unwrap_or_default();
+            schedules.sort_by_cached_key(to_canonical_json);
+            digests.insert(format!("Job:/{name}"), digest_json(&handler_value(handler, schedules)));
         }
         for charted in &self.chains {
             let chain = &charted.chain;
-            digests.insert(format!("JobChain:{}", chain.path), digest(&json!({ "nodes": chain.nodes })));
+            digests.insert(format!("JobChain:{}", chain.path), digest_json(&json!({ "nodes": chain.nodes })));
         }
         digests
     }
 }
 
-fn job(handler: &Handler, schedules: Vec<Value>) -> Value {
-    json!({"def": handler.def, "run": run(&handler.run), "schedules": schedules})
+fn handler_value(handler: &HandlerConfig, schedules: Vec<Value>) -> Value {
+    json!({"def": handler.def, "run": run_value(&handler.run), "schedules": schedules})
 }
 
-fn run(run: &Run) -> Value {
+fn run_value(run: &HandlerRun) -> Value {
     match run {
-        Run::Http(HttpRun { url, timeout, secrets: _, prints, headers }) => {
+        HandlerRun::Http(HttpRun { url, timeout, secrets: _, secret_hashes, headers }) => {
             let headers: Vec<(&str, &[u8])> =
                 headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes())).collect();
-            json!({"http": url.as_str(), "timeout": timeout, "secrets": prints, "headers": sorted(headers)})
+            json!({"http": url.as_str(), "timeout": timeout, "secrets": secret_hashes, "headers": sorted(headers)})
         }
-        Run::Command(CommandRun { spec, timeout }) => {
+        HandlerRun::Command(CommandRun { spec, timeout, user: _ }) => {
             let mut run = json!({"command": spec.argv, "dir": spec.dir, "env": spec.env, "timeout": timeout});
             if let Some(run_as) = &spec.run_as {
                 run["run_as"] = json!(run_as.ids());
             }
             run
         }
-        Run::Pull => json!("pull"),
+        HandlerRun::Pull => json!("pull"),
     }
 }
 
@@ -76,14 +82,14 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-fn timing(schedule: &Schedule) -> Value {
+fn schedule_value(schedule: &Schedule) -> Value {
     let Schedule { name, when, makes, catch_up, catch_up_within, overlap, jitter } = schedule;
     json!({
         "name": name,
         "cron": when.expression().as_str(),
         "dialect": when.expression().dialect().to_string(),
         "zone": when.zone().name(),
-        "makes": made(makes),
+        "makes": fired_action_value(makes),
         "catch_up": catch_up,
         "catch_up_within": catch_up_within,
         "overlap": overlap,
@@ -91,11 +97,11 @@ fn timing(schedule: &Schedule) -> Value {
     })
 }
 
-fn made(makes: &Makes) -> Value {
+fn fired_action_value(makes: &Makes) -> Value {
     match makes {
         Makes::Event(event) => {
             let NewEvent { kind, key, sub, value, context, tenant, priority, .. } = &**event;
-            let value = parsed(value);
+            let value = parse_event_value(value);
             json!({"emit": kind, "key": key, "sub": sub, "value": value, "context": context, "tenant": tenant,
                 "priority": priority.get()})
         }
@@ -104,39 +110,39 @@ fn made(makes: &Makes) -> Value {
         }
         Makes::Order(order) => {
             let NewOrder { chain, id, node, value, at: _, priority, tenant, origin: _ } = &**order;
-            let value = parsed(value);
+            let value = parse_event_value(value);
             json!({"order": chain, "id": id, "node": node, "value": value, "tenant": tenant,
                 "priority": priority.get()})
         }
     }
 }
 
-/// A value without the order of its keys. One that this reader cannot hold is taken as it is written.
-fn parsed(value: &Json) -> Value {
+/// Parses a value, so that the order of its keys does not matter. A value that cannot be represented is used as text.
+fn parse_event_value(value: &Json) -> Value {
     serde_json::from_str(value.as_str()).unwrap_or_else(|_| Value::from(value.as_str()))
 }
 
-pub(super) fn digest(value: &Value) -> String {
-    hex(canonical(value).as_bytes())
+pub(super) fn digest_json(value: &Value) -> String {
+    sha256_hex(to_canonical_json(value).as_bytes())
 }
 
-pub(super) fn hex(bytes: &[u8]) -> String {
+pub(super) fn sha256_hex(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// As text, the members of objects in the order of their names, whichever way the reader keeps them.
-fn canonical(value: &Value) -> String {
+/// JSON text with the members of objects sorted by name.
+fn to_canonical_json(value: &Value) -> String {
     match value {
         Value::Object(members) => {
             let members: BTreeMap<&String, &Value> = members.iter().collect();
             let members: Vec<String> = members
                 .into_iter()
-                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), canonical(value)))
+                .map(|(name, value)| format!("{}:{}", Value::from(name.as_str()), to_canonical_json(value)))
                 .collect();
             format!("{{{}}}", members.join(","))
         }
         Value::Array(items) => {
-            let items: Vec<String> = items.iter().map(canonical).collect();
+            let items: Vec<String> = items.iter().map(to_canonical_json).collect();
             format!("[{}]", items.join(","))
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.to_string(),

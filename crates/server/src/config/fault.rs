@@ -1,4 +1,4 @@
-//! What is wrong with a configuration: every fault at once, each with its place.
+//! Faults and warnings of a configuration, each with its location.
 //!
 //! ```text
 //! pointsman.yml:12:5: unknown setting `tiemout`; did you mean `timeout`?
@@ -10,71 +10,71 @@
 
 use std::fmt;
 
-use super::place::Place;
+use super::location::SettingLocation;
 
-/// The most characters of a line that are shown.
-const WIDTH: usize = 100;
-/// The most faults that are shown. A person mends these first.
-const SHOWN: usize = 200;
+/// The most characters of a line in an excerpt.
+const MAX_EXCERPT_WIDTH: usize = 100;
+/// The most faults that are printed. The rest are only counted.
+const MAX_SHOWN_FAULTS: usize = 200;
 
-/// One fault.
+/// One fault of a configuration.
 #[derive(Clone, Debug)]
-pub struct Fault {
-    place: Place,
+pub struct ConfigFault {
+    location: SettingLocation,
     message: String,
 }
 
-impl Fault {
+impl ConfigFault {
     /// The file, line and column, or the variable or flag.
-    pub fn place(&self) -> String {
-        self.place.to_string()
+    pub fn location(&self) -> String {
+        self.location.to_string()
     }
 
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// Its line with a caret below the place, unless the line holds a secret or there is none.
+    /// The line of the fault with a caret below its column; none if the line contains a secret or there is no line.
     pub fn excerpt(&self) -> Option<String> {
-        self.place.source.line(self.place.line).map(|text| self.mark(text))
+        self.location.config_text.visible_line(self.location.line).map(|text| self.format_excerpt(text))
     }
 
-    /// The same for clients of the API, who are not shown URLs and commands either.
+    /// The excerpt for clients of the API, without lines that contain URLs or commands.
     pub fn excerpt_for_api(&self) -> Option<String> {
-        self.place.source.line_for_api(self.place.line).map(|text| self.mark(text))
+        self.location.config_text.api_visible_line(self.location.line).map(|text| self.format_excerpt(text))
     }
 
-    /// The text of its line with a caret below the place.
-    fn mark(&self, text: &str) -> String {
-        let (shown, before) = window(text, self.place.column);
-        format!("{:>5} | {shown}\n      | {before}^", self.place.line)
+    /// Formats a line with its number and a caret below the column of the fault.
+    fn format_excerpt(&self, text: &str) -> String {
+        let (excerpt, before) = cut_line_around(text, self.location.column);
+        format!("{:>5} | {excerpt}\n      | {before}^", self.location.line)
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.place, self.message)?;
+        write!(f, "{}: {}", self.location, self.message)?;
         self.excerpt().map_or(Ok(()), |excerpt| write!(f, "\n{excerpt}"))
     }
 }
 
-/// The part of a line around a column, and what to write before the caret to get below it.
-fn window(line: &str, column: usize) -> (String, String) {
+/// The part of a line around a column, and the blanks before the caret below it.
+fn cut_line_around(line: &str, column: usize) -> (String, String) {
     let at = column.saturating_sub(1);
-    let skip = if at >= WIDTH { at - WIDTH / 2 } else { 0 };
-    // A configuration must not be able to steer the terminal that shows its faults.
+    let skip = if at >= MAX_EXCERPT_WIDTH { at - MAX_EXCERPT_WIDTH / 2 } else { 0 };
+    // Control characters in a configuration must not reach the terminal that shows its faults.
     let clean = |c: char| if c.is_control() && c != '\t' { '\u{fffd}' } else { c };
-    let shown: String = line.chars().skip(skip).take(WIDTH).map(clean).collect();
-    let before = shown.chars().take(at - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
-    (shown, before)
+    let excerpt: String = line.chars().skip(skip).take(MAX_EXCERPT_WIDTH).map(clean).collect();
+    let before = excerpt.chars().take(at - skip).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+    (excerpt, before)
 }
 
-/// All faults of a configuration, sorted by place. Never empty.
+/// All faults of a configuration, sorted by location. Never empty.
 #[derive(Clone, Debug)]
-pub struct Faults(Vec<Fault>);
+pub struct ConfigFaults(Vec<ConfigFault>);
 
-impl Faults {
-    pub fn iter(&self) -> impl Iterator<Item = &Fault> {
+impl ConfigFaults {
+    pub fn iter(&self) -> impl Iterator<Item = &ConfigFault> {
         self.0.iter()
     }
 
@@ -82,102 +82,112 @@ impl Faults {
         self.0.len()
     }
 
-    /// Never: without a fault there are no `Faults`.
+    /// Always false: `ConfigFaults` contains at least one fault.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl fmt::Display for Faults {
+impl fmt::Display for ConfigFaults {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for fault in self.0.iter().take(SHOWN) {
+        for fault in self.0.iter().take(MAX_SHOWN_FAULTS) {
             writeln!(f, "{fault}")?;
         }
         match self.0.len() {
-            n if n > SHOWN => write!(f, "{n} faults, of which the first {SHOWN} are shown"),
+            n if n > MAX_SHOWN_FAULTS => {
+                write!(f, "{n} faults, of which the first {MAX_SHOWN_FAULTS} are shown")
+            }
             1 => write!(f, "1 fault"),
             n => write!(f, "{n} faults"),
         }
     }
 }
 
-impl std::error::Error for Faults {}
+impl std::error::Error for ConfigFaults {}
 
-/// Something that is allowed but probably not meant.
+/// A warning: something that is valid but probably not intended.
 #[derive(Clone, Debug)]
-pub struct Warning(Fault);
+pub struct ConfigWarning(ConfigFault);
 
-impl Warning {
-    pub(super) fn new(place: &Place, message: impl Into<String>) -> Self {
-        Self(Fault { place: place.clone(), message: message.into() })
+impl ConfigWarning {
+    pub(super) fn new(location: &SettingLocation, message: impl Into<String>) -> Self {
+        Self(ConfigFault { location: location.clone(), message: message.into() })
     }
 }
 
-impl fmt::Display for Warning {
+impl fmt::Display for ConfigWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.0.place, self.0.message)
+        write!(f, "{}: {}", self.0.location, self.0.message)
     }
 }
 
-/// Gathers faults and warnings while a configuration is read, so that reading goes on after each.
+/// Collects faults and warnings while a configuration is read, so that reading continues after each.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
-    faults: Vec<Fault>,
-    warnings: Vec<Warning>,
+    faults: Vec<ConfigFault>,
+    warnings: Vec<ConfigWarning>,
 }
 
 impl Findings {
-    pub(super) fn fault(&mut self, place: &Place, message: impl Into<String>) {
-        self.faults.push(Fault { place: place.clone(), message: message.into() });
+    pub(super) fn add_fault(&mut self, location: &SettingLocation, message: impl Into<String>) {
+        self.faults.push(ConfigFault { location: location.clone(), message: message.into() });
     }
 
-    pub(super) fn warn(&mut self, place: &Place, message: impl Into<String>) {
-        self.warnings.push(Warning::new(place, message));
+    pub(super) fn add_warning(&mut self, location: &SettingLocation, message: impl Into<String>) {
+        self.warnings.push(ConfigWarning::new(location, message));
     }
 
-    /// What was read and the warnings about it, or every fault there was. Reading reports whatever keeps it
-    /// from a result; should it ever fail to, the fault is the whole of the place.
-    pub(super) fn finish<T>(mut self, read: Option<T>, place: &Place) -> Result<(T, Vec<Warning>), Faults> {
+    /// The result with its warnings, or all faults. A reader without a result has reported a fault; if it has not, a
+    /// fault at `location` is added.
+    pub(super) fn into_result<T>(
+        mut self,
+        read: Option<T>,
+        location: &SettingLocation,
+    ) -> Result<(T, Vec<ConfigWarning>), ConfigFaults> {
         match read {
             Some(read) if self.faults.is_empty() => {
-                self.warnings.sort_by(|a, b| a.0.place.order(&b.0.place));
+                self.warnings.sort_by(|a, b| a.0.location.compare(&b.0.location));
                 return Ok((read, self.warnings));
             }
-            None if self.faults.is_empty() => self.fault(place, "this cannot be understood"),
+            None if self.faults.is_empty() => self.add_fault(location, "this cannot be read"),
             Some(_) | None => {}
         }
-        self.faults.sort_by(|a, b| a.place.order(&b.place));
-        Err(Faults(self.faults))
+        self.faults.sort_by(|a, b| a.location.compare(&b.location));
+        Err(ConfigFaults(self.faults))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Origin, Source};
+    use super::super::location::{ConfigText, SettingOrigin};
     use super::*;
 
-    fn place(text: &str, line: usize, column: usize) -> Place {
-        Place { source: Source::new(Origin::File("a.yml".into()), 0, text.into()), line, column }
+    fn location(text: &str, line: usize, column: usize) -> SettingLocation {
+        SettingLocation {
+            config_text: ConfigText::new(SettingOrigin::File("a.yml".into()), 0, text.into()),
+            line,
+            column,
+        }
     }
 
     #[test]
-    fn a_fault_shows_its_line_with_a_caret() {
+    fn a_fault_is_formatted_with_its_line_and_a_caret() {
         let mut findings = Findings::default();
-        findings.fault(&place("one\n\tkey: x\n", 2, 7), "no good");
-        findings.fault(&place("one\n\tkey: x\n", 1, 1), "nor this");
-        let shown = findings.finish(Some(()), &place("", 0, 0)).unwrap_err().to_string();
+        findings.add_fault(&location("one\n\tkey: x\n", 2, 7), "no good");
+        findings.add_fault(&location("one\n\tkey: x\n", 1, 1), "nor this");
+        let excerpt = findings.into_result(Some(()), &location("", 0, 0)).unwrap_err().to_string();
         assert_eq!(
-            shown,
+            excerpt,
             "a.yml:1:1: nor this\n    1 | one\n      | ^\n\
              a.yml:2:7: no good\n    2 | \tkey: x\n      | \t     ^\n2 faults"
         );
     }
 
     #[test]
-    fn long_lines_are_cut_and_control_characters_are_not_passed_on() {
+    fn excerpts_of_long_lines_are_cut_and_control_characters_replaced() {
         let line = "x".repeat(300) + "\u{1b}[31m";
-        let (shown, before) = window(&line, 301);
-        assert_eq!(before.chars().count(), WIDTH / 2);
-        assert_eq!(shown.chars().nth(WIDTH / 2), Some('\u{fffd}'));
+        let (excerpt, before) = cut_line_around(&line, 301);
+        assert_eq!(before.chars().count(), MAX_EXCERPT_WIDTH / 2);
+        assert_eq!(excerpt.chars().nth(MAX_EXCERPT_WIDTH / 2), Some('\u{fffd}'));
     }
 }

@@ -1,4 +1,4 @@
-//! `handlers`: what is to be done, and how each of them is treated.
+//! Reads the section `handlers`: what each handler runs, with its retries, order and limits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,17 +7,17 @@ use pointsman_core::task::retry::RetryPolicy;
 use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Order};
 use pointsman_engine::handlers::http::NetworkAccess;
 
-use super::decode::{Fields, Keys, entries, one_of, parsed, whole};
+use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_integer};
 use super::fault::Findings;
-use super::place::Place;
-use super::run::{self, Run};
-use super::secret::Vault;
-use super::yaml::{Entry, Node};
-use super::{limits, retry};
+use super::handler_run::{self, HandlerRun};
+use super::location::SettingLocation;
+use super::secrets::SecretResolver;
+use super::yaml::{YamlEntry, YamlNode};
+use super::{handler_limits, retry};
 
-pub(super) const KEYS: Keys = Keys {
-    of: "a handler",
-    known: &[
+pub(super) const HANDLER_KEYS: AllowedKeys = AllowedKeys {
+    owner: "a handler",
+    names: &[
         "run",
         "retry",
         "crashes",
@@ -30,162 +30,186 @@ pub(super) const KEYS: Keys = Keys {
         "ageing",
         "observe",
     ],
-    later: &[],
+    not_yet_supported: &[],
 };
 
-/// A handler or a source as the configuration has it.
+/// A configured handler or source.
 #[derive(Clone, Debug)]
-pub struct Handler {
+pub struct HandlerConfig {
     pub def: HandlerDef,
-    pub run: Run,
-    pub(super) place: Place,
+    pub run: HandlerRun,
+    pub(super) location: SettingLocation,
 }
 
-/// Names that have been given, and where. Handlers, sources and schedules share one namespace.
-pub(super) type Names = BTreeMap<String, Place>;
+/// The names in use, with their locations. Handlers, sources and schedules share one namespace.
+pub(super) type NameLocations = BTreeMap<String, SettingLocation>;
 
-/// Reads a name that nobody else may have.
-pub(super) fn claim_name(entry: &Entry, names: &mut Names, findings: &mut Findings) -> Option<HandlerName> {
-    let name =
-        HandlerName::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
+/// Reads a name that must be unique, and claims it.
+pub(super) fn claim_unique_name(
+    entry: &YamlEntry,
+    names: &mut NameLocations,
+    findings: &mut Findings,
+) -> Option<HandlerName> {
+    let name = HandlerName::new(&entry.key)
+        .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+        .ok();
     if let Some(first) = names.get(&entry.key) {
         let message = format!(
-            "the name {:?} is already given at {first}; handlers, sources and schedules share one namespace",
+            "the name {:?} is already used at {first}; handlers, sources and schedules share one namespace",
             entry.key
         );
-        findings.fault(&entry.at, message);
+        findings.add_fault(&entry.location, message);
         return None;
     }
-    names.insert(entry.key.clone(), entry.at.clone());
+    names.insert(entry.key.clone(), entry.location.clone());
     name
 }
 
-pub(super) fn read(
-    node: &Node,
+pub(super) fn read_handlers(
+    node: &YamlNode,
     network: &NetworkAccess,
-    names: &mut Names,
-    vault: &mut Vault,
+    names: &mut NameLocations,
+    resolver: &mut SecretResolver,
     findings: &mut Findings,
-) -> Vec<Handler> {
+) -> Vec<HandlerConfig> {
     let mut handlers = Vec::new();
-    for entry in entries(node, "`handlers`", findings).unwrap_or_default() {
-        let name = claim_name(entry, names, findings);
-        let handler = handler(entry, name, network, vault, findings);
+    for entry in expect_map(node, "`handlers`", findings).unwrap_or_default() {
+        let name = claim_unique_name(entry, names, findings);
+        let handler = read_handler(entry, name, network, resolver, findings);
         handlers.extend(handler);
     }
     handlers
 }
 
-/// Reads a handler also where its name is at fault, to find its other faults.
-fn handler(
-    entry: &Entry,
+/// Reads a handler, even one with an invalid name, to find its other faults.
+fn read_handler(
+    entry: &YamlEntry,
     name: Option<HandlerName>,
     network: &NetworkAccess,
-    vault: &mut Vault,
+    resolver: &mut SecretResolver,
     findings: &mut Findings,
-) -> Option<Handler> {
-    let fields = Fields::open(&entry.value, &KEYS, findings)?;
+) -> Option<HandlerConfig> {
+    let fields = CheckedMap::check_keys(&entry.value, &HANDLER_KEYS, findings)?;
     let run = match fields.get("run") {
-        Some(node) => run::read(node, network, vault, findings),
+        Some(node) => handler_run::read_run(node, network, resolver, findings),
         None => {
-            findings.fault(&entry.at, format!("the handler {:?} needs `run`: what it does", entry.key));
+            findings
+                .add_fault(&entry.location, format!("the handler {:?} needs `run`: what it does", entry.key));
             None
         }
     };
-    let retry = fields.or("retry", RetryPolicy::default(), findings, retry::read);
-    let crashes = fields.get("crashes").and_then(|n| crashes(n, findings));
-    let order = fields.or("order", Order::default(), findings, |n, f| {
-        one_of(n, f, &[("key", Order::Key), ("none", Order::None)])
+    let retry = fields.read_or_default("retry", RetryPolicy::default(), findings, retry::read_retry);
+    let crashes = fields.get("crashes").and_then(|n| read_crashes(n, findings));
+    let order = fields.read_or_default("order", Order::default(), findings, |n, f| {
+        read_choice(n, f, &[("key", Order::Key), ("none", Order::None)])
     });
-    let on_error = fields.or("on_error", LaneFailure::default(), findings, |n, f| {
-        one_of(n, f, &[("park", LaneFailure::Park), ("halt", LaneFailure::Halt)])
+    let on_error = fields.read_or_default("on_error", LaneFailure::default(), findings, |n, f| {
+        read_choice(n, f, &[("park", LaneFailure::Park), ("halt", LaneFailure::Halt)])
     });
     if on_error == LaneFailure::Halt
         && order == Order::None
         && let Some(node) = fields.get("on_error")
     {
-        findings
-            .fault(&node.place, "`on_error: halt` stops a lane, and with `order: none` there are no lanes");
+        findings.add_fault(
+            &node.location,
+            "`on_error: halt` stops a lane, and with `order: none` there are no lanes",
+        );
     }
-    let limits = limits::read(&fields, order, findings);
-    let observe = fields.or("observe", Observe::default(), findings, observe);
+    let limits = handler_limits::read_handler_limits(&fields, order, findings);
+    let observe = fields.read_or_default("observe", Observe::default(), findings, read_observe);
     let (run, plain) = (run?, HandlerDef::new(name?));
     let crashes = crashes.unwrap_or(plain.crashes);
-    let pull = matches!(run, Run::Pull);
+    let pull = matches!(run, HandlerRun::Pull);
     let def = HandlerDef { order, on_error, retry, crashes, observe, limits, pull, ..plain };
-    Some(Handler { def, run, place: entry.at.clone() })
+    Some(HandlerConfig { def, run, location: entry.location.clone() })
 }
 
-/// How many nodes or workers may die running one task.
-pub(super) fn crashes(node: &Node, findings: &mut Findings) -> Option<u32> {
-    whole(node, findings, 0..=1_000_000).and_then(|count| u32::try_from(count).ok())
+/// Reads how many nodes or workers may crash while running one task.
+pub(super) fn read_crashes(node: &YamlNode, findings: &mut Findings) -> Option<u32> {
+    read_integer(node, findings, 0..=1_000_000).and_then(|count| u32::try_from(count).ok())
 }
 
-/// Which attempts the journal tells of.
-pub(super) fn observe(node: &Node, findings: &mut Findings) -> Option<Observe> {
-    let words = [("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)];
-    one_of(node, findings, &words)
+/// Reads which attempts are published in the journal.
+pub(super) fn read_observe(node: &YamlNode, findings: &mut Findings) -> Option<Observe> {
+    let choices = [("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)];
+    read_choice(node, findings, &choices)
 }
 
-/// The names that routes and chains may come upon.
+/// The names of handlers and sources that routes and chains can refer to.
 #[derive(Debug)]
-pub(super) struct Known {
+pub(super) struct DefinedNames {
     pub(super) handlers: BTreeSet<HandlerName>,
     pub(super) sources: BTreeSet<HandlerName>,
 }
 
 /// Reads the name of a handler that must exist.
-pub(super) fn reference(node: &Node, known: &Known, findings: &mut Findings) -> Option<HandlerName> {
-    let name = parsed(node, findings, str::parse::<HandlerName>)?;
-    is_known(node, &name, known, "gets no events", findings).then_some(name)
+pub(super) fn read_handler_reference(
+    node: &YamlNode,
+    defined: &DefinedNames,
+    findings: &mut Findings,
+) -> Option<HandlerName> {
+    let name = parse_scalar(node, findings, str::parse::<HandlerName>)?;
+    check_handler_exists(node, &name, defined, "gets no events", findings).then_some(name)
 }
 
-/// Whether there is such a handler; told of if there is none. `but`: what a source, which is none, does not do.
-pub(super) fn is_known(
-    node: &Node,
+/// Whether the handler is defined; reports a fault if it is not. `source_restriction` completes the fault for a source,
+/// which cannot be used here.
+pub(super) fn check_handler_exists(
+    node: &YamlNode,
     name: &HandlerName,
-    known: &Known,
-    but: &str,
+    defined: &DefinedNames,
+    source_restriction: &str,
     findings: &mut Findings,
 ) -> bool {
-    let Known { handlers, sources } = known;
-    let there = handlers.contains(name);
+    let DefinedNames { handlers, sources } = defined;
+    let exists = handlers.contains(name);
     if sources.contains(name) {
-        findings.fault(&node.place, format!("{:?} is a source, and a source {but}", name.as_str()));
-    } else if !there {
-        let near = super::nearest::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
-        findings.fault(&node.place, format!("there is no handler {:?}{near}", name.as_str()));
+        findings.add_fault(
+            &node.location,
+            format!("{:?} is a source, and a source {source_restriction}", name.as_str()),
+        );
+    } else if !exists {
+        let suggestion = super::suggestion::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
+        findings.add_fault(&node.location, format!("there is no handler {:?}{suggestion}", name.as_str()));
     }
-    there
+    exists
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::secret::Env;
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::secrets::Environment;
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    fn all(node: &Node, findings: &mut Findings) -> Option<Vec<Handler>> {
-        let env = Env::default();
-        Some(read(node, &NetworkAccess::default(), &mut Names::new(), &mut Vault::new(&env), findings))
+    fn read_all_handlers(node: &YamlNode, findings: &mut Findings) -> Option<Vec<HandlerConfig>> {
+        let env = Environment::default();
+        Some(read_handlers(
+            node,
+            &NetworkAccess::default(),
+            &mut NameLocations::new(),
+            &mut SecretResolver::new(&env),
+            findings,
+        ))
     }
 
     #[test]
-    fn a_handler_keeps_the_defaults_it_does_not_change() {
-        let handlers = read_text("a: {run: {command: [sh]}, order: none, crashes: 0}", all).unwrap();
+    fn settings_a_handler_omits_have_their_defaults() {
+        let handlers =
+            read_value_from("a: {run: {command: [sh]}, order: none, crashes: 0}", read_all_handlers).unwrap();
         let want =
             HandlerDef { order: Order::None, crashes: 0, ..HandlerDef::new(HandlerName::new("a").unwrap()) };
         assert_eq!(handlers[0].def, want);
     }
 
     #[test]
-    fn a_pulled_handler_and_its_limits() {
-        let handlers = read_text("a: {run: pull, concurrency: 2, rate: 10/s}", all).unwrap();
-        let Handler { def, run, .. } = &handlers[0];
-        assert!(def.pull && matches!(run, Run::Pull));
+    fn a_pull_handler_can_have_limits() {
+        let handlers =
+            read_value_from("a: {run: pull, concurrency: 2, rate: 10/s}", read_all_handlers).unwrap();
+        let HandlerConfig { def, run, .. } = &handlers[0];
+        assert!(def.pull && matches!(run, HandlerRun::Pull));
         assert_eq!((def.limits.concurrency, def.limits.rate), (Some(2), "10/s".parse().ok()));
         assert_eq!(
-            faults_of("a: {run: pull, concurrency_per_key: 2}", all),
+            fault_messages("a: {run: pull, concurrency_per_key: 2}", read_all_handlers),
             [
                 "tasks of one object run one at a time to keep their order; set `order: none` to let more of them run"
             ]
@@ -193,21 +217,21 @@ mod tests {
     }
 
     #[test]
-    fn a_handler_says_which_attempts_are_told_of() {
+    fn observe_setting_of_a_handler_is_read() {
         let text = "a: {run: pull}\nb: {run: pull, observe: all}\nc: {run: pull, observe: none}";
-        let handlers = read_text(text, all).unwrap();
+        let handlers = read_value_from(text, read_all_handlers).unwrap();
         let observed: Vec<Observe> = handlers.iter().map(|handler| handler.def.observe).collect();
         assert_eq!(observed, [Observe::Failures, Observe::All, Observe::None]);
     }
 
     #[test]
-    fn every_fault_of_every_handler_is_told() {
+    fn every_fault_of_every_handler_is_reported() {
         assert_eq!(
-            faults_of(
+            fault_messages(
                 "a/b: {run: {command: []}}\n\
                  c: {order: key}\n\
                  d: {run: {command: [sh]}, order: none, on_error: halt, observe: some, oder: key}\n",
-                all
+                read_all_handlers
             ),
             [
                 "\"a/b\" contains '/'; a name is made of letters, digits, `.`, `_` and `-`",

@@ -1,142 +1,148 @@
-//! Making one tree of many.
+//! Merges the trees of several files and layers into one.
 //!
-//! Files are equals: they are *joined*, and whoever sets what another file has set is at fault. Layers are
-//! not: environment variables are *laid over* files, and files over the defaults.
+//! Files have equal precedence: a setting in two files is a fault. Layers do not: environment variables override files,
+//! and files override the defaults.
 
 use std::collections::HashMap;
 
 use super::fault::Findings;
-use super::yaml::{Entry, Kind, Node};
+use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
-/// How deep files share maps: the top, and the sections (`handlers`, `server`, …). What lies below, a handler
-/// for example, belongs to one file.
-const SHARED: usize = 2;
+/// The depth to which files can add to the same map: the root and the sections (`handlers`, `server`, …). Anything
+/// deeper, such as a handler, belongs to one file.
+const SHARED_DEPTH: usize = 2;
 
-/// Lists that files may add to together. The order of the others means something.
-const ADDED: &[&[&str]] = &[&["auth", "tokens"], &["network", "allow"]];
+/// Lists to which several files can add. In other lists the order matters.
+const APPENDED_LISTS: &[&[&str]] = &[&["auth", "tokens"], &["network", "allow"]];
 
-/// Adds what another file says.
-pub(super) fn join(into: &mut Node, from: Node, findings: &mut Findings) {
-    join_at(into, from, &mut Vec::new(), findings);
+/// Merges the tree of another file.
+pub(super) fn merge_files(into: &mut YamlNode, from: YamlNode, findings: &mut Findings) {
+    merge_nodes(into, from, &mut Vec::new(), findings);
 }
 
-fn join_at(into: &mut Node, from: Node, path: &mut Vec<String>, findings: &mut Findings) {
-    let (mine, theirs) = match (&mut into.kind, from.kind) {
-        (_, Kind::Null) => return,
-        (Kind::Map(mine), Kind::Map(theirs)) => (mine, theirs),
-        (mine @ Kind::Null, theirs) => {
-            *mine = theirs;
-            into.place = from.place;
+fn merge_nodes(into: &mut YamlNode, from: YamlNode, path: &mut Vec<String>, findings: &mut Findings) {
+    let (own, other) = match (&mut into.kind, from.kind) {
+        (_, YamlKind::Null) => return,
+        (YamlKind::Map(own), YamlKind::Map(other)) => (own, other),
+        (own @ YamlKind::Null, other) => {
+            *own = other;
+            into.location = from.location;
             return;
         }
-        (Kind::List(mine), Kind::List(theirs)) if ADDED.iter().any(|list| list == path) => {
-            mine.extend(theirs);
+        (YamlKind::List(own), YamlKind::List(other)) if APPENDED_LISTS.iter().any(|list| list == path) => {
+            own.extend(other);
             return;
         }
-        // Two kinds in one place: keep the one that says less wrong, and tell of the other.
+        // Two different kinds of values: the first one is kept and the second one reported.
         (_, _) => {
-            findings.fault(&from.place, format!("`{}` is already set at {}", path.join("."), into.place));
+            findings.add_fault(
+                &from.location,
+                format!("`{}` is already set at {}", path.join("."), into.location),
+            );
             return;
         }
     };
-    let index = index(mine);
-    for entry in theirs {
+    let index = index_by_key(own);
+    for entry in other {
         match index.get(&entry.key) {
-            None => mine.push(entry),
-            Some(&first) => join_entry(&mut mine[first], entry, path, findings),
+            None => own.push(entry),
+            Some(&first) => merge_entries(&mut own[first], entry, path, findings),
         }
     }
 }
 
-/// Where each key stands. What is merged in has every key once, so that it need not be kept up to date.
-fn index(entries: &[Entry]) -> HashMap<String, usize> {
+/// The index of each key. It need not be updated during a merge, since the merged map has each key only once.
+fn index_by_key(entries: &[YamlEntry]) -> HashMap<String, usize> {
     entries.iter().enumerate().map(|(at, entry)| (entry.key.clone(), at)).collect()
 }
 
-fn join_entry(first: &mut Entry, second: Entry, path: &mut Vec<String>, findings: &mut Findings) {
+fn merge_entries(first: &mut YamlEntry, second: YamlEntry, path: &mut Vec<String>, findings: &mut Findings) {
     path.push(second.key.clone());
-    let added = ADDED.iter().any(|list| list == path);
-    if path.len() < SHARED || added {
-        let both =
-            matches!((&first.value.kind, &second.value.kind), (Kind::Scalar { .. }, Kind::Scalar { .. }));
-        if both {
-            already(first, &second, path, findings);
+    let is_appended_list = APPENDED_LISTS.iter().any(|list| list == path);
+    if path.len() < SHARED_DEPTH || is_appended_list {
+        let both_scalars = matches!(
+            (&first.value.kind, &second.value.kind),
+            (YamlKind::Scalar { .. }, YamlKind::Scalar { .. })
+        );
+        if both_scalars {
+            report_duplicate(first, &second, path, findings);
         } else {
-            join_at(&mut first.value, second.value, path, findings);
+            merge_nodes(&mut first.value, second.value, path, findings);
         }
     } else {
-        already(first, &second, path, findings);
+        report_duplicate(first, &second, path, findings);
     }
     path.pop();
 }
 
-fn already(first: &Entry, second: &Entry, path: &[String], findings: &mut Findings) {
-    findings.fault(&second.at, format!("`{}` is already set at {}", path.join("."), first.at));
+fn report_duplicate(first: &YamlEntry, second: &YamlEntry, path: &[String], findings: &mut Findings) {
+    findings
+        .add_fault(&second.location, format!("`{}` is already set at {}", path.join("."), first.location));
 }
 
-/// Lays one layer over another: maps are merged, everything else replaced. An empty section changes nothing.
-pub(super) fn lay_over(base: &mut Node, over: Node) {
+/// Overrides one layer with another: maps are merged, all other values replaced. An empty section changes nothing.
+pub(super) fn override_with(base: &mut YamlNode, over: YamlNode) {
     match (&mut base.kind, over.kind) {
-        (Kind::Map(_) | Kind::List(_), Kind::Null) => {}
-        (Kind::Map(base), Kind::Map(over)) => {
-            let index = index(base);
+        (YamlKind::Map(_) | YamlKind::List(_), YamlKind::Null) => {}
+        (YamlKind::Map(base), YamlKind::Map(over)) => {
+            let index = index_by_key(base);
             for entry in over {
                 match index.get(&entry.key) {
                     None => base.push(entry),
-                    Some(&known) => {
-                        let known = &mut base[known];
-                        known.at = entry.at;
-                        lay_over(&mut known.value, entry.value);
+                    Some(&existing) => {
+                        let existing = &mut base[existing];
+                        existing.location = entry.location;
+                        override_with(&mut existing.value, entry.value);
                     }
                 }
             }
         }
         (kind, over_kind) => {
             *kind = over_kind;
-            base.place = over.place;
-            base.end = over.end;
+            base.location = over.location;
+            base.end_line = over.end_line;
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::place::{Origin, Source};
+    use super::super::location::{ConfigText, SettingOrigin};
     use super::super::yaml;
     use super::*;
 
-    fn tree(name: &str, rank: usize, text: &str) -> Node {
-        let source = Source::new(Origin::File(name.into()), rank, text.into());
-        yaml::parse(&source, &mut Findings::default()).unwrap()
+    fn parse_tree(name: &str, rank: usize, text: &str) -> YamlNode {
+        let config_text = ConfigText::new(SettingOrigin::File(name.into()), rank, text.into());
+        yaml::parse(&config_text, &mut Findings::default()).unwrap()
     }
 
-    fn joined(a: &str, b: &str) -> Result<Node, Vec<String>> {
+    fn merge_two_files(a: &str, b: &str) -> Result<YamlNode, Vec<String>> {
         let mut findings = Findings::default();
-        let mut into = tree("a.yml", 0, a);
-        join(&mut into, tree("b.yml", 1, b), &mut findings);
-        let place = into.place.clone();
-        match findings.finish(Some(into), &place) {
+        let mut into = parse_tree("a.yml", 0, a);
+        merge_files(&mut into, parse_tree("b.yml", 1, b), &mut findings);
+        let location = into.location.clone();
+        match findings.into_result(Some(into), &location) {
             Ok((joined, _)) => Ok(joined),
-            Err(faults) => Err(faults.iter().map(|f| format!("{}: {}", f.place(), f.message())).collect()),
+            Err(faults) => Err(faults.iter().map(|f| format!("{}: {}", f.location(), f.message())).collect()),
         }
     }
 
     #[test]
-    fn files_add_up() {
-        let both = joined(
+    fn files_are_merged_by_section_and_token_lists_are_appended() {
+        let both_scalars = merge_two_files(
             "handlers: {a: {}}\nauth: {tokens: [1]}\nserver:\n",
             "handlers: {b: {}}\nauth: {tokens: [2]}\nserver: {drain: 1s}\n",
         )
         .unwrap();
-        assert_eq!(both.get("handlers").unwrap().entries().len(), 2);
-        assert!(both.get("server").unwrap().get("drain").is_some());
-        let tokens = both.get("auth").unwrap().get("tokens").unwrap();
-        assert!(matches!(&tokens.kind, Kind::List(items) if items.len() == 2));
+        assert_eq!(both_scalars.get("handlers").unwrap().entries().len(), 2);
+        assert!(both_scalars.get("server").unwrap().get("drain").is_some());
+        let tokens = both_scalars.get("auth").unwrap().get("tokens").unwrap();
+        assert!(matches!(&tokens.kind, YamlKind::List(items) if items.len() == 2));
     }
 
     #[test]
-    fn what_two_files_set_is_a_fault_that_names_both() {
-        let faults = joined(
+    fn a_setting_in_two_files_is_a_fault_with_both_locations() {
+        let faults = merge_two_files(
             "workers: 1\nhandlers: {a: {}}\nevent_handlers: {x: [a]}\nserver: {drain: 1s}\nrooms: [http]\n",
             "workers: 2\nhandlers: {a: {}}\nevent_handlers: {x: [b]}\nserver: {drain: 2s}\nrooms: http\n",
         );
@@ -153,13 +159,13 @@ mod tests {
     }
 
     #[test]
-    fn a_layer_replaces_what_lies_under_it() {
-        let mut base = tree("a.yml", 0, "server: {listen: x, drain: 1s}\nhandlers: {}\nworkers: 1\n");
-        lay_over(&mut base, tree("b.yml", 1, "server: {drain: 2s}\nhandlers:\nworkers:\n"));
+    fn a_higher_layer_overrides_lower_settings() {
+        let mut base = parse_tree("a.yml", 0, "server: {listen: x, drain: 1s}\nhandlers: {}\nworkers: 1\n");
+        override_with(&mut base, parse_tree("b.yml", 1, "server: {drain: 2s}\nhandlers:\nworkers:\n"));
         let server = base.get("server").unwrap();
-        assert_eq!(server.get("listen").unwrap().place.to_string(), "a.yml:1:18");
-        assert_eq!(server.get("drain").unwrap().place.to_string(), "b.yml:1:17");
-        assert!(matches!(base.get("handlers").unwrap().kind, Kind::Map(_)));
-        assert!(matches!(base.get("workers").unwrap().kind, Kind::Null));
+        assert_eq!(server.get("listen").unwrap().location.to_string(), "a.yml:1:18");
+        assert_eq!(server.get("drain").unwrap().location.to_string(), "b.yml:1:17");
+        assert!(matches!(base.get("handlers").unwrap().kind, YamlKind::Map(_)));
+        assert!(matches!(base.get("workers").unwrap().kind, YamlKind::Null));
     }
 }

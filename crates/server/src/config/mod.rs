@@ -1,59 +1,59 @@
-//! The configuration: from texts to what the engine is told.
+//! Reads the configuration from files, environment variables and flags, and builds the engine's setup.
 //!
 //! ```text
 //!  default.yml ─┐
-//!  files ───────┤ yaml: trees with places     ┌─ a file a section (store, server, handlers, …)
-//!  POINTSMAN_… ─┼─▶ merge: one tree ─▶ read ──┤
-//!  flags ───────┘                             └─▶ Config, or every fault at once
+//!  files ───────┤ yaml: trees with locations    ┌─ one module per section (store, server, handlers, …)
+//!  POINTSMAN_… ─┼─▶ merge: one tree ─▶ build ───┤
+//!  flags ───────┘                               └─▶ Config, or all faults
 //! ```
 //!
-//! Later layers win: flags over environment variables over files over the defaults. Files are equals, and two
-//! that set the same thing are at fault. Every value in the merged tree knows where it comes from, so that a
-//! fault can point at it and `config show` can tell.
+//! Later layers override earlier ones: flags, environment variables, files, defaults. Files have equal precedence, and a
+//! setting in two files is a fault. Every value of the merged tree has its location, for faults and `config show`.
 //!
-//! Relative paths: that of the store starts from the working folder, for it is the process that owns it. A
-//! command's program (if it is given by a path), its folder and the files of secrets start from the folder of
-//! the file that names them; a command runs in that folder unless `dir` says otherwise.
+//! Relative paths: the path of the store starts from the working folder, since the store belongs to the process. The
+//! program of a command (if it is a path), its folder and secret files start from the folder of the file that names
+//! them; a command runs in that folder unless `dir` is set.
 //!
-//! A configuration is applied whole or not at all: while there is a single fault, nothing changes.
+//! A configuration is applied completely or not at all: if it has a fault, nothing changes.
 
+mod build;
 mod chains;
 mod check;
+mod command_user;
 mod decode;
 mod digest;
-mod doubts;
+mod engine_setup;
 mod fault;
+mod file_snapshot;
+mod handler_limits;
+mod handler_run;
 mod handlers;
-mod json;
-mod limits;
-mod lookup;
+mod inputs;
+mod json_value;
+mod lints;
+mod location;
 mod merge;
-pub mod nearest;
 mod network;
-mod place;
-mod read;
+mod overrides;
 mod redact;
 mod retention;
 mod retry;
-mod rooms;
 mod routes;
-mod run;
+pub(crate) mod schedule_lints;
+mod schedule_timing;
 mod schedules;
 mod schema;
-mod secret;
+mod secrets;
 mod server;
 mod server_limits;
-mod setup;
+mod services;
 mod show;
-mod snapshot;
 mod sources;
 mod store;
-pub(crate) mod surprises;
+pub mod suggestion;
 mod tenants;
-mod timing;
 mod tokens;
-mod variables;
-mod watch;
+mod watcher;
 mod yaml;
 
 #[cfg(test)]
@@ -72,84 +72,87 @@ use pointsman_core::{Routes, Tenant, Weight};
 use pointsman_engine::Rooms;
 use pointsman_engine::handlers::http::NetworkAccess;
 
-pub use chains::Charted;
-pub use check::{ChainTold, CollectionTold, HandlerTold, Report, ScheduleTold, SourceTold, Summary, check};
-pub use fault::{Fault, Faults, Warning};
-pub use handlers::Handler;
-pub use lookup::{Flag, Sources};
-pub use run::{CommandRun, HttpRun, Run};
-pub use schedules::Planned;
-pub use secret::Env;
+pub use chains::ChainConfig;
+pub use check::{
+    ChainSummary, CheckReport, CollectionSummary, ConfigSummary, HandlerSummary, ScheduleSummary,
+    SourceSummary, check_config,
+};
+pub use fault::{ConfigFault, ConfigFaults, ConfigWarning};
+pub use handler_run::{CommandRun, HandlerRun, HttpRun};
+pub use handlers::HandlerConfig;
+pub use inputs::{ConfigFlag, ConfigInputs};
+pub use schedules::ScheduleConfig;
+pub use secrets::Environment;
 pub use server_limits::ServerLimits;
 pub use store::StoreUrl;
 pub use tokens::TokenDef;
-pub use watch::{Watch, watch};
+pub use watcher::{ConfigWatcher, watch_config};
 
 /// A configuration without faults.
 #[derive(Clone, Debug)]
 pub struct Config {
     pub store: StoreUrl,
-    /// By which name the nodes that share it know each other.
+    /// The name of the configuration. Nodes with the same name on one store are set up alike.
     pub name: String,
-    pub listen: SocketAddr,
+    pub listen_address: SocketAddr,
     pub max_connections: usize,
-    /// How connections and the memory of answers are shared.
+    /// The limits of connections, streams and response memory.
     pub limits: ServerLimits,
-    /// How long running attempts and requests may go on when the process is told to stop.
-    pub drain: Duration,
-    /// How many tasks run at a time.
+    /// How long running attempts and requests may continue when the process stops.
+    pub drain_timeout: Duration,
+    /// The number of tasks that run at a time.
     pub workers: usize,
-    pub rooms: Rooms,
-    /// Whether this process answers HTTP: the room that is not the engine's.
-    pub http: bool,
-    pub journal: Retention,
-    pub history: Retention,
-    /// How long an unused object is kept.
-    pub objects: Duration,
+    pub services: Rooms,
+    /// Whether this process serves HTTP, the service that is not part of the engine.
+    pub serves_http: bool,
+    pub journal_retention: Retention,
+    pub history_retention: Retention,
+    /// How long an unused object is kept before it is deleted.
+    pub object_retention: Duration,
     pub tokens: Vec<TokenDef>,
-    /// The shares of tenants; 1 for those not named.
+    /// The weights of tenants; 1 for tenants that are not named.
     pub tenants: BTreeMap<Tenant, Weight>,
-    pub handlers: Vec<Handler>,
+    pub handlers: Vec<HandlerConfig>,
     pub routes: Routes,
-    /// Handlers that get no events and have collections.
-    pub sources: Vec<Handler>,
-    /// Those of the section of that name, and those of the sources' collections.
-    pub schedules: Vec<Planned>,
-    pub chains: Vec<Charted>,
-    /// Which chains events make orders for.
+    /// The sources: handlers that have collections and get no events.
+    pub sources: Vec<HandlerConfig>,
+    /// The schedules of the section `schedules` and of the sources' collections.
+    pub schedules: Vec<ScheduleConfig>,
+    pub chains: Vec<ChainConfig>,
+    /// The chains to which events add orders.
     pub chain_routes: ChainRoutes,
-    /// The files it was read from, in their order.
+    /// The files it was read from, in the order of reading.
     pub files: Vec<PathBuf>,
-    /// What is allowed but probably not meant.
-    pub warnings: Vec<Warning>,
-    /// Where HTTP handlers may go.
+    /// Settings that are valid but probably not intended.
+    pub warnings: Vec<ConfigWarning>,
+    /// The addresses that HTTP handlers may call.
     pub network: NetworkAccess,
     /// The merged tree it was read from.
-    tree: yaml::Node,
-    /// What it was read from, so that a change since then is noticed.
-    print: snapshot::Print,
+    merged_tree: yaml::YamlNode,
+    /// The fingerprint of its files, used to detect changes.
+    fingerprint: file_snapshot::ConfigFingerprint,
 }
 
 impl Config {
-    /// Which files were read, in words.
-    pub fn read_from(&self) -> String {
-        lookup::read_from(&self.files)
+    /// A phrase with the files that were read.
+    pub fn describe_files(&self) -> String {
+        inputs::describe_files(&self.files)
     }
 
-    /// The settings that differ from `running` and cannot be changed in a running process.
-    pub fn fixed_since(&self, running: &Self) -> Vec<&'static str> {
+    /// The settings that differ from `running` and cannot change while the process runs.
+    pub fn changed_fixed_settings(&self, running: &Self) -> Vec<&'static str> {
         let compared = [
             ("store", self.store == running.store),
             ("name", self.name == running.name),
-            ("server.listen", self.listen == running.listen),
+            ("server.listen", self.listen_address == running.listen_address),
             ("server.max_connections", self.max_connections == running.max_connections),
             ("server.limits", self.limits == running.limits),
-            ("server.drain", self.drain == running.drain),
+            ("server.drain", self.drain_timeout == running.drain_timeout),
             ("workers", self.workers == running.workers),
-            ("rooms", (self.rooms, self.http) == (running.rooms, running.http)),
-            ("journal", self.journal == running.journal),
-            ("history", self.history == running.history),
-            ("objects", self.objects == running.objects),
+            ("rooms", (self.services, self.serves_http) == (running.services, running.serves_http)),
+            ("journal", self.journal_retention == running.journal_retention),
+            ("history", self.history_retention == running.history_retention),
+            ("objects", self.object_retention == running.object_retention),
         ];
         compared.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
     }

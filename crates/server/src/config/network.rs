@@ -1,48 +1,50 @@
-//! `network`: where HTTP handlers may go beside public addresses.
+//! Reads the section `network`: the addresses that HTTP handlers may call besides public ones.
 
 use pointsman_engine::handlers::http::{Allowed, NetworkAccess};
 
-use super::decode::{Fields, Keys, boolean, items, parsed};
+use super::decode::{AllowedKeys, CheckedMap, expect_list, parse_scalar, read_boolean};
 use super::fault::Findings;
-use super::yaml::Node;
+use super::yaml::YamlNode;
 
-pub(super) const KEYS: Keys = Keys { of: "the network", known: &["allow", "allow_loopback"], later: &[] };
+pub(super) const NETWORK_KEYS: AllowedKeys =
+    AllowedKeys { owner: "the network", names: &["allow", "allow_loopback"], not_yet_supported: &[] };
 
-/// `local`: the server itself listens on loopback only. Its handlers may then call their own machine, unless
-/// `allow_loopback` says otherwise.
-pub(super) fn read(node: &Node, local: bool, findings: &mut Findings) -> Option<NetworkAccess> {
-    let fields = Fields::open(node, &KEYS, findings)?;
-    let allow_loopback = fields.or("allow_loopback", local, findings, boolean);
+/// Reads the section. If the server listens on loopback only (`local`), handlers may call loopback addresses unless
+/// `allow_loopback` is false.
+pub(super) fn read_network(node: &YamlNode, local: bool, findings: &mut Findings) -> Option<NetworkAccess> {
+    let fields = CheckedMap::check_keys(node, &NETWORK_KEYS, findings)?;
+    let allow_loopback = fields.read_or_default("allow_loopback", local, findings, read_boolean);
     let allow = match fields.get("allow") {
-        Some(list) => items(list, "`allow`", findings)?,
+        Some(list) => expect_list(list, "`allow`", findings)?,
         None => &[],
     };
-    let allow = allow.iter().filter_map(|item| parsed(item, findings, str::parse::<Allowed>)).collect();
+    let allow = allow.iter().filter_map(|item| parse_scalar(item, findings, str::parse::<Allowed>)).collect();
     Some(NetworkAccess { allow_loopback, allow })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
     #[test]
-    fn loopback_follows_the_server_unless_it_is_said() {
+    fn allow_loopback_defaults_to_whether_the_server_listens_on_loopback() {
         for (text, local, open) in
             [("{}", true, true), ("{}", false, false), ("allow_loopback: false", true, false)]
         {
-            let access = read_text(text, |n, f| read(n, local, f)).unwrap();
+            let access = read_value_from(text, |n, f| read_network(n, local, f)).unwrap();
             assert_eq!(access.allow_loopback, open, "{text} {local}");
         }
     }
 
     #[test]
-    fn what_is_allowed_are_addresses_networks_and_names() {
+    fn network_allow_accepts_addresses_networks_and_host_names() {
         let access =
-            read_text("allow: [10.0.0.0/8, 'fd00::7', db.internal]", |n, f| read(n, false, f)).unwrap();
+            read_value_from("allow: [10.0.0.0/8, 'fd00::7', db.internal]", |n, f| read_network(n, false, f))
+                .unwrap();
         assert_eq!(access.allow.len(), 3);
         assert_eq!(
-            faults_of("allow: [10.0.0.0/99]", |n, f| read(n, false, f)),
+            fault_messages("allow: [10.0.0.0/99]", |n, f| read_network(n, false, f)),
             ["\"10.0.0.0/99\" is neither an address, nor a network like 10.0.0.0/8, nor a host name"]
         );
     }

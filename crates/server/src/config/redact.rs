@@ -8,84 +8,86 @@
 //! | any other URL | as it is | scheme, host, port and first path segment |
 //! | a command | as it is | its program's name and the number of its arguments |
 //!
-//! Names that the author of the configuration has chosen are never taken for names of settings: a type `ev` is not a
-//! mistyped `env`.
+//! Names that the author of the configuration has chosen are not treated as names of settings: an event type `ev` is not
+//! a mistyped `env`.
 
 use std::collections::BTreeSet;
 
 use pointsman_engine::handlers::command::summarize_command;
 
 use super::StoreUrl;
-use super::nearest::nearest;
-use super::place::Source;
-use super::schema::{Shape, shape};
-use super::secret::{MASK, is_secret, must_hide, names_secret};
-use super::yaml::{Entry, Kind, Node};
+use super::location::ConfigText;
+use super::schema::{SettingShape, setting_shape_at};
+use super::secrets::{MASK, key_may_hold_secret, key_names_secret, must_hide_value};
+use super::suggestion::nearest;
+use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
-/// Who is shown a configuration.
+/// The audience that a configuration is shown to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Audience {
-    /// A person on the machine, who can read the files.
-    Machine,
+    /// A user of the machine, who can read the files.
+    LocalUser,
     /// A client of the API, admins included.
-    Api,
+    ApiClient,
 }
 
-/// The tree with everything replaced that the audience may not see.
-pub(super) fn redact(root: &Node, audience: Audience) -> Node {
-    redact_at(root, &Position::default(), audience)
+/// Replaces all values of a tree that the audience may not see.
+pub(super) fn redact_tree(root: &YamlNode, audience: Audience) -> YamlNode {
+    redact_node(root, &TreePosition::default(), audience)
 }
 
-/// Marks the lines of a source that faults may not show, at all or over the API.
-pub(super) fn hide_lines(source: &Source, root: &Node) {
+/// Marks the lines of a text that excerpts of faults must not show, at all or over the API.
+pub(super) fn mark_hidden_lines(config_text: &ConfigText, root: &YamlNode) {
     let mut lines = HiddenLines::default();
-    lines.mark(root, &Position::default());
-    source.hide(lines.from_all, lines.from_api);
+    lines.collect_node(root, &TreePosition::default());
+    config_text.set_hidden_lines(lines.hidden_from_all, lines.hidden_from_api);
 }
 
-/// Where a value is in the tree. Items of a list are where the list is.
+/// The position of a value in the tree. Items of a list have the position of the list.
 #[derive(Clone, Debug, Default)]
-struct Position<'a> {
+struct TreePosition<'a> {
     path: Vec<&'a str>,
-    /// A key above says that everything below it is a secret.
-    secret: bool,
+    /// A key of the path is the name of a secret, so that everything below it is secret.
+    is_below_secret_key: bool,
 }
 
-/// What the keys of a map are.
+/// The kind of keys that a map has.
 enum KeyKind {
-    /// Settings, perhaps mistyped.
-    Settings,
+    /// Names of settings, possibly mistyped.
+    SettingNames,
     /// Names that the author has chosen for handlers, types and so on.
-    Names,
+    AuthorChosenNames,
     /// Members of an event's or order's value.
-    Members,
+    ValueMembers,
 }
 
-impl<'a> Position<'a> {
-    fn below(&self, key: &'a str) -> Self {
+impl<'a> TreePosition<'a> {
+    fn child(&self, key: &'a str) -> Self {
         let secret = match self.key_kind() {
-            KeyKind::Settings => is_secret(key),
-            KeyKind::Names => false,
-            KeyKind::Members => names_secret(key),
+            KeyKind::SettingNames => key_may_hold_secret(key),
+            KeyKind::AuthorChosenNames => false,
+            KeyKind::ValueMembers => key_names_secret(key),
         };
         let path = self.path.iter().copied().chain([key]).collect();
-        Self { path, secret: self.secret || secret }
+        Self { path, is_below_secret_key: self.is_below_secret_key || secret }
     }
 
     fn key_kind(&self) -> KeyKind {
         match self.path.as_slice() {
-            ["event_handlers"] => KeyKind::Names,
+            ["event_handlers"] => KeyKind::AuthorChosenNames,
             ["schedules", _, "emit", "value" | "context", ..] | ["schedules", _, "order", "value", ..] => {
-                KeyKind::Members
+                KeyKind::ValueMembers
             }
-            path if matches!(shape(path), Shape::Named) => KeyKind::Names,
-            _ => KeyKind::Settings,
+            path if matches!(setting_shape_at(path), SettingShape::AuthorNamedMap) => {
+                KeyKind::AuthorChosenNames
+            }
+            _ => KeyKind::SettingNames,
         }
     }
 
     /// Whether a value here is a secret, or could be one.
-    fn hides(&self, value: &str) -> bool {
-        must_hide(self.path.last().copied().unwrap_or_default(), value, self.secret)
+    fn hides_value(&self, value: &str) -> bool {
+        must_hide_value(self.path.last().copied().unwrap_or_default(), value, self.is_below_secret_key)
     }
 
     fn is_store(&self) -> bool {
@@ -96,79 +98,81 @@ impl<'a> Position<'a> {
         matches!(self.path.as_slice(), ["handlers" | "sources", _, "run", "command"])
     }
 
-    /// Whether a value here may be a command or its argument, also where the setting's name is mistyped.
+    /// Whether a value here may be a command or its argument, even if the name of the setting is mistyped.
     fn may_be_argument(&self, value: &str, in_list: bool) -> bool {
         let ["handlers" | "sources", _, .., key] = self.path.as_slice() else { return false };
         in_list || value.contains(char::is_whitespace) || nearest(key, ["command", "http"]).is_some()
     }
 }
 
-fn redact_at(node: &Node, at: &Position<'_>, audience: Audience) -> Node {
+fn redact_node(node: &YamlNode, at: &TreePosition<'_>, audience: Audience) -> YamlNode {
     let kind = match &node.kind {
-        Kind::Null => Kind::Null,
-        Kind::Scalar { text, plain } => match replacement(text, at, audience) {
-            Some(text) => Kind::Scalar { text, plain: true },
-            None => Kind::Scalar { text: text.clone(), plain: *plain },
+        YamlKind::Null => YamlKind::Null,
+        YamlKind::Scalar { text, plain } => match redacted_text(text, at, audience) {
+            Some(text) => YamlKind::Scalar { text, plain: true },
+            None => YamlKind::Scalar { text: text.clone(), plain: *plain },
         },
-        Kind::List(items) if audience == Audience::Api && at.is_command() => {
-            Kind::Scalar { text: summarize_command(&texts(items)), plain: true }
+        YamlKind::List(items) if audience == Audience::ApiClient && at.is_command() => {
+            YamlKind::Scalar { text: summarize_command(&scalar_texts(items)), plain: true }
         }
-        Kind::List(items) => Kind::List(items.iter().map(|item| redact_at(item, at, audience)).collect()),
-        Kind::Map(entries) => {
-            Kind::Map(entries.iter().map(|entry| redact_entry(entry, at, audience)).collect())
+        YamlKind::List(items) => {
+            YamlKind::List(items.iter().map(|item| redact_node(item, at, audience)).collect())
+        }
+        YamlKind::Map(entries) => {
+            YamlKind::Map(entries.iter().map(|entry| redact_entry(entry, at, audience)).collect())
         }
     };
-    Node { kind, place: node.place.clone(), end: node.end }
+    YamlNode { kind, location: node.location.clone(), end_line: node.end_line }
 }
 
-fn redact_entry(entry: &Entry, at: &Position<'_>, audience: Audience) -> Entry {
-    let value = redact_at(&entry.value, &at.below(&entry.key), audience);
-    Entry { key: entry.key.clone(), at: entry.at.clone(), value }
+fn redact_entry(entry: &YamlEntry, at: &TreePosition<'_>, audience: Audience) -> YamlEntry {
+    let value = redact_node(&entry.value, &at.child(&entry.key), audience);
+    YamlEntry { key: entry.key.clone(), location: entry.location.clone(), value }
 }
 
-fn texts(items: &[Node]) -> Vec<String> {
-    let text = |item: &Node| match &item.kind {
-        Kind::Scalar { text, .. } => text.clone(),
-        Kind::Null | Kind::List(_) | Kind::Map(_) => String::new(),
+fn scalar_texts(items: &[YamlNode]) -> Vec<String> {
+    let text = |item: &YamlNode| match &item.kind {
+        YamlKind::Scalar { text, .. } => text.clone(),
+        YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_) => String::new(),
     };
     items.iter().map(text).collect()
 }
 
-/// What is shown instead of a value; none where it may be shown itself.
-fn replacement(text: &str, at: &Position<'_>, audience: Audience) -> Option<String> {
+/// The text to show instead of a value; none if the value itself may be shown.
+fn redacted_text(text: &str, at: &TreePosition<'_>, audience: Audience) -> Option<String> {
     match audience {
-        _ if at.is_store() => shown_store(text, audience),
-        _ if at.hides(text) => Some(MASK.into()),
-        Audience::Api if text.contains("://") => Some(shorten_url(text)),
-        Audience::Machine | Audience::Api => None,
+        _ if at.is_store() => redact_store_url(text, audience),
+        _ if at.hides_value(text) => Some(MASK.into()),
+        Audience::ApiClient if text.contains("://") => Some(shorten_url(text)),
+        Audience::LocalUser | Audience::ApiClient => None,
     }
 }
 
-/// A store without what may be secret in its URL. That of a file holds nothing.
-fn shown_store(text: &str, audience: Audience) -> Option<String> {
+/// Redacts the URL of a store. The URL of a file contains no secret.
+fn redact_store_url(text: &str, audience: Audience) -> Option<String> {
     match (text.parse::<StoreUrl>(), audience) {
         (Ok(StoreUrl::Sqlite { .. } | StoreUrl::SqliteMemory), _) => None,
-        (Ok(url), Audience::Machine) => must_hide("store", text, false).then(|| url.to_string()),
-        (Ok(url), Audience::Api) => Some(shorten_url(&without_user(&url.to_string()))),
+        (Ok(url), Audience::LocalUser) => must_hide_value("store", text, false).then(|| url.to_string()),
+        (Ok(url), Audience::ApiClient) => Some(shorten_url(&strip_url_user(&url.to_string()))),
         (Err(_), _) => Some(MASK.into()),
     }
 }
 
-/// A database's URL, which shows no password any more, without its user.
-fn without_user(url: &str) -> String {
+/// Removes the user from a database URL whose password has been removed already.
+fn strip_url_user(url: &str) -> String {
     match (url.split_once("://"), url.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
         _ => url.to_owned(),
     }
 }
 
-/// A URL up to its first path segment. One with an `@` may hold a password anywhere.
+/// Shortens a URL to its first path segment. A URL with an `@` is masked, as it may contain a password anywhere.
 fn shorten_url(text: &str) -> String {
     let Some((scheme, rest)) = text.split_once("://").filter(|_| !text.contains('@')) else {
         return MASK.into();
     };
-    let (place, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
-    let mut parts = place.splitn(3, '/');
+    let (location, query) = rest.split_at(rest.find(['?', '#']).unwrap_or(rest.len()));
+    let mut parts = location.splitn(3, '/');
     let (host, first) = (parts.next().unwrap_or_default(), parts.next());
     let shown = first.map_or(String::new(), |first| format!("/{first}"));
     let more = match (parts.next().is_some_and(|more| !more.is_empty()), query.is_empty()) {
@@ -179,42 +183,42 @@ fn shorten_url(text: &str) -> String {
     format!("{scheme}://{host}{shown}{more}")
 }
 
-/// The lines of a source that are not shown.
+/// The lines of a text that must not be shown.
 #[derive(Debug, Default)]
 struct HiddenLines {
-    from_all: BTreeSet<usize>,
-    /// Those of `from_all` too.
-    from_api: BTreeSet<usize>,
+    hidden_from_all: BTreeSet<usize>,
+    /// Includes those of `hidden_from_all`.
+    hidden_from_api: BTreeSet<usize>,
 }
 
 impl HiddenLines {
-    fn mark(&mut self, node: &Node, at: &Position<'_>) {
+    fn collect_node(&mut self, node: &YamlNode, at: &TreePosition<'_>) {
         match &node.kind {
-            Kind::Null => {}
-            Kind::Scalar { text, .. } => self.mark_scalar(node, text, at, false),
-            Kind::List(items) => {
+            YamlKind::Null => {}
+            YamlKind::Scalar { text, .. } => self.collect_scalar(node, text, at, false),
+            YamlKind::List(items) => {
                 for item in items {
                     match &item.kind {
-                        Kind::Scalar { text, .. } => self.mark_scalar(item, text, at, true),
-                        Kind::Null | Kind::List(_) | Kind::Map(_) => self.mark(item, at),
+                        YamlKind::Scalar { text, .. } => self.collect_scalar(item, text, at, true),
+                        YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_) => self.collect_node(item, at),
                     }
                 }
             }
-            Kind::Map(entries) => {
+            YamlKind::Map(entries) => {
                 for entry in entries {
-                    self.mark(&entry.value, &at.below(&entry.key));
+                    self.collect_node(&entry.value, &at.child(&entry.key));
                 }
             }
         }
     }
 
-    fn mark_scalar(&mut self, node: &Node, text: &str, at: &Position<'_>, in_list: bool) {
-        let lines = node.place.line..=node.end.max(node.place.line);
-        if at.hides(text) {
-            self.from_all.extend(lines.clone());
-            self.from_api.extend(lines);
+    fn collect_scalar(&mut self, node: &YamlNode, text: &str, at: &TreePosition<'_>, in_list: bool) {
+        let lines = node.location.line..=node.end_line.max(node.location.line);
+        if at.hides_value(text) {
+            self.hidden_from_all.extend(lines.clone());
+            self.hidden_from_api.extend(lines);
         } else if text.contains("://") || at.may_be_argument(text, in_list) {
-            self.from_api.extend(lines);
+            self.hidden_from_api.extend(lines);
         }
     }
 }
@@ -224,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_shown_up_to_their_first_segment() {
+    fn urls_are_shortened_to_their_first_path_segment() {
         for (url, shown) in [
             ("https://hooks.example/services/T0/B1?key=x", "https://hooks.example/services/…"),
             ("https://hooks.example/in?key=x", "https://hooks.example/in…"),
@@ -240,11 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn stores_are_shown_without_users_and_parameters() {
-        let api = |url| shown_store(url, Audience::Api);
-        assert_eq!(api("sqlite:pointsman.db"), None);
-        assert_eq!(api("postgres://me:pw@db/shop?sslmode=require").unwrap(), "postgres://db:5432/shop");
-        assert!(!api("redis://me:pw@cache:6379/1").unwrap().contains("me"));
-        assert_eq!(api("postgres://me:pw@db:port/shop").unwrap(), "***");
+    fn store_urls_are_shown_without_user_and_parameters() {
+        let redact_for_api = |url| redact_store_url(url, Audience::ApiClient);
+        assert_eq!(redact_for_api("sqlite:pointsman.db"), None);
+        assert_eq!(
+            redact_for_api("postgres://me:pw@db/shop?sslmode=require").unwrap(),
+            "postgres://db:5432/shop"
+        );
+        assert!(!redact_for_api("redis://me:pw@cache:6379/1").unwrap().contains("me"));
+        assert_eq!(redact_for_api("postgres://me:pw@db:port/shop").unwrap(), "***");
     }
 }

@@ -1,68 +1,85 @@
-//! `journal`, `history` and `objects`: how much is kept, and for how long.
+//! Reads the sections `journal`, `history` and `objects`: how many entries are kept, and for how long.
 
 use std::time::Duration;
 
 use pointsman_core::journal::Retention;
 
-use super::decode::{Fields, Keys, duration, whole};
+use super::decode::{AllowedKeys, CheckedMap, read_duration, read_integer};
 use super::fault::Findings;
-use super::yaml::Node;
+use super::yaml::YamlNode;
 
-pub(super) const JOURNAL: Keys =
-    Keys { of: "the journal", known: &["retain_events", "retain_for"], later: &[] };
-pub(super) const HISTORY: Keys =
-    Keys { of: "the history", known: &["retain_tasks", "retain_for"], later: &[] };
+pub(super) const JOURNAL_KEYS: AllowedKeys =
+    AllowedKeys { owner: "the journal", names: &["retain_events", "retain_for"], not_yet_supported: &[] };
+pub(super) const HISTORY_KEYS: AllowedKeys =
+    AllowedKeys { owner: "the history", names: &["retain_tasks", "retain_for"], not_yet_supported: &[] };
 
-pub(super) const OBJECTS: Keys = Keys { of: "the objects", known: &["retain_for"], later: &[] };
+pub(super) const OBJECTS_KEYS: AllowedKeys =
+    AllowedKeys { owner: "the objects", names: &["retain_for"], not_yet_supported: &[] };
 
-/// Counts beyond this are a slip of the keyboard.
-const MOST: u64 = 1_000_000_000_000;
+/// Larger counts are taken for typing errors.
+const MAX_RETAINED_COUNT: u64 = 1_000_000_000_000;
 
-/// Observers that lag a little must not be torn: a journal keeps a least number of events.
-pub(super) fn journal(node: &Node, findings: &mut Findings) -> Option<Retention> {
-    read(node, &JOURNAL, "retain_events", Retention::LEAST_EVENTS, findings)
+/// Reads the retention of the journal. It keeps a minimum number of events, so that observers that lag a little are not
+/// torn.
+pub(super) fn read_journal_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
+    read_retention(node, &JOURNAL_KEYS, "retain_events", Retention::LEAST_EVENTS, findings)
 }
 
-pub(super) fn history(node: &Node, findings: &mut Findings) -> Option<Retention> {
-    read(node, &HISTORY, "retain_tasks", 0, findings)
+pub(super) fn read_history_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
+    read_retention(node, &HISTORY_KEYS, "retain_tasks", 0, findings)
 }
 
-pub(super) fn objects(node: &Node, findings: &mut Findings) -> Option<Duration> {
-    retain_for(&Fields::open(node, &OBJECTS, findings)?, &OBJECTS, findings)
+pub(super) fn read_object_retention(node: &YamlNode, findings: &mut Findings) -> Option<Duration> {
+    read_retain_for(&CheckedMap::check_keys(node, &OBJECTS_KEYS, findings)?, &OBJECTS_KEYS, findings)
 }
 
-fn retain_for(fields: &Fields<'_>, keys: &Keys, findings: &mut Findings) -> Option<Duration> {
-    let age = fields.need("retain_for", keys.of, findings);
-    age.and_then(|n| duration(n, findings, Duration::from_secs(1)))
+fn read_retain_for(fields: &CheckedMap<'_>, keys: &AllowedKeys, findings: &mut Findings) -> Option<Duration> {
+    let age = fields.get_required("retain_for", keys.owner, findings);
+    age.and_then(|n| read_duration(n, findings, Duration::from_secs(1)))
 }
 
-fn read(node: &Node, keys: &Keys, count: &str, least: u64, findings: &mut Findings) -> Option<Retention> {
-    let fields = Fields::open(node, keys, findings)?;
-    let count = fields.need(count, keys.of, findings).and_then(|n| whole(n, findings, least..=MOST));
-    let age = retain_for(&fields, keys, findings);
+fn read_retention(
+    node: &YamlNode,
+    keys: &AllowedKeys,
+    count: &str,
+    least: u64,
+    findings: &mut Findings,
+) -> Option<Retention> {
+    let fields = CheckedMap::check_keys(node, keys, findings)?;
+    let count = fields
+        .get_required(count, keys.owner, findings)
+        .and_then(|n| read_integer(n, findings, least..=MAX_RETAINED_COUNT));
+    let age = read_retain_for(&fields, keys, findings);
     Some(Retention { count: count?, age: age? })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
     #[test]
-    fn a_journal_keeps_at_least_ten_thousand_events() {
-        let kept = read_text("{retain_events: 10_000, retain_for: 1d}", journal).unwrap();
+    fn retain_events_is_at_least_ten_thousand() {
+        let kept =
+            read_value_from("{retain_events: 10_000, retain_for: 1d}", read_journal_retention).unwrap();
         assert_eq!((kept.count, kept.age), (10_000, Duration::from_secs(86_400)));
         assert_eq!(
-            faults_of("{retain_events: 9999, retain_for: 1d}", journal),
+            fault_messages("{retain_events: 9999, retain_for: 1d}", read_journal_retention),
             ["9999 is too small; the least is 10000"]
         );
-        assert_eq!(read_text("{retain_tasks: 0, retain_for: 1d}", history).unwrap().count, 0);
+        assert_eq!(
+            read_value_from("{retain_tasks: 0, retain_for: 1d}", read_history_retention).unwrap().count,
+            0
+        );
     }
 
     #[test]
-    fn objects_are_kept_for_at_least_a_second() {
-        assert_eq!(read_text("{retain_for: 90d}", objects).unwrap(), Duration::from_secs(90 * 86_400));
-        assert_eq!(faults_of("{retain_for: 1ms}", objects).len(), 1);
-        assert_eq!(faults_of("{retain_for: 1d, retain_objects: 5}", objects).len(), 1);
+    fn object_retention_is_at_least_one_second() {
+        assert_eq!(
+            read_value_from("{retain_for: 90d}", read_object_retention).unwrap(),
+            Duration::from_secs(90 * 86_400)
+        );
+        assert_eq!(fault_messages("{retain_for: 1ms}", read_object_retention).len(), 1);
+        assert_eq!(fault_messages("{retain_for: 1d, retain_objects: 5}", read_object_retention).len(), 1);
     }
 }

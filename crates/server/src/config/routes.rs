@@ -1,31 +1,32 @@
-//! `event_handlers`: which handlers an event goes to, and which chains it makes an order for, by its handling key.
+//! Reads the section `event_handlers`: the handlers of an event type, and the chains to which its events add orders.
 
 use pointsman_core::chain::ChainPath;
 use pointsman_core::route::{Binding, ChainRoutes};
 use pointsman_core::{HandlingKey, Routes};
 
-use super::chains::{self, KnownChains};
-use super::decode::{Fields, Keys, boolean, entries, items};
+use super::chains::{self, DefinedChains};
+use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, read_boolean};
 use super::fault::Findings;
-use super::handlers::{Known, reference};
-use super::yaml::{Kind, Node};
+use super::handlers::{DefinedNames, read_handler_reference};
+use super::yaml::{YamlKind, YamlNode};
 
-const BINDING: Keys = Keys { of: "an entry", known: &["handler", "sync", "chain"], later: &[] };
+const ROUTE_ENTRY_KEYS: AllowedKeys =
+    AllowedKeys { owner: "an entry", names: &["handler", "sync", "chain"], not_yet_supported: &[] };
 
-/// What the section comes to.
+/// The section `event_handlers`.
 #[derive(Debug, Default)]
-pub(super) struct Section {
+pub(super) struct RoutesSection {
     pub(super) routes: Routes,
     pub(super) chain_routes: ChainRoutes,
 }
 
-/// What an entry names.
-enum Target {
+/// The target of a route entry.
+enum RouteTarget {
     Handler(Binding),
     Chain(ChainPath),
 }
 
-impl Target {
+impl RouteTarget {
     fn name(&self) -> &str {
         match self {
             Self::Handler(binding) => binding.handler.as_str(),
@@ -34,23 +35,29 @@ impl Target {
     }
 }
 
-/// Reads the routes; every handler and every chain they name must be a known one.
-pub(super) fn read(node: &Node, known: &Known, chains: &KnownChains, findings: &mut Findings) -> Section {
-    let mut section = Section::default();
-    for entry in entries(node, "`event_handlers`", findings).unwrap_or_default() {
-        let key =
-            HandlingKey::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
+/// Reads the routes. Every handler and chain that they name must be defined.
+pub(super) fn read_routes(
+    node: &YamlNode,
+    defined: &DefinedNames,
+    chains: &DefinedChains,
+    findings: &mut Findings,
+) -> RoutesSection {
+    let mut section = RoutesSection::default();
+    for entry in expect_map(node, "`event_handlers`", findings).unwrap_or_default() {
+        let key = HandlingKey::new(&entry.key)
+            .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+            .ok();
         let mut named: Vec<String> = Vec::new();
-        for item in items(&entry.value, "what an event goes to", findings).unwrap_or_default() {
-            let Some(target) = target(item, known, chains, findings) else { continue };
+        for item in expect_list(&entry.value, "the targets of an event type", findings).unwrap_or_default() {
+            let Some(target) = read_route_target(item, defined, chains, findings) else { continue };
             if named.iter().any(|name| name == target.name()) {
-                findings.fault(&item.place, format!("{:?} stands twice in this list", target.name()));
+                findings.add_fault(&item.location, format!("{:?} is listed twice", target.name()));
                 continue;
             }
             named.push(target.name().to_owned());
             match (&key, target) {
-                (Some(key), Target::Handler(binding)) => section.routes.bind(key.clone(), binding),
-                (Some(key), Target::Chain(path)) => section.chain_routes.bind(key.clone(), path),
+                (Some(key), RouteTarget::Handler(binding)) => section.routes.bind(key.clone(), binding),
+                (Some(key), RouteTarget::Chain(path)) => section.chain_routes.bind(key.clone(), path),
                 (None, _) => {}
             }
         }
@@ -58,47 +65,56 @@ pub(super) fn read(node: &Node, known: &Known, chains: &KnownChains, findings: &
     section
 }
 
-/// A handler's name, a chain's path, or a map that says more.
-fn target(node: &Node, known: &Known, chains: &KnownChains, findings: &mut Findings) -> Option<Target> {
-    if matches!(&node.kind, Kind::Scalar { text, .. } if text.starts_with('/')) {
-        return chains::reference(node, chains, findings).map(Target::Chain);
+/// Reads an entry: a handler's name, a chain's path, or a map with more settings.
+fn read_route_target(
+    node: &YamlNode,
+    defined: &DefinedNames,
+    chains: &DefinedChains,
+    findings: &mut Findings,
+) -> Option<RouteTarget> {
+    if matches!(&node.kind, YamlKind::Scalar { text, .. } if text.starts_with('/')) {
+        return chains::read_chain_reference(node, chains, findings).map(RouteTarget::Chain);
     }
-    if !matches!(node.kind, Kind::Map(_)) {
-        return reference(node, known, findings).map(|name| Target::Handler(Binding::queued(name)));
+    if !matches!(node.kind, YamlKind::Map(_)) {
+        return read_handler_reference(node, defined, findings)
+            .map(|name| RouteTarget::Handler(Binding::queued(name)));
     }
-    let fields = Fields::open(node, &BINDING, findings)?;
-    let sync = fields.or("sync", false, findings, boolean);
+    let fields = CheckedMap::check_keys(node, &ROUTE_ENTRY_KEYS, findings)?;
+    let sync = fields.read_or_default("sync", false, findings, read_boolean);
     let Some(chain) = fields.get("chain") else {
-        let handler =
-            fields.need("handler", "an entry", findings).and_then(|n| reference(n, known, findings));
-        return Some(Target::Handler(Binding { handler: handler?, sync }));
+        let handler = fields
+            .get_required("handler", "an entry", findings)
+            .and_then(|n| read_handler_reference(n, defined, findings));
+        return Some(RouteTarget::Handler(Binding { handler: handler?, sync }));
     };
     if let Some(node) = fields.get("handler") {
-        findings.fault(&node.place, "an entry names either a `handler` or a `chain`, not both");
+        findings.add_fault(&node.location, "an entry names either a `handler` or a `chain`, not both");
     }
     if let Some(node) = fields.get("sync").filter(|_| sync) {
-        findings.fault(&node.place, "nobody waits for an order: `sync` is for handlers");
+        findings.add_fault(&node.location, "`sync` is for handlers: nothing waits for an order of a chain");
     }
-    chains::reference(chain, chains, findings).map(Target::Chain)
+    chains::read_chain_reference(chain, chains, findings).map(RouteTarget::Chain)
 }
 
 #[cfg(test)]
 mod tests {
     use pointsman_core::HandlerName;
 
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    fn known(node: &Node, findings: &mut Findings) -> Option<Section> {
+    fn read_test_routes(node: &YamlNode, findings: &mut Findings) -> Option<RoutesSection> {
         let names = |names: &[&str]| names.iter().map(|name| HandlerName::new(name).unwrap()).collect();
-        let known = Known { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
+        let defined = DefinedNames { handlers: names(&["index", "notify"]), sources: names(&["shop"]) };
         let chains = [(ChainPath::new("/publish/article").unwrap(), vec![])].into();
-        Some(read(node, &known, &chains, findings))
+        Some(read_routes(node, &defined, &chains, findings))
     }
 
     #[test]
-    fn lists_keep_their_order() {
-        let routes = read_text("record: [notify, {handler: index, sync: true}]", known).unwrap().routes;
+    fn handlers_of_a_route_keep_their_order() {
+        let routes = read_value_from("record: [notify, {handler: index, sync: true}]", read_test_routes)
+            .unwrap()
+            .routes;
         let (key, list) = routes.iter().next().unwrap();
         assert_eq!(key.as_str(), "record");
         assert_eq!(
@@ -108,48 +124,48 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_with_a_slash_is_a_chain() {
+    fn route_entries_with_a_leading_slash_are_chains() {
         let text = "record: [/publish/article, index]\nother: [{chain: /publish/article}]";
-        let Section { routes, chain_routes } = read_text(text, known).unwrap();
+        let RoutesSection { routes, chain_routes } = read_value_from(text, read_test_routes).unwrap();
         assert_eq!(
             routes.iter().map(|(key, list)| (key.as_str(), list.len())).collect::<Vec<_>>(),
             [("record", 1)]
         );
-        let told: Vec<(&str, &str)> =
+        let routed_chains: Vec<(&str, &str)> =
             chain_routes.iter().map(|(key, list)| (key.as_str(), list[0].as_str())).collect();
-        assert_eq!(told, [("other", "/publish/article"), ("record", "/publish/article")]);
+        assert_eq!(routed_chains, [("other", "/publish/article"), ("record", "/publish/article")]);
         assert_eq!(
-            faults_of(
+            fault_messages(
                 "a: [/publish/artcle, /publish/article, {chain: /publish/article}, /x//y]\n\
                  b: [{chain: publish}, {chain: /publish/article, handler: index, sync: true}]\n",
-                known
+                read_test_routes
             ),
             [
                 "there is no chain /publish/artcle; did you mean `/publish/article`?",
-                "\"/publish/article\" stands twice in this list",
+                "\"/publish/article\" is listed twice",
                 "\"/x//y\" is not the path of a chain: its parts may contain only letters, digits, `.`, `_` and `-`; write one like \
                  `/folder/name`",
                 "\"publish\" is not the path of a chain: it must begin with a slash; write one like `/folder/name`",
                 "an entry names either a `handler` or a `chain`, not both",
-                "nobody waits for an order: `sync` is for handlers",
+                "`sync` is for handlers: nothing waits for an order of a chain",
             ]
         );
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_invalid_route_entry_is_reported() {
         assert_eq!(
-            faults_of(
+            fault_messages(
                 "a..b: [index]\nrecord: [indx, notify, notify, {handler: banana, sync: maybe}]\nc: index\nd: [shop]\n",
-                known
+                read_test_routes
             ),
             [
                 "\"a..b\" has an empty segment between its dots",
                 "there is no handler \"indx\"; did you mean `index`?",
-                "\"notify\" stands twice in this list",
+                "\"notify\" is listed twice",
                 "there is no handler \"banana\"",
                 "\"maybe\" is neither true nor false",
-                "what an event goes to must be a list, not a plain value",
+                "the targets of an event type must be a list, not a plain value",
                 "\"shop\" is a source, and a source gets no events",
             ]
         );

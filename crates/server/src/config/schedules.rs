@@ -1,4 +1,4 @@
-//! `schedules`: events that are emitted, or orders that are added, at planned times.
+//! Reads the section `schedules`: events to emit and orders to add at planned times.
 
 use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
@@ -9,19 +9,19 @@ use pointsman_core::store::NewOrder;
 use pointsman_core::{Context, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
 use pointsman_engine::Schedule;
 
-use super::chains::{self, KnownChains, bad_id, node_id};
-use super::decode::{Fields, Keys, entries, one_of, parsed, text};
+use super::chains::{self, DefinedChains, bad_id_message, read_node_id};
+use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_text};
 use super::fault::Findings;
-use super::handlers::{Names, claim_name};
-use super::json;
-use super::nearest::hint;
-use super::place::Place;
-use super::timing::{self, Policy};
-use super::yaml::Node;
+use super::handlers::{NameLocations, claim_unique_name};
+use super::json_value;
+use super::location::SettingLocation;
+use super::schedule_timing::{self, SchedulePolicy};
+use super::suggestion::hint;
+use super::yaml::YamlNode;
 
-pub(super) const KEYS: Keys = Keys {
-    of: "a schedule",
-    known: &[
+pub(super) const SCHEDULE_KEYS: AllowedKeys = AllowedKeys {
+    owner: "a schedule",
+    names: &[
         "cron",
         "timezone",
         "dialect",
@@ -32,159 +32,173 @@ pub(super) const KEYS: Keys = Keys {
         "overlap",
         "jitter",
     ],
-    later: &[],
+    not_yet_supported: &[],
 };
-pub(super) const EMIT: Keys = Keys {
-    of: "an event to emit",
-    known: &["type", "key", "sub", "value", "context", "tenant", "priority"],
-    later: &["delay", "at"],
+pub(super) const EMIT_KEYS: AllowedKeys = AllowedKeys {
+    owner: "an event to emit",
+    names: &["type", "key", "sub", "value", "context", "tenant", "priority"],
+    not_yet_supported: &["delay", "at"],
 };
 
-pub(super) const ORDER: Keys =
-    Keys { of: "an order to add", known: &["path", "id", "node", "value", "priority", "tenant"], later: &[] };
+pub(super) const ORDER_KEYS: AllowedKeys = AllowedKeys {
+    owner: "an order to add",
+    names: &["path", "id", "node", "value", "priority", "tenant"],
+    not_yet_supported: &[],
+};
 
-/// A schedule as the configuration has it: of the `schedules`, or of a source's collection.
+/// A configured schedule: of the section `schedules`, or of a source's collection.
 #[derive(Clone, Debug)]
-pub struct Planned {
+pub struct ScheduleConfig {
     pub schedule: Schedule,
-    /// What those who doubt it point at.
-    pub(super) place: Place,
+    /// The location for warnings about it.
+    pub(super) location: SettingLocation,
 }
 
-pub(super) fn read(
-    node: &Node,
-    names: &mut Names,
-    chains: &KnownChains,
+pub(super) fn read_schedules(
+    node: &YamlNode,
+    names: &mut NameLocations,
+    chains: &DefinedChains,
     findings: &mut Findings,
-) -> Vec<Planned> {
+) -> Vec<ScheduleConfig> {
     let mut schedules = Vec::new();
-    for entry in entries(node, "`schedules`", findings).unwrap_or_default() {
-        let name = claim_name(entry, names, findings);
-        let schedule = schedule(&entry.value, name, chains, findings);
-        schedules.extend(schedule.map(|schedule| Planned { schedule, place: entry.at.clone() }));
+    for entry in expect_map(node, "`schedules`", findings).unwrap_or_default() {
+        let name = claim_unique_name(entry, names, findings);
+        let schedule = read_schedule(&entry.value, name, chains, findings);
+        schedules
+            .extend(schedule.map(|schedule| ScheduleConfig { schedule, location: entry.location.clone() }));
     }
     schedules
 }
 
-/// Reads a schedule also where its name is at fault, to find its other faults.
-fn schedule(
-    node: &Node,
+/// Reads a schedule, even one with an invalid name, to find its other faults.
+fn read_schedule(
+    node: &YamlNode,
     name: Option<HandlerName>,
-    chains: &KnownChains,
+    chains: &DefinedChains,
     findings: &mut Findings,
 ) -> Option<Schedule> {
-    let fields = Fields::open(node, &KEYS, findings)?;
-    let when = when(&fields, findings);
-    let makes = makes(&fields, chains, findings);
-    let policy = Policy::read(&fields, findings);
-    let words = [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("cancel", Overlap::Cancel)];
-    let overlap = fields.or("overlap", Overlap::default(), findings, |n, f| one_of(n, f, &words));
+    let fields = CheckedMap::check_keys(node, &SCHEDULE_KEYS, findings)?;
+    let when = read_cron_schedule(&fields, findings);
+    let makes = read_fired_action(&fields, chains, findings);
+    let policy = SchedulePolicy::read(&fields, findings);
+    let choices = [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("cancel", Overlap::Cancel)];
+    let overlap =
+        fields.read_or_default("overlap", Overlap::default(), findings, |n, f| read_choice(n, f, &choices));
     let name = ScheduleName::new(name?.as_str()).ok()?;
     let schedule = Schedule::new(name, when?, makes?);
-    Some(policy.applied(Schedule { overlap, ..schedule }))
+    Some(policy.apply_to(Schedule { overlap, ..schedule }))
 }
 
-/// The expression, read in its dialect, and the zone whose clocks it means.
-fn when(fields: &Fields<'_>, findings: &mut Findings) -> Option<cron::Schedule> {
-    let dialect = timing::dialect(fields, Dialect::Auto, findings);
-    let zone = timing::zone(fields, Zone::utc(), findings);
-    let expression =
-        fields.need("cron", KEYS.of, findings).and_then(|n| timing::expression(n, dialect, findings))?;
+/// Reads the cron expression in its dialect, with its time zone.
+fn read_cron_schedule(fields: &CheckedMap<'_>, findings: &mut Findings) -> Option<cron::Schedule> {
+    let dialect = schedule_timing::read_dialect(fields, Dialect::Auto, findings);
+    let zone = schedule_timing::read_time_zone(fields, Zone::utc(), findings);
+    let expression = fields
+        .get_required("cron", SCHEDULE_KEYS.owner, findings)
+        .and_then(|n| schedule_timing::read_cron_expression(n, dialect, findings))?;
     Some(cron::Schedule::new(expression, zone))
 }
 
-/// What a firing makes: an event or an order.
-fn makes(fields: &Fields<'_>, chains: &KnownChains, findings: &mut Findings) -> Option<Makes> {
+/// Reads what a firing creates: an event or an order.
+fn read_fired_action(
+    fields: &CheckedMap<'_>,
+    chains: &DefinedChains,
+    findings: &mut Findings,
+) -> Option<Makes> {
     match (fields.get("emit"), fields.get("order")) {
-        (Some(emit), None) => event(emit, findings).map(|event| Makes::Event(Box::new(event))),
-        (None, Some(order)) => {
-            self::order(order, chains, findings).map(|order| Makes::Order(Box::new(order)))
-        }
+        (Some(emit), None) => read_event(emit, findings).map(|event| Makes::Event(Box::new(event))),
+        (None, Some(order)) => read_order(order, chains, findings).map(|order| Makes::Order(Box::new(order))),
         (Some(_), Some(order)) => {
-            findings.fault(&order.place, "a schedule has either `emit` or `order`, not both");
+            findings.add_fault(&order.location, "a schedule has either `emit` or `order`, not both");
             None
         }
         (None, None) => {
             let message = "a schedule needs `emit`, the event it emits, or `order`, the order it adds";
-            findings.fault(&fields.node.place, message);
+            findings.add_fault(&fields.node.location, message);
             None
         }
     }
 }
 
-/// An order. Its path may be a chain's, or an order's with the id behind a comma.
-fn order(node: &Node, chains: &KnownChains, findings: &mut Findings) -> Option<NewOrder> {
-    let fields = Fields::open(node, &ORDER, findings)?;
-    let path = fields.need("path", ORDER.of, findings).and_then(|n| order_path(n, chains, findings));
-    let id = fields.get("id").and_then(|n| order_id(n, findings).map(|id| (id, n)));
-    let at = fields.get("node").and_then(|n| node_id(n, findings).map(|id| (id, n)));
-    let value = fields.or("value", Json::null(), findings, json::read);
-    let tenant = fields.or("tenant", Tenant::default(), findings, |n, f| parsed(n, f, str::parse::<Tenant>));
-    let priority = timing::priority(&fields, findings);
-    let (chain, own) = path?;
-    if let (Some(_), Some((_, node))) = (&own, &id) {
-        findings.fault(&node.place, "the `path` names an id already");
+/// Reads an order. Its path is that of a chain, optionally with the id of the order after a comma.
+fn read_order(node: &YamlNode, chains: &DefinedChains, findings: &mut Findings) -> Option<NewOrder> {
+    let fields = CheckedMap::check_keys(node, &ORDER_KEYS, findings)?;
+    let path = fields
+        .get_required("path", ORDER_KEYS.owner, findings)
+        .and_then(|n| read_order_path(n, chains, findings));
+    let id = fields.get("id").and_then(|n| read_order_id(n, findings).map(|id| (id, n)));
+    let at = fields.get("node").and_then(|n| read_node_id(n, findings).map(|id| (id, n)));
+    let value = fields.read_or_default("value", Json::null(), findings, json_value::read_json);
+    let tenant = fields.read_or_default("tenant", Tenant::default(), findings, |n, f| {
+        parse_scalar(n, f, str::parse::<Tenant>)
+    });
+    let priority = schedule_timing::read_priority(&fields, findings);
+    let (chain, path_id) = path?;
+    if let (Some(_), Some((_, node))) = (&path_id, &id) {
+        findings.add_fault(&node.location, "the `path` names an id already");
     }
     if let (Some((id, node)), Some(nodes)) = (&at, chains.get(&chain))
         && !nodes.contains(id)
     {
-        let near = hint(id.as_str(), nodes.iter().map(NodeId::as_str));
-        findings.fault(&node.place, format!("the chain {chain} has no node {id}{near}"));
+        let suggestion = hint(id.as_str(), nodes.iter().map(NodeId::as_str));
+        findings.add_fault(&node.location, format!("the chain {chain} has no node {id}{suggestion}"));
     }
-    let (id, node) = (own.or(id.map(|(id, _)| id)), at.map(|(id, _)| id));
+    let (id, node) = (path_id.or(id.map(|(id, _)| id)), at.map(|(id, _)| id));
     Some(NewOrder { id, node, value, priority, tenant, ..NewOrder::of(chain) })
 }
 
-fn order_path(
-    node: &Node,
-    chains: &KnownChains,
+fn read_order_path(
+    node: &YamlNode,
+    chains: &DefinedChains,
     findings: &mut Findings,
 ) -> Option<(ChainPath, Option<OrderId>)> {
-    let (chain, id) = parsed(node, findings, |text| match text.contains(',') {
+    let (chain, id) = parse_scalar(node, findings, |text| match text.contains(',') {
         true => text.parse().map(|OrderKey { chain, id }| (chain, Some(id))),
         false => ChainPath::new(text).map(|chain| (chain, None)),
     })?;
-    chains::exists(node, &chain, chains, findings).then_some((chain, id))
+    chains::check_chain_exists(node, &chain, chains, findings).then_some((chain, id))
 }
 
-fn order_id(node: &Node, findings: &mut Findings) -> Option<OrderId> {
-    parsed(node, findings, |text| OrderId::new(text).map_err(|_| bad_id(text, "an order")))
+fn read_order_id(node: &YamlNode, findings: &mut Findings) -> Option<OrderId> {
+    parse_scalar(node, findings, |text| OrderId::new(text).map_err(|_| bad_id_message(text, "an order")))
 }
 
-fn event(node: &Node, findings: &mut Findings) -> Option<NewEvent> {
-    let fields = Fields::open(node, &EMIT, findings)?;
-    let kind = fields.need("type", "an event to emit", findings).and_then(|n| {
-        let kind = parsed(n, findings, str::parse::<HandlingKey>)?;
+fn read_event(node: &YamlNode, findings: &mut Findings) -> Option<NewEvent> {
+    let fields = CheckedMap::check_keys(node, &EMIT_KEYS, findings)?;
+    let kind = fields.get_required("type", "an event to emit", findings).and_then(|n| {
+        let kind = parse_scalar(n, findings, str::parse::<HandlingKey>)?;
         if let Err(reserved) = check_emittable(&kind) {
-            findings.fault(&n.place, reserved.to_string());
+            findings.add_fault(&n.location, reserved.to_string());
         }
         Some(kind)
     });
-    let mut some_key = |key| fields.get(key).and_then(|n| parsed(n, findings, str::parse::<ObjectKey>));
+    let mut some_key = |key| fields.get(key).and_then(|n| parse_scalar(n, findings, str::parse::<ObjectKey>));
     let (key, sub) = (some_key("key"), some_key("sub"));
-    let value = fields.get("value").and_then(|n| json::read(n, findings));
-    let context = fields.or("context", Context::new(), findings, context);
-    let tenant = fields.or("tenant", Tenant::default(), findings, |n, f| parsed(n, f, str::parse::<Tenant>));
-    let priority = timing::priority(&fields, findings);
+    let value = fields.get("value").and_then(|n| json_value::read_json(n, findings));
+    let context = fields.read_or_default("context", Context::new(), findings, read_context);
+    let tenant = fields.read_or_default("tenant", Tenant::default(), findings, |n, f| {
+        parse_scalar(n, f, str::parse::<Tenant>)
+    });
+    let priority = schedule_timing::read_priority(&fields, findings);
     let plain = NewEvent::of(kind?);
     let value = value.unwrap_or(plain.value.clone());
     Some(NewEvent { key, sub, value, context, tenant, priority, ..plain })
 }
 
-fn context(node: &Node, findings: &mut Findings) -> Option<Context> {
-    let entries = entries(node, "a context", findings)?;
+fn read_context(node: &YamlNode, findings: &mut Findings) -> Option<Context> {
+    let entries = expect_map(node, "a context", findings)?;
     if entries.len() > MAX_CONTEXT_ENTRIES {
-        findings.fault(&node.place, format!("a context has at most {MAX_CONTEXT_ENTRIES} entries"));
+        findings.add_fault(&node.location, format!("a context has at most {MAX_CONTEXT_ENTRIES} entries"));
     }
     let mut context = Context::new();
     for entry in entries {
-        let Some(value) = text(&entry.value, findings) else { continue };
+        let Some(value) = read_text(&entry.value, findings) else { continue };
         if entry.key.len() > MAX_CONTEXT_BYTES || value.len() > MAX_CONTEXT_BYTES {
             let message = format!("names and values of a context have at most {MAX_CONTEXT_BYTES} bytes");
-            findings.fault(&entry.at, message);
+            findings.add_fault(&entry.location, message);
         }
         if value.contains('\0') || entry.key.contains('\0') {
-            findings.fault(&entry.at, "a context holds no NUL characters");
+            findings.add_fault(&entry.location, "a context holds no NUL characters");
         }
         context.insert(entry.key.clone(), value.to_owned());
     }
@@ -197,36 +211,37 @@ mod tests {
 
     use pointsman_core::fire::CatchUp;
 
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    fn all(node: &Node, findings: &mut Findings) -> Option<Vec<Schedule>> {
+    fn read_all_schedules(node: &YamlNode, findings: &mut Findings) -> Option<Vec<Schedule>> {
         let nodes = ["render", "done"].map(|id| NodeId::new(id).unwrap()).to_vec();
         let chains = [(ChainPath::new("/publish/article").unwrap(), nodes)].into();
-        let planned = read(node, &mut Names::new(), &chains, findings);
+        let planned = read_schedules(node, &mut NameLocations::new(), &chains, findings);
         Some(planned.into_iter().map(|planned| planned.schedule).collect())
     }
 
     #[test]
-    fn a_schedule_emits_an_event_with_a_value_of_any_shape() {
+    fn a_schedule_can_emit_an_event_with_any_json_value() {
         let text =
             "beat: {cron: every 90s, emit: {type: a.b, key: 'k:1', value: {n: [1, x]}, priority: 200}}";
-        let schedule = &read_text(text, all).unwrap()[0];
+        let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
         assert_eq!((schedule.name.as_str(), schedule.when.expression().as_str()), ("beat", "every 90s"));
         let Makes::Event(emit) = &schedule.makes else { panic!("{schedule:?}") };
         assert_eq!(emit.value.as_str(), r#"{"n":[1,"x"]}"#);
         assert_eq!(emit.priority.get(), 200);
-        let usual = Schedule::new(schedule.name.clone(), schedule.when.clone(), schedule.makes.clone());
-        assert_eq!(*schedule, usual, "it has the usual policies");
+        let with_default_policies =
+            Schedule::new(schedule.name.clone(), schedule.when.clone(), schedule.makes.clone());
+        assert_eq!(*schedule, with_default_policies, "it has the usual policies");
     }
 
     #[test]
-    fn a_schedule_adds_an_order() {
+    fn a_schedule_can_add_an_order() {
         let text = "a: {cron: '@daily', order: {path: /publish/article}}\n\
                     b: {cron: '@daily', order: {path: '/publish/article,7'}}\n\
                     c: {cron: '@daily', order: {path: /publish/article, id: n-1, node: done, value: {n: 1}, \
                     priority: 200, tenant: lab}}";
-        let schedules = read_text(text, all).unwrap();
+        let schedules = read_value_from(text, read_all_schedules).unwrap();
         let orders: Vec<&NewOrder> = schedules
             .iter()
             .map(|schedule| match &schedule.makes {
@@ -245,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_of_an_order_is_told() {
+    fn every_fault_of_a_scheduled_order_is_reported() {
         let text = "a: {cron: '@daily', emit: {type: x}, order: {path: /publish/article}}\n\
                     b: {cron: '@daily'}\n\
                     c: {cron: '@daily', order: {path: /publish/articel, id: 'a,b', priority: 0}}\n\
@@ -253,7 +268,7 @@ mod tests {
                     e: {cron: '@daily', order: {id: 1}}\n\
                     f: {cron: '@daily', order: {path: publish}}\n";
         assert_eq!(
-            faults_of(text, all),
+            fault_messages(text, read_all_schedules),
             [
                 "a schedule has either `emit` or `order`, not both",
                 "a schedule needs `emit`, the event it emits, or `order`, the order it adds",
@@ -270,18 +285,18 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_has_policies() {
+    fn catch_up_overlap_and_jitter_are_read() {
         let text = "a: {cron: '@daily', emit: {type: x}, catch_up: all, catch_up_within: 2d, overlap: cancel, \
                     jitter: 10s}";
-        let schedule = &read_text(text, all).unwrap()[0];
+        let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
         assert_eq!((schedule.catch_up, schedule.overlap), (CatchUp::All, Overlap::Cancel));
         assert_eq!(schedule.catch_up_within, Duration::from_secs(2 * 86_400));
         assert_eq!(schedule.jitter, Duration::from_secs(10));
         assert_eq!(
-            faults_of(
+            fault_messages(
                 "a: {cron: '@daily', emit: {type: x}, catch_up: some, catch_up_within: 0s, overlap: wait, \
                  jitter: a bit, jiter: 1s}",
-                all
+                read_all_schedules
             ),
             [
                 "\"some\" is not one of one, all, none",
@@ -294,18 +309,18 @@ mod tests {
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_fault_of_a_schedule_is_reported() {
         let text = "a: {cron: '0 75 * * *', timezone: Mars/Olympus, emit: {type: OrderStarted}}\n\
                     b: {cron: every 0s, emit: {key: '', priority: 0}}\n\
                     c: {schedule: '@daily', emit: {type: x, vlaue: 1}}\n\
                     d: {cron: '@daily', emit: {type: task}}\n";
         assert_eq!(
-            faults_of(text, all),
+            fault_messages(text, read_all_schedules),
             [
-                "column 3 (hour): hours are 0 to 23, got `75`",
+                "hour field: hours are 0 to 23, got `75`",
                 "\"Mars/Olympus\" is not a time zone; write one like `UTC`, `Europe/Berlin` or `America/New_York`",
                 "only the engine itself emits OrderStarted",
-                "column 7: an interval lasts from one second to 100 years; write an interval like `every 90s`, \
+                "an interval lasts from one second to 100 years; write an interval like `every 90s`, \
                  `every 1h30m` or `every 12 hours`",
                 "an event to emit needs `type`",
                 "a key has 1 to 512 bytes, this one has 0",
@@ -319,10 +334,10 @@ mod tests {
     }
 
     #[test]
-    fn a_schedule_has_a_zone_and_a_dialect() {
+    fn time_zone_and_dialect_of_a_schedule_are_read() {
         let text = "a: {cron: '0 3 * * 1', timezone: Europe/Berlin, emit: {type: x}}\n\
                     b: {cron: '0 3 * * 1', dialect: quartz, emit: {type: x}}";
-        let schedules = read_text(text, all).unwrap();
+        let schedules = read_value_from(text, read_all_schedules).unwrap();
         assert_eq!(schedules[0].when.zone().name(), "Europe/Berlin");
         assert!(schedules[0].when.expression().describe().contains("Monday"));
         assert!(schedules[1].when.expression().describe().contains("Sunday"));

@@ -1,15 +1,15 @@
-//! The shape of the whole configuration: which settings there are, and where. Environment variables and flags
-//! are checked against it; the sections themselves are read in the files of their names.
+//! The schema of the configuration: which settings exist at which path. Environment variables and flags are checked
+//! against it; each section is read in the module of its name.
 
-use super::decode::Keys;
+use super::decode::AllowedKeys;
 use super::{
-    chains, handlers, network, retention, retry, run, schedules, server, server_limits, sources, tenants,
-    tokens,
+    chains, handler_run, handlers, network, retention, retry, schedules, server, server_limits, sources,
+    tenants, tokens,
 };
 
-pub(super) const ROOT: Keys = Keys {
-    of: "the configuration",
-    known: &[
+pub(super) const ROOT_KEYS: AllowedKeys = AllowedKeys {
+    owner: "the configuration",
+    names: &[
         "store",
         "name",
         "server",
@@ -27,40 +27,40 @@ pub(super) const ROOT: Keys = Keys {
         "schedules",
         "chains",
     ],
-    later: &[],
+    not_yet_supported: &[],
 };
 
-/// What lies at a path.
+/// The shape of the setting at a path.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Shape {
+pub(super) enum SettingShape {
     /// A map with these keys.
-    Section(&'static Keys),
-    /// A map with names chosen by its author.
-    Named,
+    FixedKeys(&'static AllowedKeys),
+    /// A map whose keys are names that the author chooses.
+    AuthorNamedMap,
     Value,
 }
 
-/// What lies at a path of existing keys.
-pub(super) fn shape(path: &[&str]) -> Shape {
+/// The shape of the setting at a path of existing keys.
+pub(super) fn setting_shape_at(path: &[&str]) -> SettingShape {
     match path {
-        [] => Shape::Section(&ROOT),
-        ["server"] => Shape::Section(&server::KEYS),
-        ["server", "limits"] => Shape::Section(&server_limits::KEYS),
-        ["journal"] => Shape::Section(&retention::JOURNAL),
-        ["history"] => Shape::Section(&retention::HISTORY),
-        ["objects"] => Shape::Section(&retention::OBJECTS),
-        ["network"] => Shape::Section(&network::KEYS),
-        ["auth"] => Shape::Section(&tokens::AUTH),
-        ["tenants" | "handlers" | "sources" | "schedules" | "chains"] => Shape::Named,
-        ["tenants", _] => Shape::Section(&tenants::KEYS),
-        ["handlers", _] => Shape::Section(&handlers::KEYS),
-        ["sources", _] => Shape::Section(&sources::KEYS),
-        ["handlers" | "sources", _, "run"] => Shape::Section(&run::EITHER),
-        ["handlers" | "sources", _, "retry"] => Shape::Section(&retry::KEYS),
-        ["schedules", _] => Shape::Section(&schedules::KEYS),
-        ["schedules", _, "emit"] => Shape::Section(&schedules::EMIT),
-        ["schedules", _, "order"] => Shape::Section(&schedules::ORDER),
-        ["chains", _] => Shape::Section(&chains::KEYS),
-        _ => Shape::Value,
+        [] => SettingShape::FixedKeys(&ROOT_KEYS),
+        ["server"] => SettingShape::FixedKeys(&server::SERVER_KEYS),
+        ["server", "limits"] => SettingShape::FixedKeys(&server_limits::SERVER_LIMIT_KEYS),
+        ["journal"] => SettingShape::FixedKeys(&retention::JOURNAL_KEYS),
+        ["history"] => SettingShape::FixedKeys(&retention::HISTORY_KEYS),
+        ["objects"] => SettingShape::FixedKeys(&retention::OBJECTS_KEYS),
+        ["network"] => SettingShape::FixedKeys(&network::NETWORK_KEYS),
+        ["auth"] => SettingShape::FixedKeys(&tokens::AUTH_KEYS),
+        ["tenants" | "handlers" | "sources" | "schedules" | "chains"] => SettingShape::AuthorNamedMap,
+        ["tenants", _] => SettingShape::FixedKeys(&tenants::TENANT_KEYS),
+        ["handlers", _] => SettingShape::FixedKeys(&handlers::HANDLER_KEYS),
+        ["sources", _] => SettingShape::FixedKeys(&sources::SOURCE_KEYS),
+        ["handlers" | "sources", _, "run"] => SettingShape::FixedKeys(&handler_run::ANY_RUN_KEYS),
+        ["handlers" | "sources", _, "retry"] => SettingShape::FixedKeys(&retry::RETRY_KEYS),
+        ["schedules", _] => SettingShape::FixedKeys(&schedules::SCHEDULE_KEYS),
+        ["schedules", _, "emit"] => SettingShape::FixedKeys(&schedules::EMIT_KEYS),
+        ["schedules", _, "order"] => SettingShape::FixedKeys(&schedules::ORDER_KEYS),
+        ["chains", _] => SettingShape::FixedKeys(&chains::CHAIN_KEYS),
+        _ => SettingShape::Value,
     }
 }

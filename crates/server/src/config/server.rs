@@ -1,43 +1,50 @@
-//! `server`: how the HTTP side behaves.
+//! Reads the section `server`: the HTTP listener.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use super::decode::{Fields, Keys, duration, parsed, whole};
+use super::decode::{AllowedKeys, CheckedMap, parse_scalar, read_duration, read_integer};
 use super::fault::Findings;
 use super::server_limits::{self, ServerLimits};
-use super::yaml::Node;
+use super::yaml::YamlNode;
 
-pub(super) const KEYS: Keys =
-    Keys { of: "the server", known: &["listen", "max_connections", "limits", "drain"], later: &[] };
+pub(super) const SERVER_KEYS: AllowedKeys = AllowedKeys {
+    owner: "the server",
+    names: &["listen", "max_connections", "limits", "drain"],
+    not_yet_supported: &[],
+};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Server {
-    pub(super) listen: SocketAddr,
+pub(super) struct ServerSettings {
+    pub(super) listen_address: SocketAddr,
     pub(super) max_connections: usize,
     pub(super) limits: ServerLimits,
-    pub(super) drain: Duration,
+    pub(super) drain_timeout: Duration,
 }
 
-pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<Server> {
-    let fields = Fields::open(node, &KEYS, findings)?;
-    let listen = fields.need("listen", "the server", findings).and_then(|n| address(n, findings));
+pub(super) fn read_server(node: &YamlNode, findings: &mut Findings) -> Option<ServerSettings> {
+    let fields = CheckedMap::check_keys(node, &SERVER_KEYS, findings)?;
+    let listen =
+        fields.get_required("listen", "the server", findings).and_then(|n| read_listen_address(n, findings));
     let connections = fields
-        .need("max_connections", "the server", findings)
-        .and_then(|n| whole(n, findings, 1..=1_000_000));
-    let limits = fields.need("limits", "the server", findings).and_then(|n| server_limits::read(n, findings));
-    let drain =
-        fields.need("drain", "the server", findings).and_then(|n| duration(n, findings, Duration::ZERO));
-    Some(Server {
-        listen: listen?,
+        .get_required("max_connections", "the server", findings)
+        .and_then(|n| read_integer(n, findings, 1..=1_000_000));
+    let limits = fields
+        .get_required("limits", "the server", findings)
+        .and_then(|n| server_limits::read_server_limits(n, findings));
+    let drain = fields
+        .get_required("drain", "the server", findings)
+        .and_then(|n| read_duration(n, findings, Duration::ZERO));
+    Some(ServerSettings {
+        listen_address: listen?,
         max_connections: usize::try_from(connections?).ok()?,
         limits: limits?,
-        drain: drain?,
+        drain_timeout: drain?,
     })
 }
 
-fn address(node: &Node, findings: &mut Findings) -> Option<SocketAddr> {
-    parsed(node, findings, |text| {
+fn read_listen_address(node: &YamlNode, findings: &mut Findings) -> Option<SocketAddr> {
+    parse_scalar(node, findings, |text| {
         text.parse::<SocketAddr>()
             .map_err(|_| format!("{text:?} is not an address with a port; write one like 127.0.0.1:7646"))
     })
@@ -45,24 +52,24 @@ fn address(node: &Node, findings: &mut Findings) -> Option<SocketAddr> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
     const LIMITS: &str = "{anonymous: 1, per_address: 1, reserve: 1, streams_per_client: 1, \
                           response_memory: 16MiB, response_memory_per_client: 16MiB}";
 
     #[test]
-    fn a_server_listens_on_an_address_with_a_port() {
-        let server = read_text(
+    fn listen_requires_an_address_with_a_port() {
+        let server = read_value_from(
             &format!("{{listen: '[::1]:0', max_connections: 10, drain: 5s, limits: {LIMITS}}}"),
-            read,
+            read_server,
         )
         .unwrap();
-        assert_eq!(server.listen, "[::1]:0".parse().unwrap());
+        assert_eq!(server.listen_address, "[::1]:0".parse().unwrap());
         assert_eq!(
-            faults_of(
+            fault_messages(
                 &format!("{{listen: localhost, max_connections: 0, limits: {LIMITS}, drain: soon}}"),
-                read
+                read_server
             ),
             [
                 "\"localhost\" is not an address with a port; write one like 127.0.0.1:7646",

@@ -1,4 +1,4 @@
-//! `store`: where events and tasks are kept.
+//! Reads the setting `store`: the URL of the store.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,64 +6,72 @@ use std::path::PathBuf;
 use pointsman_store_postgres::Endpoint as PostgresEndpoint;
 use pointsman_store_redis::Endpoint as RedisEndpoint;
 
-use super::decode::parsed;
+use super::decode::parse_scalar;
 use super::fault::Findings;
-use super::nearest::nearest;
-use super::place::Origin;
-use super::yaml::Node;
+use super::location::SettingOrigin;
+use super::suggestion::nearest;
+use super::yaml::YamlNode;
 
-/// Where events and tasks are kept.
+/// The store of events and tasks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreUrl {
     /// A file, relative to the working folder of the process.
     Sqlite {
         path: PathBuf,
     },
-    /// In memory: gone with the process.
+    /// In memory: lost when the process ends.
     SqliteMemory,
     Postgres(DatabaseUrl),
     Redis(DatabaseUrl),
 }
 
-/// The URL of a database on a server. Shown without the password.
+/// The URL of a database on a server. It is displayed without the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct DatabaseUrl {
-    url: String,
-    shown: String,
+    full_url: String,
+    display_url: String,
     has_password: bool,
 }
 
 impl DatabaseUrl {
     fn postgres(url: &str) -> Result<Self, String> {
         let endpoint = PostgresEndpoint::parse(url).map_err(|error| error.to_string())?;
-        Ok(Self { url: url.into(), shown: endpoint.to_string(), has_password: endpoint.has_password() })
+        Ok(Self {
+            full_url: url.into(),
+            display_url: endpoint.to_string(),
+            has_password: endpoint.has_password(),
+        })
     }
 
     fn redis(url: &str) -> Result<Self, String> {
         let endpoint = RedisEndpoint::parse(url).map_err(|error| error.to_string())?;
-        Ok(Self { url: url.into(), shown: endpoint.to_string(), has_password: endpoint.has_password() })
+        Ok(Self {
+            full_url: url.into(),
+            display_url: endpoint.to_string(),
+            has_password: endpoint.has_password(),
+        })
     }
 
-    /// As it was given: what a connection is opened with, and nothing to be shown.
-    pub fn whole(&self) -> &str {
-        &self.url
+    /// The URL with its password, to open a connection. It must not be displayed.
+    pub fn full_url(&self) -> &str {
+        &self.full_url
     }
 }
 
 impl fmt::Display for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display_url)
     }
 }
 
 impl fmt::Debug for DatabaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.shown)
+        f.write_str(&self.display_url)
     }
 }
 
 impl StoreUrl {
-    /// The kind of store in a word, as health tells it.
+    /// The kind of store as one word, as in `/healthz`.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Sqlite { .. } | Self::SqliteMemory => "sqlite",
@@ -72,8 +80,8 @@ impl StoreUrl {
         }
     }
 
-    /// Where it is, if other nodes may be at work there too.
-    pub fn shared(&self) -> Option<&DatabaseUrl> {
+    /// The URL of a database that several nodes can share; none for SQLite.
+    pub fn shared_database(&self) -> Option<&DatabaseUrl> {
         match self {
             Self::Sqlite { .. } | Self::SqliteMemory => None,
             Self::Postgres(url) | Self::Redis(url) => Some(url),
@@ -91,8 +99,8 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// How URLs of stores begin.
-const SCHEMES: [&str; 9] = [
+/// The schemes of store URLs.
+const STORE_SCHEMES: [&str; 9] = [
     "sqlite",
     "postgres",
     "postgresql",
@@ -107,44 +115,48 @@ const SCHEMES: [&str; 9] = [
 impl std::str::FromStr for StoreUrl {
     type Err = String;
 
-    /// Messages name the scheme at most: the rest of a URL may hold a password.
+    /// Parses a store URL. Errors repeat the scheme at most: the rest may contain a password.
     fn from_str(text: &str) -> Result<Self, String> {
-        const FORM: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` \
+        const STORE_URL_FORMS: &str = "write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` \
                             (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)";
         let Some((scheme, rest)) = text.split_once(':') else {
-            return Err(format!("a store is given as a URL; {FORM}"));
+            return Err(format!("a store is given as a URL; {STORE_URL_FORMS}"));
         };
         match scheme {
             "sqlite" if rest == ":memory:" => Ok(Self::SqliteMemory),
-            "sqlite" if rest.is_empty() || rest.contains('\0') => Err(format!("the path is missing; {FORM}")),
+            "sqlite" if rest.is_empty() || rest.contains('\0') => {
+                Err(format!("the path is missing; {STORE_URL_FORMS}"))
+            }
             "sqlite" if rest.starts_with("//") && !rest.starts_with("///") => {
-                Err(format!("`sqlite:` is followed by a path, not by `//`; {FORM}"))
+                Err(format!("`sqlite:` is followed by a path, not by `//`; {STORE_URL_FORMS}"))
             }
             "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
             "postgres" | "postgresql" => DatabaseUrl::postgres(text).map(Self::Postgres),
             redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::redis(text).map(Self::Redis),
-            other => match nearest(other, SCHEMES) {
-                Some(near) => Err(format!("{other:?} is not a kind of store; did you mean `{near}`?")),
-                None => Err(format!("{other:?} is not a kind of store; {FORM}")),
+            other => match nearest(other, STORE_SCHEMES) {
+                Some(suggestion) => {
+                    Err(format!("{other:?} is not a kind of store; did you mean `{suggestion}`?"))
+                }
+                None => Err(format!("{other:?} is not a kind of store; {STORE_URL_FORMS}")),
             },
         }
     }
 }
 
-pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<StoreUrl> {
-    let url: StoreUrl = parsed(node, findings, str::parse)?;
-    if url.shared().is_some_and(|url| url.has_password) {
-        let seen_by = match &node.place.source.origin {
-            Origin::File(_) => Some("reads the file"),
-            Origin::Flag(_) => Some("lists the processes of this machine"),
-            Origin::Env(_) | Origin::Default => None,
+pub(super) fn read_store_url(node: &YamlNode, findings: &mut Findings) -> Option<StoreUrl> {
+    let url: StoreUrl = parse_scalar(node, findings, str::parse)?;
+    if url.shared_database().is_some_and(|url| url.has_password) {
+        let reader = match &node.location.config_text.origin {
+            SettingOrigin::File(_) => Some("reads the file"),
+            SettingOrigin::Flag(_) => Some("lists the processes of this machine"),
+            SettingOrigin::Env(_) | SettingOrigin::Default => None,
         };
-        if let Some(does) = seen_by {
+        if let Some(reader) = reader {
             let message = format!(
-                "whoever {does} sees the password of the database; put the URL into POINTSMAN_STORE, or into a file of \
+                "everyone who {reader} can see the database password; put the URL into POINTSMAN_STORE, or into a file of \
                  its own that POINTSMAN_STORE_FILE names"
             );
-            findings.warn(&node.place, message);
+            findings.add_warning(&node.location, message);
         }
     }
     Some(url)
@@ -152,11 +164,11 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> Option<StoreUrl> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::read as read_text;
+    use super::super::testing::read_value_from;
     use super::*;
 
     #[test]
-    fn stores_read_back_as_they_show() {
+    fn displayed_store_urls_parse_to_the_same_store() {
         let texts = [
             "sqlite:pointsman.db",
             "sqlite:/var/lib/p.db",
@@ -174,8 +186,8 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_kept_and_never_shown() {
-        for (text, told) in [
+    fn a_database_password_is_kept_but_never_displayed() {
+        for (text, displayed) in [
             ("postgres://me:hunter2@host/db", "me@host:5432/db"),
             ("postgresql://me@host/db?password=hunter2", "me@host:5432/db"),
             ("redis://me:hunter2@host/1", "me@host:6379/1"),
@@ -183,15 +195,15 @@ mod tests {
             ("redis+sentinel://a/mymaster?sentinel_password=hunter2", "a:26379/mymaster"),
         ] {
             let url: StoreUrl = text.parse().unwrap();
-            for shown in [url.to_string(), format!("{url:?}")] {
-                assert!(!shown.contains("hunter2") && shown.contains(told), "{shown}");
+            for output in [url.to_string(), format!("{url:?}")] {
+                assert!(!output.contains("hunter2") && output.contains(displayed), "{output}");
             }
-            assert_eq!(url.shared().map(DatabaseUrl::whole), Some(text));
+            assert_eq!(url.shared_database().map(DatabaseUrl::full_url), Some(text));
         }
     }
 
     #[test]
-    fn what_cannot_be_used_is_refused_without_repeating_a_password() {
+    fn errors_of_invalid_store_urls_do_not_repeat_the_password() {
         for text in [
             "postgres://me:hunter2@host:x/db",
             "postgres://me:hunter2@host/db?sslmode=perhaps",
@@ -213,20 +225,20 @@ mod tests {
             "\"mysql\" is not a kind of store; write `sqlite:PATH`, `sqlite::memory:`, `postgres://USER@HOST/DATABASE` or \
              `redis://HOST:PORT` (rediss if it is encrypted, redis+sentinel and redis+cluster for several hosts)"
         );
-        for (text, near) in
+        for (text, suggestion) in
             [("reds://h", "redis"), ("redis+sentinal://h/m", "redis+sentinel"), ("postgress://h", "postgres")]
         {
             let message = text.parse::<StoreUrl>().unwrap_err();
-            assert!(message.ends_with(&format!("; did you mean `{near}`?")), "{message}");
+            assert!(message.ends_with(&format!("; did you mean `{suggestion}`?")), "{message}");
         }
         assert!("sqlite:".parse::<StoreUrl>().is_err());
         assert!("sqlite://x".parse::<StoreUrl>().is_err());
     }
 
     #[test]
-    fn a_fault_in_a_file_does_not_show_it_either() {
+    fn a_store_url_fault_in_a_file_does_not_show_the_password() {
         for text in ["postgres://me:hunter2@host/db?sslmode=perhaps", "redis+cluster://:hunter2@a,b/1"] {
-            let faults = read_text(&format!("\"{text}\""), read).unwrap_err();
+            let faults = read_value_from(&format!("\"{text}\""), read_store_url).unwrap_err();
             assert!(faults.len() == 1 && !faults[0].contains("hunter2"), "{faults:?}");
         }
     }

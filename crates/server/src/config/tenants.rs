@@ -1,22 +1,25 @@
-//! `tenants`: whose tasks get how large a share of the turns. Tenants that are not named here share evenly.
+//! Reads the section `tenants`: the weight of each tenant in the weighted round robin. Other tenants have weight 1.
 
 use std::collections::BTreeMap;
 
 use pointsman_core::{Tenant, Weight};
 
-use super::decode::{Fields, Keys, entries};
+use super::decode::{AllowedKeys, CheckedMap, expect_map};
 use super::fault::Findings;
-use super::limits;
-use super::yaml::Node;
+use super::handler_limits;
+use super::yaml::YamlNode;
 
-pub(super) const KEYS: Keys = Keys { of: "a tenant", known: &["weight"], later: &[] };
+pub(super) const TENANT_KEYS: AllowedKeys =
+    AllowedKeys { owner: "a tenant", names: &["weight"], not_yet_supported: &[] };
 
-pub(super) fn read(node: &Node, findings: &mut Findings) -> BTreeMap<Tenant, Weight> {
+pub(super) fn read_tenants(node: &YamlNode, findings: &mut Findings) -> BTreeMap<Tenant, Weight> {
     let mut tenants = BTreeMap::new();
-    for entry in entries(node, "`tenants`", findings).unwrap_or_default() {
-        let name = Tenant::new(&entry.key).map_err(|error| findings.fault(&entry.at, error.to_string())).ok();
-        let Some(fields) = Fields::open(&entry.value, &KEYS, findings) else { continue };
-        let weight = limits::weight(&fields, findings);
+    for entry in expect_map(node, "`tenants`", findings).unwrap_or_default() {
+        let name = Tenant::new(&entry.key)
+            .map_err(|error| findings.add_fault(&entry.location, error.to_string()))
+            .ok();
+        let Some(fields) = CheckedMap::check_keys(&entry.value, &TENANT_KEYS, findings) else { continue };
+        let weight = handler_limits::read_weight(&fields, findings);
         tenants.extend(name.map(|name| (name, weight)));
     }
     tenants
@@ -24,24 +27,25 @@ pub(super) fn read(node: &Node, findings: &mut Findings) -> BTreeMap<Tenant, Wei
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    fn all(node: &Node, findings: &mut Findings) -> Option<BTreeMap<Tenant, Weight>> {
-        Some(read(node, findings))
+    fn read_all_tenants(node: &YamlNode, findings: &mut Findings) -> Option<BTreeMap<Tenant, Weight>> {
+        Some(read_tenants(node, findings))
     }
 
     #[test]
-    fn a_tenant_has_a_share() {
-        let tenants = read_text("shop: {weight: 3}\nother:\n", all).unwrap();
-        let told: Vec<(&str, u16)> = tenants.iter().map(|(t, weight)| (t.as_str(), weight.get())).collect();
-        assert_eq!(told, [("other", 1), ("shop", 3)]);
+    fn a_tenant_has_a_weight() {
+        let tenants = read_value_from("shop: {weight: 3}\nother:\n", read_all_tenants).unwrap();
+        let weights: Vec<(&str, u16)> =
+            tenants.iter().map(|(t, weight)| (t.as_str(), weight.get())).collect();
+        assert_eq!(weights, [("other", 1), ("shop", 3)]);
     }
 
     #[test]
-    fn every_fault_is_told() {
+    fn every_fault_of_a_tenant_is_reported() {
         assert_eq!(
-            faults_of("a b: {weight: 1}\nshop: {weight: 0}\nlab: {wieght: 2}\nx: 3\n", all),
+            fault_messages("a b: {weight: 1}\nshop: {weight: 0}\nlab: {wieght: 2}\nx: 3\n", read_all_tenants),
             [
                 "\"a b\" contains ' '; a tenant is made of letters, digits, `.`, `_` and `-`",
                 "0 is too small; the least is 1",

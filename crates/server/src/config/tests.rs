@@ -1,8 +1,9 @@
-//! Whole configurations, from files to their meaning or their faults.
+//! Whole configurations: from files to a `Config` or its faults.
 
 mod chains;
-mod shown;
-mod work;
+mod check;
+mod show;
+mod sources_and_limits;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,62 +14,68 @@ use pointsman_core::{Timestamp, chain::Role};
 use pointsman_engine::{HandlerSpec, Schedule};
 use proptest::prelude::*;
 
-use super::{Config, Env, Faults, Flag, Planned, Run, Sources, StoreUrl, check};
+use super::{
+    Config, ConfigFaults, ConfigFlag, ConfigInputs, Environment, HandlerRun, ScheduleConfig, StoreUrl,
+    check_config,
+};
 
-/// A folder with files, and sources that read them.
-struct Desk {
-    folder: tempfile::TempDir,
+/// A folder with configuration files, and inputs that read them.
+struct ConfigFolder {
+    dir: tempfile::TempDir,
 }
 
-impl Desk {
+impl ConfigFolder {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        Self { dir: tempfile::tempdir().unwrap() }
     }
 
-    fn put(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
-        let path = self.folder.path().join(name);
+    fn write_file(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.dir.path().join(name);
         std::fs::write(&path, text).unwrap();
         path
     }
 
-    fn sources(&self) -> Sources {
-        Sources { working: self.folder.path().to_owned(), ..Sources::default() }
+    fn inputs(&self) -> ConfigInputs {
+        ConfigInputs { working_dir: self.dir.path().to_owned(), ..ConfigInputs::default() }
     }
 
     /// A text with the folder's own path taken out.
-    fn plain(&self, text: impl ToString) -> String {
-        text.to_string().replace(&format!("{}/", self.folder.path().display()), "")
+    fn strip_folder_path(&self, text: impl ToString) -> String {
+        text.to_string().replace(&format!("{}/", self.dir.path().display()), "")
     }
 }
 
-fn load(text: &str) -> Result<Config, (Desk, Faults)> {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", text);
-    desk.sources().load().map_err(|faults| (desk, faults))
+fn load_yaml(text: &str) -> Result<Config, (ConfigFolder, ConfigFaults)> {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", text);
+    config_folder.inputs().load().map_err(|faults| (config_folder, faults))
 }
 
-fn shown(text: &str) -> String {
-    let (desk, faults) = load(text).unwrap_err();
-    desk.plain(faults)
+fn format_faults_of(text: &str) -> String {
+    let (config_folder, faults) = load_yaml(text).unwrap_err();
+    config_folder.strip_folder_path(faults)
 }
 
 #[test]
-fn without_anything_there_are_the_defaults() {
-    let config = Desk::new().sources().load().unwrap();
+fn without_any_configuration_the_defaults_apply() {
+    let config = ConfigFolder::new().inputs().load().unwrap();
     assert_eq!(config.store, StoreUrl::Sqlite { path: "pointsman.db".into() });
-    assert_eq!(config.listen, "127.0.0.1:7646".parse().unwrap());
+    assert_eq!(config.listen_address, "127.0.0.1:7646".parse().unwrap());
     assert_eq!(config.workers, 16);
-    assert_eq!((config.journal, config.history), (Retention::default(), Retention::default()));
-    assert_eq!(config.rooms, pointsman_engine::Rooms::default());
-    assert!(config.http && config.network.allow_loopback);
+    assert_eq!(
+        (config.journal_retention, config.history_retention),
+        (Retention::default(), Retention::default())
+    );
+    assert_eq!(config.services, pointsman_engine::Rooms::default());
+    assert!(config.serves_http && config.network.allow_loopback);
     assert!(config.handlers.is_empty() && config.warnings.is_empty());
 }
 
 /// The examples in the comments of the defaults, as a configuration.
-fn documented() -> String {
+fn documented_examples() -> String {
     let mut sections = String::new();
     let mut example = String::new();
-    for line in super::read::DEFAULTS.lines() {
+    for line in super::build::DEFAULT_YAML.lines() {
         if let Some(line) = line.strip_prefix("#   ") {
             example.push_str(&format!("  {line}\n"));
         } else if let Some(section) = line.strip_suffix(": {}") {
@@ -79,29 +86,30 @@ fn documented() -> String {
 }
 
 #[test]
-fn what_the_defaults_document_is_true() {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", documented());
+fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", documented_examples());
     let signing = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
     let env = [("INDEX_SECRET", signing), ("KEY", "x")].into_iter().collect();
-    let config = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let config =
+        ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
     let index = &config.handlers[0];
     assert_eq!(
         index.def,
         pointsman_core::HandlerDef::new(index.def.name.clone()),
         "the values are the defaults"
     );
-    desk.put(
+    config_folder.write_file(
         "pointsman.yml",
         "handlers: {a: {run: {http: 'https://x.example'}}, b: {run: {command: [sh]}}, c: {run: pull}}\n\
          sources: {shop: {run: {command: [python3]}, schedule: '@hourly', collections: [orders]}}\n\
          schedules: {beat: {cron: every 90s, emit: {type: x}}}\n",
     );
-    let usual = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}"));
+    let defaults = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
     let timeouts = |config: &Config| config.handlers.iter().map(|h| h.run.timeout()).collect::<Vec<_>>();
-    assert_eq!(timeouts(&config), timeouts(&usual), "and so are the timeouts");
+    assert_eq!(timeouts(&config), timeouts(&defaults), "and so are the timeouts");
     let policies = |config: &Config| {
-        let policies = |planned: &Planned| {
+        let policies = |planned: &ScheduleConfig| {
             let Schedule { catch_up, catch_up_within, overlap, jitter, .. } = planned.schedule;
             (catch_up, catch_up_within, overlap, jitter)
         };
@@ -113,20 +121,20 @@ fn what_the_defaults_document_is_true() {
             .take(2)
             .collect::<Vec<_>>()
     };
-    assert_eq!(policies(&config), policies(&usual), "and the policies");
+    assert_eq!(policies(&config), policies(&defaults), "and the policies");
     let treatment = |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.crashes);
-    assert_eq!(treatment(&config), treatment(&usual));
+    assert_eq!(treatment(&config), treatment(&defaults));
     assert_eq!((config.routes.iter().count(), config.tenants.len()), (1, 1));
     let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
     assert_eq!(names, ["beat", "nightly", "shop/orders", "shop/customers"]);
     let Role::Step(step) = &config.chains[0].chain.nodes[0].role else { panic!("{:?}", config.chains) };
-    let usual = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
-    assert_eq!(step.setback, Some(usual), "and so is the setback");
+    let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
+    assert_eq!(step.setback, Some(defaults), "and so is the setback");
     assert_eq!(config.chain_routes.iter().count(), 1);
     assert_eq!(config.sources[0].def.observe, pointsman_core::handler::Observe::All);
 }
 
-const FULL: &str = r#"
+const FULL_CONFIG: &str = r#"
 store: "sqlite::memory:"
 server: {listen: 127.0.0.1:0, drain: 5s}
 handlers:
@@ -143,36 +151,36 @@ schedules:
   beat: {cron: every 90s, emit: {type: record.due, key: "record:1"}}
 "#;
 
-fn full() -> (Desk, Config) {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", FULL);
-    std::fs::create_dir(desk.folder.path().join("sub")).unwrap();
+fn load_full_config() -> (ConfigFolder, Config) {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", FULL_CONFIG);
+    std::fs::create_dir(config_folder.dir.path().join("sub")).unwrap();
     let env = [("SIGNING", "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=")].into_iter().collect();
-    let config = Sources { env, ..desk.sources() }.load().unwrap();
-    (desk, config)
+    let config = ConfigInputs { env, ..config_folder.inputs() }.load().unwrap();
+    (config_folder, config)
 }
 
 #[test]
-fn a_full_configuration_is_understood() {
-    let (desk, config) = full();
+fn a_full_configuration_is_read() {
+    let (config_folder, config) = load_full_config();
     let [index, notify] = &config.handlers[..] else { panic!("{:?}", config.handlers) };
     assert_eq!(index.def.retry, RetryPolicy { max: 5, ..RetryPolicy::default() });
     assert_eq!(index.run.timeout(), Duration::from_secs(10));
-    let Run::Http(http) = &index.run else { panic!("{index:?}") };
+    let HandlerRun::Http(http) = &index.run else { panic!("{index:?}") };
     assert_eq!((http.secrets.len(), http.headers.len()), (1, 1));
-    let Run::Command(command) = &notify.run else { panic!("{notify:?}") };
-    let folder = desk.folder.path();
+    let HandlerRun::Command(command) = &notify.run else { panic!("{notify:?}") };
+    let folder = config_folder.dir.path();
     assert_eq!(Path::new(&command.spec.argv[0]), folder.join("notify.sh"));
     assert_eq!(command.spec.dir.as_deref(), Some(folder.join("sub").as_path()));
     assert_eq!(command.spec.env["LEVEL"], "info");
-    let setup = config.setup().unwrap();
+    let setup = config.build_setup().unwrap();
     assert_eq!((setup.handlers.len(), setup.schedules.len()), (2, 1));
     let kind = |spec: &HandlerSpec| spec.runner.as_ref().map(|runner| runner.kind());
     assert_eq!(setup.handlers.iter().map(kind).collect::<Vec<_>>(), [Some("http"), Some("command")]);
 }
 
 #[test]
-fn every_fault_is_shown_at_once_with_its_place() {
+fn all_faults_are_reported_at_once_with_their_locations() {
     let text = r#"
 stor: sqlite:x.db
 workers: many
@@ -212,72 +220,80 @@ pointsman.yml:8:46: "soon" is not a duration; write one like `250ms`, `60s`, `1h
 pointsman.yml:9:14: "some" is not one of all, failures, none
     9 |     observe: some
       |              ^
-pointsman.yml:10:16: this is not a way to run; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`
+pointsman.yml:10:16: this is not a way to run a handler; write `{http: URL}`, `{command: [PROGRAM, …]}` or `pull`
    10 |   audit: {run: push}
       |                ^
 pointsman.yml:12:12: there is no handler "indx"; did you mean `index`?
    12 |   record: [indx]
       |            ^
-pointsman.yml:14:3: the name "notify" is already given at pointsman.yml:7:3; handlers, sources and schedules share one namespace
+pointsman.yml:14:3: the name "notify" is already used at pointsman.yml:7:3; handlers, sources and schedules share one namespace
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
       |   ^
-pointsman.yml:14:18: column 3 (hour): hours are 0 to 23, got `75`
+pointsman.yml:14:21: hour field: hours are 0 to 23, got `75`
    14 |   notify: {cron: "0 75 * * *", emit: {type: x}}
-      |                  ^
+      |                     ^
 pointsman.yml:16:3: "article" is not the path of a chain: it must begin with a slash; write one like `/folder/name`
    16 |   article: {nodes: [{id: a, end: true}]}
       |   ^
 12 faults"#;
-    assert_eq!(shown(text), want.trim_start());
+    assert_eq!(format_faults_of(text), want.trim_start());
 }
 
 #[test]
-fn what_makes_yaml_dangerous_is_refused() {
+fn dangerous_yaml_features_are_refused() {
     for (text, want) in [
         ("workers: 1\nworkers: 2\n", "pointsman.yml:2:1: \"workers\" is already set in line 1"),
-        ("a: &x [1]\nb: *x\n", "pointsman.yml:1:4: anchors (`&name`) are not taken here"),
-        ("workers: !!int 3\n", "pointsman.yml:1:10: tags (`!name`) are not taken here"),
+        ("a: &x [1]\nb: *x\n", "pointsman.yml:1:4: anchors (`&name`) are not supported"),
+        ("workers: !!int 3\n", "pointsman.yml:1:10: tags (`!name`) are not supported"),
         ("workers: 1\n---\nworkers: 2\n", "pointsman.yml:2:1: a second document begins here"),
         ("? [a]\n: b\n", "pointsman.yml:1:3: a key must be text"),
         ("[1, 2]\n", "pointsman.yml:1:1: a configuration must be a map, not a list"),
         ("workers: [1\n", "this is not YAML"),
         (
             "store: sqlite::memory:\n",
-            "; a value that ends in a colon, or has a blank behind one, needs quotes",
+            "; a value that ends in a colon, or has a space after one, needs quotes",
         ),
     ] {
-        assert!(shown(text).contains(want), "{text:?}: {}", shown(text));
+        assert!(format_faults_of(text).contains(want), "{text:?}: {}", format_faults_of(text));
     }
     let deep = |depth: usize| format!("network: {}{}", "[".repeat(depth), "]".repeat(depth));
-    assert!(shown(&deep(100)).contains("nested deeper than 64"), "{}", shown(&deep(100)));
-    assert!(shown(&deep(10_000)).starts_with("pointsman.yml:1:"), "{}", shown(&deep(10_000)));
+    assert!(
+        format_faults_of(&deep(100)).contains("nested deeper than 64"),
+        "{}",
+        format_faults_of(&deep(100))
+    );
+    assert!(
+        format_faults_of(&deep(10_000)).starts_with("pointsman.yml:1:"),
+        "{}",
+        format_faults_of(&deep(10_000))
+    );
     let stairs: String = (0..200).map(|depth| format!("{}a:\n", " ".repeat(depth))).collect();
-    assert!(shown(&stairs).contains("nested deeper than 64"), "{}", shown(&stairs));
+    assert!(format_faults_of(&stairs).contains("nested deeper than 64"), "{}", format_faults_of(&stairs));
     let large = format!("# {}\n", "x".repeat(1 << 20));
-    assert_eq!(shown(&large), "pointsman.yml: is larger than 1048576 bytes\n1 fault");
+    assert_eq!(format_faults_of(&large), "pointsman.yml: is larger than 1048576 bytes\n1 fault");
 }
 
 #[test]
-fn the_largest_texts_come_to_an_end() {
+fn reading_the_largest_allowed_texts_terminates() {
     let full = |scrap: &str| scrap.repeat((1 << 20) / scrap.len());
     let scraps =
         ["a: ", "- ", "? ", "[]", "{a: 1, ", "'", "\"", "x\n", "&a ", "!", "|\n", "a:\n", "- - ", "[a, "];
     for text in scraps.iter().map(|scrap| full(scrap)) {
-        let last = shown(&text).lines().last().map(str::to_owned);
+        let last = format_faults_of(&text).lines().last().map(str::to_owned);
         assert!(last.is_some_and(|last| last.contains("fault")), "{:.10}", text);
     }
     let many: String = (0..10_000).map(|n| format!(" h{n}: {{run: {{command: [sh]}}}}\n")).collect();
-    let config = load(&format!("handlers:\n{many}")).map_err(|(_, faults)| faults).unwrap();
+    let config = load_yaml(&format!("handlers:\n{many}")).map_err(|(_, faults)| faults).unwrap();
     assert_eq!(config.handlers.len(), 10_000);
     let keys: String = (0..60_000).map(|n| format!("k{n}:\n")).collect();
-    assert!(shown(&keys).ends_with("1 fault"), "more than there may be");
+    assert!(format_faults_of(&keys).ends_with("1 fault"), "more than there may be");
 }
 
 #[test]
-fn a_text_that_is_not_utf8_says_where() {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", b"workers: 1\nstore: \xff\n");
-    let faults = desk.plain(desk.sources().load().unwrap_err());
+fn invalid_utf8_is_reported_with_its_location() {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", b"workers: 1\nstore: \xff\n");
+    let faults = config_folder.strip_folder_path(config_folder.inputs().load().unwrap_err());
     assert!(faults.starts_with("pointsman.yml:2:8: the text is not UTF-8 from here on\n"), "{faults}");
 }
 
@@ -304,12 +320,12 @@ fn no_fault_repeats_a_secret() {
         "auth:\n  token: \"hunter2\n",
         "handlers:\n  a:\n    secret: [hunter2\n",
     ] {
-        let (_, faults) = load(text).unwrap_err();
+        let (_, faults) = load_yaml(text).unwrap_err();
         assert!(!faults.to_string().contains("hunter2"), "{faults}");
         assert!(!format!("{faults:?}").contains("hunter2"), "{faults:?}");
     }
     let good =
-        load("handlers: {a: {run: {command: [sh], env: {KEY: hunter2}}}}").map_err(|(_, f)| f).unwrap();
+        load_yaml("handlers: {a: {run: {command: [sh], env: {KEY: hunter2}}}}").map_err(|(_, f)| f).unwrap();
     assert!(!format!("{good:?}").contains("hunter2"), "{good:?}");
     assert!(!good.to_yaml().contains("hunter2"), "{}", good.to_yaml());
     assert_eq!(good.to_json()["settings"]["handlers"]["a"]["run"]["env"]["KEY"], "***");
@@ -317,16 +333,16 @@ fn no_fault_repeats_a_secret() {
 
 #[test]
 fn a_database_is_shown_without_its_password() {
-    hides_the_password("postgres://me:hunter2@db/shop?sslmode=require", "postgres://me@db:5432/shop");
-    hides_the_password("redis+sentinel://a/m?sentinel_password=hunter2", "redis+sentinel://a:26379/m");
+    assert_password_hidden("postgres://me:hunter2@db/shop?sslmode=require", "postgres://me@db:5432/shop");
+    assert_password_hidden("redis+sentinel://a/m?sentinel_password=hunter2", "redis+sentinel://a:26379/m");
 }
 
-fn hides_the_password(url: &str, shown: &str) {
-    let by_file = load(&format!("store: '{url}'")).map_err(|(_, f)| f).unwrap();
-    let flag = Flag { name: "--store".into(), setting: "store".into(), value: url.into() };
-    let by_flag = Sources { flags: vec![flag], ..Desk::new().sources() }.load().unwrap();
-    let env: Env = [("POINTSMAN_STORE", url)].into_iter().collect();
-    let by_env = Sources { env, ..Desk::new().sources() }.load().unwrap();
+fn assert_password_hidden(url: &str, shown: &str) {
+    let by_file = load_yaml(&format!("store: '{url}'")).map_err(|(_, f)| f).unwrap();
+    let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: url.into() };
+    let by_flag = ConfigInputs { flags: vec![flag], ..ConfigFolder::new().inputs() }.load().unwrap();
+    let env: Environment = [("POINTSMAN_STORE", url)].into_iter().collect();
+    let by_env = ConfigInputs { env, ..ConfigFolder::new().inputs() }.load().unwrap();
     for config in [&by_file, &by_flag, &by_env] {
         assert!(config.to_yaml().contains(shown), "{}", config.to_yaml());
         assert!(config.to_json()["settings"]["store"].as_str().unwrap().starts_with(shown));
@@ -335,23 +351,24 @@ fn hides_the_password(url: &str, shown: &str) {
         assert!(!format!("{:?}", config.warnings).contains("hunter2"));
     }
     assert_eq!([by_file.warnings.len(), by_flag.warnings.len(), by_env.warnings.len()], [1, 1, 0]);
-    let told = by_file.warnings[0].to_string();
-    assert!(told.contains("sees the password of the database; put the URL into POINTSMAN_STORE"), "{told}");
+    let warning = by_file.warnings[0].to_string();
+    assert!(warning.contains("can see the database password; put the URL into POINTSMAN_STORE"), "{warning}");
 }
 
 #[test]
-fn files_and_a_folder_add_up_and_name_both_places_of_a_clash() {
-    let desk = Desk::new();
-    std::fs::create_dir(desk.folder.path().join("conf.d")).unwrap();
-    let first = desk.put("first.yml", "handlers: {a: {run: {command: [sh]}}}\nevent_handlers: {x: [a, b]}\n");
-    desk.put("conf.d/2.yaml", "handlers: {b: {run: {command: [sh]}}}\n");
-    desk.put("conf.d/.hidden.yml", "nonsense");
-    desk.put("conf.d/notes.txt", "nonsense");
-    let dir = Some(desk.folder.path().join("conf.d"));
-    let sources = Sources { files: vec![first], dir, ..Sources::default() };
+fn files_and_a_folder_are_merged_and_a_conflict_names_both_locations() {
+    let config_folder = ConfigFolder::new();
+    std::fs::create_dir(config_folder.dir.path().join("conf.d")).unwrap();
+    let first = config_folder
+        .write_file("first.yml", "handlers: {a: {run: {command: [sh]}}}\nevent_handlers: {x: [a, b]}\n");
+    config_folder.write_file("conf.d/2.yaml", "handlers: {b: {run: {command: [sh]}}}\n");
+    config_folder.write_file("conf.d/.hidden.yml", "nonsense");
+    config_folder.write_file("conf.d/notes.txt", "nonsense");
+    let dir = Some(config_folder.dir.path().join("conf.d"));
+    let sources = ConfigInputs { files: vec![first], dir, ..ConfigInputs::default() };
     assert_eq!(sources.load().unwrap().handlers.len(), 2);
-    desk.put("conf.d/1.yml", "handlers: {a: {run: {command: [sh]}}}\n");
-    let faults = desk.plain(sources.load().unwrap_err());
+    config_folder.write_file("conf.d/1.yml", "handlers: {a: {run: {command: [sh]}}}\n");
+    let faults = config_folder.strip_folder_path(sources.load().unwrap_err());
     assert!(
         faults.starts_with("conf.d/1.yml:1:12: `handlers.a` is already set at first.yml:1:12\n"),
         "{faults}"
@@ -359,25 +376,30 @@ fn files_and_a_folder_add_up_and_name_both_places_of_a_clash() {
 }
 
 #[test]
-fn a_file_or_folder_that_is_not_there_is_a_fault() {
-    let sources =
-        Sources { files: vec!["no/such.yml".into()], dir: Some("no/folder".into()), ..Sources::default() };
+fn a_missing_file_or_folder_is_a_fault() {
+    let sources = ConfigInputs {
+        files: vec!["no/such.yml".into()],
+        dir: Some("no/folder".into()),
+        ..ConfigInputs::default()
+    };
     let faults = sources.load().unwrap_err().to_string();
     assert!(faults.contains("no/such.yml: cannot be read: "), "{faults}");
     assert!(faults.contains("no/folder: this folder cannot be read: "), "{faults}");
 }
 
 #[test]
-fn variables_go_over_files_and_flags_over_variables() {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", "workers: 1\nstore: sqlite:a.db\nserver: {listen: '127.0.0.1:1'}\n");
-    let env: Env =
+fn variables_override_files_and_flags_override_variables() {
+    let config_folder = ConfigFolder::new();
+    config_folder
+        .write_file("pointsman.yml", "workers: 1\nstore: sqlite:a.db\nserver: {listen: '127.0.0.1:1'}\n");
+    let env: Environment =
         [("POINTSMAN_WORKERS", "2"), ("POINTSMAN_SERVER__LISTEN", "127.0.0.1:2")].into_iter().collect();
-    let flag = Flag { name: "--listen".into(), setting: "server.listen".into(), value: "127.0.0.1:3".into() };
-    let config = Sources { env, flags: vec![flag], ..desk.sources() }.load().unwrap();
-    assert_eq!((config.workers, config.listen.port()), (2, 3));
+    let flag =
+        ConfigFlag { name: "--listen".into(), setting: "server.listen".into(), value: "127.0.0.1:3".into() };
+    let config = ConfigInputs { env, flags: vec![flag], ..config_folder.inputs() }.load().unwrap();
+    assert_eq!((config.workers, config.listen_address.port()), (2, 3));
     assert_eq!(config.store.to_string(), "sqlite:a.db");
-    let yaml = desk.plain(config.to_yaml());
+    let yaml = config_folder.strip_folder_path(config.to_yaml());
     assert!(yaml.contains("workers: 2  # POINTSMAN_WORKERS\n"), "{yaml}");
     assert!(yaml.contains("  listen: 127.0.0.1:3  # --listen\n"), "{yaml}");
     assert!(yaml.contains("store: sqlite:a.db  # pointsman.yml:2\n"), "{yaml}");
@@ -385,95 +407,50 @@ fn variables_go_over_files_and_flags_over_variables() {
 }
 
 #[test]
-fn faults_of_variables_and_flags_name_them() {
-    let env: Env = [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_ROOMS", "[http")].into_iter().collect();
-    let flag = Flag { name: "--store".into(), setting: "store".into(), value: "x".into() };
-    let faults = Sources { env, flags: vec![flag], ..Desk::new().sources() }.load().unwrap_err().to_string();
+fn faults_in_variables_and_flags_name_the_variable_or_flag() {
+    let env: Environment =
+        [("POINTSMAN_WORKERS", "none"), ("POINTSMAN_ROOMS", "[http")].into_iter().collect();
+    let flag = ConfigFlag { name: "--store".into(), setting: "store".into(), value: "x".into() };
+    let faults = ConfigInputs { env, flags: vec![flag], ..ConfigFolder::new().inputs() }
+        .load()
+        .unwrap_err()
+        .to_string();
     assert!(faults.contains("POINTSMAN_WORKERS: \"none\" is not a whole number\n"), "{faults}");
     assert!(faults.contains("POINTSMAN_ROOMS: this is not YAML: "), "{faults}");
     assert!(faults.contains("--store: a store is given as a URL"), "{faults}");
 }
 
 #[test]
-fn private_targets_need_leave_once_the_server_is_open_to_others() {
+fn a_server_beyond_loopback_may_call_private_targets_only_if_allowed() {
     let target = "handlers: {a: {run: {http: 'http://127.0.0.1:9/'}}}\nevent_handlers: {x: [a]}\n";
-    assert!(load(target).is_ok());
+    assert!(load_yaml(target).is_ok());
     let tokens = format!("auth: {{tokens: [{{name: a, role: admin, sha256: '{}'}}]}}", "0".repeat(64));
     let open = format!("server: {{listen: '0.0.0.0:7646'}}\n{tokens}\n{target}");
-    assert!(shown(&open).contains("127.0.0.1 may not be reached"), "{}", shown(&open));
-    assert!(load(&format!("network: {{allow: [127.0.0.1]}}\n{open}")).is_ok());
-    assert!(load(&format!("network: {{allow_loopback: true}}\n{open}")).is_ok());
+    assert!(format_faults_of(&open).contains("127.0.0.1 may not be reached"), "{}", format_faults_of(&open));
+    assert!(load_yaml(&format!("network: {{allow: [127.0.0.1]}}\n{open}")).is_ok());
+    assert!(load_yaml(&format!("network: {{allow_loopback: true}}\n{open}")).is_ok());
 }
 
 #[test]
-fn a_server_that_others_can_reach_needs_a_token() {
-    let faults = shown("server: {listen: '0.0.0.0:7646'}\n");
-    let want = "pointsman.yml:1:18: others can reach 0.0.0.0:7646, but no token is configured; \
+fn a_server_beyond_loopback_needs_a_token() {
+    let faults = format_faults_of("server: {listen: '0.0.0.0:7646'}\n");
+    let want = "pointsman.yml:1:18: the server listens beyond loopback on 0.0.0.0:7646, but no token is configured; \
                 add one to `auth.tokens`\n";
     assert!(faults.starts_with(want), "{faults}");
-    assert!(load("server: {listen: '0.0.0.0:7646'}\nrooms: [worker]\n").is_ok());
+    assert!(load_yaml("server: {listen: '0.0.0.0:7646'}\nrooms: [worker]\n").is_ok());
 }
 
 #[test]
-fn a_check_tells_in_words_what_a_configuration_means() {
-    let desk = Desk::new();
-    desk.put(
-        "pointsman.yml",
-        "handlers:\n  a: {run: {http: 'https://x.example/in?key=1'}}\n  b: {run: {command: [./b.sh]}}\n\
-         event_handlers:\n  x: [a]\n  x.y: [{handler: a, sync: true}]\n  z: []\n\
-         schedules:\n  beat: {cron: every 60s, emit: {type: q}}\n\
-         \x20 busy: {cron: '0/1 * 0 ? * * *', timezone: Europe/Berlin, emit: {type: x}}\n",
-    );
-    let report = check(&desk.sources(), Timestamp::from_millis(0));
-    assert_eq!(
-        desk.plain(&report),
-        "The configuration is good: 2 handlers, 2 routed event types, 0 sources, 2 schedules, 0 chains, 0 tokens.\n\
-         read pointsman.yml\n\
-         handler a: http https://x.example/in\n\
-         handler b: command b.sh\n\
-         event x: a\n\
-         event x.y: a (sync)\n\
-         schedule beat: every minute, counted from 1970 in UTC, emits q; next at 1970-01-01T00:01:00Z, 1970-01-01T00:02:00Z, 1970-01-01T00:03:00Z\n\
-         schedule busy: every second between 00:00 and 00:59, every day in Europe/Berlin, emits x; next at 1970-01-01T23:00:00Z, 1970-01-01T23:00:01Z, 1970-01-01T23:00:02Z\n\
-         warning: pointsman.yml:3:3: nothing routes to the handler \"b\"\n\
-         warning: pointsman.yml:3:3: the program b.sh is not there\n\
-         warning: pointsman.yml:7:3: events of type \"z\" are routed to no handler\n\
-         warning: pointsman.yml:9:3: the schedule \"beat\": emits q, which is routed to no handler\n\
-         warning: pointsman.yml:10:3: the schedule \"busy\": fires 3,600 times a day, 60 times a minute: every second between \
-         00:00 and 00:59, every day. The first field is the second; `0 0/1 * ? * * *` fires once a minute"
-    );
-    assert!(report.is_good());
-    desk.put("pointsman.yml", "workers: x\n");
-    assert!(!check(&desk.sources(), Timestamp::MIN).is_good());
-}
-
-#[test]
-fn tokens_without_an_admin_are_doubted() {
-    let desk = Desk::new();
-    let check_with = |role: &str, more: &str| {
-        let token = format!("{{name: a, role: {role}, sha256: '{}'}}", "0".repeat(64));
-        desk.put("pointsman.yml", format!("{more}auth: {{tokens: [{token}]}}\n"));
-        desk.plain(check(&desk.sources(), Timestamp::MIN))
-    };
-    let good = "The configuration is good: 0 handlers, 0 routed event types, 0 sources, 0 schedules, 0 chains, 1 token.\n\
-                read pointsman.yml";
-    let doubt = "\nwarning: pointsman.yml:1:16: no admin among the tokens; the token of the first start is no \
-                 longer accepted";
-    assert_eq!(check_with("admin", ""), good);
-    assert_eq!(check_with("operator", ""), format!("{good}{doubt}"));
-    assert_eq!(check_with("operator", "rooms: [worker]\n"), good, "nobody comes in there");
-}
-
-#[test]
-fn who_only_looks_needs_no_secrets() {
-    let desk = Desk::new();
+fn loading_without_secrets_reports_unset_variables_as_warnings() {
+    let config_folder = ConfigFolder::new();
     let text = "handlers:\n  a: {run: {http: 'https://x.example/', secret: 'env:KEY'}}\n\
                 event_handlers: {x: [a]}\n\
                 auth:\n  tokens:\n  - {name: b, role: admin, env: ONE}\n  - {name: c, role: admin, env: TWO}\n";
-    desk.put("pointsman.yml", text);
-    assert_eq!(desk.sources().load().map(drop).unwrap_err().len(), 3, "it cannot run");
-    let (config, unset) = desk.sources().view().unwrap_or_else(|faults| panic!("{faults}"));
-    let unset: Vec<String> = unset.iter().map(|warning| desk.plain(warning)).collect();
+    config_folder.write_file("pointsman.yml", text);
+    assert_eq!(config_folder.inputs().load().map(drop).unwrap_err().len(), 3, "it cannot run");
+    let (config, unset) =
+        config_folder.inputs().load_without_secrets().unwrap_or_else(|faults| panic!("{faults}"));
+    let unset: Vec<String> = unset.iter().map(|warning| config_folder.strip_folder_path(warning)).collect();
     assert_eq!(
         unset,
         [
@@ -482,25 +459,26 @@ fn who_only_looks_needs_no_secrets() {
             "pointsman.yml:7:33: the environment variable \"TWO\" is not set",
         ]
     );
-    assert!(!config.to_yaml().contains("whsec_"), "what stands in for a secret is not shown");
-    desk.put("pointsman.yml", format!("{text}worker: 1\n"));
-    let faults = desk.sources().view().map(drop).unwrap_err();
+    assert!(!config.to_yaml().contains("whsec_"), "placeholders of secrets are not shown");
+    config_folder.write_file("pointsman.yml", format!("{text}worker: 1\n"));
+    let faults = config_folder.inputs().load_without_secrets().map(drop).unwrap_err();
     assert_eq!(faults.len(), 1, "{faults}");
 }
 
 #[test]
-fn the_quick_start_at_the_root_is_good() {
+fn quick_start_configuration_at_the_repository_root_is_valid() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let env: Env = std::env::var("PATH").map(|path| ("PATH", path)).into_iter().collect();
-    let config =
-        Sources { working: root, env, ..Sources::default() }.load().unwrap_or_else(|f| panic!("{f}"));
+    let env: Environment = std::env::var("PATH").map(|path| ("PATH", path)).into_iter().collect();
+    let config = ConfigInputs { working_dir: root, env, ..ConfigInputs::default() }
+        .load()
+        .unwrap_or_else(|f| panic!("{f}"));
     assert!(config.handlers.len() >= 2 && !config.schedules.is_empty());
     let warnings: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(warnings, Vec::<String>::new());
 }
 
-/// Words and signs that a configuration is made of, in any order.
-fn scraps() -> impl Strategy<Value = String> {
+/// Random sequences of words and signs that configurations contain.
+fn random_yaml_scraps() -> impl Strategy<Value = String> {
     let scrap = prop_oneof![
         Just("handlers"),
         Just("run"),
@@ -564,17 +542,17 @@ fn scraps() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let desk = Desk::new();
-        desk.put("pointsman.yml", bytes);
-        let _ = desk.sources().load().map_err(|faults| faults.to_string());
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        let config_folder = ConfigFolder::new();
+        config_folder.write_file("pointsman.yml", bytes);
+        let _ = config_folder.inputs().load().map_err(|faults| faults.to_string());
     }
 
     #[test]
-    fn no_text_makes_it_panic(text in scraps()) {
-        let desk = Desk::new();
-        desk.put("pointsman.yml", &text);
-        match desk.sources().load() {
+    fn arbitrary_yaml_scraps_do_not_panic(text in random_yaml_scraps()) {
+        let config_folder = ConfigFolder::new();
+        config_folder.write_file("pointsman.yml", &text);
+        match config_folder.inputs().load() {
             Ok(config) => drop(config.to_yaml()),
             Err(faults) => prop_assert!(!faults.to_string().is_empty()),
         }

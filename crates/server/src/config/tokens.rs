@@ -1,4 +1,4 @@
-//! `auth`: the tokens that clients show, kept as hashes.
+//! Reads the section `auth`: the tokens of clients, stored as hashes.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,26 +6,30 @@ use std::fmt;
 use pointsman_core::{HandlerName, Tenant};
 use sha2::{Digest, Sha256};
 
-use super::decode::{Fields, Keys, items, parsed, text};
+use super::decode::{AllowedKeys, CheckedMap, expect_list, parse_scalar, read_text};
 use super::fault::Findings;
-use super::place::Place;
-use super::secret::Vault;
-use super::yaml::Node;
+use super::location::SettingLocation;
+use super::secrets::SecretResolver;
+use super::yaml::YamlNode;
 use crate::auth::Role;
 
-pub(super) const AUTH: Keys = Keys { of: "`auth`", known: &["tokens"], later: &[] };
-const TOKEN: Keys =
-    Keys { of: "a token", known: &["name", "role", "tenant", "env", "file", "sha256"], later: &[] };
+pub(super) const AUTH_KEYS: AllowedKeys =
+    AllowedKeys { owner: "`auth`", names: &["tokens"], not_yet_supported: &[] };
+const TOKEN_KEYS: AllowedKeys = AllowedKeys {
+    owner: "a token",
+    names: &["name", "role", "tenant", "env", "file", "sha256"],
+    not_yet_supported: &[],
+};
 
-/// Shorter ones can be guessed.
-const SHORTEST: usize = 16;
+/// Shorter tokens can be guessed.
+const MIN_TOKEN_LENGTH: usize = 16;
 
-/// A token and what it is good for.
+/// A configured token: its hash, role and tenant.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TokenDef {
     pub name: String,
     pub role: Role,
-    /// The only tenant it may act for; all of them if not given.
+    /// The only tenant it may act for; none: all tenants.
     pub tenant: Option<Tenant>,
     pub sha256: [u8; 32],
 }
@@ -37,65 +41,79 @@ impl fmt::Debug for TokenDef {
     }
 }
 
-pub(super) fn read(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<Vec<TokenDef>> {
-    let fields = Fields::open(node, &AUTH, findings)?;
+pub(super) fn read_tokens(
+    node: &YamlNode,
+    resolver: &mut SecretResolver,
+    findings: &mut Findings,
+) -> Option<Vec<TokenDef>> {
+    let fields = CheckedMap::check_keys(node, &AUTH_KEYS, findings)?;
     let Some(list) = fields.get("tokens") else { return Some(vec![]) };
     let mut tokens = Vec::new();
-    let mut names: HashMap<String, Place> = HashMap::new();
+    let mut names: HashMap<String, SettingLocation> = HashMap::new();
     let mut hashes: HashMap<[u8; 32], String> = HashMap::new();
-    for item in items(list, "`tokens`", findings)? {
-        let Some(token) = token(item, vault, findings) else { continue };
-        if let Some(first) = names.insert(token.name.clone(), item.place.clone()) {
-            findings.fault(&item.place, format!("a token {:?} is already defined at {first}", token.name));
+    for item in expect_list(list, "`tokens`", findings)? {
+        let Some(token) = read_token(item, resolver, findings) else { continue };
+        if let Some(first) = names.insert(token.name.clone(), item.location.clone()) {
+            findings
+                .add_fault(&item.location, format!("a token {:?} is already defined at {first}", token.name));
         }
         if let Some(other) = hashes.insert(token.sha256, token.name.clone()) {
-            findings.fault(&item.place, format!("this is the same token as {other:?}"));
+            findings.add_fault(&item.location, format!("this is the same token as {other:?}"));
         }
         tokens.push(token);
     }
     Some(tokens)
 }
 
-fn token(node: &Node, vault: &mut Vault, findings: &mut Findings) -> Option<TokenDef> {
-    let fields = Fields::open(node, &TOKEN, findings)?;
-    let name =
-        fields.need("name", "a token", findings).and_then(|n| parsed(n, findings, str::parse::<HandlerName>));
-    let role = fields.need("role", "a token", findings).and_then(|n| parsed(n, findings, str::parse::<Role>));
+fn read_token(node: &YamlNode, resolver: &mut SecretResolver, findings: &mut Findings) -> Option<TokenDef> {
+    let fields = CheckedMap::check_keys(node, &TOKEN_KEYS, findings)?;
+    let name = fields
+        .get_required("name", "a token", findings)
+        .and_then(|n| parse_scalar(n, findings, str::parse::<HandlerName>));
+    let role = fields
+        .get_required("role", "a token", findings)
+        .and_then(|n| parse_scalar(n, findings, str::parse::<Role>));
     let tenant = match fields.get("tenant") {
-        Some(node) => parsed(node, findings, str::parse::<Tenant>).map(Some),
+        Some(node) => parse_scalar(node, findings, str::parse::<Tenant>).map(Some),
         None => Some(None),
     };
-    let sha256 = hash(&fields, vault, findings);
+    let sha256 = read_token_hash(&fields, resolver, findings);
     Some(TokenDef { name: name?.to_string(), role: role?, tenant: tenant?, sha256: sha256? })
 }
 
-/// From exactly one of `env`, `file` and `sha256`.
-fn hash(fields: &Fields, vault: &mut Vault, findings: &mut Findings) -> Option<[u8; 32]> {
+/// Reads the hash of a token from exactly one of `env`, `file` and `sha256`.
+fn read_token_hash(
+    fields: &CheckedMap,
+    resolver: &mut SecretResolver,
+    findings: &mut Findings,
+) -> Option<[u8; 32]> {
     let (token, at) = match (fields.get("env"), fields.get("file"), fields.get("sha256")) {
         (Some(node), None, None) => {
-            let name = text(node, findings)?;
-            (vault.variable(name, node, findings)?, node)
+            let name = read_text(node, findings)?;
+            (resolver.read_variable(name, node, findings)?, node)
         }
         (None, Some(node), None) => {
-            let path = text(node, findings)?;
-            (vault.file(path, node, findings)?, node)
+            let path = read_text(node, findings)?;
+            (resolver.read_secret_file(path, node, findings)?, node)
         }
-        (None, None, Some(node)) => return digits(node, findings),
+        (None, None, Some(node)) => return parse_sha256_hex(node, findings),
         _ => {
             let message = "a token needs exactly one of `env`, `file` and `sha256`";
-            findings.fault(&fields.node.place, message);
+            findings.add_fault(&fields.node.location, message);
             return None;
         }
     };
-    if token.len() < SHORTEST {
-        let message = format!("the token has fewer than {SHORTEST} characters and can be guessed");
-        findings.warn(&at.place, message);
+    if token.len() < MIN_TOKEN_LENGTH {
+        let message = format!(
+            "the token has fewer than {MIN_TOKEN_LENGTH} characters and can be guessed; use a longer one"
+        );
+        findings.add_warning(&at.location, message);
     }
     Some(Sha256::digest(token.as_bytes()).into())
 }
 
-fn digits(node: &Node, findings: &mut Findings) -> Option<[u8; 32]> {
-    let digits = text(node, findings)?;
+fn parse_sha256_hex(node: &YamlNode, findings: &mut Findings) -> Option<[u8; 32]> {
+    let digits = read_text(node, findings)?;
     let mut hash = [0; 32];
     let whole = digits.len() == 64 && digits.is_ascii();
     let read = whole.then(|| {
@@ -108,37 +126,39 @@ fn digits(node: &Node, findings: &mut Findings) -> Option<[u8; 32]> {
     });
     let read = read.flatten();
     if read.is_none() {
-        // Somebody may have put the token itself here, so it is not repeated.
-        findings.fault(&node.place, "a SHA-256 has 64 hexadecimal digits; this has something else");
+        // The value may be the token itself, so that it is not repeated.
+        findings.add_fault(&node.location, "a SHA-256 has 64 hexadecimal digits; this has something else");
     }
     read
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::secret::Env;
-    use super::super::testing::{faults_of, read as read_text};
+    use super::super::secrets::Environment;
+    use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    fn env() -> Env {
+    fn test_environment() -> Environment {
         [("SHOP_TOKEN", "a token that is long enough")].into_iter().collect()
     }
 
     #[test]
     fn a_token_is_hashed_as_soon_as_it_is_read() {
-        let env = env();
+        let env = test_environment();
         let hex: String =
             Sha256::digest("a token that is long enough").iter().map(|byte| format!("{byte:02x}")).collect();
         let by_name = "tokens: [{name: shop, role: producer, tenant: shop, env: SHOP_TOKEN}]";
         let by_hash = format!("tokens: [{{name: shop, role: producer, tenant: shop, sha256: '{hex}'}}]");
-        let read_one = |text: &str| read_text(text, |n, f| read(n, &mut Vault::new(&env), f)).unwrap();
+        let read_one = |text: &str| {
+            read_value_from(text, |n, f| read_tokens(n, &mut SecretResolver::new(&env), f)).unwrap()
+        };
         assert_eq!(read_one(by_name), read_one(&by_hash));
         assert!(!format!("{:?}", read_one(by_name)).contains("sha256"));
     }
 
     #[test]
-    fn every_fault_of_every_token_is_told() {
-        let env = env();
+    fn every_fault_of_every_token_is_reported() {
+        let env = test_environment();
         let text = "tokens:\n\
             - {name: a, role: root, env: SHOP_TOKEN}\n\
             - {name: b, role: viewer}\n\
@@ -146,7 +166,7 @@ mod tests {
             - {name: d, role: viewer, env: SHOP_TOKEN}\n\
             - {name: d, role: admin, env: SHOP_TOKEN}\n";
         assert_eq!(
-            faults_of(text, |n, f| read(n, &mut Vault::new(&env), f)),
+            fault_messages(text, |n, f| read_tokens(n, &mut SecretResolver::new(&env), f)),
             [
                 "\"root\" is not a role; there are viewer, producer, worker, operator and admin",
                 "a token needs exactly one of `env`, `file` and `sha256`",

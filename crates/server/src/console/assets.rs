@@ -1,4 +1,4 @@
-//! The files of the console: embedded, told apart by a version of them all, and gzipped once.
+//! The files of the console: embedded in the binary, with one version for all of them, and compressed once.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Write;
@@ -10,14 +10,14 @@ use flate2::write::GzEncoder;
 use rust_embed::RustEmbed;
 use sha2::{Digest, Sha256};
 
-use super::imports;
-use super::lean::lean;
+use super::module_imports;
+use super::strip_comments::strip_comment_lines;
 use crate::auth::to_hex;
 
-/// A debug build reads files from disk, where they may change at any time.
-pub(super) const MAY_CHANGE: bool = cfg!(debug_assertions);
+/// A debug build reads the files from disk, where they may change at any time.
+pub(super) const READS_FROM_DISK: bool = cfg!(debug_assertions);
 
-/// What is served. Tests, types and texts for contributors lie beside it and are not.
+/// The files that are served. Tests, types and texts for contributors in the same folder are not.
 #[derive(RustEmbed)]
 #[folder = "../../console"]
 #[include = "index.html"]
@@ -30,117 +30,121 @@ pub(super) const MAY_CHANGE: bool = cfg!(debug_assertions);
 #[include = "vendor/*"]
 #[exclude = "*.d.ts"]
 #[exclude = "*.md"]
-struct Files;
+struct ConsoleFiles;
 
 /// A file, ready to be sent.
 #[derive(Clone, Debug)]
 pub(super) struct Asset {
-    pub(super) media: &'static str,
-    /// A weak one: it stands for what is meant, packed or not.
-    pub(super) tag: String,
-    pub(super) plain: Bytes,
-    /// Only where that makes it smaller.
-    pub(super) gzip: Option<Bytes>,
+    pub(super) media_type: &'static str,
+    /// A weak tag: it is the same for the compressed and the uncompressed body.
+    pub(super) etag: String,
+    pub(super) body: Bytes,
+    /// None if compression does not make it smaller.
+    pub(super) gzip_body: Option<Bytes>,
 }
 
 impl Asset {
-    fn new(name: &str, plain: Bytes) -> Self {
-        let tag = format!("W/\"{}\"", short(Sha256::digest(&plain).into()));
-        let gzip = gzip(&plain).filter(|gzip| gzip.len() < plain.len());
-        Self { media: media(name), tag, plain, gzip }
+    fn new(name: &str, body: Bytes) -> Self {
+        let etag = format!("W/\"{}\"", short_hash(Sha256::digest(&body).into()));
+        let gzip_body = compress_gzip(&body).filter(|gzip_body| gzip_body.len() < body.len());
+        Self { media_type: media_type_of(name), etag, body, gzip_body }
     }
 }
 
-/// What all files together are called. It changes with any of them.
-pub(super) fn version() -> &'static str {
+/// The version of all files together. It changes with any of them.
+pub(super) fn console_version() -> &'static str {
     static VERSION: OnceLock<String> = OnceLock::new();
     VERSION.get_or_init(|| {
-        if MAY_CHANGE {
+        if READS_FROM_DISK {
             return "dev".into();
         }
-        version_of(
-            Files::iter().filter_map(|name| Some((name.clone().into_owned(), served(&name)?))).collect(),
+        compute_version(
+            ConsoleFiles::iter()
+                .filter_map(|name| Some((name.clone().into_owned(), served_content(&name)?)))
+                .collect(),
         )
     })
 }
 
-/// It is told from what is sent, and not from what that was made of: a browser keeps it for good.
-fn version_of(files: BTreeMap<String, Bytes>) -> String {
+/// Computes the version from the served contents, not from the files, since browsers cache them forever.
+fn compute_version(files: BTreeMap<String, Bytes>) -> String {
     let mut digest = Sha256::new();
-    for (name, plain) in files {
+    for (name, body) in files {
         digest.update(name.as_bytes());
         digest.update([0]);
-        digest.update(Sha256::digest(&plain));
+        digest.update(Sha256::digest(&body));
     }
-    short(digest.finalize().into())
+    short_hash(digest.finalize().into())
 }
 
-/// The page that loads the others. It names their version, and what the first module needs: a browser that finds out
-/// by itself does so one after the other.
-pub(super) fn index() -> Asset {
-    kept("index.html", || {
-        let file = Files::get("index.html")?;
+/// The page that loads the other files. It contains their version, and preloads all modules that the first one imports,
+/// which a browser would otherwise discover one after the other.
+pub(super) fn index_page() -> Asset {
+    cached_asset("index.html", || {
+        let file = ConsoleFiles::get("index.html")?;
         let text = String::from_utf8_lossy(&file.data);
         let link = |name| format!("  <link rel=\"modulepreload\" href=\"/console/{{version}}/{name}\">\n");
-        let needed: String = imports::all("main.js", text_of).into_iter().map(link).collect();
-        let text = text.replace("</head>", &format!("{needed}</head>")).replace("{version}", version());
+        let needed: String =
+            module_imports::collect_imports("main.js", source_text).into_iter().map(link).collect();
+        let text =
+            text.replace("</head>", &format!("{needed}</head>")).replace("{version}", console_version());
         Some(Asset::new("index.html", text.into()))
     })
     .unwrap_or_else(|| Asset::new("index.html", Bytes::new()))
 }
 
-pub(super) fn find(name: &str) -> Option<Asset> {
-    if name == "index.html" || !is_plain(name) {
+pub(super) fn find_asset(name: &str) -> Option<Asset> {
+    if name == "index.html" || !is_safe_path(name) {
         return None;
     }
-    kept(name, || Some(Asset::new(name, served(name)?)))
+    cached_asset(name, || Some(Asset::new(name, served_content(name)?)))
 }
 
-/// Where files are read from disk, a name could lead through a folder that is served to one that is not.
-fn is_plain(name: &str) -> bool {
+/// Whether a path has no `.` or `..` segments. On disk, these could lead to a folder that is not served.
+fn is_safe_path(name: &str) -> bool {
     name.split(['/', '\\']).all(|part| !matches!(part, "" | "." | ".."))
 }
 
-/// What is sent of a file.
-fn served(name: &str) -> Option<Bytes> {
-    let own = name.ends_with(".js") && !name.starts_with("vendor/");
-    Some(match own {
-        true => lean(&text_of(name)?).into(),
-        false => Files::get(name)?.data.into_owned().into(),
+/// The content of a file as it is served.
+fn served_content(name: &str) -> Option<Bytes> {
+    let is_console_module = name.ends_with(".js") && !name.starts_with("vendor/");
+    Some(match is_console_module {
+        true => strip_comment_lines(&source_text(name)?).into(),
+        false => ConsoleFiles::get(name)?.data.into_owned().into(),
     })
 }
 
-fn text_of(name: &str) -> Option<String> {
-    Files::get(name).map(|file| String::from_utf8_lossy(&file.data).into_owned())
+fn source_text(name: &str) -> Option<String> {
+    ConsoleFiles::get(name).map(|file| String::from_utf8_lossy(&file.data).into_owned())
 }
 
-/// What is made once of each file. Only names of files that exist are kept, so that it cannot grow.
-fn kept(name: &str, make: impl FnOnce() -> Option<Asset>) -> Option<Asset> {
-    static KEPT: Mutex<Option<HashMap<String, Asset>>> = Mutex::new(None);
-    if MAY_CHANGE {
+/// Builds each asset once and caches it. Only existing files are cached, so that the cache is bounded.
+fn cached_asset(name: &str, make: impl FnOnce() -> Option<Asset>) -> Option<Asset> {
+    static ASSET_CACHE: Mutex<Option<HashMap<String, Asset>>> = Mutex::new(None);
+    if READS_FROM_DISK {
         return make();
     }
-    let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-    let kept = kept.get_or_insert_default();
-    if let Some(asset) = kept.get(name) {
+    let mut cached = ASSET_CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let cached = cached.get_or_insert_default();
+    if let Some(asset) = cached.get(name) {
         return Some(asset.clone());
     }
     let asset = make()?;
-    kept.insert(name.into(), asset.clone());
+    cached.insert(name.into(), asset.clone());
     Some(asset)
 }
 
-fn gzip(plain: &[u8]) -> Option<Bytes> {
+fn compress_gzip(body: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(plain).ok()?;
+    encoder.write_all(body).ok()?;
     encoder.finish().ok().map(Bytes::from)
 }
 
-fn short(digest: [u8; 32]) -> String {
+fn short_hash(digest: [u8; 32]) -> String {
     to_hex(&digest).chars().take(16).collect()
 }
 
-fn media(name: &str) -> &'static str {
+fn media_type_of(name: &str) -> &'static str {
     match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("html") => "text/html; charset=utf-8",
         Some("js" | "mjs") => "text/javascript; charset=utf-8",
@@ -156,9 +160,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_version_changes_with_anything_that_is_sent() {
+    fn the_console_version_changes_with_any_served_file() {
         let version = |files: &[(&str, &'static str)]| {
-            version_of(files.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect())
+            compute_version(files.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect())
         };
         let first = version(&[("a.js", "1"), ("b.js", "2")]);
         assert_eq!(version(&[("b.js", "2"), ("a.js", "1")]), first);
@@ -170,8 +174,8 @@ mod tests {
     }
 
     #[test]
-    fn only_files_that_are_meant_to_be_served_are_found() {
-        assert!(find("screens/registry.js").is_some());
+    fn only_served_console_files_are_found() {
+        assert!(find_asset("screens/registry.js").is_some());
         for name in [
             "index.html",
             "tests/one.mjs",
@@ -179,7 +183,7 @@ mod tests {
             "screens/./registry.js",
             "screens//registry.js",
         ] {
-            assert!(find(name).is_none(), "{name}");
+            assert!(find_asset(name).is_none(), "{name}");
         }
     }
 }

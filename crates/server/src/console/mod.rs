@@ -1,17 +1,17 @@
-//! The console: what browsers get at `/`. Its files lie in `console/` at the root of the repository and are part of
-//! the binary; a debug build reads them from there, so that they can be worked on while it runs.
+//! Serves the web console at `/`. Its files are in `console/` at the root of the repository and embedded in the binary; a
+//! debug build reads them from there, so that they can be edited while it runs.
 //!
 //! ```text
-//!  GET /                            index.html for browsers, a few words for other programs; asked for anew each time
-//!  GET /console/VERSION/FILE        everything that it loads; kept by browsers, since VERSION changes with any of them
+//!  GET /                            index.html for browsers, a short text for other programs; revalidated each time
+//!  GET /console/VERSION/FILE        all files that it loads; cached forever, since VERSION changes with any of them
 //! ```
 //!
-//! It uses the public API alone, so that nothing here knows of events or tasks.
+//! The console uses only the public API, so that nothing here depends on events or tasks.
 
+mod accept_encoding;
 mod assets;
-mod encoding;
-mod imports;
-mod lean;
+mod module_imports;
+mod strip_comments;
 
 use axum::Router;
 use axum::extract::Path;
@@ -23,16 +23,16 @@ use crate::app::App;
 use crate::problem::Problem;
 use assets::Asset;
 
-/// Nothing but this server's own files is loaded or run, nothing is sent elsewhere, and nobody frames it.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
+/// Only this server's own files are loaded and run, data is sent only to this server, and the page cannot be framed.
+const CONTENT_SECURITY_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'";
 
-/// The page itself tells which version of the other files it goes with.
-const ASK_AGAIN: &str = "no-cache";
-const KEEP: &str = "public, max-age=31536000, immutable";
+/// The page must be revalidated, since it names the version of the other files; those never change.
+const CACHE_REVALIDATE: &str = "no-cache";
+const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 
-/// What `/` says to programs that do not ask for a page.
-const GREETING: &str = concat!(
+/// The response of `/` to programs that do not accept HTML.
+const PLAIN_TEXT_INFO: &str = concat!(
     "Pointsman ",
     env!("CARGO_PKG_VERSION"),
     " runs. Opened in a browser, this address shows its console.\n",
@@ -40,32 +40,36 @@ const GREETING: &str = concat!(
 );
 
 pub(crate) fn routes() -> Router<App> {
-    Router::new().route("/", get(home)).route("/console/{version}/{*file}", get(file))
+    Router::new().route("/", get(serve_root)).route("/console/{version}/{*file}", get(serve_file))
 }
 
-async fn home(headers: HeaderMap) -> Response {
-    let mut response = match wants_page(&headers) {
-        true => answer(&assets::index(), &headers, ASK_AGAIN),
-        false => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], GREETING).into_response(),
+async fn serve_root(headers: HeaderMap) -> Response {
+    let mut response = match prefers_html(&headers) {
+        true => asset_response(&assets::index_page(), &headers, CACHE_REVALIDATE),
+        false => ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], PLAIN_TEXT_INFO).into_response(),
     };
     let head = response.headers_mut();
-    head.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
+    head.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(CONTENT_SECURITY_POLICY));
     head.append(header::VARY, HeaderValue::from_static("accept"));
     response
 }
 
-/// A page of an older version may still ask for its files: it is told that they are gone, and not given others.
-async fn file(
+/// Serves a file. A page of an older version gets 404 for its files, and not those of another version.
+async fn serve_file(
     Path((version, file)): Path<(String, String)>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let asset = (version == assets::version()).then(|| assets::find(&file)).flatten();
+    let asset = (version == assets::console_version()).then(|| assets::find_asset(&file)).flatten();
     let asset = asset.ok_or_else(|| Problem::not_found("the console has no such file in this version"))?;
-    Ok(answer(&asset, &headers, if assets::MAY_CHANGE { ASK_AGAIN } else { KEEP }))
+    Ok(asset_response(
+        &asset,
+        &headers,
+        if assets::READS_FROM_DISK { CACHE_REVALIDATE } else { CACHE_FOREVER },
+    ))
 }
 
-/// Browsers name `text/html`, other programs take whatever comes.
-fn wants_page(headers: &HeaderMap) -> bool {
+/// Whether the client accepts HTML by name, as browsers do.
+fn prefers_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|list| list.split(',')).any(|media| {
         let essence = media.split(';').next().unwrap_or_default().trim();
@@ -73,33 +77,36 @@ fn wants_page(headers: &HeaderMap) -> bool {
     })
 }
 
-fn answer(asset: &Asset, headers: &HeaderMap, keep: &'static str) -> Response {
-    let mut response = if known(headers, &asset.tag) {
+fn asset_response(asset: &Asset, headers: &HeaderMap, cache_control: &'static str) -> Response {
+    let mut response = if matches_etag(headers, &asset.etag) {
         StatusCode::NOT_MODIFIED.into_response()
-    } else if let Some(gzip) = asset.gzip.clone().filter(|_| encoding::takes_gzip(headers)) {
+    } else if let Some(gzip) = asset.gzip_body.clone().filter(|_| accept_encoding::accepts_gzip(headers)) {
         ([(header::CONTENT_ENCODING, "gzip")], gzip).into_response()
     } else {
-        asset.plain.clone().into_response()
+        asset.body.clone().into_response()
     };
     let head = response.headers_mut();
-    let mut say = |name: HeaderName, value: &'static str| head.insert(name, HeaderValue::from_static(value));
-    say(header::CONTENT_TYPE, asset.media);
-    say(header::CACHE_CONTROL, keep);
-    say(header::VARY, "accept-encoding");
-    say(header::CONTENT_SECURITY_POLICY, POLICY);
-    say(header::REFERRER_POLICY, "no-referrer");
-    say(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
-    say(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
-    if let Ok(tag) = HeaderValue::from_str(&asset.tag) {
+    let mut set_header =
+        |name: HeaderName, value: &'static str| head.insert(name, HeaderValue::from_static(value));
+    set_header(header::CONTENT_TYPE, asset.media_type);
+    set_header(header::CACHE_CONTROL, cache_control);
+    set_header(header::VARY, "accept-encoding");
+    set_header(header::CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY);
+    set_header(header::REFERRER_POLICY, "no-referrer");
+    set_header(HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set_header(HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+    if let Ok(tag) = HeaderValue::from_str(&asset.etag) {
         head.insert(header::ETAG, tag);
     }
     response
 }
 
-/// Whether the client says that it has this already.
-fn known(headers: &HeaderMap, tag: &str) -> bool {
-    let told = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
-    told.flat_map(|list| list.split(','))
+/// Whether `If-None-Match` has this tag, so that the client has the file already.
+fn matches_etag(headers: &HeaderMap, tag: &str) -> bool {
+    let presented_tags =
+        headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    presented_tags
+        .flat_map(|list| list.split(','))
         .map(str::trim)
         .any(|one| one == "*" || one.trim_start_matches("W/") == tag.trim_start_matches("W/"))
 }

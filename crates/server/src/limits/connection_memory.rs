@@ -1,13 +1,13 @@
-//! Whether a connection has a part of the response memory.
+//! Tracks whether a connection uses response memory.
 //!
-//! Responses are made and written by the future that serves their connection, so that a permit finds its connection
-//! there. Clients of such connections must read at a least rate.
+//! Responses are built and written by the future that serves their connection, so that a permit finds its connection in
+//! a task-local variable. Clients of connections that use response memory must read at a minimum rate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 tokio::task_local! {
-    static CURRENT: ConnectionMemory;
+    static CURRENT_CONNECTION: ConnectionMemory;
 }
 
 /// Counts the permits that a connection has.
@@ -19,18 +19,18 @@ pub(crate) struct ConnectionMemory(Arc<AtomicUsize>);
 pub(super) struct CountedPermit(ConnectionMemory);
 
 impl ConnectionMemory {
-    /// Runs a connection. Permits that it takes meanwhile are counted here.
-    pub(crate) async fn run<F: Future>(&self, connection: F) -> F::Output {
-        CURRENT.scope(self.clone(), connection).await
+    /// Runs a connection. Permits taken meanwhile are counted for it.
+    pub(crate) async fn run_connection<F: Future>(&self, connection: F) -> F::Output {
+        CURRENT_CONNECTION.scope(self.clone(), connection).await
     }
 
     pub(crate) fn has_permits(&self) -> bool {
         self.0.load(Ordering::Relaxed) > 0
     }
 
-    /// Counts a permit for the connection that is being served; nothing outside of connections.
+    /// Counts a permit for the connection that is being served; none outside of connections.
     pub(super) fn count_permit() -> Option<CountedPermit> {
-        CURRENT.try_with(ConnectionMemory::clone).ok().map(|memory| {
+        CURRENT_CONNECTION.try_with(ConnectionMemory::clone).ok().map(|memory| {
             memory.0.fetch_add(1, Ordering::Relaxed);
             CountedPermit(memory)
         })

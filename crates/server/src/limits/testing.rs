@@ -1,14 +1,14 @@
 //! Fixtures of this folder's tests.
 
-use crate::auth::{Caller, Role, hash};
+use crate::auth::{Caller, Role, hash_token};
 use crate::config::{ServerLimits, TokenDef};
 
-pub(crate) fn caller(name: &str) -> Caller {
-    let token = TokenDef { name: name.into(), role: Role::Viewer, tenant: None, sha256: hash(name) };
+pub(crate) fn test_caller(name: &str) -> Caller {
+    let token = TokenDef { name: name.into(), role: Role::Viewer, tenant: None, sha256: hash_token(name) };
     Caller::from(&token)
 }
 
-pub(crate) fn limits() -> ServerLimits {
+pub(crate) fn test_limits() -> ServerLimits {
     ServerLimits {
         anonymous: 1,
         per_address: 1,

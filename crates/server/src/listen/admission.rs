@@ -1,28 +1,28 @@
-//! Which connections are admitted.
+//! Decides which connections are admitted.
 //!
 //! ```text
 //!  max_connections = ordinary + reserve
 //!
 //!  a new connection ─▶ ordinary, within the shares: all, without a valid token, from its address
 //!          │ a share is used up
-//!          ├─▶ ordinary, in place of the connection without a valid token that has been idle longest
-//!          │ there is none that has been idle for a moment
+//!          ├─▶ ordinary; evicts the connection without a valid token that has been idle longest
+//!          │ none has been idle for the grace period
 //!          ├─▶ reserve: it is served one request if that is a health check or an emit, else it gets 503
 //!          │ the reserve is used up
-//!          ├─▶ in place of one that has not been idle for a moment, in a flood of connections
+//!          ├─▶ ordinary or reserve; evicts a connection within its grace period, as in a flood of connections
 //!          │ there is no reserve, and all others have valid tokens
 //!          └─▶ refused with 503 before its request is read
 //! ```
 //!
-//! A connection counts as unauthenticated until a request on it carries a valid token. One of the reserve then becomes
-//! an ordinary one, in place of one without a valid token if it must, however short that has been idle. Each request moves its connection
-//! behind all others: the first one in the order is the one that has been idle longest.
+//! A connection counts as unauthenticated until a request on it carries a valid token. A connection of the reserve then
+//! becomes an ordinary one; if needed, it evicts one without a valid token, even within the grace period. Each request
+//! moves its connection to the end of the activity order: the first one has been idle longest.
 //!
 //! Each token has a share of the ordinary connections. Beyond it, connections of the token stay unauthenticated: they
-//! are served like those of the reserve and can be closed for others.
+//! are served like those of the reserve and can be evicted.
 //!
-//! Emits that are served on the reserve are not closed for others, so they get a part of it only. The rest is for health
-//! checks: its connections can be closed at any time.
+//! Emits on the reserve are not evicted, so they get only a part of it. The rest is for health checks, whose connections
+//! can be evicted at any time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -37,18 +37,18 @@ use crate::auth::{Identity, TokenId};
 use crate::config::ServerLimits;
 use crate::metrics::{HttpMetrics, OpenConnections};
 
-/// At most this part of all connections is the reserve.
-const MAX_RESERVE_PART: usize = 4;
+/// The reserve is at most this fraction (one divided by it) of all connections.
+const MAX_RESERVE_DIVISOR: usize = 4;
 
-/// This part of the reserve, and at least one connection of it, is for health checks only.
-const HEALTH_PART: usize = 4;
+/// This fraction (one divided by it) of the reserve, at least one connection, is for health checks only.
+const HEALTH_CHECK_DIVISOR: usize = 4;
 
-/// A client has this long to send its request before its connection is one that is idle.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a client has to send a request before its connection counts as idle.
+const IDLE_GRACE_PERIOD: Duration = Duration::from_secs(1);
 
 /// The shares of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Shares {
+struct ConnectionShares {
     ordinary: usize,
     unauthenticated: usize,
     per_address: usize,
@@ -60,11 +60,11 @@ struct Shares {
     reserve_emits_per_token: usize,
 }
 
-impl Shares {
+impl ConnectionShares {
     fn new(max_connections: usize, limits: &ServerLimits) -> Self {
-        let reserve = limits.reserve.min(max_connections / MAX_RESERVE_PART);
+        let reserve = limits.reserve.min(max_connections / MAX_RESERVE_DIVISOR);
         let ordinary = max_connections - reserve;
-        let reserve_emits = reserve - reserve.div_ceil(HEALTH_PART);
+        let reserve_emits = reserve - reserve.div_ceil(HEALTH_CHECK_DIVISOR);
         Self {
             ordinary,
             unauthenticated: limits.anonymous,
@@ -80,16 +80,16 @@ impl Shares {
 /// Admits connections within their shares.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    shares: Shares,
+    shares: ConnectionShares,
     open: Mutex<ConnectionTable>,
     metrics: Arc<HttpMetrics>,
 }
 
-/// The kind of place that a connection has.
+/// The kind of slot that a connection occupies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Slot {
+enum ConnectionSlot {
     Ordinary,
-    /// One health check or emit.
+    /// For one health check or emit.
     Reserve,
 }
 
@@ -130,34 +130,34 @@ type ActivityOrder = BTreeSet<(u64, ConnectionId)>;
 /// All open connections.
 #[derive(Debug)]
 struct ConnectionTable {
-    connections: HashMap<ConnectionId, Entry>,
+    connections: HashMap<ConnectionId, ConnectionEntry>,
     ordinary: usize,
     reserve: usize,
-    /// Unauthenticated ordinary connections, and those of the reserve.
-    idle: ActivityOrder,
-    idle_in_reserve: ActivityOrder,
+    /// Ordinary connections that can be evicted, and those of the reserve.
+    evictable: ActivityOrder,
+    evictable_in_reserve: ActivityOrder,
     addresses: HashMap<IpAddr, AddressConnections>,
     tokens: HashMap<TokenId, TokenConnections>,
     /// Emits that are served on the reserve.
     reserve_emits: usize,
-    /// Numbers connections and their activities.
-    counter: u64,
+    /// The number of the last activity. New connections and requests get the next one.
+    last_activity_number: u64,
     metrics: Arc<HttpMetrics>,
 }
 
-/// A connection that can be closed for another.
+/// A connection that can be closed for a new one.
 #[derive(Clone, Copy, Debug)]
-struct Idle {
+struct EvictionCandidate {
     id: ConnectionId,
-    /// Its client has had a moment to send a request.
-    for_long: bool,
+    /// Its client has had the grace period to send a request.
+    is_past_grace: bool,
 }
 
 /// Ordinary connections from one address.
 #[derive(Debug, Default)]
 struct AddressConnections {
     count: usize,
-    idle: ActivityOrder,
+    evictable: ActivityOrder,
 }
 
 /// Connections that are counted for one token.
@@ -168,26 +168,26 @@ struct TokenConnections {
 }
 
 #[derive(Debug)]
-struct Entry {
+struct ConnectionEntry {
     address: IpAddr,
-    slot: Slot,
-    /// The token that it is counted for. Connections that have one are not closed for others.
+    slot: ConnectionSlot,
+    /// The token that it is counted for. Connections that have one are not evicted.
     token: Option<TokenId>,
     activity: u64,
     active_at: Instant,
-    close: CancellationToken,
+    eviction_token: CancellationToken,
 }
 
-/// An admitted connection, as its requests know it.
+/// The handle of an admitted connection that its requests carry.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     admission: Arc<Admission>,
     id: ConnectionId,
     address: IpAddr,
-    /// Cancelled when the connection has to make room for another.
-    close: CancellationToken,
-    /// Requests that have begun and are not answered.
-    in_progress: Arc<AtomicUsize>,
+    /// Cancelled when the connection is evicted.
+    eviction_token: CancellationToken,
+    /// Requests that have begun and have no response yet.
+    requests_in_progress: Arc<AtomicUsize>,
 }
 
 /// A request in progress, until this is dropped.
@@ -200,44 +200,44 @@ impl Drop for RequestInProgress {
     }
 }
 
-/// An admitted connection, as its owner knows it: it is open until this is dropped.
+/// Owns an admitted connection: it counts as open until this is dropped.
 #[derive(Debug)]
 pub(super) struct AdmittedConnection {
     pub(super) connection: Connection,
-    at: Instant,
+    admitted_at: Instant,
 }
 
 impl AdmittedConnection {
-    /// Whether its client may still be about to send its first request.
-    pub(super) fn is_fresh(&self, now: Instant) -> bool {
-        now.duration_since(self.at) < GRACE
+    /// Whether it was admitted within the grace period, so that its first request may still arrive.
+    pub(super) fn is_within_grace(&self, now: Instant) -> bool {
+        now.duration_since(self.admitted_at) < IDLE_GRACE_PERIOD
     }
 }
 
 impl Admission {
     pub(crate) fn new(max_connections: usize, limits: &ServerLimits, metrics: Arc<HttpMetrics>) -> Arc<Self> {
         let open = Mutex::new(ConnectionTable::new(metrics.clone()));
-        Arc::new(Self { shares: Shares::new(max_connections, limits), open, metrics })
+        Arc::new(Self { shares: ConnectionShares::new(max_connections, limits), open, metrics })
     }
 
-    /// Admits a connection, closing another one if it must. Nothing: there is no room at all.
+    /// Admits a connection, closing another one if it must. None if all connections are in use and none can be closed.
     pub(super) fn admit(self: &Arc<Self>, address: IpAddr, now: Instant) -> Option<AdmittedConnection> {
-        let address = network(address);
-        let mut open = self.open();
+        let address = client_network(address);
+        let mut open = self.lock_table();
         let Some(slot) = open.find_slot(&self.shares, address, now) else {
             self.metrics.refused_connection();
             return None;
         };
-        let close = CancellationToken::new();
-        let id = open.insert(address, slot, close.clone(), now);
-        let (admission, in_progress) = (self.clone(), Arc::default());
-        let connection = Connection { admission, id, address, close, in_progress };
-        Some(AdmittedConnection { connection, at: now })
+        let eviction_token = CancellationToken::new();
+        let id = open.insert_new(address, slot, eviction_token.clone(), now);
+        let (admission, requests_in_progress) = (self.clone(), Arc::default());
+        let connection = Connection { admission, id, address, eviction_token, requests_in_progress };
+        Some(AdmittedConnection { connection, admitted_at: now })
     }
 
     pub(crate) fn count(&self) -> OpenConnections {
-        let open = self.open();
-        let unauthenticated = open.idle.len();
+        let open = self.lock_table();
+        let unauthenticated = open.evictable.len();
         OpenConnections {
             authenticated: open.ordinary - unauthenticated,
             unauthenticated,
@@ -245,14 +245,14 @@ impl Admission {
         }
     }
 
-    fn open(&self) -> MutexGuard<'_, ConnectionTable> {
+    fn lock_table(&self) -> MutexGuard<'_, ConnectionTable> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for AdmittedConnection {
     fn drop(&mut self) {
-        self.connection.admission.open().remove(self.connection.id);
+        self.connection.admission.lock_table().remove_entry(self.connection.id);
     }
 }
 
@@ -263,8 +263,8 @@ impl Connection {
     }
 
     /// Records a request and decides whether it is served. A request without a token leaves its connection with the
-    /// token that it is counted for. A connection that was closed for another before its request arrived is treated
-    /// like one of the reserve.
+    /// token that it is counted for. A connection that was evicted before its request arrived is treated like
+    /// one of the reserve.
     pub(crate) fn record_request(
         &self,
         identity: &Identity,
@@ -272,33 +272,33 @@ impl Connection {
         now: Instant,
     ) -> RequestAdmission {
         let Admission { shares, metrics, .. } = &*self.admission;
-        let recorded = self.admission.open().record_request(shares, self.id, identity, purpose, now);
-        let admission =
-            recorded.unwrap_or_else(|| RequestAdmission::of_reserve(purpose, ConnectionShortage::Ordinary));
+        let recorded = self.admission.lock_table().record_request(shares, self.id, identity, purpose, now);
+        let admission = recorded
+            .unwrap_or_else(|| RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::Ordinary));
         if matches!(admission, RequestAdmission::Refused(_)) {
             metrics.refused_connection();
         }
         admission
     }
 
-    /// Waits until it has to make room for another.
-    pub(super) async fn wait_closed(&self) {
-        self.close.cancelled().await;
+    /// Waits until the connection is evicted.
+    pub(super) async fn wait_evicted(&self) {
+        self.eviction_token.cancelled().await;
     }
 
     pub(super) fn begin_request(&self) -> RequestInProgress {
-        self.in_progress.fetch_add(1, Ordering::Relaxed);
-        RequestInProgress(self.in_progress.clone())
+        self.requests_in_progress.fetch_add(1, Ordering::Relaxed);
+        RequestInProgress(self.requests_in_progress.clone())
     }
 
     pub(super) fn has_request_in_progress(&self) -> bool {
-        self.in_progress.load(Ordering::Relaxed) > 0
+        self.requests_in_progress.load(Ordering::Relaxed) > 0
     }
 }
 
 impl RequestAdmission {
     /// Serves health checks and emits, and refuses other requests for this reason.
-    fn of_reserve(purpose: RequestPurpose, shortage: ConnectionShortage) -> Self {
+    fn decide_on_reserve(purpose: RequestPurpose, shortage: ConnectionShortage) -> Self {
         match purpose {
             RequestPurpose::HealthCheck | RequestPurpose::Emit => Self::ServedLast,
             RequestPurpose::Other => Self::Refused(shortage),
@@ -312,99 +312,112 @@ impl ConnectionTable {
             connections: HashMap::new(),
             ordinary: 0,
             reserve: 0,
-            idle: ActivityOrder::new(),
-            idle_in_reserve: ActivityOrder::new(),
+            evictable: ActivityOrder::new(),
+            evictable_in_reserve: ActivityOrder::new(),
             addresses: HashMap::new(),
             tokens: HashMap::new(),
             reserve_emits: 0,
-            counter: 0,
+            last_activity_number: 0,
             metrics,
         }
     }
 
-    /// The connections one of which has to make room for another ordinary one from this address; nothing if there is
-    /// room.
-    fn contenders(&self, shares: &Shares, address: IpAddr) -> Option<&ActivityOrder> {
+    /// The connections one of which must be evicted for another ordinary one from this address; none if there is a free
+    /// slot.
+    fn evictable_connections(&self, shares: &ConnectionShares, address: IpAddr) -> Option<&ActivityOrder> {
         match self.addresses.get(&address) {
-            Some(of_address) if of_address.count >= shares.per_address => Some(&of_address.idle),
-            _ if self.ordinary >= shares.ordinary => Some(&self.idle),
+            Some(of_address) if of_address.count >= shares.per_address => Some(&of_address.evictable),
+            _ if self.ordinary >= shares.ordinary => Some(&self.evictable),
             _ => None,
         }
     }
 
-    /// Finds a place for a connection from this address.
-    fn find_slot(&mut self, shares: &Shares, address: IpAddr, now: Instant) -> Option<Slot> {
-        let contenders = self.contenders(shares, address);
-        let contenders =
-            contenders.or_else(|| (self.idle.len() >= shares.unauthenticated).then_some(&self.idle));
-        let Some(contenders) = contenders else { return Some(Slot::Ordinary) };
-        let ordinary = self.idle_longest(contenders, now);
-        let reserve = self.idle_longest(&self.idle_in_reserve, now);
+    /// Finds a slot for a connection from this address, evicting another connection if needed.
+    fn find_slot(
+        &mut self,
+        shares: &ConnectionShares,
+        address: IpAddr,
+        now: Instant,
+    ) -> Option<ConnectionSlot> {
+        let evictable_connections = self.evictable_connections(shares, address);
+        let evictable_connections = evictable_connections
+            .or_else(|| (self.evictable.len() >= shares.unauthenticated).then_some(&self.evictable));
+        let Some(evictable_connections) = evictable_connections else {
+            return Some(ConnectionSlot::Ordinary);
+        };
+        let ordinary = self.longest_idle(evictable_connections, now);
+        let reserve = self.longest_idle(&self.evictable_in_reserve, now);
         let (victim, slot) = match (ordinary, reserve) {
-            (Some(Idle { id, for_long: true }), _) => (id, Slot::Ordinary),
-            _ if self.reserve < shares.reserve => return Some(Slot::Reserve),
-            (_, Some(Idle { id, for_long: true })) => (id, Slot::Reserve),
-            (Some(Idle { id, .. }), _) => (id, Slot::Ordinary),
-            (None, Some(Idle { id, .. })) => (id, Slot::Reserve),
+            (Some(EvictionCandidate { id, is_past_grace: true }), _) => (id, ConnectionSlot::Ordinary),
+            _ if self.reserve < shares.reserve => return Some(ConnectionSlot::Reserve),
+            (_, Some(EvictionCandidate { id, is_past_grace: true })) => (id, ConnectionSlot::Reserve),
+            (Some(EvictionCandidate { id, .. }), _) => (id, ConnectionSlot::Ordinary),
+            (None, Some(EvictionCandidate { id, .. })) => (id, ConnectionSlot::Reserve),
             (None, None) => return None,
         };
         self.evict(victim);
         Some(slot)
     }
 
-    fn idle_longest(&self, idle: &ActivityOrder, now: Instant) -> Option<Idle> {
-        let (_, id) = *idle.first()?;
+    fn longest_idle(&self, evictable: &ActivityOrder, now: Instant) -> Option<EvictionCandidate> {
+        let (_, id) = *evictable.first()?;
         let entry = self.connections.get(&id)?;
-        Some(Idle { id, for_long: now.duration_since(entry.active_at) >= GRACE })
+        Some(EvictionCandidate {
+            id,
+            is_past_grace: now.duration_since(entry.active_at) >= IDLE_GRACE_PERIOD,
+        })
     }
 
     fn evict(&mut self, id: ConnectionId) {
-        if let Some(entry) = self.remove(id) {
-            entry.close.cancel();
+        if let Some(entry) = self.remove_entry(id) {
+            entry.eviction_token.cancel();
             self.metrics.evicted_connection();
         }
     }
 
-    fn insert(
+    fn insert_new(
         &mut self,
         address: IpAddr,
-        slot: Slot,
-        close: CancellationToken,
+        slot: ConnectionSlot,
+        eviction_token: CancellationToken,
         now: Instant,
     ) -> ConnectionId {
-        self.counter += 1;
-        let id = self.counter;
-        self.add(id, Entry { address, slot, token: None, activity: id, active_at: now, close });
+        self.last_activity_number += 1;
+        let id = self.last_activity_number;
+        self.insert_entry(
+            id,
+            ConnectionEntry { address, slot, token: None, activity: id, active_at: now, eviction_token },
+        );
         id
     }
 
-    fn add(&mut self, id: ConnectionId, entry: Entry) {
+    fn insert_entry(&mut self, id: ConnectionId, entry: ConnectionEntry) {
         match entry.slot {
-            Slot::Ordinary => {
+            ConnectionSlot::Ordinary => {
                 self.ordinary += 1;
                 self.addresses.entry(entry.address).or_default().count += 1;
             }
-            Slot::Reserve => self.reserve += 1,
+            ConnectionSlot::Reserve => self.reserve += 1,
         }
         if let Some(token) = entry.token {
             let of_token = self.tokens.entry(token).or_default();
             match entry.slot {
-                Slot::Ordinary => of_token.ordinary += 1,
-                Slot::Reserve => {
+                ConnectionSlot::Ordinary => of_token.ordinary += 1,
+                ConnectionSlot::Reserve => {
                     of_token.reserve += 1;
                     self.reserve_emits += 1;
                 }
             }
         }
-        self.index(id, &entry);
+        self.index_evictable(id, &entry);
         self.connections.insert(id, entry);
     }
 
-    fn remove(&mut self, id: ConnectionId) -> Option<Entry> {
+    fn remove_entry(&mut self, id: ConnectionId) -> Option<ConnectionEntry> {
         let entry = self.connections.remove(&id)?;
-        self.unindex(id, &entry);
+        self.unindex_evictable(id, &entry);
         match entry.slot {
-            Slot::Ordinary => {
+            ConnectionSlot::Ordinary => {
                 self.ordinary -= 1;
                 if let Some(of_address) = self.addresses.get_mut(&entry.address) {
                     of_address.count -= 1;
@@ -413,19 +426,19 @@ impl ConnectionTable {
                     }
                 }
             }
-            Slot::Reserve => self.reserve -= 1,
+            ConnectionSlot::Reserve => self.reserve -= 1,
         }
         if let Some(token) = entry.token {
-            self.remove_from_token(token, entry.slot);
+            self.remove_from_token_count(token, entry.slot);
         }
         Some(entry)
     }
 
-    fn remove_from_token(&mut self, token: TokenId, slot: Slot) {
+    fn remove_from_token_count(&mut self, token: TokenId, slot: ConnectionSlot) {
         let Some(of_token) = self.tokens.get_mut(&token) else { return };
         match slot {
-            Slot::Ordinary => of_token.ordinary -= 1,
-            Slot::Reserve => {
+            ConnectionSlot::Ordinary => of_token.ordinary -= 1,
+            ConnectionSlot::Reserve => {
                 of_token.reserve -= 1;
                 self.reserve_emits -= 1;
             }
@@ -435,50 +448,56 @@ impl ConnectionTable {
         }
     }
 
-    /// Moves a connection behind all others and decides whether its request is served.
+    /// Moves a connection to the end of the activity order and decides whether its request is served.
     fn record_request(
         &mut self,
-        shares: &Shares,
+        shares: &ConnectionShares,
         id: ConnectionId,
         identity: &Identity,
         purpose: RequestPurpose,
         now: Instant,
     ) -> Option<RequestAdmission> {
-        let mut entry = self.remove(id)?;
-        self.counter += 1;
-        (entry.activity, entry.active_at) = (self.counter, now);
+        let mut entry = self.remove_entry(id)?;
+        self.last_activity_number += 1;
+        (entry.activity, entry.active_at) = (self.last_activity_number, now);
         let admission = match identity {
-            Identity::Known(caller) => self.assign_token(shares, &mut entry, caller.token_id(), purpose),
+            Identity::Authenticated(caller) => {
+                self.assign_token(shares, &mut entry, caller.token_id(), purpose)
+            }
             Identity::Anonymous | Identity::UnknownToken => {
-                if identity.is_valid() == Some(false) {
+                if identity.has_valid_token() == Some(false) {
                     entry.token = None;
                 }
                 match entry.slot {
-                    Slot::Ordinary => RequestAdmission::Served,
-                    Slot::Reserve => RequestAdmission::of_reserve(purpose, ConnectionShortage::Ordinary),
+                    ConnectionSlot::Ordinary => RequestAdmission::Served,
+                    ConnectionSlot::Reserve => {
+                        RequestAdmission::decide_on_reserve(purpose, ConnectionShortage::Ordinary)
+                    }
                 }
             }
         };
-        self.add(id, entry);
+        self.insert_entry(id, entry);
         Some(admission)
     }
 
     /// Counts a connection for a token, within the token's shares. One of the reserve becomes an ordinary one if it can.
     fn assign_token(
         &mut self,
-        shares: &Shares,
-        entry: &mut Entry,
+        shares: &ConnectionShares,
+        entry: &mut ConnectionEntry,
         token: TokenId,
         purpose: RequestPurpose,
     ) -> RequestAdmission {
         let of_token = self.tokens.get(&token).copied().unwrap_or_default();
         let within_share = of_token.ordinary < shares.per_token;
         entry.token = None;
-        if within_share && (entry.slot == Slot::Ordinary || self.free_ordinary_slot(shares, entry.address)) {
-            (entry.slot, entry.token) = (Slot::Ordinary, Some(token));
+        if within_share
+            && (entry.slot == ConnectionSlot::Ordinary || self.free_ordinary_slot(shares, entry.address))
+        {
+            (entry.slot, entry.token) = (ConnectionSlot::Ordinary, Some(token));
             return RequestAdmission::Served;
         }
-        if entry.slot == Slot::Reserve && purpose == RequestPurpose::Emit {
+        if entry.slot == ConnectionSlot::Reserve && purpose == RequestPurpose::Emit {
             if self.reserve_emits >= shares.reserve_emits
                 || of_token.reserve >= shares.reserve_emits_per_token
             {
@@ -487,52 +506,52 @@ impl ConnectionTable {
             entry.token = Some(token);
         }
         let shortage = if within_share { ConnectionShortage::Ordinary } else { ConnectionShortage::Token };
-        RequestAdmission::of_reserve(purpose, shortage)
+        RequestAdmission::decide_on_reserve(purpose, shortage)
     }
 
-    /// Makes room for an ordinary connection with a valid token, for which any other without one has to go.
-    fn free_ordinary_slot(&mut self, shares: &Shares, address: IpAddr) -> bool {
-        let Some(contenders) = self.contenders(shares, address) else { return true };
-        let Some((_, victim)) = contenders.first().copied() else { return false };
+    /// Frees a slot for a connection with a valid token, evicting one without if needed. False if there is none.
+    fn free_ordinary_slot(&mut self, shares: &ConnectionShares, address: IpAddr) -> bool {
+        let Some(evictable_connections) = self.evictable_connections(shares, address) else { return true };
+        let Some((_, victim)) = evictable_connections.first().copied() else { return false };
         self.evict(victim);
         true
     }
 
-    /// Adds a connection that is not counted for a token to those that can be closed.
-    fn index(&mut self, id: ConnectionId, entry: &Entry) {
+    /// Adds a connection that is not counted for a token to those that can be evicted.
+    fn index_evictable(&mut self, id: ConnectionId, entry: &ConnectionEntry) {
         if entry.token.is_some() {
             return;
         }
-        let place = (entry.activity, id);
+        let activity_key = (entry.activity, id);
         match entry.slot {
-            Slot::Ordinary => {
-                self.idle.insert(place);
-                self.addresses.entry(entry.address).or_default().idle.insert(place);
+            ConnectionSlot::Ordinary => {
+                self.evictable.insert(activity_key);
+                self.addresses.entry(entry.address).or_default().evictable.insert(activity_key);
             }
-            Slot::Reserve => {
-                self.idle_in_reserve.insert(place);
+            ConnectionSlot::Reserve => {
+                self.evictable_in_reserve.insert(activity_key);
             }
         }
     }
 
-    fn unindex(&mut self, id: ConnectionId, entry: &Entry) {
-        let place = (entry.activity, id);
+    fn unindex_evictable(&mut self, id: ConnectionId, entry: &ConnectionEntry) {
+        let activity_key = (entry.activity, id);
         match entry.slot {
-            Slot::Ordinary => {
-                self.idle.remove(&place);
+            ConnectionSlot::Ordinary => {
+                self.evictable.remove(&activity_key);
                 if let Some(of_address) = self.addresses.get_mut(&entry.address) {
-                    of_address.idle.remove(&place);
+                    of_address.evictable.remove(&activity_key);
                 }
             }
-            Slot::Reserve => {
-                self.idle_in_reserve.remove(&place);
+            ConnectionSlot::Reserve => {
+                self.evictable_in_reserve.remove(&activity_key);
             }
         }
     }
 }
 
-/// The address that a client is known by: with IPv6 its /64 network, all of which one client can have.
-fn network(address: IpAddr) -> IpAddr {
+/// The address that identifies a client: for IPv6 its /64 network, since one client can have all of it.
+fn client_network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => {

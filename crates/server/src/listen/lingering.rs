@@ -1,4 +1,4 @@
-//! Connections that are about to be closed, while their clients read an answer.
+//! Connections that are about to be closed, while their clients read the last response.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,24 +7,24 @@ use std::time::Duration;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long a client has.
-const LINGER: Duration = Duration::from_secs(5);
-/// How many connections linger. One more ends the oldest, which has had the most time.
+/// How long a client has to read the response.
+const MAX_LINGER_TIME: Duration = Duration::from_secs(5);
+/// The most lingering connections. One more closes the oldest.
 pub(super) const MAX_LINGERING: usize = 128;
 
-/// The lingering connections, oldest first. Some of them may have ended by themselves.
+/// The lingering connections, oldest first. Some of them may have ended already.
 #[derive(Debug, Default)]
-pub(super) struct Lingering(Mutex<VecDeque<CancellationToken>>);
+pub(super) struct LingeringConnections(Mutex<VecDeque<CancellationToken>>);
 
-impl Lingering {
-    /// Lets a connection go on for a moment.
-    pub(super) async fn run<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
-        let end = self.enter();
-        let ended = timeout(LINGER, end.run_until_cancelled(connection)).await;
+impl LingeringConnections {
+    /// Runs a connection until it ends, for a limited time.
+    pub(super) async fn run_for_linger_time<T>(&self, connection: impl Future<Output = T>) -> Option<T> {
+        let end = self.register_connection();
+        let ended = timeout(MAX_LINGER_TIME, end.run_until_cancelled(connection)).await;
         ended.ok().flatten()
     }
 
-    fn enter(&self) -> CancellationToken {
+    fn register_connection(&self) -> CancellationToken {
         let mut lingering = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lingering.len() >= MAX_LINGERING
             && let Some(oldest) = lingering.pop_front()
@@ -45,17 +45,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_oldest_makes_room() {
-        let lingering = Arc::new(Lingering::default());
+    async fn the_oldest_lingering_connection_ends_when_the_limit_is_reached() {
+        let lingering = Arc::new(LingeringConnections::default());
         let first = tokio::spawn({
             let lingering = lingering.clone();
-            async move { lingering.run(pending::<()>()).await }
+            async move { lingering.run_for_linger_time(pending::<()>()).await }
         });
         while lingering.0.lock().unwrap().is_empty() {
             tokio::task::yield_now().await;
         }
         for _ in 0..MAX_LINGERING {
-            assert_eq!(lingering.run(ready(1)).await, Some(1));
+            assert_eq!(lingering.run_for_linger_time(ready(1)).await, Some(1));
         }
         assert_eq!(first.await.unwrap(), None);
     }

@@ -1,23 +1,23 @@
 //! The accept loop.
 //!
 //! ```text
-//!  admission     which connections are admitted, and which one makes room for a new one
-//!  refusal       503 for a connection that finds no room at all
-//!  lingering     how long clients have to read such answers
-//!  patient       ends a connection whose client does not read, or too slowly
-//!  parse_errors  problem bodies for requests that cannot be parsed
-//!  room          how many connections the process has files for
+//!  admission      which connections are admitted, and which one is closed for a new one
+//!  refusal        503 for a connection beyond all limits
+//!  lingering      how long clients have to read the response before their connection is closed
+//!  write_timeout  disconnects clients that do not read, or that read too slowly
+//!  parse_errors   problem bodies for requests that cannot be parsed
+//!  file_limit     how many connections the open file limit allows
 //! ```
 //!
-//! Every connection is bounded: in the time its request's head may take (which also ends idle ones), in the
-//! size and number of its headers, in how long it may refuse to read its answer, and in number.
+//! Limits: the number of connections, the time for the head of a request (which also closes idle connections), the size
+//! and number of headers, and the time in which a client must read its response.
 
 mod admission;
+mod file_limit;
 mod lingering;
 mod parse_errors;
-mod patient;
 mod refusal;
-mod room;
+mod write_timeout;
 
 use std::io;
 use std::net::SocketAddr;
@@ -38,145 +38,152 @@ use tokio_util::sync::CancellationToken;
 
 use admission::AdmittedConnection;
 pub(crate) use admission::{Admission, Connection, ConnectionShortage, RequestAdmission, RequestPurpose};
-use lingering::Lingering;
-use parse_errors::ParseErrors;
-use patient::{Patient, ReadPace};
-use refusal::refuse;
-pub(crate) use room::connections;
+pub(crate) use file_limit::max_connections_for_open_files;
+use lingering::LingeringConnections;
+use parse_errors::ParseErrorStream;
+use refusal::refuse_connection;
+use write_timeout::{SlowReaderLimits, WriteTimeout};
 
 use crate::limits::ConnectionMemory;
 
-/// How long the head of a request may take, and how long a connection may stand idle.
-const HEAD: Duration = Duration::from_secs(10);
+/// How long the head of a request may take, and how long a connection may be idle.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_HEADERS: usize = 100;
 const MAX_HEAD_BYTES: usize = 64 << 10;
-/// How much of an answer is buffered for a client beyond the piece that is being written.
+/// The most bytes of a response that are buffered beyond the piece that is being written.
 const MAX_BUFFERED_BYTES: usize = 128 << 10;
 /// How slowly a client may read its response.
-const READ_PACE: ReadPace =
-    ReadPace { patience: Duration::from_secs(60), grace: Duration::from_secs(20), least_rate: 16 << 10 };
+const SLOW_READER_LIMITS: SlowReaderLimits = SlowReaderLimits {
+    max_write_wait: Duration::from_secs(60),
+    grace: Duration::from_secs(20),
+    min_bytes_per_second: 16 << 10,
+};
 
-/// Accepts connections until `stopping`, then lets requests end for up to `drain`.
-pub(crate) async fn run(
+/// Accepts connections until `stopping`, then waits up to `drain` for requests to finish.
+pub(crate) async fn serve_connections(
     listener: TcpListener,
     router: Router,
     admission: Arc<Admission>,
     stopping: CancellationToken,
     drain: Duration,
 ) {
-    let server = Server {
+    let server = ConnectionServer {
         router,
-        graceful: GracefulShutdown::new(),
-        cut: CancellationToken::new(),
+        graceful_shutdown: GracefulShutdown::new(),
+        force_close: CancellationToken::new(),
         lingering: Arc::default(),
     };
     loop {
         let (stream, address) = tokio::select! {
             biased;
             () = stopping.cancelled() => break,
-            accepted = accept(&listener) => accepted,
+            accepted = accept_connection(&listener) => accepted,
         };
         match admission.admit(address.ip(), Instant::now()) {
             Some(admitted) => server.serve(stream, admitted),
-            None => server.refuse(stream),
+            None => server.refuse_connection(stream),
         }
     }
     drop(listener);
-    let Server { graceful, cut, .. } = server;
-    if timeout(drain, graceful.shutdown()).await.is_err() {
-        tracing::warn!("some requests did not end in time; their connections are cut");
-        cut.cancel();
+    let ConnectionServer { graceful_shutdown, force_close, .. } = server;
+    if timeout(drain, graceful_shutdown.shutdown()).await.is_err() {
+        tracing::warn!("requests did not finish within the drain time; closing their connections");
+        force_close.cancel();
     }
 }
 
-/// The next connection. Whatever keeps one from being accepted passes: a client that left, too many files.
-async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+/// Accepts the next connection. Errors are transient (a client that left, too many open files) and retried.
+async fn accept_connection(listener: &TcpListener) -> (TcpStream, SocketAddr) {
     loop {
         match listener.accept().await {
             Ok((stream, address)) => {
-                // Answers are written whole; waiting for more to send would only delay them.
+                // Responses are written whole; waiting for more data would only delay them.
                 let _ = stream.set_nodelay(true);
                 return (stream, address);
             }
-            Err(error) if is_the_clients(&error) => {}
+            Err(error) if is_client_disconnect(&error) => {}
             Err(error) => {
-                tracing::warn!(%error, "a connection could not be accepted");
+                tracing::warn!(%error, "could not accept a connection; retrying. If this persists, check the limit of open files");
                 sleep(Duration::from_millis(50)).await;
             }
         }
     }
 }
 
-fn is_the_clients(error: &io::Error) -> bool {
+fn is_client_disconnect(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)
 }
 
-/// What all connections share.
-struct Server {
+/// The state that all connections share.
+struct ConnectionServer {
     router: Router,
-    graceful: GracefulShutdown,
-    cut: CancellationToken,
-    /// Connections that are refused or had to make room, while they are answered.
-    lingering: Arc<Lingering>,
+    graceful_shutdown: GracefulShutdown,
+    force_close: CancellationToken,
+    /// Connections that were refused or evicted, while their clients read the response.
+    lingering: Arc<LingeringConnections>,
 }
 
-impl Server {
-    fn refuse(&self, stream: TcpStream) {
+impl ConnectionServer {
+    fn refuse_connection(&self, stream: TcpStream) {
         let lingering = self.lingering.clone();
-        tokio::spawn(async move { lingering.run(refuse(stream)).await });
+        tokio::spawn(async move { lingering.run_for_linger_time(refuse_connection(stream)).await });
     }
 
-    /// Serves a connection until it ends or has to make room for another. Its requests carry a [`Connection`].
+    /// Serves a connection until it ends or is evicted. Its requests carry a [`Connection`].
     fn serve(&self, stream: TcpStream, admitted: AdmittedConnection) {
         let memory = ConnectionMemory::default();
-        let io = TokioIo::new(ParseErrors::new(Patient::new(stream, READ_PACE, memory.clone())));
+        let io = TokioIo::new(ParseErrorStream::new(WriteTimeout::new(
+            stream,
+            SLOW_READER_LIMITS,
+            memory.clone(),
+        )));
         let router = TowerToHyperService::new(self.router.clone());
         let connection = admitted.connection.clone();
         let service = service_fn(move |mut request: http::Request<Incoming>| {
             let in_progress = connection.begin_request();
             request.extensions_mut().insert(connection.clone());
-            let answering = router.call(request);
+            let response = router.call(request);
             async move {
                 let _in_progress = in_progress;
-                answering.await
+                response.await
             }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(HEAD)
+            .header_read_timeout(HEAD_TIMEOUT)
             .max_headers(MAX_HEADERS)
             .max_header_size(MAX_HEAD_BYTES)
             .max_buf_size(MAX_BUFFERED_BYTES)
             .serve_connection(io, service);
-        let connection = self.graceful.watch(connection);
-        let (cut, lingering) = (self.cut.clone(), self.lingering.clone());
+        let connection = self.graceful_shutdown.watch(connection);
+        let (force_close, lingering) = (self.force_close.clone(), self.lingering.clone());
         tokio::spawn(async move {
-            let connection = cut.run_until_cancelled(connection);
-            let serving = memory.run(until_closed(&admitted, &lingering, connection));
+            let connection = force_close.run_until_cancelled(connection);
+            let serving = memory.run_connection(serve_until_evicted(&admitted, &lingering, connection));
             if let Some(Some(Err(error))) = serving.await {
-                tracing::debug!(%error, "a connection ended badly");
+                tracing::debug!(%error, "connection ended with an error");
             }
         });
     }
 }
 
-/// Runs a connection until it ends or has to make room. A request that has been received by then, or that follows on a
-/// connection that was only just admitted, is answered within a moment.
-async fn until_closed<T>(
+/// Runs a connection until it ends or is evicted. A request that has been received by then, or that follows on a
+/// connection within its grace period, still gets its response.
+async fn serve_until_evicted<T>(
     admitted: &AdmittedConnection,
-    lingering: &Lingering,
+    lingering: &LingeringConnections,
     connection: impl Future<Output = T>,
 ) -> Option<T> {
     let mut connection = pin!(connection);
     tokio::select! {
-        // First, so that what was received has become a request.
+        // First, so that received data has become a request.
         biased;
         ended = connection.as_mut() => return Some(ended),
-        () = admitted.connection.wait_closed() => {}
+        () = admitted.connection.wait_evicted() => {}
     }
-    if !admitted.connection.has_request_in_progress() && !admitted.is_fresh(Instant::now()) {
+    if !admitted.connection.has_request_in_progress() && !admitted.is_within_grace(Instant::now()) {
         return None;
     }
-    lingering.run(connection).await
+    lingering.run_for_linger_time(connection).await
 }

@@ -1,8 +1,8 @@
 //! Problem bodies for requests that cannot be parsed.
 //!
-//! The HTTP implementation answers such requests by itself, with a status and an empty body. [`ParseErrors`] recognises
-//! these answers on their way out and writes the same status with a problem document. No answer of the server's own
-//! looks like them: each of its errors has a body.
+//! The HTTP library responds to such requests itself, with a status and an empty body. [`ParseErrorStream`] recognises
+//! these responses as they are written and writes the same status with a problem document. Errors of the server itself
+//! always have a body, so that they are not mistaken for them.
 
 use std::io;
 use std::pin::Pin;
@@ -14,48 +14,53 @@ use tokio::time::{Sleep, sleep};
 
 use crate::problem::Problem;
 
-/// How much of what the client still sends is read after the answer, and for how long: closing with something unread
-/// would reset the connection under the answer.
-const LINGER_BYTES: usize = 1 << 20;
-const LINGER: Duration = Duration::from_secs(1);
+/// Limits, in bytes and time, for reading what the client still sends after the response: closing with unread data would
+/// reset the connection before the client has read the response.
+const MAX_DRAINED_BYTES: usize = 1 << 20;
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A connection whose parse errors have a body.
-pub(super) struct ParseErrors<S> {
+/// A stream that adds a body to the responses to requests that cannot be parsed.
+pub(super) struct ParseErrorStream<S> {
     stream: S,
-    /// The answer to a request that could not be parsed, once there is one.
-    answer: Option<Answer>,
+    /// The response to a request that could not be parsed, once there is one.
+    response: Option<ErrorResponse>,
 }
 
-struct Answer {
+struct ErrorResponse {
     text: Vec<u8>,
-    written: usize,
-    /// How much of what the client sent was read since.
-    drained: usize,
+    written_bytes: usize,
+    /// Bytes of the client that were read after the response.
+    drained_bytes: usize,
     deadline: Pin<Box<Sleep>>,
 }
 
-impl<S> ParseErrors<S> {
+impl<S> ParseErrorStream<S> {
     pub(super) fn new(stream: S) -> Self {
-        Self { stream, answer: None }
+        Self { stream, response: None }
     }
 
-    /// Takes over an answer without a body. True: it is written with the next flush.
-    fn replace(&mut self, head: &[u8]) -> bool {
-        let Some(problem) = problem_of(head) else { return false };
+    /// Replaces a response without a body. True: the replacement is written with the next flush.
+    fn replace_response(&mut self, head: &[u8]) -> bool {
+        let Some(problem) = problem_for_response(head) else { return false };
         let text = problem.into_raw_response().into_bytes();
-        self.answer = Some(Answer { text, written: 0, drained: 0, deadline: Box::pin(sleep(LINGER)) });
+        self.response = Some(ErrorResponse {
+            text,
+            written_bytes: 0,
+            drained_bytes: 0,
+            deadline: Box::pin(sleep(DRAIN_TIMEOUT)),
+        });
         true
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> ParseErrors<S> {
-    fn poll_write_answer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let Some(answer) = &mut self.answer else { return Poll::Ready(Ok(())) };
-        while answer.written < answer.text.len() {
-            let rest = &answer.text[answer.written..];
+impl<S: AsyncRead + AsyncWrite + Unpin> ParseErrorStream<S> {
+    fn poll_write_response(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let Some(response) = &mut self.response else { return Poll::Ready(Ok(())) };
+        while response.written_bytes < response.text.len() {
+            let rest = &response.text[response.written_bytes..];
             match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => answer.written += written,
+                written => response.written_bytes += written,
             }
         }
         Poll::Ready(Ok(()))
@@ -63,25 +68,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ParseErrors<S> {
 
     /// Reads until the client has closed its side, within bounds.
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(answer) = &mut self.answer else { return Poll::Ready(()) };
+        let Some(response) = &mut self.response else { return Poll::Ready(()) };
         let mut scratch = [0; 4096];
-        while answer.drained < LINGER_BYTES {
-            if answer.deadline.as_mut().poll(cx).is_ready() {
+        while response.drained_bytes < MAX_DRAINED_BYTES {
+            if response.deadline.as_mut().poll(cx).is_ready() {
                 break;
             }
             let mut buffer = ReadBuf::new(&mut scratch);
             let read = ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer));
             match (read, buffer.filled().len()) {
                 (Err(_), _) | (Ok(()), 0) => break,
-                (Ok(()), bytes) => answer.drained += bytes,
+                (Ok(()), bytes) => response.drained_bytes += bytes,
             }
         }
         Poll::Ready(())
     }
 }
 
-/// The problem for an answer that the HTTP implementation gave by itself.
-fn problem_of(head: &[u8]) -> Option<Problem> {
+/// The problem for a response that the HTTP library wrote itself.
+fn problem_for_response(head: &[u8]) -> Option<Problem> {
     let head = head.strip_prefix(b"HTTP/1.1 ").or_else(|| head.strip_prefix(b"HTTP/1.0 "))?;
     let problem = match head.get(..3)? {
         b"400" => Problem::malformed(
@@ -101,7 +106,7 @@ fn problem_of(head: &[u8]) -> Option<Problem> {
     (is_whole && text.to_ascii_lowercase().contains("\r\ncontent-length: 0\r\n")).then_some(problem)
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for ParseErrors<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for ParseErrorStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -111,10 +116,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for ParseErrors<S> {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ParseErrors<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ParseErrorStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        ready!(self.poll_write_answer(cx))?;
-        match self.replace(bytes) {
+        ready!(self.poll_write_response(cx))?;
+        match self.replace_response(bytes) {
             true => Poll::Ready(Ok(bytes.len())),
             false => Pin::new(&mut self.stream).poll_write(cx, bytes),
         }
@@ -125,10 +130,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ParseErrors<S> {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        ready!(self.poll_write_answer(cx))?;
+        ready!(self.poll_write_response(cx))?;
         let mut filled = slices.iter().filter(|slice| !slice.is_empty());
         match (filled.next(), filled.next()) {
-            (Some(only), None) if self.replace(only) => Poll::Ready(Ok(only.len())),
+            (Some(only), None) if self.replace_response(only) => Poll::Ready(Ok(only.len())),
             _ => Pin::new(&mut self.stream).poll_write_vectored(cx, slices),
         }
     }
@@ -138,12 +143,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ParseErrors<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_write_answer(cx))?;
+        ready!(self.poll_write_response(cx))?;
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(self.poll_write_answer(cx))?;
+        ready!(self.poll_write_response(cx))?;
         ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;
         ready!(self.poll_drain(cx));
         Poll::Ready(Ok(()))
@@ -155,12 +160,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_answers_without_a_body_are_replaced() {
-        let replaced = |text: &str| problem_of(text.as_bytes()).is_some();
-        assert!(replaced(
+    fn only_error_responses_without_a_body_are_replaced() {
+        let is_replaced = |text: &str| problem_for_response(text.as_bytes()).is_some();
+        assert!(is_replaced(
             "HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-length: 0\r\ndate: x\r\n\r\n"
         ));
-        assert!(replaced("HTTP/1.0 431 Too Large\r\ncontent-length: 0\r\n\r\n"));
+        assert!(is_replaced("HTTP/1.0 431 Too Large\r\ncontent-length: 0\r\n\r\n"));
         for other in [
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 10\r\n\r\n",
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n",
@@ -168,7 +173,7 @@ mod tests {
             "HTTP/1.1 40",
             "",
         ] {
-            assert!(!replaced(other), "{other:?}");
+            assert!(!is_replaced(other), "{other:?}");
         }
     }
 }

@@ -1,31 +1,34 @@
 use pointsman_engine::Setup;
-use pointsman_server::auth::hash;
+use pointsman_server::auth::hash_token;
 use pointsman_server::{Server, StartError};
 
 use crate::house::{House, sources};
 
-pub(crate) fn hex(token: &str) -> String {
-    hash(token).iter().map(|byte| format!("{byte:02x}")).collect()
+pub(crate) fn token_hash_hex(token: &str) -> String {
+    hash_token(token).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-pub(crate) fn tokens(list: &[(&str, &str, Option<&str>)]) -> String {
+pub(crate) fn tokens_yaml(list: &[(&str, &str, Option<&str>)]) -> String {
     let mut yaml = "auth:\n  tokens:\n".to_owned();
     for (token, role, tenant) in list {
         let tenant = tenant.map(|tenant| format!(", tenant: {tenant}")).unwrap_or_default();
-        yaml.push_str(&format!("    - {{name: {token}, role: {role}, sha256: '{}'{tenant}}}\n", hex(token)));
+        yaml.push_str(&format!(
+            "    - {{name: {token}, role: {role}, sha256: '{}'{tenant}}}\n",
+            token_hash_hex(token)
+        ));
     }
     yaml
 }
 
-async fn status(house: &House, token: &str, method: &str, path: &str, body: &str) -> u16 {
+async fn call_status(house: &House, token: &str, method: &str, path: &str, body: &str) -> u16 {
     house.call_as(token, method, path, body).await.status
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_role_may_do_its_own() {
+async fn each_role_is_allowed_only_its_own_calls() {
     let list = ["viewer", "producer", "worker", "operator", "admin"].map(|role| (role, role, None));
-    let house = House::with(&tokens(&list), Setup::default()).await;
-    for (method, path, body, may) in [
+    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
+    for (method, path, body, allowed_roles) in [
         ("GET", "/api/v1/events?after=0", "", &["viewer", "operator", "admin"][..]),
         ("GET", "/api/v1/tasks", "", &["viewer", "operator", "admin"]),
         ("GET", "/api/v1/handlers", "", &["viewer", "operator", "admin"]),
@@ -73,18 +76,18 @@ async fn each_role_may_do_its_own() {
         ("GET", "/healthz", "", &["viewer", "producer", "worker", "operator", "admin", "nobody"]),
     ] {
         for (token, ..) in list {
-            let allowed = status(&house, token, method, path, body).await != 403;
-            assert_eq!(allowed, may.contains(&token), "{token} {method} {path}");
+            let allowed = call_status(&house, token, method, path, body).await != 403;
+            assert_eq!(allowed, allowed_roles.contains(&token), "{token} {method} {path}");
         }
-        let known = status(&house, "nobody", method, path, body).await != 401;
-        assert_eq!(known, may.contains(&"nobody"), "{method} {path}");
+        let is_accepted = call_status(&house, "nobody", method, path, body).await != 401;
+        assert_eq!(is_accepted, allowed_roles.contains(&"nobody"), "{method} {path}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_is_told_whose_it_is() {
+async fn me_returns_name_role_and_tenant_of_the_token() {
     let list = [("all", "producer", None), ("ours", "operator", Some("shop"))];
-    let house = House::with(&tokens(&list), Setup::default()).await;
+    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
     for (token, role, tenant) in list {
         let me = house.call_as(token, "GET", "/api/v1/me", "").await;
         assert_eq!(me.json(), serde_json::json!({"name": token, "role": role, "tenant": tenant}));
@@ -93,7 +96,7 @@ async fn a_token_is_told_whose_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn tokens_come_in_two_headers() {
+async fn tokens_are_accepted_in_two_headers() {
     let house = House::new().await;
     for (header, status) in [
         ("authorization: Basic x".to_owned(), 401),
@@ -113,21 +116,21 @@ async fn tokens_come_in_two_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_token_does_not_see_what_is_counted_over_all_tenants() {
+async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
     let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
-    let house = House::with(&tokens(&list), Setup::default()).await;
+    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
     for path in ["/metrics", "/api/v1/nodes", "/api/v1/audit"] {
-        assert_eq!(status(&house, "shop", "GET", path, "").await, 403, "{path}");
+        assert_eq!(call_status(&house, "shop", "GET", path, "").await, 403, "{path}");
     }
     for path in ["/metrics", "/api/v1/nodes"] {
-        assert_eq!(status(&house, "all", "GET", path, "").await, 200, "{path}");
+        assert_eq!(call_status(&house, "all", "GET", path, "").await, 200, "{path}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bound_token_stays_with_its_tenant() {
+async fn a_token_bound_to_a_tenant_cannot_access_other_tenants() {
     let list = [("shop-admin", "admin", Some("shop")), ("root-admin", "admin", None)];
-    let mut house = House::with(&tokens(&list), Setup::default()).await;
+    let mut house = House::with(&tokens_yaml(&list), Setup::default()).await;
     house.token = "root-admin".into();
     let foreign = house.emit(r#"{"type":"a","key":"k","tenant":"other"}"#).await;
     house.token = "shop-admin".into();
@@ -152,7 +155,7 @@ async fn a_bound_token_stays_with_its_tenant() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_token_is_told_once() {
+async fn the_first_start_token_is_shown_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("p.db");
     let yaml = format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n", store.display());
@@ -170,10 +173,10 @@ async fn the_first_token_is_told_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_does_not_listen_to_the_world_without_a_token() {
+async fn a_server_without_tokens_refuses_to_listen_beyond_loopback() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = sources(folder.path(), "store: 'sqlite::memory:'\n").load().unwrap();
-    config.listen = "0.0.0.0:0".parse().unwrap();
+    config.listen_address = "0.0.0.0:0".parse().unwrap();
     let error = Server::start(config, None, Setup::default()).await.unwrap_err();
     assert!(matches!(error, StartError::Unguarded(_)), "{error}");
 }

@@ -1,22 +1,23 @@
 use pointsman_engine::Setup;
 use serde_json::json;
 
-use crate::auth::{hex, tokens};
+use crate::auth::{token_hash_hex, tokens_yaml};
 use crate::house::{House, sources};
 
-const BASE: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
-const PATH: &str = "/api/v1/config";
+const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
+const CONFIG_PATH: &str = "/api/v1/config";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_configuration_is_shown_with_its_places_and_without_its_secrets() {
+async fn the_configuration_is_shown_with_locations_and_without_secrets() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("key"), "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX").unwrap();
     let more =
         "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key', headers: {x-key: hunter2}}}}\n";
-    let tokens = format!("auth: {{tokens: [{{name: root, role: admin, sha256: '{}'}}]}}\n", hex("root"));
-    let mut house = House::at(folder.path(), &format!("{BASE}{more}{tokens}"), Setup::default()).await;
+    let tokens =
+        format!("auth: {{tokens: [{{name: root, role: admin, sha256: '{}'}}]}}\n", token_hash_hex("root"));
+    let mut house = House::at(folder.path(), &format!("{BASE_CONFIG}{more}{tokens}"), Setup::default()).await;
     house.token = "root".into();
-    let answer = house.get(PATH).await;
+    let answer = house.get(CONFIG_PATH).await;
     let body = answer.json();
     let file = folder.path().join("pointsman.yml").display().to_string();
     assert_eq!((&body["files"], &body["watched"]), (&json!([file]), &json!(true)));
@@ -26,7 +27,7 @@ async fn the_configuration_is_shown_with_its_places_and_without_its_secrets() {
     assert!(settings.contains(&format!("listen: \"127.0.0.1:0\"  # {file}:2")), "{settings}");
     assert!(settings.contains("workers: ") && settings.contains("# default"), "{settings}");
     let text = answer.text();
-    for secret in ["hunter2", "whsec_", &hex("root")] {
+    for secret in ["hunter2", "whsec_", &token_hash_hex("root")] {
         assert!(!text.contains(secret), "{secret} is shown");
     }
     let warnings = body["warnings"].as_array().unwrap();
@@ -35,16 +36,16 @@ async fn the_configuration_is_shown_with_its_places_and_without_its_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn reloads_are_remembered_with_their_faults() {
+async fn reloads_are_listed_with_their_faults() {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), BASE, Setup::default()).await;
-    let before = house.get(PATH).await.json();
+    let house = House::at(folder.path(), BASE_CONFIG, Setup::default()).await;
+    let before = house.get(CONFIG_PATH).await.json();
     sources(
         folder.path(),
-        &format!("{BASE}workers: many\nhandlers:\n  a: {{run: {{http: 1}}, secret: hunter2}}\n"),
+        &format!("{BASE_CONFIG}workers: many\nhandlers:\n  a: {{run: {{http: 1}}, secret: hunter2}}\n"),
     );
     let refused =
-        house.until(PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
+        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
     let reload = &refused["reloads"][0];
     assert_eq!(
         (&reload["applied"], &reload["error"]),
@@ -54,28 +55,28 @@ async fn reloads_are_remembered_with_their_faults() {
     assert!(first["place"].as_str().unwrap().ends_with("pointsman.yml:3:10"), "{reload}");
     assert_eq!(first["excerpt"], "    3 | workers: many\n      |          ^");
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
-    assert_eq!(refused["loaded_at"], before["loaded_at"], "what was in force stays so");
+    assert_eq!(refused["loaded_at"], before["loaded_at"], "the running configuration stays in force");
 
-    sources(folder.path(), &format!("{BASE}handlers:\n  b: {{run: pull}}\n"));
+    sources(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
     let applied =
-        house.until(PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
+        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
     assert_eq!((&applied["reloads"][0]["applied"], &applied["reloads"][1]), (&json!(true), reload));
     assert!(applied["settings"].as_str().unwrap().contains("  b:\n    run: pull"), "{applied}");
     assert_ne!(applied["loaded_at"], before["loaded_at"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_admins_of_all_tenants_see_it() {
+async fn only_admins_of_all_tenants_can_read_the_configuration() {
     let list = [("root", "admin", None), ("ops", "operator", None), ("theirs", "admin", Some("shop"))];
-    let house = House::with(&tokens(&list), Setup::default()).await;
-    assert_eq!(house.call_as("root", "GET", PATH, "").await.status, 200);
-    assert_eq!(house.call_as("ops", "GET", PATH, "").await.problem(), 403);
-    assert_eq!(house.call_as("theirs", "GET", PATH, "").await.problem(), 403);
-    assert_eq!(house.call_as("nobody", "GET", PATH, "").await.problem(), 401);
+    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
+    assert_eq!(house.call_as("root", "GET", CONFIG_PATH, "").await.status, 200);
+    assert_eq!(house.call_as("ops", "GET", CONFIG_PATH, "").await.problem(), 403);
+    assert_eq!(house.call_as("theirs", "GET", CONFIG_PATH, "").await.problem(), 403);
+    assert_eq!(house.call_as("nobody", "GET", CONFIG_PATH, "").await.problem(), 401);
 }
 
-/// Handlers whose URLs and arguments hold secrets, and routes whose names look like settings.
-const TELLING: &str = "handlers:
+/// Handlers whose URLs and arguments contain secrets, and routes whose names look like settings.
+const CONFIG_WITH_SECRETS: &str = "handlers:
   hook: {run: {http: 'https://hooks.example/services/T0/hunter2?key=hunter2#hunter2'}}
   secret-tool: {run: {command: [curl, -u, 'user:hunter2', 'https://x.example/hunter2'], timeout: 5s}}
 event_handlers:
@@ -88,10 +89,10 @@ schedules:
 ";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn urls_and_arguments_are_not_shown_and_names_are() {
+async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
     let list = [("root", "admin", None), ("view", "viewer", None)];
-    let house = House::with(&format!("{TELLING}{}", tokens(&list)), Setup::default()).await;
-    let answer = house.call_as("root", "GET", PATH, "").await;
+    let house = House::with(&format!("{CONFIG_WITH_SECRETS}{}", tokens_yaml(&list)), Setup::default()).await;
+    let answer = house.call_as("root", "GET", CONFIG_PATH, "").await;
     assert!(!answer.text().contains("hunter2"), "{}", answer.text());
     let settings = answer.json()["settings"].as_str().unwrap().to_owned();
     for shown in [
@@ -127,7 +128,7 @@ async fn urls_and_arguments_are_not_shown_and_names_are() {
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_do_not_show_the_lines_of_urls_and_commands() {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), BASE, Setup::default()).await;
+    let house = House::at(folder.path(), BASE_CONFIG, Setup::default()).await;
     let faulty = "handlers:
   a: {run: {comand: [curl, -u, 'user:hunter2']}}
   b:
@@ -137,12 +138,12 @@ async fn faults_do_not_show_the_lines_of_urls_and_commands() {
   c: {run: {http: 'https://hooks.example/hunter2', timeout: soon}}
   d: {run: {command: 'curl -u user:hunter2'}}
 ";
-    sources(folder.path(), &format!("{BASE}{faulty}"));
+    sources(folder.path(), &format!("{BASE_CONFIG}{faulty}"));
     let refused =
-        house.until(PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
+        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
-    sources(folder.path(), &format!("{BASE}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
+    sources(folder.path(), &format!("{BASE_CONFIG}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
     let refused =
-        house.until(PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
+        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
 }

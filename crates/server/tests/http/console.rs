@@ -1,31 +1,31 @@
-//! The console as it is served; what it does is tested with a browser, in `console/tests`.
+//! The files of the console as they are served. Its behaviour is tested with a browser in `console/tests`.
 
 use std::path::Path;
 
-use pointsman_server::auth::hash;
+use pointsman_server::auth::hash_token;
 
 use crate::client::Answer;
 use crate::house::House;
 
-const BROWSER: (&str, &str) =
+const BROWSER_ACCEPT_HEADER: (&str, &str) =
     ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8");
 
-async fn get(house: &House, path: &str, headers: &[(&str, &str)]) -> Answer {
+async fn get_without_token(house: &House, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut all = vec![("authorization", "")];
     all.extend_from_slice(headers);
     house.call("GET", path, &all, b"").await
 }
 
-/// The address of a file, as the page names it.
-fn address(page: &str, file: &str) -> String {
+/// The URL of a file, as it is in the page.
+fn find_file_url(page: &str, file: &str) -> String {
     let addresses = page.split('"').filter(|text| text.starts_with("/console/"));
     addresses.into_iter().find(|text| text.ends_with(file)).expect("the page names it").to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn browsers_get_the_console_and_others_a_few_words() {
+async fn browsers_get_the_console_and_other_clients_a_plain_text() {
     let house = House::new().await;
-    let page = get(&house, "/", &[BROWSER]).await;
+    let page = get_without_token(&house, "/", &[BROWSER_ACCEPT_HEADER]).await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     assert_eq!(page.header("cache-control"), Some("no-cache"));
     let policy = page.header("content-security-policy").unwrap();
@@ -34,51 +34,56 @@ async fn browsers_get_the_console_and_others_a_few_words() {
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
          frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
     );
-    // Nothing stands in the page that this policy would have to make an exception for.
+    // The page contains nothing that needs an exception from this policy.
     assert!(!page.text().contains("<style") && !page.text().contains("style="));
     assert!(!page.text().contains("http://") && !page.text().contains("https://"));
     let scripts = page.text().matches("<script").count();
     assert_eq!(scripts, page.text().matches("<script type=\"module\" src=").count());
 
     for headers in [&[][..], &[("accept", "*/*")], &[("accept", "application/json")]] {
-        let words = get(&house, "/", headers).await;
+        let words = get_without_token(&house, "/", headers).await;
         assert_eq!((words.status, words.header("content-type")), (200, Some("text/plain; charset=utf-8")));
         assert!(words.text().contains("/openapi.json"), "{words:?}");
     }
-    assert_eq!(house.call("POST", "/", &[BROWSER], b"").await.problem(), 405);
+    assert_eq!(house.call("POST", "/", &[BROWSER_ACCEPT_HEADER], b"").await.problem(), 405);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_page_names_is_there_compressed_and_known_again() {
+async fn files_of_the_console_page_are_served_with_gzip_and_etags() {
     let house = House::new().await;
-    let page = get(&house, "/", &[BROWSER]).await.text();
+    let page = get_without_token(&house, "/", &[BROWSER_ACCEPT_HEADER]).await.text();
     let named: Vec<&str> = page.split('"').filter(|text| text.starts_with("/console/")).collect();
     assert!(named.len() > 20, "{named:?}");
     for path in named {
-        let file = get(&house, path, &[]).await;
+        let file = get_without_token(&house, path, &[]).await;
         assert_eq!(file.status, 200, "{path}");
         assert_eq!(file.header("x-content-type-options"), Some("nosniff"));
         assert!(file.header("content-encoding").is_none() && !file.body.is_empty(), "{path}");
     }
-    let main = address(&page, "main.js");
-    let packed = get(&house, &address(&page, "parts/states.js"), &[("accept-encoding", "gzip, br")]).await;
+    let main = find_file_url(&page, "main.js");
+    let packed = get_without_token(
+        &house,
+        &find_file_url(&page, "parts/states.js"),
+        &[("accept-encoding", "gzip, br")],
+    )
+    .await;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     assert_eq!(packed.body.get(..2), Some(&[0x1f, 0x8b][..]));
-    let file = get(&house, &main, &[]).await;
+    let file = get_without_token(&house, &main, &[]).await;
     assert_eq!(file.header("content-type"), Some("text/javascript; charset=utf-8"));
     let tag = file.header("etag").unwrap();
-    assert!(tag.starts_with("W/\""), "packed or not, it is the same: {tag}");
-    let again = get(&house, &main, &[("if-none-match", tag)]).await;
+    assert!(tag.starts_with("W/\""), "the tag is the same for the compressed file: {tag}");
+    let again = get_without_token(&house, &main, &[("if-none-match", tag)]).await;
     assert_eq!((again.status, again.body.len()), (304, 0));
     assert_eq!(again.header("etag"), Some(tag));
-    assert_eq!(get(&house, &main, &[("if-none-match", "\"other\"")]).await.status, 200);
+    assert_eq!(get_without_token(&house, &main, &[("if-none-match", "\"other\"")]).await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_for_browsers_is_not_served() {
+async fn development_files_of_the_console_are_not_served() {
     let house = House::new().await;
-    let page = get(&house, "/", &[BROWSER]).await.text();
-    let main = address(&page, "main.js");
+    let page = get_without_token(&house, "/", &[BROWSER_ACCEPT_HEADER]).await.text();
+    let main = find_file_url(&page, "main.js");
     let folder = main.trim_end_matches("main.js");
     for file in [
         "README.md",
@@ -93,21 +98,21 @@ async fn what_is_not_for_browsers_is_not_served() {
         "/etc/passwd",
         "parts",
     ] {
-        assert_eq!(get(&house, &format!("{folder}{file}"), &[]).await.problem(), 404, "{file}");
+        assert_eq!(get_without_token(&house, &format!("{folder}{file}"), &[]).await.problem(), 404, "{file}");
     }
-    assert_eq!(get(&house, "/console/older/main.js", &[]).await.problem(), 404);
-    assert_eq!(get(&house, "/console/", &[]).await.problem(), 404);
+    assert_eq!(get_without_token(&house, "/console/older/main.js", &[]).await.problem(), 404);
+    assert_eq!(get_without_token(&house, "/console/", &[]).await.problem(), 404);
 }
 
 #[test]
-fn vendored_files_are_those_that_were_looked_at() {
+fn vendored_files_match_their_checksums() {
     let vendor = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../console/vendor");
     let list = std::fs::read_to_string(vendor.join("checksums.txt")).unwrap();
     assert!(list.lines().count() >= 11);
     for line in list.lines() {
         let (sum, name) = line.split_once("  ").unwrap();
         let file = std::fs::read_to_string(vendor.join(name)).unwrap();
-        let found: String = hash(&file).iter().map(|byte| format!("{byte:02x}")).collect();
+        let found: String = hash_token(&file).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(found, sum, "console/vendor/{name} is not what checksums.txt says");
     }
     for entry in std::fs::read_dir(&vendor).unwrap() {

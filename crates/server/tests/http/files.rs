@@ -1,4 +1,4 @@
-//! Changes of the configuration, as the stream tells of them.
+//! Changes of the configuration, as published in the journal.
 
 use pointsman_engine::Setup;
 use tokio::time::timeout;
@@ -6,12 +6,12 @@ use tokio::time::timeout;
 use crate::client::HANGS;
 use crate::house::{House, sources};
 
-fn yaml(folder: &std::path::Path, more: &str) -> String {
+fn config_yaml(folder: &std::path::Path, more: &str) -> String {
     let store = folder.join("pointsman.db");
     format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{more}", store.display())
 }
 
-const FIRST: &str = r#"
+const FIRST_CONFIG: &str = r#"
 handlers:
   render: {run: {command: ['true']}}
   index: {run: pull, retry: {delay: 60s}}
@@ -23,31 +23,31 @@ chains:
   /publish/article: {nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]}
 "#;
 
-/// What the files have led to after an event, in the order of the keys.
-async fn told(house: &House, after: u64) -> Vec<String> {
+/// The FileBased events after an event as `CHANGE KEY`, sorted by key.
+async fn file_event_summaries(house: &House, after: u64) -> Vec<String> {
     let journal = house.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();
-    let word = |event: &serde_json::Value| {
+    let summary = |event: &serde_json::Value| {
         let text = |member: &str| event[member].as_str().map(str::to_owned).unwrap_or_default();
         (text("key"), text("TYPE").replace("FileBased", ""))
     };
     let events = journal["eventSnapshots"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let mut words: Vec<(String, String)> = events.iter().map(word).collect();
-    words.sort();
-    words.dedup();
-    let words = words.into_iter().filter(|(_, what)| what != "Activated");
-    words.map(|(key, what)| format!("{what} {key}")).collect()
+    let mut summaries: Vec<(String, String)> = events.iter().map(summary).collect();
+    summaries.sort();
+    summaries.dedup();
+    let summaries = summaries.into_iter().filter(|(_, what)| what != "Activated");
+    summaries.map(|(key, what)| format!("{what} {key}")).collect()
 }
 
-async fn head(house: &House) -> u64 {
+async fn latest_event_id(house: &House) -> u64 {
     house.get("/api/v1/handlers").await.json()["eventId"].as_u64().unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_stream_tells_what_became_of_the_files_and_nothing_after_a_mere_restart() {
+async fn configuration_changes_are_published_and_a_restart_without_changes_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), &yaml(folder.path(), FIRST), Setup::default()).await;
+    let house = House::at(folder.path(), &config_yaml(folder.path(), FIRST_CONFIG), Setup::default()).await;
     assert_eq!(
-        told(&house, 0).await,
+        file_event_summaries(&house, 0).await,
         [
             "Added Job:/index",
             "Added Job:/render",
@@ -57,15 +57,15 @@ async fn the_stream_tells_what_became_of_the_files_and_nothing_after_a_mere_rest
         ]
     );
 
-    let start = head(&house).await;
-    let changed = FIRST
+    let start = latest_event_id(&house).await;
+    let changed = FIRST_CONFIG
         .replace("delay: 60s", "delay: 1m")
         .replace("['true']", "['false']")
         .replace("'@daily'", "'@hourly'")
         .replace("nightly:", "weekly:")
         .replace("{id: render, handler: render,", "{handler: render, id: render, on_error: done,");
     let mut reloads = house.server.reloads();
-    sources(folder.path(), &yaml(folder.path(), &changed));
+    sources(folder.path(), &config_yaml(folder.path(), &changed));
     timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
     let want = [
         "Replaced Job:/render",
@@ -74,11 +74,11 @@ async fn the_stream_tells_what_became_of_the_files_and_nothing_after_a_mere_rest
         "Removed Schedule:/nightly",
         "Added Schedule:/weekly",
     ];
-    assert_eq!(told(&house, start).await, want, "another way to write a minute is no change");
+    assert_eq!(file_event_summaries(&house, start).await, want, "another way to write a minute is no change");
 
-    let end = head(&house).await;
+    let end = latest_event_id(&house).await;
     house.server.stop().await;
-    let again = House::at(folder.path(), &yaml(folder.path(), &changed), Setup::default()).await;
-    assert_eq!(told(&again, end).await, [""; 0]);
+    let again = House::at(folder.path(), &config_yaml(folder.path(), &changed), Setup::default()).await;
+    assert_eq!(file_event_summaries(&again, end).await, [""; 0]);
     again.server.stop().await;
 }

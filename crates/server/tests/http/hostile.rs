@@ -1,4 +1,4 @@
-//! Nothing a client sends makes a 5xx, a panic or a hang, and nothing of what was refused is stored.
+//! No request causes a 5xx, a panic or a hang, and refused requests store nothing.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use proptest::test_runner::TestRunner;
 use crate::client::send;
 use crate::house::House;
 
-const REQUESTS: usize = 2000;
+const REQUEST_COUNT: usize = 2000;
 
-fn text() -> impl Strategy<Value = String> {
+fn hostile_text() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),
         Just("../../etc/passwd".into()),
@@ -29,7 +29,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-fn json() -> impl Strategy<Value = String> {
+fn hostile_json() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
         Just("1e400".to_owned()),
@@ -37,14 +37,14 @@ fn json() -> impl Strategy<Value = String> {
         Just("\"\\u0000\"".to_owned()),
         Just("\"\\ud800\"".to_owned()),
         Just("[".repeat(10_000)),
-        text().prop_map(|text| serde_json::Value::from(text).to_string()),
+        hostile_text().prop_map(|text| serde_json::Value::from(text).to_string()),
         any::<i64>().prop_map(|number| number.to_string()),
         any::<String>(),
     ];
     leaf.prop_recursive(4, 32, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..6).prop_map(|list| format!("[{}]", list.join(","))),
-            prop::collection::vec((member(), inner), 0..6).prop_map(|members| {
+            prop::collection::vec((member_name(), inner), 0..6).prop_map(|members| {
                 let members: Vec<_> =
                     members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
                 format!("{{{}}}", members.join(","))
@@ -53,7 +53,7 @@ fn json() -> impl Strategy<Value = String> {
     })
 }
 
-fn member() -> impl Strategy<Value = String> {
+fn member_name() -> impl Strategy<Value = String> {
     let known = [
         "type",
         "key",
@@ -80,7 +80,7 @@ fn member() -> impl Strategy<Value = String> {
 }
 
 /// An event that is nearly right.
-fn event() -> impl Strategy<Value = String> {
+fn hostile_event_json() -> impl Strategy<Value = String> {
     let good = [
         r#""key":"k""#,
         r#""sub":"s""#,
@@ -92,15 +92,15 @@ fn event() -> impl Strategy<Value = String> {
         r#""specversion":"1.0","id":"1","source":"/x""#,
     ];
     let good = prop::sample::subsequence(good.to_vec(), 0..5).prop_map(|list| list.join(","));
-    let bad = (member(), json()).prop_map(|(name, value)| format!(",\"{name}\":{value}"));
+    let bad = (member_name(), hostile_json()).prop_map(|(name, value)| format!(",\"{name}\":{value}"));
     (good, prop::option::of(bad)).prop_map(|(good, bad)| {
         let comma = if good.is_empty() { "" } else { "," };
         format!("{{\"type\":\"a.b\"{comma}{good}{}}}", bad.unwrap_or_default())
     })
 }
 
-/// A method and where it goes.
-fn target() -> impl Strategy<Value = (&'static str, String)> {
+/// A method and a request target.
+fn method_and_target() -> impl Strategy<Value = (&'static str, String)> {
     let calls = [
         ("GET", "/api/v1/events", ""),
         ("GET", "/api/v1/events/", ""),
@@ -126,18 +126,18 @@ fn target() -> impl Strategy<Value = (&'static str, String)> {
     ];
     let parameters =
         ["return", "after", "timeout", "limit", "path", "key", "tenant", "status", "cursor", "start", "x"];
-    let query = (prop::sample::select(parameters.to_vec()), text())
-        .prop_map(|(name, value)| format!("{name}={}", escape(&value)));
-    let plain = (prop::sample::select(calls.to_vec()), text(), prop::collection::vec(query, 0..4));
+    let query = (prop::sample::select(parameters.to_vec()), hostile_text())
+        .prop_map(|(name, value)| format!("{name}={}", percent_escape(&value)));
+    let plain = (prop::sample::select(calls.to_vec()), hostile_text(), prop::collection::vec(query, 0..4));
     let plain = plain.prop_map(|((method, path, action), name, query)| {
-        let name = if path.ends_with('/') { escape(&name) } else { String::new() };
+        let name = if path.ends_with('/') { percent_escape(&name) } else { String::new() };
         (method, format!("{path}{name}{action}?{}", query.join("&").replace("timeout=", "timeout=x")))
     });
     prop_oneof![2 => Just(("POST", "/api/v1/events".to_owned())), 3 => plain]
 }
 
-/// As a client might do it: some escape, some do not.
-fn escape(text: &str) -> String {
+/// Escapes some characters, as careless clients do.
+fn percent_escape(text: &str) -> String {
     let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '#' | '?' | ' ');
     text.chars()
         .map(|c| {
@@ -150,7 +150,7 @@ fn escape(text: &str) -> String {
         .collect()
 }
 
-fn media() -> impl Strategy<Value = &'static str> {
+fn content_type() -> impl Strategy<Value = &'static str> {
     prop::sample::select(
         &[
             "application/json",
@@ -164,18 +164,18 @@ fn media() -> impl Strategy<Value = &'static str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_requests_get_their_4xx() {
+async fn hostile_requests_get_4xx_and_store_nothing() {
     let house = House::new().await;
     let body = prop_oneof![
-        event(),
-        json(),
-        prop::collection::vec(event(), 0..4).prop_map(|l| format!("[{}]", l.join(",")))
+        hostile_event_json(),
+        hostile_json(),
+        prop::collection::vec(hostile_event_json(), 0..4).prop_map(|l| format!("[{}]", l.join(",")))
     ];
-    let all = (target(), media(), body, prop::bool::weighted(0.2), text());
+    let all = (method_and_target(), content_type(), body, prop::bool::weighted(0.2), hostile_text());
     let mut runner = TestRunner::default();
     let mut stored = 0;
-    let mut seen: BTreeMap<u16, usize> = BTreeMap::new();
-    for _ in 0..REQUESTS {
+    let mut status_counts: BTreeMap<u16, usize> = BTreeMap::new();
+    for _ in 0..REQUEST_COUNT {
         let ((method, target), media, body, ce, header) = all.new_tree(&mut runner).unwrap().current();
         let mut headers = vec![("content-type", media)];
         let header: String = header.chars().filter(|c| c.is_ascii_graphic()).collect();
@@ -193,16 +193,19 @@ async fn hostile_requests_get_their_4xx() {
         if answer.status >= 400 && answer.header("content-type").is_some() {
             answer.problem();
         }
-        *seen.entry(answer.status).or_default() += 1;
+        *status_counts.entry(answer.status).or_default() += 1;
         if answer.status == 201 {
             stored += answer.json()["events"].as_array().unwrap().len();
         }
     }
     for status in [200, 201, 400, 404, 405, 415] {
-        assert!(seen.contains_key(&status), "the requests are too tame: {seen:?}");
+        assert!(
+            status_counts.contains_key(&status),
+            "the requests do not cover all statuses: {status_counts:?}"
+        );
     }
     let journal = house.get("/api/v1/events?after=0").await.json();
-    // The engine's own have no tenant.
+    // Events of the engine itself have no tenant.
     let emitted =
         |events: &Vec<serde_json::Value>| events.iter().filter(|event| event["tenant"].is_string()).count();
     let found = journal["eventSnapshots"].as_array().map_or(0, emitted);

@@ -3,18 +3,18 @@ use serde_json::json;
 
 use tokio::time::timeout;
 
-use crate::auth::hex;
+use crate::auth::token_hash_hex;
 use crate::client::HANGS;
 use crate::house::{House, sources};
 use crate::stream::Frames;
 
-const BASE: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
+const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn handlers_change_while_running_and_a_bad_file_changes_nothing() {
+async fn handlers_can_change_while_running_and_a_faulty_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), BASE, Setup::default()).await;
-    let handler = |name: &str| format!("{BASE}handlers:\n  {name}: {{run: {{command: ['true']}}}}\n");
+    let house = House::at(folder.path(), BASE_CONFIG, Setup::default()).await;
+    let handler = |name: &str| format!("{BASE_CONFIG}handlers:\n  {name}: {{run: {{command: ['true']}}}}\n");
     let mut reloads = house.server.reloads();
     sources(folder.path(), &handler("one"));
     timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
@@ -22,18 +22,20 @@ async fn handlers_change_while_running_and_a_bad_file_changes_nothing() {
     assert_eq!(list["handlers"][0]["name"], json!("one"));
     assert_eq!(list["handlers"][0]["run"], json!("command"));
 
-    sources(folder.path(), &format!("{BASE}handlers: nonsense\n"));
+    sources(folder.path(), &format!("{BASE_CONFIG}handlers: nonsense\n"));
     timeout(HANGS, reloads.wait_for(|count| count.refused == 1)).await.unwrap().unwrap();
     assert_eq!(house.get("/api/v1/handlers").await.json()["handlers"], list["handlers"]);
     house.server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_that_is_taken_back_ends_what_was_begun_with_it() {
+async fn removing_a_token_ends_its_streams_and_long_polls() {
     let folder = tempfile::tempdir().unwrap();
     let with = |names: &[&str]| {
-        let token = |name: &&str| format!("    - {{name: {name}, role: admin, sha256: '{}'}}\n", hex(name));
-        format!("{BASE}auth:\n  tokens:\n{}", names.iter().map(token).collect::<String>())
+        let token = |name: &&str| {
+            format!("    - {{name: {name}, role: admin, sha256: '{}'}}\n", token_hash_hex(name))
+        };
+        format!("{BASE_CONFIG}auth:\n  tokens:\n{}", names.iter().map(token).collect::<String>())
     };
     let mut house = House::at(folder.path(), &with(&["stays", "goes"]), Setup::default()).await;
     house.token = "goes".into();

@@ -1,4 +1,4 @@
-//! Whole configurations with chains: what reaches the engine, what is told of them, and their faults and doubts.
+//! Whole configurations with chains: the engine's setup, the check report, faults, warnings and digests.
 
 use std::collections::BTreeMap;
 
@@ -32,22 +32,22 @@ chains:
     nodes: [{id: render, handler: render, next: done}, {id: done, end: true}]
 "#;
 
-fn understood(text: &str) -> (Desk, Config) {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", text);
-    let config = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}"));
-    (desk, config)
+fn load_valid(text: &str) -> (ConfigFolder, Config) {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", text);
+    let config = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
+    (config_folder, config)
 }
 
-fn doubted(text: &str) -> Vec<String> {
-    let (desk, config) = understood(text);
-    config.warnings.iter().map(|warning| desk.plain(warning)).collect()
+fn warnings_of(text: &str) -> Vec<String> {
+    let (config_folder, config) = load_valid(text);
+    config.warnings.iter().map(|warning| config_folder.strip_folder_path(warning)).collect()
 }
 
 #[test]
-fn chains_reach_the_engine() {
-    let (_desk, config) = understood(CHAINS);
-    let Setup { chains, chain_routes, schedules, .. } = config.setup().unwrap();
+fn chains_are_part_of_the_engine_setup() {
+    let (_desk, config) = load_valid(CHAINS);
+    let Setup { chains, chain_routes, schedules, .. } = config.build_setup().unwrap();
     let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
     assert_eq!(paths, ["/publish/article", "/publish/page"]);
     assert_eq!(chains[0].faults(), []);
@@ -58,9 +58,10 @@ fn chains_reach_the_engine() {
 }
 
 #[test]
-fn a_check_tells_of_chains() {
-    let (desk, config) = understood(CHAINS);
-    let told = desk.plain(check(&desk.sources(), Timestamp::from_millis(0)));
+fn check_report_describes_chains() {
+    let (config_folder, config) = load_valid(CHAINS);
+    let summary_text =
+        config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0)));
     for want in [
         "The configuration is good: 3 handlers, 3 routed event types, 1 source, 3 schedules, 2 chains, 0 tokens.\n",
         "\nevent page: /publish/page\n",
@@ -69,11 +70,12 @@ fn a_check_tells_of_chains() {
         "\nchain /publish/article: steps render, deploy; ends done, failed\n",
         "\nchain /publish/page: steps render; ends done",
     ] {
-        assert!(told.contains(want), "{want:?} is missing:\n{told}");
+        assert!(summary_text.contains(want), "{want:?} is missing:\n{summary_text}");
     }
-    let doubts: Vec<String> = config.warnings.iter().map(|warning| desk.plain(warning)).collect();
+    let warnings: Vec<String> =
+        config.warnings.iter().map(|warning| config_folder.strip_folder_path(warning)).collect();
     assert_eq!(
-        doubts,
+        warnings,
         [
             "pointsman.yml:8:3: \"index\" is synchronous and pulled: the handlers after it wait until a worker has tried it"
         ]
@@ -81,22 +83,22 @@ fn a_check_tells_of_chains() {
 }
 
 #[test]
-fn chains_that_are_shown_read_back_as_the_same() {
-    let (desk, config) = understood(CHAINS);
+fn displayed_chains_parse_to_the_same_chains() {
+    let (config_folder, config) = load_valid(CHAINS);
     let yaml = config.to_yaml();
     assert!(yaml.contains("  /publish/article:\n    nodes:\n      - id: render  # "), "{yaml}");
     assert!(yaml.contains("        end: true  # "), "what ends a chain is no secret: {yaml}");
-    desk.put("pointsman.yml", &yaml);
-    let again = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
-    let told = |config: &Config| {
-        let Setup { chains, chain_routes, files, .. } = config.setup().unwrap();
+    config_folder.write_file("pointsman.yml", &yaml);
+    let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
+    let summary_text = |config: &Config| {
+        let Setup { chains, chain_routes, files, .. } = config.build_setup().unwrap();
         (chains, chain_routes, files)
     };
-    assert_eq!(told(&again), told(&config), "{yaml}");
+    assert_eq!(summary_text(&again), summary_text(&config), "{yaml}");
 }
 
 #[test]
-fn every_fault_of_chains_is_shown_with_its_place() {
+fn all_faults_of_chains_are_reported_with_their_locations() {
     let text = r#"
 handlers:
   render: {run: {command: [sh]}}
@@ -137,7 +139,7 @@ pointsman.yml:13:44: `next` names the node deplyo, which does not exist; did you
 pointsman.yml:15:18: "shop" is a source, and a source takes no steps
    15 |         handler: shop
       |                  ^
-pointsman.yml:17:31: a node with `end: true` has no `next`: its orders have arrived
+pointsman.yml:17:31: a node with `end: true` has no `next`: orders end there
    17 |       - {id: done, end: true, next: render}
       |                               ^
 pointsman.yml:18:9: the id done is already used by node 3
@@ -156,11 +158,11 @@ pointsman.yml:23:54: unknown setting "setback" of a chain
    23 |   /publish/step: {nodes: [{id: a, handler: render}], setback: {max: 1}}
       |                                                      ^
 11 faults"#;
-    assert_eq!(shown(text), want.trim_start());
+    assert_eq!(format_faults_of(text), want.trim_start());
 }
 
 #[test]
-fn what_is_allowed_but_not_meant_is_doubted() {
+fn unrouted_events_and_unreachable_chain_nodes_are_warned_about() {
     let text = r#"
 handlers: {a: {run: pull}, b: {run: pull}}
 event_handlers: {x: [/c], y: []}
@@ -178,35 +180,35 @@ chains:
       - {id: done, end: true}
 "#;
     assert_eq!(
-        doubted(text),
+        warnings_of(text),
         [
             "pointsman.yml:2:28: nothing routes to the handler \"b\"",
             "pointsman.yml:3:27: events of type \"y\" are routed to no handler",
-            "pointsman.yml:6:3: the schedule \"two\": `overlap` speaks of an event's tasks; an order with an `id` is not \
+            "pointsman.yml:6:3: the schedule \"two\": `overlap` applies to tasks of events; an order with an `id` is not \
              added while it is on its way",
-            "pointsman.yml:13:9: nothing leads to the node lost of the chain /c",
-            "pointsman.yml:14:9: nothing leads to the node found of the chain /c",
+            "pointsman.yml:13:9: no path leads to the node lost of the chain /c",
+            "pointsman.yml:14:9: no path leads to the node found of the chain /c",
         ]
     );
 }
 
 #[test]
-fn files_add_chains_and_clash_over_one() {
-    let desk = Desk::new();
+fn files_can_add_chains_but_not_define_one_twice() {
+    let config_folder = ConfigFolder::new();
     let nodes = "{nodes: [{id: a, end: true}]}";
-    let one = desk.put("one.yml", format!("chains: {{/a/x: {nodes}}}\n"));
-    let two = desk.put("two.yml", format!("chains: {{/a/y: {nodes}, /b: {nodes}}}\n"));
-    let sources = Sources { files: vec![one, two.clone()], ..Sources::default() };
+    let one = config_folder.write_file("one.yml", format!("chains: {{/a/x: {nodes}}}\n"));
+    let two = config_folder.write_file("two.yml", format!("chains: {{/a/y: {nodes}, /b: {nodes}}}\n"));
+    let sources = ConfigInputs { files: vec![one, two.clone()], ..ConfigInputs::default() };
     assert_eq!(sources.load().unwrap().chains.len(), 3);
-    desk.put("two.yml", format!("chains: {{/a/x: {nodes}}}\n"));
-    let faults = desk.plain(sources.load().unwrap_err());
+    config_folder.write_file("two.yml", format!("chains: {{/a/x: {nodes}}}\n"));
+    let faults = config_folder.strip_folder_path(sources.load().unwrap_err());
     assert!(faults.starts_with("two.yml:1:10: `chains./a/x` is already set at one.yml:1:10\n"), "{faults}");
 }
 
 #[test]
-fn variables_go_over_chains() {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", CHAINS);
+fn variables_override_chain_settings() {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", CHAINS);
     let variables = [
         ("POINTSMAN_CHAINS__PUBLISH_PAGE__NODES", "[{id: done, end: true}]"),
         ("POINTSMAN_SCHEDULES__NIGHTLY__ORDER__NODE", "deploy"),
@@ -214,24 +216,25 @@ fn variables_go_over_chains() {
         ("POINTSMAN_ORDER", "/publish/article,1"),
         ("POINTSMAN_NODE", "render"),
     ];
-    let env: Env = variables.into_iter().collect();
-    let config = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let env: Environment = variables.into_iter().collect();
+    let config =
+        ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.chains[1].chain.nodes.len(), 1);
     assert_eq!(config.handlers[2].def.observe, pointsman_core::handler::Observe::All);
     assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
 }
 
-fn files(text: &str) -> BTreeMap<String, String> {
-    understood(text).1.setup().unwrap().files
+fn digests_of(text: &str) -> BTreeMap<String, String> {
+    load_valid(text).1.build_setup().unwrap().files
 }
 
 /// The keys whose digests differ.
-fn changed(from: &str, to: &str) -> Vec<String> {
+fn changed_digest_keys(from: &str, to: &str) -> Vec<String> {
     // Commands run in the folder of their file, so that both are read from the same one.
-    let desk = Desk::new();
+    let config_folder = ConfigFolder::new();
     let digests = |text: &str| {
-        desk.put("pointsman.yml", text);
-        desk.sources().load().unwrap_or_else(|faults| panic!("{faults}")).setup().unwrap().files
+        config_folder.write_file("pointsman.yml", text);
+        config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}")).build_setup().unwrap().files
     };
     let (before, after) = (digests(from), digests(to));
     let keys = before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key));
@@ -241,8 +244,8 @@ fn changed(from: &str, to: &str) -> Vec<String> {
 }
 
 #[test]
-fn everything_configured_has_a_digest_by_its_key_in_the_stream() {
-    let keys: Vec<String> = files(CHAINS).into_keys().collect();
+fn handlers_schedules_and_chains_have_digests_by_journal_key() {
+    let keys: Vec<String> = digests_of(CHAINS).into_keys().collect();
     assert_eq!(
         keys,
         [
@@ -259,19 +262,19 @@ fn everything_configured_has_a_digest_by_its_key_in_the_stream() {
 }
 
 #[test]
-fn a_digest_is_of_the_meaning_and_not_of_the_text() {
-    assert_eq!(changed(CHAINS, CHAINS), [""; 0]);
+fn a_digest_does_not_change_with_key_order_or_notation() {
+    assert_eq!(changed_digest_keys(CHAINS, CHAINS), [""; 0]);
     let rewritten = CHAINS
         .replace("{id: render, handler: render, next: done}", "{next: done, handler: render, id: render}")
         .replace("setback: {delay: 30s, max: 5}", "setback: {max: 5, delay: 30000ms, backoff: fixed}")
         .replace("{a: 1, b: 2}", "{b: 2, a: 1}")
         .replace("{run: pull, observe: all}", "{observe: all, run: pull, crashes: 3}");
     assert_ne!(rewritten, CHAINS);
-    assert_eq!(changed(CHAINS, &rewritten), [""; 0]);
+    assert_eq!(changed_digest_keys(CHAINS, &rewritten), [""; 0]);
 }
 
 #[test]
-fn a_digest_changes_with_what_it_is_of_and_with_nothing_else() {
+fn a_changed_setting_changes_only_its_own_digest() {
     for (from, to, key) in [
         ("observe: none", "observe: failures", "Job:/index"),
         ("command: [sh]", "command: [sh, -e]", "Job:/render"),
@@ -281,22 +284,23 @@ fn a_digest_changes_with_what_it_is_of_and_with_nothing_else() {
         ("{n: 1}", "{n: 2}", "Schedule:/nightly"),
         ("max: 5", "max: 6", "JobChain:/publish/article"),
     ] {
-        assert_eq!(changed(CHAINS, &CHAINS.replace(from, to)), [key], "{from} → {to}");
+        assert_eq!(changed_digest_keys(CHAINS, &CHAINS.replace(from, to)), [key], "{from} → {to}");
     }
     let without = CHAINS.replace("  nightly:", "  weekly:");
-    assert_eq!(changed(CHAINS, &without), ["Schedule:/nightly", "Schedule:/weekly"]);
+    assert_eq!(changed_digest_keys(CHAINS, &without), ["Schedule:/nightly", "Schedule:/weekly"]);
 }
 
 #[test]
-fn a_replaced_secret_is_a_change_and_cannot_be_read() {
-    let desk = Desk::new();
+fn a_replaced_secret_changes_the_digest() {
+    let config_folder = ConfigFolder::new();
     let text =
         "handlers: {a: {run: {http: 'https://x.example/', secret: env:KEY, headers: {x-team: env:TEAM}}}}";
-    desk.put("pointsman.yml", text);
+    config_folder.write_file("pointsman.yml", text);
     let digest = |key: &str, team: &str| {
         let env = [("KEY", key), ("TEAM", team)].into_iter().collect();
-        let config = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}"));
-        config.setup().unwrap().files.remove("Job:/a").unwrap()
+        let config =
+            ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+        config.build_setup().unwrap().files.remove("Job:/a").unwrap()
     };
     let keys = [
         "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
@@ -309,14 +313,14 @@ fn a_replaced_secret_is_a_change_and_cannot_be_read() {
 }
 
 #[test]
-fn many_long_chains_are_read() {
+fn several_chains_of_a_thousand_nodes_are_read() {
     let chain = |c: usize| {
         let nodes = (0..999).map(|n| format!("{{id: n{n}, handler: h, next: n{}}}", n + 1));
         let nodes: Vec<String> = nodes.chain(["{id: n999, end: true}".into()]).collect();
         format!(" /c{c}: {{nodes: [{}]}}\n", nodes.join(", "))
     };
     let many: String = (0..3).map(chain).collect();
-    let (_desk, config) = understood(&format!("handlers: {{h: {{run: pull}}}}\nchains:\n{many}"));
+    let (_desk, config) = load_valid(&format!("handlers: {{h: {{run: pull}}}}\nchains:\n{many}"));
     let nodes = |chain: &Chain| chain.nodes.len();
     assert_eq!(config.chains.iter().map(|charted| nodes(&charted.chain)).collect::<Vec<_>>(), [1000; 3]);
 }

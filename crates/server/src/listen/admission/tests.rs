@@ -1,5 +1,5 @@
 use super::*;
-use crate::limits::testing::caller;
+use crate::limits::testing::test_caller;
 
 const LIMITS: ServerLimits = ServerLimits {
     anonymous: 4,
@@ -11,25 +11,25 @@ const LIMITS: ServerLimits = ServerLimits {
     response_memory_per_client: 1,
 };
 
-fn admission(max_connections: usize, limits: ServerLimits) -> Arc<Admission> {
+fn new_admission(max_connections: usize, limits: ServerLimits) -> Arc<Admission> {
     Admission::new(max_connections, &limits, Arc::default())
 }
 
-fn address(number: u32) -> IpAddr {
+fn test_address(number: u32) -> IpAddr {
     std::net::Ipv4Addr::from(number).into()
 }
 
 fn admit(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
-    admission.admit(address(from), now).unwrap()
+    admission.admit(test_address(from), now).unwrap()
 }
 
-fn authenticated(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
+fn admit_authenticated(admission: &Arc<Admission>, from: u32, now: Instant) -> AdmittedConnection {
     let admitted = admit(admission, from, now);
-    read_as(&admitted, "one", now);
+    record_read_with_token(&admitted, "one", now);
     admitted
 }
 
-fn request(
+fn record_request(
     admitted: &AdmittedConnection,
     identity: &Identity,
     purpose: RequestPurpose,
@@ -38,179 +38,191 @@ fn request(
     admitted.connection.record_request(identity, purpose, now)
 }
 
-fn read_as(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
-    request(admitted, &Identity::Known(caller(token)), RequestPurpose::Other, now)
+fn record_read_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+    record_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Other, now)
 }
 
-fn emit_as(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
-    request(admitted, &Identity::Known(caller(token)), RequestPurpose::Emit, now)
+fn record_emit_with_token(admitted: &AdmittedConnection, token: &str, now: Instant) -> RequestAdmission {
+    record_request(admitted, &Identity::Authenticated(test_caller(token)), RequestPurpose::Emit, now)
 }
 
-fn check_health(admitted: &AdmittedConnection, now: Instant) -> RequestAdmission {
-    request(admitted, &Identity::Anonymous, RequestPurpose::HealthCheck, now)
+fn record_health_check(admitted: &AdmittedConnection, now: Instant) -> RequestAdmission {
+    record_request(admitted, &Identity::Anonymous, RequestPurpose::HealthCheck, now)
 }
 
-fn slot(admitted: &AdmittedConnection) -> Option<Slot> {
-    let open = admitted.connection.admission.open();
+fn slot_of(admitted: &AdmittedConnection) -> Option<ConnectionSlot> {
+    let open = admitted.connection.admission.lock_table();
     open.connections.get(&admitted.connection.id).map(|entry| entry.slot)
 }
 
-fn is_closed(admitted: &AdmittedConnection) -> bool {
-    admitted.connection.close.is_cancelled()
+fn is_evicted(admitted: &AdmittedConnection) -> bool {
+    admitted.connection.eviction_token.is_cancelled()
 }
 
 #[test]
-fn the_connection_idle_longest_makes_room() {
-    let (admission, now) = (admission(8, LIMITS), Instant::now());
-    let strangers: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
-    let later = now + GRACE;
+fn the_longest_idle_connection_is_evicted_first() {
+    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
+    let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
+    let later = now + IDLE_GRACE_PERIOD;
     // It is not the oldest any more.
-    check_health(&strangers[0], later);
+    record_health_check(&unauthenticated[0], later);
     let new = admit(&admission, 9, later);
-    let closed: Vec<_> = strangers.iter().map(is_closed).collect();
+    let closed: Vec<_> = unauthenticated.iter().map(is_evicted).collect();
     assert_eq!(closed, [false, true, false, false]);
-    assert_eq!(slot(&new), Some(Slot::Ordinary));
-    assert_eq!(read_as(&strangers[1], "one", later), RequestAdmission::Refused(ConnectionShortage::Ordinary));
+    assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
+    assert_eq!(
+        record_read_with_token(&unauthenticated[1], "one", later),
+        RequestAdmission::Refused(ConnectionShortage::Ordinary)
+    );
     assert_eq!(admission.count().unauthenticated, 4);
 }
 
 #[test]
-fn a_connection_that_has_just_come_makes_room_last() {
-    let (admission, now) = (admission(8, LIMITS), Instant::now());
-    let strangers: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
+fn a_connection_within_its_grace_period_is_evicted_last() {
+    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
+    let unauthenticated: Vec<_> = (0..4).map(|number| admit(&admission, number, now)).collect();
     let reserve: Vec<_> = (0..2).map(|number| admit(&admission, number, now)).collect();
-    assert!(reserve.iter().all(|admitted| slot(admitted) == Some(Slot::Reserve)));
-    assert!(!strangers.iter().chain(&reserve).any(is_closed));
+    assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
+    assert!(!unauthenticated.iter().chain(&reserve).any(is_evicted));
     let new = admit(&admission, 9, now);
-    assert!(is_closed(&strangers[0]));
-    assert_eq!(slot(&new), Some(Slot::Ordinary));
+    assert!(is_evicted(&unauthenticated[0]));
+    assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
 }
 
 #[test]
-fn a_valid_token_displaces_any_connection_without_one() {
+fn a_connection_with_a_valid_token_evicts_one_without() {
     let (admission, now) =
-        (admission(8, ServerLimits { anonymous: 8, per_address: 8, ..LIMITS }), Instant::now());
-    let strangers: Vec<_> = (0..6).map(|number| admit(&admission, number, now)).collect();
-    let new = authenticated(&admission, 9, now);
-    assert_eq!(slot(&new), Some(Slot::Ordinary));
-    assert_eq!(strangers.iter().filter(|stranger| is_closed(stranger)).count(), 1);
-    assert!(is_closed(&strangers[0]));
+        (new_admission(8, ServerLimits { anonymous: 8, per_address: 8, ..LIMITS }), Instant::now());
+    let unauthenticated: Vec<_> = (0..6).map(|number| admit(&admission, number, now)).collect();
+    let new = admit_authenticated(&admission, 9, now);
+    assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
+    assert_eq!(unauthenticated.iter().filter(|connection| is_evicted(connection)).count(), 1);
+    assert!(is_evicted(&unauthenticated[0]));
     assert_eq!(admission.count(), OpenConnections { authenticated: 1, unauthenticated: 5, reserve: 0 });
 }
 
 #[test]
-fn an_address_at_its_limit_makes_room_among_its_own() {
-    let (admission, now) = (admission(16, ServerLimits { anonymous: 16, ..LIMITS }), Instant::now());
+fn an_address_at_its_limit_evicts_its_own_connections() {
+    let (admission, now) = (new_admission(16, ServerLimits { anonymous: 16, ..LIMITS }), Instant::now());
     let other = admit(&admission, 1, now);
     let own: Vec<_> = (0..4).map(|_| admit(&admission, 2, now)).collect();
-    let new = admit(&admission, 2, now + GRACE);
-    assert!(is_closed(&own[0]) && !is_closed(&other));
-    assert_eq!(slot(&new), Some(Slot::Ordinary));
+    let new = admit(&admission, 2, now + IDLE_GRACE_PERIOD);
+    assert!(is_evicted(&own[0]) && !is_evicted(&other));
+    assert_eq!(slot_of(&new), Some(ConnectionSlot::Ordinary));
 }
 
 #[test]
-fn connections_with_a_valid_token_are_never_closed_and_leave_the_reserve() {
-    let (admission, now) = (admission(8, ServerLimits { per_address: 8, ..LIMITS }), Instant::now());
-    let held: Vec<_> = (0..6).map(|_| authenticated(&admission, 1, now)).collect();
+fn connections_with_a_valid_token_are_not_evicted_and_the_reserve_stays_free() {
+    let (admission, now) = (new_admission(8, ServerLimits { per_address: 8, ..LIMITS }), Instant::now());
+    let held: Vec<_> = (0..6).map(|_| admit_authenticated(&admission, 1, now)).collect();
     let reserve: Vec<_> = (0..2).map(|_| admit(&admission, 1, now)).collect();
-    assert!(reserve.iter().all(|admitted| slot(admitted) == Some(Slot::Reserve)));
-    let later = admit(&admission, 2, now + GRACE);
-    assert_eq!(slot(&later), Some(Slot::Reserve));
-    assert!(is_closed(&reserve[0]) && !is_closed(&reserve[1]));
+    assert!(reserve.iter().all(|admitted| slot_of(admitted) == Some(ConnectionSlot::Reserve)));
+    let later = admit(&admission, 2, now + IDLE_GRACE_PERIOD);
+    assert_eq!(slot_of(&later), Some(ConnectionSlot::Reserve));
+    assert!(is_evicted(&reserve[0]) && !is_evicted(&reserve[1]));
 
     for admitted in [&reserve[1], &later] {
-        assert_eq!(read_as(admitted, "one", now), RequestAdmission::Refused(ConnectionShortage::Ordinary));
+        assert_eq!(
+            record_read_with_token(admitted, "one", now),
+            RequestAdmission::Refused(ConnectionShortage::Ordinary)
+        );
     }
-    assert!(!held.iter().any(is_closed));
+    assert!(!held.iter().any(is_evicted));
     assert_eq!(admission.count(), OpenConnections { authenticated: 6, unauthenticated: 0, reserve: 2 });
 }
 
 #[test]
 fn a_token_has_a_share_of_the_connections() {
     let limits = ServerLimits { per_address: 4, anonymous: 16, connections_per_client: None, ..LIMITS };
-    let (admission, now) = (admission(14, limits), Instant::now());
+    let (admission, now) = (new_admission(14, limits), Instant::now());
     // From two addresses, so that the share of one address is not used up.
-    let held: Vec<_> = (0..6).map(|number| authenticated(&admission, number % 2, now)).collect();
+    let held: Vec<_> = (0..6).map(|number| admit_authenticated(&admission, number % 2, now)).collect();
     let beyond = admit(&admission, 2, now);
     let refused = RequestAdmission::Refused(ConnectionShortage::Token);
-    assert_eq!(read_as(&beyond, "one", now), refused);
-    assert_eq!(emit_as(&beyond, "one", now), RequestAdmission::ServedLast);
+    assert_eq!(record_read_with_token(&beyond, "one", now), refused);
+    assert_eq!(record_emit_with_token(&beyond, "one", now), RequestAdmission::ServedLast);
     let others: Vec<_> = (0..6).map(|number| admit(&admission, 10 + number, now)).collect();
     for other in &others {
-        assert_eq!(read_as(other, "other", now), RequestAdmission::Served);
+        assert_eq!(record_read_with_token(other, "other", now), RequestAdmission::Served);
     }
-    assert!(is_closed(&beyond), "it makes room like a connection without a valid token");
+    assert!(is_evicted(&beyond), "it is evicted like a connection without a valid token");
     assert_eq!(admission.count(), OpenConnections { authenticated: 12, unauthenticated: 0, reserve: 0 });
     drop(held);
-    assert_eq!(read_as(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&admit(&admission, 2, now), "one", now), RequestAdmission::Served);
 }
 
 #[test]
 fn a_connection_that_changes_its_token_is_counted_for_the_new_one() {
     let limits = ServerLimits { connections_per_client: Some(1), ..LIMITS };
-    let (admission, now) = (admission(8, limits), Instant::now());
+    let (admission, now) = (new_admission(8, limits), Instant::now());
     let (first, second) = (admit(&admission, 1, now), admit(&admission, 2, now));
-    assert_eq!(read_as(&first, "one", now), RequestAdmission::Served);
-    assert_eq!(read_as(&first, "one", now), RequestAdmission::Served);
-    assert_eq!(read_as(&first, "other", now), RequestAdmission::Served);
-    assert_eq!(read_as(&second, "one", now), RequestAdmission::Served);
-    assert_eq!(read_as(&second, "other", now), RequestAdmission::Refused(ConnectionShortage::Token));
+    assert_eq!(record_read_with_token(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&first, "one", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&first, "other", now), RequestAdmission::Served);
+    assert_eq!(record_read_with_token(&second, "one", now), RequestAdmission::Served);
+    assert_eq!(
+        record_read_with_token(&second, "other", now),
+        RequestAdmission::Refused(ConnectionShortage::Token)
+    );
 }
 
 #[test]
 fn emits_leave_a_part_of_the_reserve_to_health_checks() {
     let limits = ServerLimits { reserve: 8, per_address: 64, anonymous: 64, ..LIMITS };
     let limits = ServerLimits { connections_per_client: Some(64), ..limits };
-    let (admission, now) = (admission(32, limits), Instant::now());
-    let _held: Vec<_> = (0..24).map(|_| authenticated(&admission, 1, now)).collect();
+    let (admission, now) = (new_admission(32, limits), Instant::now());
+    let _held: Vec<_> = (0..24).map(|_| admit_authenticated(&admission, 1, now)).collect();
     let emits: Vec<_> = (0..8).map(|_| admit(&admission, 1, now)).collect();
     let refused = RequestAdmission::Refused(ConnectionShortage::ReserveEmits);
     let admissions: Vec<_> = emits
         .iter()
         .enumerate()
-        .map(|(number, emit)| emit_as(emit, if number < 4 { "one" } else { "other" }, now))
+        .map(|(number, emit)| record_emit_with_token(emit, if number < 4 { "one" } else { "other" }, now))
         .collect();
     let served = RequestAdmission::ServedLast;
     assert_eq!(admissions, [served, served, served, refused, served, served, served, refused]);
 
     for number in 0..100 {
-        let check = admit(&admission, number, now + GRACE * number);
-        assert_eq!(check_health(&check, now + GRACE * number), RequestAdmission::ServedLast);
+        let check = admit(&admission, number, now + IDLE_GRACE_PERIOD * number);
+        assert_eq!(
+            record_health_check(&check, now + IDLE_GRACE_PERIOD * number),
+            RequestAdmission::ServedLast
+        );
         // It stays open, and so do all others.
         std::mem::forget(check);
     }
     for (emit, admission) in emits.iter().zip(admissions) {
-        assert_eq!(is_closed(emit), admission == refused, "only refused ones are closed for others");
+        assert_eq!(is_evicted(emit), admission == refused, "only refused ones are closed for others");
     }
     assert_eq!(admission.count().reserve, 8);
 }
 
 #[test]
-fn an_address_full_of_valid_tokens_gets_the_reserve_and_others_do_not_notice() {
-    let (admission, now) = (admission(16, LIMITS), Instant::now());
-    let _held: Vec<_> = (0..4).map(|_| authenticated(&admission, 1, now)).collect();
-    assert_eq!(slot(&admit(&admission, 1, now)), Some(Slot::Reserve));
-    assert_eq!(slot(&admit(&admission, 2, now)), Some(Slot::Ordinary));
+fn an_address_at_its_limit_uses_the_reserve_and_other_addresses_are_unaffected() {
+    let (admission, now) = (new_admission(16, LIMITS), Instant::now());
+    let _held: Vec<_> = (0..4).map(|_| admit_authenticated(&admission, 1, now)).collect();
+    assert_eq!(slot_of(&admit(&admission, 1, now)), Some(ConnectionSlot::Reserve));
+    assert_eq!(slot_of(&admit(&admission, 2, now)), Some(ConnectionSlot::Ordinary));
 }
 
 #[test]
-fn a_token_that_is_no_longer_valid_protects_nothing() {
-    let (admission, now) = (admission(8, LIMITS), Instant::now());
-    let admitted = authenticated(&admission, 1, now);
-    check_health(&admitted, now);
+fn a_connection_whose_token_became_invalid_is_evictable_again() {
+    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
+    let admitted = admit_authenticated(&admission, 1, now);
+    record_health_check(&admitted, now);
     assert_eq!(admission.count().authenticated, 1);
-    request(&admitted, &Identity::UnknownToken, RequestPurpose::Other, now);
+    record_request(&admitted, &Identity::UnknownToken, RequestPurpose::Other, now);
     assert_eq!(admission.count().unauthenticated, 1);
 }
 
 #[test]
-fn nothing_is_left_of_connections_that_have_ended() {
-    let (admission, now) = (admission(8, LIMITS), Instant::now());
+fn closed_connections_leave_no_entries() {
+    let (admission, now) = (new_admission(8, LIMITS), Instant::now());
     let mut held = Vec::new();
     for number in 0..1000 {
         let admitted = admit(&admission, number % 7, now);
         if number % 3 == 0 {
-            emit_as(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
+            record_emit_with_token(&admitted, if number % 2 == 0 { "one" } else { "other" }, now);
         }
         held.push(admitted);
         if held.len() > 5 {
@@ -218,15 +230,15 @@ fn nothing_is_left_of_connections_that_have_ended() {
         }
     }
     drop(held);
-    let open = admission.open();
+    let open = admission.lock_table();
     assert_eq!((open.connections.len(), open.ordinary, open.reserve), (0, 0, 0));
     assert_eq!((open.tokens.len(), open.reserve_emits), (0, 0));
-    assert!(open.idle.is_empty() && open.idle_in_reserve.is_empty() && open.addresses.is_empty());
+    assert!(open.evictable.is_empty() && open.evictable_in_reserve.is_empty() && open.addresses.is_empty());
 }
 
 #[test]
-fn the_reserve_is_a_part_of_all_connections() {
-    let shares = |max| Shares::new(max, &LIMITS);
+fn the_reserve_is_at_most_a_quarter_of_all_connections() {
+    let shares = |max| ConnectionShares::new(max, &LIMITS);
     assert_eq!((shares(1024).ordinary, shares(1024).reserve), (1022, 2));
     assert_eq!((shares(4).ordinary, shares(4).reserve), (3, 1));
     assert_eq!((shares(1).ordinary, shares(1).reserve), (1, 0));
@@ -235,8 +247,8 @@ fn the_reserve_is_a_part_of_all_connections() {
 }
 
 #[test]
-fn clients_are_known_by_their_network() {
-    let of = |text: &str| network(text.parse().unwrap()).to_string();
+fn ipv6_clients_are_identified_by_their_64_bit_network() {
+    let of = |text: &str| client_network(text.parse().unwrap()).to_string();
     assert_eq!(of("10.0.0.1"), "10.0.0.1");
     assert_eq!(of("::ffff:10.0.0.1"), "10.0.0.1");
     assert_eq!(of("2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");

@@ -1,8 +1,8 @@
-use super::{metric, server};
+use super::{read_metric, start_server};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_tokens_are_throttled_and_valid_ones_are_not() {
-    let house = server("max_connections: 64").await;
+    let house = start_server("max_connections: 64").await;
     let mut throttled = 0;
     for number in 0..300 {
         let answer = house.call_as(&format!("guess-{number}"), "GET", "/api/v1/me", "").await;
@@ -21,9 +21,9 @@ async fn wrong_tokens_are_throttled_and_valid_ones_are_not() {
     for _ in 0..20 {
         assert_eq!(house.call_as("viewer", "GET", "/api/v1/me", "").await.status, 200);
     }
-    // Where no token is needed, a wrong one does no harm.
+    // A wrong token is ignored where no token is needed.
     assert_eq!(house.call_as("guess", "GET", "/livez", "").await.status, 200);
-    assert_eq!(metric(&house, "pointsman_http_failed_authentications_total").await, 300);
-    let refused = metric(&house, "pointsman_http_refused_total{limit=\"failed_authentications\"}").await;
+    assert_eq!(read_metric(&house, "pointsman_http_failed_authentications_total").await, 300);
+    let refused = read_metric(&house, "pointsman_http_refused_total{limit=\"failed_authentications\"}").await;
     assert_eq!(refused, throttled);
 }

@@ -3,7 +3,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use super::{metric, server, server_with};
+use super::{read_metric, start_server, start_server_with};
 use crate::client::{Answer, HANGS, read};
 use crate::house::House;
 
@@ -11,8 +11,8 @@ async fn connect(house: &House) -> TcpStream {
     TcpStream::connect(house.address).await.unwrap()
 }
 
-/// A connection that has sent a request, and its answer's status.
-async fn open(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
+/// Sends a request on a new connection and reads the status of the response.
+async fn open_request(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
     let mut stream = connect(house).await;
     let head = format!(
         "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: keep-alive\r\n\r\n"
@@ -24,10 +24,10 @@ async fn open(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
     (stream, status)
 }
 
-async fn streams(house: &House, token: &str, count: usize) -> Vec<TcpStream> {
+async fn open_streams(house: &House, token: &str, count: usize) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for _ in 0..count {
-        let (stream, status) = open(house, token, "/api/v1/stream").await;
+        let (stream, status) = open_request(house, token, "/api/v1/stream").await;
         assert_eq!(status, 200);
         streams.push(stream);
     }
@@ -35,24 +35,24 @@ async fn streams(house: &House, token: &str, count: usize) -> Vec<TcpStream> {
 }
 
 impl House {
-    /// Asks until a connection is served again that is not one of the reserve.
-    async fn until_served(&self, token: &str) {
-        let asking = async {
+    /// Repeats a request until it is served, which needs a connection outside the reserve.
+    async fn wait_until_served(&self, token: &str) {
+        let polling = async {
             while self.call_as(token, "GET", "/api/v1/handlers", "").await.status != 200 {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
-        timeout(HANGS, asking).await.expect("a connection in time");
+        timeout(HANGS, polling).await.expect("a connection in time");
     }
 
-    /// Asks until a metric has this value.
-    async fn until_metric(&self, name: &str, value: u64) {
-        let asking = async {
-            while metric(self, name).await != value {
+    /// Waits until a metric has this value.
+    async fn wait_for_metric(&self, name: &str, value: u64) {
+        let polling = async {
+            while read_metric(self, name).await != value {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
-        timeout(HANGS, asking).await.unwrap_or_else(|_| panic!("{name} never becomes {value}"));
+        timeout(HANGS, polling).await.unwrap_or_else(|_| panic!("{name} never becomes {value}"));
     }
 }
 
@@ -69,8 +69,8 @@ async fn assert_serves_health_checks_and_producers(house: &House) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_without_a_token_lock_nobody_out() {
-    let house = server("max_connections: 64").await;
+async fn idle_connections_without_a_token_do_not_block_other_clients() {
+    let house = start_server("max_connections: 64").await;
     let mut idle = Vec::new();
     for number in 0..200 {
         idle.push(match number % 3 {
@@ -80,28 +80,28 @@ async fn idle_connections_without_a_token_lock_nobody_out() {
                 stream.write_all(b"GET /livez HTTP/1.1\r\nhost").await.unwrap();
                 stream
             }
-            _ => open(&house, "wrong", "/livez").await.0,
+            _ => open_request(&house, "wrong", "/livez").await.0,
         });
     }
     assert_serves_health_checks_and_producers(&house).await;
     assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
-    assert!(metric(&house, "pointsman_http_connections_evicted_total").await >= 100);
-    assert!(metric(&house, "pointsman_http_connections{kind=\"unauthenticated\"}").await <= 48);
+    assert!(read_metric(&house, "pointsman_http_connections_evicted_total").await >= 100);
+    assert!(read_metric(&house, "pointsman_http_connections{kind=\"unauthenticated\"}").await <= 48);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones() {
-    let house = server("max_connections: 64").await;
-    let mut kept = Vec::new();
+    let house = start_server("max_connections: 64").await;
+    let mut streams_with_token = Vec::new();
     for _ in 0..8 {
-        kept.push(open(&house, "viewer", "/api/v1/stream").await.0);
+        streams_with_token.push(open_request(&house, "viewer", "/api/v1/stream").await.0);
     }
     let mut idle = Vec::new();
     for _ in 0..200 {
         idle.push(connect(&house).await);
     }
     let id = house.emit(r#"{"type":"seen"}"#).await;
-    for mut stream in kept {
+    for mut stream in streams_with_token {
         let wanted = format!("id: {id}");
         let mut text = Vec::new();
         while !String::from_utf8_lossy(&text).contains(&wanted) {
@@ -113,25 +113,25 @@ async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_checks_and_producers_have_a_reserve() {
-    let house = server("max_connections: 64, limits: {connections_per_client: 48}").await;
-    let streams = streams(&house, "viewer", 48).await;
+    let house = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
+    let streams = open_streams(&house, "viewer", 48).await;
     let refused =
         join_all((0..50).map(|_| house.call_as("other-viewer", "GET", "/api/v1/handlers", ""))).await;
     refused.iter().for_each(assert_refused);
     for _ in 0..20 {
         assert_serves_health_checks_and_producers(&house).await;
     }
-    // What a producer sends is read before it is judged, so that a large body gets its answer too.
+    // The body of an emit is read before the request is refused, so that a large body gets a response too.
     let large = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(1 << 20));
     assert_refused(&house.call_as("other-viewer", "POST", "/api/v1/events", &large).await);
     drop(streams);
-    house.until_served("other-viewer").await;
-    house.until_metric("pointsman_http_streams", 0).await;
-    assert!(metric(&house, "pointsman_http_refused_total{limit=\"connections\"}").await >= 51);
+    house.wait_until_served("other-viewer").await;
+    house.wait_for_metric("pointsman_http_streams", 0).await;
+    assert!(read_metric(&house, "pointsman_http_refused_total{limit=\"connections\"}").await >= 51);
 }
 
-/// A connection with a claim that waits for a task, or has been refused.
-async fn waiting_claim(house: &House, token: &str) -> TcpStream {
+/// Opens a connection with a claim that waits for a task, or has been refused.
+async fn start_waiting_claim(house: &House, token: &str) -> TcpStream {
     let body = r#"{"handlers":["pulled"],"wait":"300s"}"#;
     let mut stream = connect(house).await;
     let head = house.head("POST", "/api/v1/worker/claim", &[("authorization", &format!("Bearer {token}"))]);
@@ -141,8 +141,8 @@ async fn waiting_claim(house: &House, token: &str) -> TcpStream {
     stream
 }
 
-/// An emit whose body does not end, once the server has begun to read it or has refused it.
-async fn endless_emit(house: &House, token: &str) -> TcpStream {
+/// Starts an emit whose body does not end.
+async fn start_endless_emit(house: &House, token: &str) -> TcpStream {
     let mut stream = connect(house).await;
     let headers = [("authorization", &*format!("Bearer {token}")), ("content-length", "100")];
     let head = house.head("POST", "/api/v1/events", &headers);
@@ -153,12 +153,12 @@ async fn endless_emit(house: &House, token: &str) -> TcpStream {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_its_share_of_connections() {
     let pulled = "handlers: {pulled: {run: pull}}\n";
-    let house = server_with("max_connections: 64", pulled).await;
+    let house = start_server_with("max_connections: 64", pulled).await;
     let mut claims = Vec::new();
     for _ in 0..48 {
-        claims.push(waiting_claim(&house, "worker").await);
+        claims.push(start_waiting_claim(&house, "worker").await);
     }
-    house.until_metric("pointsman_http_refused_total{limit=\"connections\"}", 24).await;
+    house.wait_for_metric("pointsman_http_refused_total{limit=\"connections\"}", 24).await;
     let refused = house.call_as("worker", "GET", "/api/v1/me", "").await;
     assert_refused(&refused);
     assert!(refused.text().contains("connections_per_client"), "{refused:?}");
@@ -167,17 +167,17 @@ async fn a_token_has_its_share_of_connections() {
         assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
     }
     claims.clear();
-    house.until_metric("pointsman_http_connections{kind=\"authenticated\"}", 1).await;
+    house.wait_for_metric("pointsman_http_connections{kind=\"authenticated\"}", 1).await;
     assert_eq!(house.call_as("worker", "GET", "/api/v1/me", "").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_emits_leave_the_reserve_to_health_checks() {
-    let house = server("max_connections: 64, limits: {connections_per_client: 48}").await;
-    let _streams = streams(&house, "viewer", 48).await;
+    let house = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
+    let _streams = open_streams(&house, "viewer", 48).await;
     let mut emits = Vec::new();
     for number in 0..64 {
-        emits.push(endless_emit(&house, ["producer", "admin"][number % 2]).await);
+        emits.push(start_endless_emit(&house, ["producer", "admin"][number % 2]).await);
     }
     for _ in 0..20 {
         for path in ["/livez", "/healthz", "/readyz"] {
@@ -197,7 +197,7 @@ async fn slow_emits_leave_the_reserve_to_health_checks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_its_share_of_streams() {
-    let house = server("limits: {streams_per_client: 8}").await;
+    let house = start_server("limits: {streams_per_client: 8}").await;
     let mut held = Vec::new();
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"].repeat(4) {
         let mut stream = connect(&house).await;
@@ -205,39 +205,39 @@ async fn a_token_has_its_share_of_streams() {
         stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
         held.push(stream);
     }
-    house.until_metric("pointsman_http_streams", 8).await;
+    house.wait_for_metric("pointsman_http_streams", 8).await;
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"] {
         assert_refused(&house.call_as("viewer", "GET", path, "").await);
     }
     assert_eq!(house.call_as("viewer", "GET", "/api/v1/events?after=0", "").await.status, 200);
-    assert_eq!(open(&house, "other-viewer", "/api/v1/stream").await.1, 200);
+    assert_eq!(open_request(&house, "other-viewer", "/api/v1/stream").await.1, 200);
     held.clear();
-    house.until_metric("pointsman_http_streams", 0).await;
-    assert_eq!(open(&house, "viewer", "/api/v1/stream").await.1, 200);
-    assert_eq!(metric(&house, "pointsman_http_refused_total{limit=\"streams\"}").await, 2);
+    house.wait_for_metric("pointsman_http_streams", 0).await;
+    assert_eq!(open_request(&house, "viewer", "/api/v1/stream").await.1, 200);
+    assert_eq!(read_metric(&house, "pointsman_http_refused_total{limit=\"streams\"}").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_has_its_share_of_connections() {
-    let house = server("limits: {per_address: 8}").await;
-    let held = streams(&house, "viewer", 8).await;
+    let house = start_server("limits: {per_address: 8}").await;
+    let held = open_streams(&house, "viewer", 8).await;
     assert_refused(&house.call_as("other-viewer", "GET", "/api/v1/handlers", "").await);
     assert_serves_health_checks_and_producers(&house).await;
     drop(held);
-    house.until_served("other-viewer").await;
+    house.wait_until_served("other-viewer").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_beyond_the_cap_are_refused_in_order() {
-    let house = server("max_connections: 2, limits: {connections_per_client: 2}").await;
-    let held = streams(&house, "viewer", 2).await;
+async fn connections_beyond_max_connections_get_503() {
+    let house = start_server("max_connections: 2, limits: {connections_per_client: 2}").await;
+    let held = open_streams(&house, "viewer", 2).await;
     for _ in 0..10 {
         let refused = join_all((0..20).map(|_| house.get("/healthz"))).await;
         refused.iter().for_each(assert_refused);
     }
-    // A client that reads before it writes is answered as well.
+    // A client that reads before it writes gets a response too.
     assert_refused(&read(&mut connect(&house).await).await);
     drop(held);
-    house.until_served("viewer").await;
+    house.wait_until_served("viewer").await;
     house.server.stop().await;
 }

@@ -1,4 +1,4 @@
-//! No client takes more than its share: of connections, of streams, of memory for answers, of wrong tokens.
+//! Limits per client: connections, streams, response memory, failed authentications.
 
 // All of this is a test; clippy knows it only of the functions that are marked as such.
 #![allow(clippy::unwrap_used)]
@@ -9,22 +9,22 @@ mod responses;
 
 use pointsman_engine::Setup;
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::house::House;
 
 /// A server with one token of each role, and these settings under `server`.
-async fn server(settings: &str) -> House {
-    server_with(settings, "").await
+async fn start_server(settings: &str) -> House {
+    start_server_with(settings, "").await
 }
 
-async fn server_with(settings: &str, more: &str) -> House {
+async fn start_server_with(settings: &str, more: &str) -> House {
     let list = ["viewer", "other-viewer", "producer", "worker", "admin"].map(|name| {
         let role = name.strip_prefix("other-").unwrap_or(name);
         (name, role, None)
     });
     let yaml = format!(
         "store: 'sqlite::memory:'\nserver: {{listen: '127.0.0.1:0', drain: 1s, {settings}}}\n{}{more}",
-        tokens(&list)
+        tokens_yaml(&list)
     );
     let folder = tempfile::tempdir().unwrap();
     let mut house = House::at(folder.path(), &yaml, Setup::default()).await;
@@ -32,8 +32,8 @@ async fn server_with(settings: &str, more: &str) -> House {
     house
 }
 
-/// The value of a metric, which is there.
-async fn metric(house: &House, name: &str) -> u64 {
+/// Reads the value of a metric, which must exist.
+async fn read_metric(house: &House, name: &str) -> u64 {
     let text = house.get("/metrics").await.text();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
     value.unwrap_or_else(|| panic!("{name} is not in\n{text}"))

@@ -2,33 +2,33 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::{metric, server_with};
+use super::{read_metric, start_server_with};
 use crate::client::HANGS;
 use crate::house::House;
 
-const EVENTS: usize = 5;
-const VALUE: usize = 1_000_000;
+const LARGE_EVENTS: usize = 5;
+const VALUE_BYTES: usize = 1_000_000;
 const MIB: u64 = 1 << 20;
 
 const LIMITS: &str = "limits: {response_memory: 32MiB, response_memory_per_client: 16MiB}";
-const PULLED: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
+const PULL_HANDLER: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
 
-/// A server with an object whose events take 5 MB.
-async fn server() -> House {
-    let house = server_with(LIMITS, PULLED).await;
-    for _ in 0..EVENTS {
-        house.emit(&format!(r#"{{"type":"a","key":"large","value":"{}"}}"#, "x".repeat(VALUE))).await;
+/// Starts a server with an object whose events have 5 MB.
+async fn start_server_with_large_object() -> House {
+    let house = start_server_with(LIMITS, PULL_HANDLER).await;
+    for _ in 0..LARGE_EVENTS {
+        house.emit(&format!(r#"{{"type":"a","key":"large","value":"{}"}}"#, "x".repeat(VALUE_BYTES))).await;
     }
     house
 }
 
-/// A client that reads nothing but the status of its answer.
-async fn slow_reader(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
-    slow_request(house, token, ("GET", path), "\r\n").await
+/// Opens a client that reads only the status of its response.
+async fn open_slow_reader(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
+    send_slow_request(house, token, ("GET", path), "\r\n").await
 }
 
-/// Sends a request, the end of which is given, and reads the status of its answer.
-async fn slow_request(
+/// Sends a request with this end, and reads the status of the response.
+async fn send_slow_request(
     house: &House,
     token: &str,
     (method, path): (&str, &str),
@@ -45,10 +45,10 @@ async fn slow_request(
     (stream, std::str::from_utf8(&status[9..]).unwrap().parse().unwrap())
 }
 
-async fn slow_readers(house: &House, token: &str, path: &str, count: usize) -> (Vec<TcpStream>, usize) {
+async fn open_slow_readers(house: &House, token: &str, path: &str, count: usize) -> (Vec<TcpStream>, usize) {
     let (mut served, mut refused) = (Vec::new(), 0);
     for _ in 0..count {
-        match slow_reader(house, token, path).await {
+        match open_slow_reader(house, token, path).await {
             (stream, 200) => served.push(stream),
             (_, 503) => refused += 1,
             (_, status) => panic!("{status}"),
@@ -57,9 +57,9 @@ async fn slow_readers(house: &House, token: &str, path: &str, count: usize) -> (
     (served, refused)
 }
 
-/// Reads until the answer is there in full, and answers with the number of its events.
-async fn until_whole(house: &House, token: &str, path: &str, member: &str) -> usize {
-    let asking = async {
+/// Repeats a request until the response is complete, and returns the number of its events.
+async fn read_until_complete(house: &House, token: &str, path: &str, member: &str) -> usize {
+    let polling = async {
         loop {
             let answer = house.call_as(token, "GET", path, "").await;
             if answer.status == 200 {
@@ -69,91 +69,91 @@ async fn until_whole(house: &House, token: &str, path: &str, member: &str) -> us
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    timeout(HANGS, asking).await.expect("memory is given back in time")
+    timeout(HANGS, polling).await.expect("memory is given back in time")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_readers_of_large_answers_take_no_more_than_their_share() {
-    let house = server().await;
+async fn slow_readers_of_large_responses_use_no_more_than_their_share() {
+    let house = start_server_with_large_object().await;
     for (path, member) in
         [("/api/v1/objects/large", "events"), ("/api/v1/events?after=0&key=large", "eventSnapshots")]
     {
-        let (held, refused) = slow_readers(&house, "viewer", path, 40).await;
+        let (held, refused) = open_slow_readers(&house, "viewer", path, 40).await;
         assert!(!held.is_empty() && held.len() <= 16, "{} readers of {path} were served", held.len());
         assert_eq!(held.len() + refused, 40);
-        let used = metric(&house, "pointsman_http_response_bytes").await;
+        let used = read_metric(&house, "pointsman_http_response_bytes").await;
         assert!((1..=16 * MIB).contains(&used), "{used} bytes are in use for {path}");
         let answer = house.call_as("viewer", "GET", path, "").await;
         assert_eq!(answer.problem(), 503);
         assert!(answer.header("retry-after").is_some());
-        // Small answers, and others' large ones, are given.
+        // Small responses, and large ones of other tokens, are sent.
         assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
-        assert_eq!(until_whole(&house, "other-viewer", path, member).await, EVENTS);
+        assert_eq!(read_until_complete(&house, "other-viewer", path, member).await, LARGE_EVENTS);
         drop(held);
-        assert_eq!(until_whole(&house, "viewer", path, member).await, EVENTS);
+        assert_eq!(read_until_complete(&house, "viewer", path, member).await, LARGE_EVENTS);
     }
-    assert!(metric(&house, "pointsman_http_refused_total{limit=\"responses\"}").await > 0);
+    assert!(read_metric(&house, "pointsman_http_refused_total{limit=\"responses\"}").await > 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_readers_of_streams_take_no_more_than_their_share() {
-    let house = server().await;
+async fn slow_readers_of_streams_use_no_more_than_their_share() {
+    let house = start_server_with_large_object().await;
     let path = "/api/v1/stream?after=0&key=large";
-    let (held, refused) = slow_readers(&house, "viewer", path, 40).await;
+    let (held, refused) = open_slow_readers(&house, "viewer", path, 40).await;
     assert_eq!((held.len(), refused), (40, 0));
-    let used = metric(&house, "pointsman_http_response_bytes").await;
+    let used = read_metric(&house, "pointsman_http_response_bytes").await;
     assert!(used <= 16 * MIB, "{used} bytes are in use");
     let mut frames =
         crate::stream::Frames::open(&house, path, &[("authorization", "Bearer other-viewer")]).await;
-    for _ in 0..EVENTS {
+    for _ in 0..LARGE_EVENTS {
         assert_eq!(frames.next().await.unwrap().event, "a");
     }
     drop(held);
     let mut frames = crate::stream::Frames::open(&house, path, &[("authorization", "Bearer viewer")]).await;
-    for _ in 0..EVENTS {
+    for _ in 0..LARGE_EVENTS {
         assert_eq!(frames.next().await.unwrap().event, "a");
     }
 }
 
-const CLAIM: &str = r#"{"handlers":["pulled"],"max":256}"#;
+const CLAIM_BODY: &str = r#"{"handlers":["pulled"],"max":256}"#;
 
-/// A worker that reads nothing but the status of its claim's response.
-async fn slow_claim(house: &House, token: &str) -> (TcpStream, u16) {
-    let length = CLAIM.len();
-    let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{CLAIM}");
-    slow_request(house, token, ("POST", "/api/v1/worker/claim"), &more).await
+/// Opens a worker that reads only the status of the response to its claim.
+async fn send_slow_claim(house: &House, token: &str) -> (TcpStream, u16) {
+    let length = CLAIM_BODY.len();
+    let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{CLAIM_BODY}");
+    send_slow_request(house, token, ("POST", "/api/v1/worker/claim"), &more).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_without_room_for_its_answer_leases_nothing() {
-    let house = server().await;
-    for number in 0..2 * EVENTS {
-        let value = "x".repeat(VALUE);
+async fn a_claim_without_response_memory_leases_no_task() {
+    let house = start_server_with_large_object().await;
+    for number in 0..2 * LARGE_EVENTS {
+        let value = "x".repeat(VALUE_BYTES);
         house.emit(&format!(r#"{{"type":"work","key":"k{number}","value":"{value}"}}"#)).await;
     }
-    let (claimed, status) = slow_claim(&house, "admin").await;
+    let (claimed, status) = send_slow_claim(&house, "admin").await;
     assert_eq!(status, 200);
     let task = house.task_of(r#"{"type":"work"}"#).await;
-    let (held, _) = slow_readers(&house, "admin", "/api/v1/objects/large", 8).await;
-    assert_eq!(house.post("/api/v1/worker/claim", CLAIM).await.problem(), 503);
+    let (held, _) = open_slow_readers(&house, "admin", "/api/v1/objects/large", 8).await;
+    assert_eq!(house.post("/api/v1/worker/claim", CLAIM_BODY).await.problem(), 503);
     drop((held, claimed));
-    until_whole(&house, "admin", "/api/v1/objects/large", "events").await;
-    let claimed = house.post("/api/v1/worker/claim", CLAIM).await.json();
+    read_until_complete(&house, "admin", "/api/v1/objects/large", "events").await;
+    let claimed = house.post("/api/v1/worker/claim", CLAIM_BODY).await.json();
     assert_eq!(claimed["tasks"][0]["id"], task.as_str());
     assert_eq!(claimed["tasks"][0]["attempt"], 1);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn readers_that_use_up_their_memory_do_not_refuse_claims() {
-    let house = server().await;
+async fn readers_that_use_up_response_memory_do_not_block_claims() {
+    let house = start_server_with_large_object().await;
     let task = house.task_of(r#"{"type":"work"}"#).await;
     let mut held = Vec::new();
     for token in ["viewer", "other-viewer", "admin"] {
-        held.push(slow_readers(&house, token, "/api/v1/objects/large", 8).await);
+        held.push(open_slow_readers(&house, token, "/api/v1/objects/large", 8).await);
     }
     assert_eq!(house.call_as("viewer", "GET", "/api/v1/objects/large", "").await.problem(), 503);
     for token in ["worker", "admin"] {
-        let answer = house.call_as(token, "POST", "/api/v1/worker/claim", CLAIM).await;
+        let answer = house.call_as(token, "POST", "/api/v1/worker/claim", CLAIM_BODY).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         if token == "worker" {
             assert_eq!(answer.json()["tasks"][0]["id"], task.as_str());
@@ -162,18 +162,18 @@ async fn readers_that_use_up_their_memory_do_not_refuse_claims() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_below_the_least_rate_is_disconnected() {
-    let house = server().await;
-    let (mut stream, status) = slow_reader(&house, "viewer", "/api/v1/objects/large").await;
+async fn a_reader_below_the_minimum_rate_is_disconnected() {
+    let house = start_server_with_large_object().await;
+    let (mut stream, status) = open_slow_reader(&house, "viewer", "/api/v1/objects/large").await;
     assert_eq!(status, 200);
-    assert!(metric(&house, "pointsman_http_response_bytes").await > 0);
+    assert!(read_metric(&house, "pointsman_http_response_bytes").await > 0);
     let reading = async {
         let mut bytes = [0; 64];
-        while metric(&house, "pointsman_http_response_bytes").await > 0 {
+        while read_metric(&house, "pointsman_http_response_bytes").await > 0 {
             stream.read_exact(&mut bytes).await.unwrap();
             tokio::time::sleep(std::time::Duration::from_millis(250)).await;
         }
     };
-    // It makes progress all the while, so that it would keep its memory for ever.
+    // It makes progress all the time, so that it would keep its memory forever.
     timeout(HANGS, reading).await.expect("its memory is given back in time");
 }

@@ -1,11 +1,11 @@
-//! A connection that gives up on a client which does not read, or too slowly.
+//! Disconnects clients that do not read, or that read too slowly.
 //!
-//! A client that takes nothing for a while is disconnected. One that has a part of the response memory must also read at
-//! a least rate on average:
+//! A client that reads nothing for `max_write_wait` is disconnected. A client whose connection uses response memory must
+//! also read at a minimum average rate:
 //!
 //! ```text
-//!  allowance:  at first `grace`; a write that waits uses it up; bytes that are written after it add to it, at the least
-//!              rate and up to `patience`. Without any left, the client is disconnected.
+//!  allowance:  starts at `grace`; a write that waits uses it up; bytes written after that add to it, at the minimum rate
+//!              and up to `max_write_wait`. At zero the client is disconnected.
 //! ```
 
 use std::io;
@@ -18,51 +18,55 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::limits::ConnectionMemory;
 
-/// How slowly a client may read.
+/// Limits for clients that read slowly.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct ReadPace {
-    /// The longest that a write may wait.
-    pub(super) patience: Duration,
-    /// How long a client with response memory may take before its rate counts. The operating system reports progress
-    /// only when a third of its send buffer is free, so that less would end clients which do read.
+pub(super) struct SlowReaderLimits {
+    /// The longest time that a write may wait.
+    pub(super) max_write_wait: Duration,
+    /// The initial allowance of a client with response memory. The operating system reports progress only when a third
+    /// of its send buffer is free, so that a shorter time would disconnect clients that do read.
     pub(super) grace: Duration,
-    /// The least rate after that, in bytes a second.
-    pub(super) least_rate: u32,
+    /// The minimum rate after that.
+    pub(super) min_bytes_per_second: u32,
 }
 
-/// Fails a write that makes no progress for a while, or too little. Without it a client that stops reading holds its
-/// connection, and what waits to be sent on it, for ever.
-pub(super) struct Patient<S> {
+/// A stream whose writes fail if they make no or too little progress. Without it, a client that stops reading would keep
+/// its connection and the data to be sent forever.
+pub(super) struct WriteTimeout<S> {
     stream: S,
-    pace: ReadPace,
+    reader_limits: SlowReaderLimits,
     memory: ConnectionMemory,
     /// Runs while a write waits.
-    alarm: Pin<Box<Sleep>>,
+    timer: Pin<Box<Sleep>>,
     waiting_since: Option<Instant>,
-    /// How much longer writes may wait while the connection has response memory.
+    /// The remaining time that writes may wait while the connection uses response memory.
     allowance: Duration,
     /// A write has waited: the operating system's buffers are full, and the client reads as much as is written.
     is_throttled: bool,
 }
 
-impl<S> Patient<S> {
-    pub(super) fn new(stream: S, pace: ReadPace, memory: ConnectionMemory) -> Self {
+impl<S> WriteTimeout<S> {
+    pub(super) fn new(stream: S, reader_limits: SlowReaderLimits, memory: ConnectionMemory) -> Self {
         Self {
             stream,
-            pace,
+            reader_limits,
             memory,
-            alarm: Box::pin(sleep(pace.patience)),
+            timer: Box::pin(sleep(reader_limits.max_write_wait)),
             waiting_since: None,
-            allowance: pace.grace,
+            allowance: reader_limits.grace,
             is_throttled: false,
         }
     }
 
-    /// The number of bytes that a write wrote, or that the client is too slow.
-    fn judge(&mut self, written: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Passes on the result of a write, or fails it with a timeout if the client is too slow.
+    fn check_progress(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
         let has_memory = self.memory.has_permits();
         if !has_memory {
-            (self.allowance, self.is_throttled) = (self.pace.grace, false);
+            (self.allowance, self.is_throttled) = (self.reader_limits.grace, false);
         }
         if let Poll::Ready(result) = written {
             if let Some(since) = self.waiting_since.take() {
@@ -70,26 +74,29 @@ impl<S> Patient<S> {
             }
             if let (true, Ok(bytes)) = (self.is_throttled, &result) {
                 let bytes = u32::try_from(*bytes).unwrap_or(u32::MAX);
-                let earned = Duration::from_secs(1) * bytes / self.pace.least_rate;
-                self.allowance = (self.allowance + earned).min(self.pace.patience);
+                let earned = Duration::from_secs(1) * bytes / self.reader_limits.min_bytes_per_second;
+                self.allowance = (self.allowance + earned).min(self.reader_limits.max_write_wait);
             }
             return Poll::Ready(result);
         }
         let since = *self.waiting_since.get_or_insert_with(Instant::now);
         let longest = match has_memory {
-            true => self.allowance.min(self.pace.patience),
-            false => self.pace.patience,
+            true => self.allowance.min(self.reader_limits.max_write_wait),
+            false => self.reader_limits.max_write_wait,
         };
         self.is_throttled = has_memory;
-        if self.alarm.deadline() != since + longest {
-            self.alarm.as_mut().reset(since + longest);
+        if self.timer.deadline() != since + longest {
+            self.timer.as_mut().reset(since + longest);
         }
-        ready!(self.alarm.as_mut().poll(cx));
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client does not read, or too slowly")))
+        ready!(self.timer.as_mut().poll(cx));
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client does not read its response, or reads it too slowly",
+        )))
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -99,10 +106,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.judge(written, cx)
+        self.check_progress(written, cx)
     }
 
     fn poll_write_vectored(
@@ -111,7 +118,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.judge(written, cx)
+        self.check_progress(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -120,7 +127,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx).map_ok(|()| 0);
-        self.judge(flushed, cx).map_ok(|_| ())
+        self.check_progress(flushed, cx).map_ok(|_| ())
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -136,12 +143,12 @@ mod tests {
 
     use super::*;
     use crate::limits::ResponseBudget;
-    use crate::limits::testing::{caller, limits};
+    use crate::limits::testing::{test_caller, test_limits};
 
-    const PACE: ReadPace = ReadPace {
-        patience: Duration::from_millis(1000),
+    const TEST_LIMITS: SlowReaderLimits = SlowReaderLimits {
+        max_write_wait: Duration::from_millis(1000),
         grace: Duration::from_millis(100),
-        least_rate: 1000,
+        min_bytes_per_second: 1000,
     };
 
     /// Reads a byte every few milliseconds.
@@ -152,23 +159,24 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_that_does_not_read_is_given_up() {
+    async fn writes_to_a_client_that_does_not_read_time_out() {
         let (ours, theirs) = tokio::io::duplex(16);
-        let pace = ReadPace { patience: Duration::from_millis(20), ..PACE };
-        let mut ours = Patient::new(ours, pace, ConnectionMemory::default());
+        let reader_limits = SlowReaderLimits { max_write_wait: Duration::from_millis(20), ..TEST_LIMITS };
+        let mut ours = WriteTimeout::new(ours, reader_limits, ConnectionMemory::default());
         let error = ours.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(theirs);
     }
 
     #[tokio::test]
-    async fn a_client_with_response_memory_must_read_at_the_least_rate() {
-        let (budget, memory) = (ResponseBudget::new(&limits(), Arc::default()), ConnectionMemory::default());
-        let permit = memory.run(async { budget.reserve(&caller("one"), 1).unwrap() }).await;
+    async fn a_client_with_response_memory_must_read_at_the_minimum_rate() {
+        let (budget, memory) =
+            (ResponseBudget::new(&test_limits(), Arc::default()), ConnectionMemory::default());
+        let permit = memory.run_connection(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;
         // About 50 bytes a second.
         let (ours, theirs) = tokio::io::duplex(16);
         let reading = tokio::spawn(read_slowly(theirs, Duration::from_millis(20)));
-        let mut ours = Patient::new(ours, PACE, memory.clone());
+        let mut ours = WriteTimeout::new(ours, TEST_LIMITS, memory.clone());
         let error = ours.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(ours);
@@ -178,14 +186,15 @@ mod tests {
         drop(permit);
         let (ours, theirs) = tokio::io::duplex(16);
         let reading = tokio::spawn(read_slowly(theirs, Duration::from_millis(20)));
-        Patient::new(ours, PACE, memory).write_all(&[0; 64]).await.unwrap();
+        WriteTimeout::new(ours, TEST_LIMITS, memory).write_all(&[0; 64]).await.unwrap();
         reading.await.unwrap();
     }
 
     #[tokio::test]
-    async fn a_client_earns_time_by_reading() {
-        let (budget, memory) = (ResponseBudget::new(&limits(), Arc::default()), ConnectionMemory::default());
-        let _permit = memory.run(async { budget.reserve(&caller("one"), 1).unwrap() }).await;
+    async fn reading_extends_the_time_a_client_has() {
+        let (budget, memory) =
+            (ResponseBudget::new(&test_limits(), Arc::default()), ConnectionMemory::default());
+        let _permit = memory.run_connection(async { budget.reserve(&test_caller("one"), 1).unwrap() }).await;
         let (ours, mut theirs) = tokio::io::duplex(200);
         let reading = tokio::spawn(async move {
             let mut bytes = [0; 200];
@@ -194,7 +203,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
         });
-        Patient::new(ours, PACE, memory).write_all(&[0; 2000]).await.unwrap();
+        WriteTimeout::new(ours, TEST_LIMITS, memory).write_all(&[0; 2000]).await.unwrap();
         reading.await.unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! The token of the first start.
 //!
-//! A server without any configured token makes one, tells it once, and keeps its hash: beside a store that is a file,
-//! and in the database where several nodes share one. The plain token is never written anywhere: whoever lost it deletes
-//! the hash and starts the server again.
+//! A server without any configured token generates one, shows it once, and stores its hash: in a file beside a SQLite
+//! store, or in the database that several nodes share. The plain token is never stored. If it is lost, delete the hash
+//! and restart the server.
 
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
@@ -10,52 +10,52 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::Role;
-use super::tokens::{hash, new_token};
+use super::tokens::{generate_token, hash_token};
 use crate::config::TokenDef;
 
-/// A token that no configuration names.
+/// The token of a server without configured tokens.
 #[derive(Clone, Debug)]
 pub(crate) struct FirstToken {
     pub(crate) def: TokenDef,
-    /// The token itself, if it was made just now.
-    pub(crate) plain: Option<String>,
+    /// The token itself, if it was generated just now.
+    pub(crate) plain_text: Option<String>,
 }
 
 impl FirstToken {
-    /// One that was made before, of which only the hash is known.
-    pub(crate) fn kept(sha256: [u8; 32]) -> Self {
-        Self { def: admin(sha256), plain: None }
+    /// A token that was generated earlier, of which only the hash is stored.
+    pub(crate) fn from_hash(sha256: [u8; 32]) -> Self {
+        Self { def: admin_token_def(sha256), plain_text: None }
     }
 }
 
-/// A token for this process alone.
-pub(crate) fn fresh() -> FirstToken {
-    let plain = new_token();
-    FirstToken { def: admin(hash(&plain)), plain: Some(plain) }
+/// Generates a token that is not stored.
+pub(crate) fn new_first_token() -> FirstToken {
+    let plain_text = generate_token();
+    FirstToken { def: admin_token_def(hash_token(&plain_text)), plain_text: Some(plain_text) }
 }
 
-/// The token kept beside this store, made if there is none yet.
-pub(crate) fn beside(store: &Path) -> io::Result<FirstToken> {
+/// Loads the hash of the token stored beside this store, or generates a token and stores its hash.
+pub(crate) fn load_or_create_first_token(store: &Path) -> io::Result<FirstToken> {
     let path = token_file(store);
     match fs::read_to_string(&path) {
         Ok(text) => {
             let sha256 = from_hex(text.trim()).ok_or_else(|| {
-                let what =
+                let message =
                     format!("{} does not hold a token's hash; delete it to get a new token", path.display());
-                io::Error::new(io::ErrorKind::InvalidData, what)
+                io::Error::new(io::ErrorKind::InvalidData, message)
             })?;
-            Ok(FirstToken::kept(sha256))
+            Ok(FirstToken::from_hash(sha256))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            let token = fresh();
-            keep(&path, &token.def.sha256)?;
+            let token = new_first_token();
+            write_token_hash(&path, &token.def.sha256)?;
             Ok(token)
         }
         Err(error) => Err(error),
     }
 }
 
-fn admin(sha256: [u8; 32]) -> TokenDef {
+fn admin_token_def(sha256: [u8; 32]) -> TokenDef {
     TokenDef { name: "first-start".into(), role: Role::Admin, tenant: None, sha256 }
 }
 
@@ -65,7 +65,7 @@ fn token_file(store: &Path) -> PathBuf {
     name.into()
 }
 
-fn keep(path: &Path, sha256: &[u8; 32]) -> io::Result<()> {
+fn write_token_hash(path: &Path, sha256: &[u8; 32]) -> io::Result<()> {
     let mut options = OpenOptions::new();
     options.write(true).create_new(true);
     #[cfg(unix)]
@@ -95,32 +95,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_token_is_told_once_and_its_hash_is_kept() {
+    fn first_token_is_returned_once_and_its_hash_is_stored() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
-        let first = beside(&store).unwrap();
-        let plain = first.plain.unwrap();
-        let again = beside(&store).unwrap();
-        assert!(again.plain.is_none());
-        assert_eq!(again.def.sha256, hash(&plain));
-        assert!(!fs::read_to_string(token_file(&store)).unwrap().contains(&plain));
+        let first = load_or_create_first_token(&store).unwrap();
+        let plain_text = first.plain_text.unwrap();
+        let again = load_or_create_first_token(&store).unwrap();
+        assert!(again.plain_text.is_none());
+        assert_eq!(again.def.sha256, hash_token(&plain_text));
+        assert!(!fs::read_to_string(token_file(&store)).unwrap().contains(&plain_text));
     }
 
     #[cfg(unix)]
     #[test]
-    fn others_cannot_read_it() {
+    fn token_file_is_readable_by_its_owner_only() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
-        beside(&store).unwrap();
+        load_or_create_first_token(&store).unwrap();
         assert_eq!(fs::metadata(token_file(&store)).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
-    fn a_spoilt_file_is_named() {
+    fn error_of_a_corrupt_token_file_names_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let store = folder.path().join("a.db");
         fs::write(token_file(&store), "nonsense").unwrap();
-        assert!(beside(&store).unwrap_err().to_string().contains("a.db.token"));
+        assert!(load_or_create_first_token(&store).unwrap_err().to_string().contains("a.db.token"));
     }
 }

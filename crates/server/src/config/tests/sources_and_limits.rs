@@ -1,4 +1,4 @@
-//! Whole configurations of what is to be done: limits, shares, sources and their schedules.
+//! Whole configurations with limits, weights, sources and their schedules.
 
 use std::time::Duration;
 
@@ -30,24 +30,24 @@ schedules:
   nightly: {cron: "0 3 * * *", emit: {type: record.due}, catch_up: all, overlap: skip, jitter: 10s, dialect: vixie}
 "#;
 
-/// A configuration whose commands are looked for in no `PATH`.
-fn understood(text: &str) -> (Desk, Config) {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", text);
-    let config = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}"));
-    (desk, config)
+/// Loads a configuration without a `PATH`, so that its commands are not searched.
+fn load_valid(text: &str) -> (ConfigFolder, Config) {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", text);
+    let config = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}"));
+    (config_folder, config)
 }
 
 #[test]
-fn limits_shares_and_sources_reach_the_engine() {
-    let (_desk, config) = understood(WORK);
-    let Setup { handlers, tenants, schedules, .. } = config.setup().unwrap();
-    let told = |spec: &HandlerSpec| {
+fn limits_weights_and_sources_are_part_of_the_engine_setup() {
+    let (_desk, config) = load_valid(WORK);
+    let Setup { handlers, tenants, schedules, .. } = config.build_setup().unwrap();
+    let described = |spec: &HandlerSpec| {
         let kind = spec.runner.as_ref().map(|runner| runner.kind());
         (spec.def.name.to_string(), kind, spec.def.pull, spec.def.source.is_some())
     };
     assert_eq!(
-        handlers.iter().map(told).collect::<Vec<_>>(),
+        handlers.iter().map(described).collect::<Vec<_>>(),
         [
             ("notify".into(), Some("command"), false, false),
             ("audit".into(), None, true, false),
@@ -79,10 +79,10 @@ fn limits_shares_and_sources_reach_the_engine() {
 }
 
 #[test]
-fn a_check_tells_of_sources_and_limits_too() {
-    let (desk, _) = understood(WORK);
+fn check_report_describes_sources_and_limits() {
+    let (config_folder, _) = load_valid(WORK);
     assert_eq!(
-        desk.plain(check(&desk.sources(), Timestamp::from_millis(0))),
+        config_folder.strip_folder_path(check_config(&config_folder.inputs(), Timestamp::from_millis(0))),
         "The configuration is good: 2 handlers, 1 routed event type, 2 sources, 3 schedules, 0 chains, 0 tokens.\n\
          read pointsman.yml\n\
          tenant shop: weight 3\n\
@@ -103,8 +103,8 @@ fn a_check_tells_of_sources_and_limits_too() {
     );
 }
 
-/// As the document has it, comment and all.
-const DOCUMENTED: &str = r#"
+/// The example of the original specification, including its comment.
+const DOCUMENTED_EXAMPLE: &str = r#"
 sources:
   source_id:
     collections:
@@ -113,16 +113,16 @@ sources:
 "#;
 
 #[test]
-fn the_documents_own_example_is_read_and_its_expression_doubted() {
-    let (desk, config) = understood(DOCUMENTED);
+fn documented_source_example_is_read_and_its_cron_expression_warned_about() {
+    let (config_folder, config) = load_valid(DOCUMENTED_EXAMPLE);
     let source = &config.sources[0];
     assert!(source.def.pull);
     assert_eq!(config.schedules[0].schedule.name.as_str(), "source_id/sample_collection");
-    let report = check(&desk.sources(), Timestamp::from_millis(0));
+    let report = check_config(&config_folder.inputs(), Timestamp::from_millis(0));
     let warnings = &report.outcome.as_ref().unwrap().warnings;
     assert_eq!(warnings.len(), 1, "{report}");
     assert_eq!(
-        desk.plain(&warnings[0]),
+        config_folder.strip_folder_path(&warnings[0]),
         "pointsman.yml:6:19: the schedule \"source_id/sample_collection\": fires 3,600 times a day, 60 times a minute: \
          every second between 00:00 and 00:59, every day. The first field is the second; `0 0/1 * ? * * *` fires once \
          a minute"
@@ -130,26 +130,32 @@ fn the_documents_own_example_is_read_and_its_expression_doubted() {
 }
 
 #[test]
-fn what_collections_inherit_is_doubted_once() {
-    let (desk, _) = understood(
+fn a_warning_inherited_by_collections_is_reported_once() {
+    let (config_folder, _) = load_valid(
         "sources: {a: {schedule: every 10s, jitter: 1m, collections: [x, y, z, {name: w, schedule: every 5s}]}}",
     );
-    let report = check(&desk.sources(), Timestamp::from_millis(0));
-    let warnings: Vec<String> =
-        report.outcome.as_ref().unwrap().warnings.iter().map(|warning| desk.plain(warning)).collect();
+    let report = check_config(&config_folder.inputs(), Timestamp::from_millis(0));
+    let warnings: Vec<String> = report
+        .outcome
+        .as_ref()
+        .unwrap()
+        .warnings
+        .iter()
+        .map(|warning| config_folder.strip_folder_path(warning))
+        .collect();
     assert_eq!(
         warnings,
         [
             "pointsman.yml:1:25: the schedule \"a/x\": fires 8,640 times a day: every 10 seconds",
-            "pointsman.yml:1:25: the schedule \"a/x\": is put off by up to 1m, but fires again after 10s",
+            "pointsman.yml:1:25: the schedule \"a/x\": is delayed by up to 1m, but fires again after 10s",
             "pointsman.yml:1:91: the schedule \"a/w\": fires 17,280 times a day: every 5 seconds",
-            "pointsman.yml:1:91: the schedule \"a/w\": is put off by up to 1m, but fires again after 5s",
+            "pointsman.yml:1:91: the schedule \"a/w\": is delayed by up to 1m, but fires again after 5s",
         ]
     );
 }
 
 #[test]
-fn every_fault_of_sources_and_limits_is_shown_with_its_place() {
+fn all_faults_of_sources_and_limits_are_reported_with_their_locations() {
     let text = r#"
 tenants: {shop: {wieght: 3}}
 handlers:
@@ -178,7 +184,7 @@ pointsman.yml:4:79: "often" is not a rate; write one like `10/s`, `100/m`, `1000
 pointsman.yml:6:19: "shop" is a source, and a source gets no events
     6 |   record: [index, shop]
       |                   ^
-pointsman.yml:8:3: the name "index" is already given at pointsman.yml:4:3; handlers, sources and schedules share one namespace
+pointsman.yml:8:3: the name "index" is already used at pointsman.yml:4:3; handlers, sources and schedules share one namespace
     8 |   index: {collections: [a]}
       |   ^
 pointsman.yml:9:10: unknown setting "shedule" of a source; did you mean `schedule`?
@@ -187,20 +193,20 @@ pointsman.yml:9:10: unknown setting "shedule" of a source; did you mean `schedul
 pointsman.yml:9:43: a source needs at least one collection
     9 |   shop: {shedule: "@hourly", collections: []}
       |                                           ^
-pointsman.yml:11:3: the name "shop" is already given at pointsman.yml:9:3; handlers, sources and schedules share one namespace
+pointsman.yml:11:3: the name "shop" is already used at pointsman.yml:9:3; handlers, sources and schedules share one namespace
    11 |   shop: {cron: "@daily", emit: {type: x}, overlap: never}
       |   ^
 pointsman.yml:11:52: "never" is not one of skip, queue, cancel
    11 |   shop: {cron: "@daily", emit: {type: x}, overlap: never}
       |                                                    ^
 10 faults"#;
-    assert_eq!(shown(text), want.trim_start());
+    assert_eq!(format_faults_of(text), want.trim_start());
 }
 
 #[test]
-fn variables_go_over_sources_and_limits() {
-    let desk = Desk::new();
-    desk.put("pointsman.yml", WORK);
+fn variables_override_sources_and_limits() {
+    let config_folder = ConfigFolder::new();
+    config_folder.write_file("pointsman.yml", WORK);
     let variables = [
         ("POINTSMAN_TENANTS__SHOP__WEIGHT", "7"),
         ("POINTSMAN_HANDLERS__NOTIFY__RATE", "5/s"),
@@ -208,8 +214,9 @@ fn variables_go_over_sources_and_limits() {
         ("POINTSMAN_SOURCES__FEED__SCHEDULE", "@daily"),
         ("POINTSMAN_SCHEDULES__NIGHTLY__CATCH_UP", "none"),
     ];
-    let env: Env = variables.into_iter().collect();
-    let config = Sources { env, ..desk.sources() }.load().unwrap_or_else(|faults| panic!("{faults}"));
+    let env: Environment = variables.into_iter().collect();
+    let config =
+        ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.tenants.values().map(|weight| weight.get()).collect::<Vec<_>>(), [7]);
     let notify = &config.handlers[0].def;
     assert_eq!((notify.limits.rate, notify.pull), ("5/s".parse().ok(), true));
@@ -221,23 +228,23 @@ fn variables_go_over_sources_and_limits() {
 }
 
 #[test]
-fn sources_and_limits_that_are_shown_read_back_as_the_same() {
-    let (desk, config) = understood(WORK);
+fn displayed_sources_and_limits_parse_to_the_same_setup() {
+    let (config_folder, config) = load_valid(WORK);
     let yaml = config.to_yaml();
-    desk.put("pointsman.yml", &yaml);
-    let again = desk.sources().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
-    let told = |config: &Config| {
-        let Setup { handlers, tenants, schedules, .. } = config.setup().unwrap();
+    config_folder.write_file("pointsman.yml", &yaml);
+    let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
+    let described = |config: &Config| {
+        let Setup { handlers, tenants, schedules, .. } = config.build_setup().unwrap();
         (handlers.into_iter().map(|spec| spec.def).collect::<Vec<_>>(), tenants, schedules)
     };
-    assert_eq!(told(&again), told(&config), "{yaml}");
+    assert_eq!(described(&again), described(&config), "{yaml}");
 }
 
 #[test]
 fn ten_thousand_collections_are_read() {
     let many: String =
         (0..10_000).map(|n| format!("   - {{name: c{n}, schedule: every {}s}}\n", n + 60)).collect();
-    let (desk, config) = understood(&format!("sources:\n shop:\n  collections:\n{many}"));
+    let (config_folder, config) = load_valid(&format!("sources:\n shop:\n  collections:\n{many}"));
     assert_eq!(config.schedules.len(), 10_000);
-    assert!(check(&desk.sources(), Timestamp::from_millis(0)).is_good());
+    assert!(check_config(&config_folder.inputs(), Timestamp::from_millis(0)).is_valid());
 }

@@ -1,4 +1,4 @@
-//! Answers that are counted until they have been written to the client.
+//! Responses whose memory is counted until they have been written to the client.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use http_body_util::BodyExt;
 use super::{ResponseBudget, ResponsePermit};
 use crate::auth::Caller;
 
-/// Answers up to this size are not counted: their memory is bounded by the number of connections.
-pub(crate) const SMALL_RESPONSE: usize = 64 << 10;
+/// Responses up to this size are not counted: their memory is bounded by the number of connections.
+pub(crate) const SMALL_RESPONSE_BYTES: usize = 64 << 10;
 
 /// Marks the response to a claim, which has its own part of the budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClaimResponse;
 
-/// Bytes with their part of the budget.
+/// Bytes with their permit.
 struct ChargedBytes {
     bytes: Bytes,
     _permit: Arc<ResponsePermit>,
@@ -31,13 +31,13 @@ impl AsRef<[u8]> for ChargedBytes {
     }
 }
 
-/// Bytes that give their permit back when the connection has written them, and not when the body has ended.
-fn charge_bytes(bytes: Bytes, permit: Arc<ResponsePermit>) -> Bytes {
+/// Attaches a permit to bytes. It is released when the connection has written them, not when the body has ended.
+fn attach_permit_to_bytes(bytes: Bytes, permit: Arc<ResponsePermit>) -> Bytes {
     Bytes::from_owner(ChargedBytes { bytes, _permit: permit })
 }
 
-/// A stream that holds its permit until it has ended.
-pub(crate) fn keep_permit<S: Stream>(
+/// Holds a permit until the stream has ended.
+pub(crate) fn hold_permit_for_stream<S: Stream>(
     stream: S,
     permit: Option<ResponsePermit>,
 ) -> impl Stream<Item = S::Item> {
@@ -46,8 +46,8 @@ pub(crate) fn keep_permit<S: Stream>(
     })
 }
 
-/// Counts an answer that was built whole. A reading that does not fit is refused; what reports a change is sent in any
-/// case. Answers that are streamed are counted where they are made.
+/// Counts the memory of a response that was built whole. A read whose response does not fit is refused; the response to
+/// a change is always sent. Streamed responses are counted where they are built.
 pub(crate) fn charge_response(
     budget: &ResponseBudget,
     caller: &Caller,
@@ -55,7 +55,7 @@ pub(crate) fn charge_response(
     response: Response,
 ) -> Response {
     let size = response.body().size_hint().exact().and_then(|size| usize::try_from(size).ok());
-    let Some(size) = size.filter(|size| *size > SMALL_RESPONSE) else { return response };
+    let Some(size) = size.filter(|size| *size > SMALL_RESPONSE_BYTES) else { return response };
     let permit = if response.extensions().get::<ClaimResponse>().is_some() {
         budget.reserve_available_for_claim(caller, size)
     } else if *method == Method::GET || *method == Method::HEAD {
@@ -69,7 +69,8 @@ pub(crate) fn charge_response(
     let Some(permit) = permit else { return response };
     let permit = Arc::new(permit);
     let (parts, body) = response.into_parts();
-    // A body of a known size is in memory: its frames are there.
-    let body = body.map_frame(move |frame| frame.map_data(|bytes| charge_bytes(bytes, permit.clone())));
+    // A body of a known size is in memory as a whole.
+    let body =
+        body.map_frame(move |frame| frame.map_data(|bytes| attach_permit_to_bytes(bytes, permit.clone())));
     Response::from_parts(parts, Body::new(body))
 }

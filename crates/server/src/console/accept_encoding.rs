@@ -1,9 +1,9 @@
-//! Which encodings a client takes.
+//! The encodings that a client accepts.
 
 use http::{HeaderMap, header};
 
-/// Whether an answer may be gzipped.
-pub(super) fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Whether a response may be compressed with gzip.
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     let gzip = accepted.flat_map(|list| list.split(',')).find_map(|one| {
         let (name, weight) = one.split_once(';').unwrap_or((one, ""));
@@ -20,8 +20,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn gzip_is_sent_to_those_who_take_it() {
-        for (text, takes) in [
+    fn gzip_is_used_only_if_the_client_accepts_it() {
+        for (text, accepts) in [
             ("gzip, deflate, br", true),
             ("br;q=1.0, GZIP;q=0.5", true),
             ("gzip; q=1", true),
@@ -32,8 +32,8 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(header::ACCEPT_ENCODING, text.parse().unwrap());
-            assert_eq!(takes_gzip(&headers), takes, "{text:?}");
+            assert_eq!(accepts_gzip(&headers), accepts, "{text:?}");
         }
-        assert!(!takes_gzip(&HeaderMap::new()));
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 }

@@ -1,4 +1,4 @@
-//! From a configuration to what the engine is told to do.
+//! Converts a configuration into the setup of the engine.
 
 use std::sync::Arc;
 
@@ -7,16 +7,17 @@ use pointsman_engine::handlers::http::{HttpHandler, HttpTarget};
 use pointsman_engine::{HandlerSpec, Runner, Setup};
 
 use super::Config;
-use super::fault::{Faults, Findings};
-use super::run::Run;
+use super::fault::{ConfigFaults, Findings};
+use super::handler_run::HandlerRun;
 
 impl Config {
-    /// Makes the handlers. What can only be found out by making them is a fault at the handler's place.
-    pub fn setup(&self) -> Result<Setup, Faults> {
+    /// Creates the handlers and the rest of the engine's setup. An error from creating a handler is a fault at the
+    /// handler's location.
+    pub fn build_setup(&self) -> Result<Setup, ConfigFaults> {
         let mut findings = Findings::default();
         let mut handlers = Vec::with_capacity(self.handlers.len() + self.sources.len());
         for handler in self.handlers.iter().chain(&self.sources) {
-            match self.runner(&handler.run) {
+            match self.build_runner(&handler.run) {
                 Ok(runner) => {
                     handlers.push(HandlerSpec {
                         def: handler.def.clone(),
@@ -24,7 +25,7 @@ impl Config {
                         runner,
                     });
                 }
-                Err(why) => findings.fault(&handler.place, why),
+                Err(reason) => findings.add_fault(&handler.location, reason),
             }
         }
         let setup = Setup {
@@ -34,15 +35,15 @@ impl Config {
             schedules: self.schedules.iter().map(|planned| planned.schedule.clone()).collect(),
             chains: self.chains.iter().map(|charted| charted.chain.clone()).collect(),
             chain_routes: self.chain_routes.clone(),
-            files: self.digests(),
+            files: self.compute_digests(),
         };
-        findings.finish(Some(setup), &self.tree.place).map(|(setup, _)| setup)
+        findings.into_result(Some(setup), &self.merged_tree.location).map(|(setup, _)| setup)
     }
 
-    /// None where workers elsewhere run it.
-    fn runner(&self, run: &Run) -> Result<Option<Arc<dyn Runner>>, String> {
+    /// Creates the runner of a handler; none for a pull handler, which external workers run.
+    fn build_runner(&self, run: &HandlerRun) -> Result<Option<Arc<dyn Runner>>, String> {
         match run {
-            Run::Http(http) => {
+            HandlerRun::Http(http) => {
                 let target = HttpTarget {
                     url: http.url.clone(),
                     secrets: http.secrets.clone(),
@@ -52,11 +53,11 @@ impl Config {
                 let handler = HttpHandler::new(target).map_err(|error| error.to_string())?;
                 Ok(Some(Arc::new(handler)))
             }
-            Run::Command(command) => {
+            HandlerRun::Command(command) => {
                 let handler = CommandHandler::new(command.spec.clone()).map_err(|error| error.to_string())?;
                 Ok(Some(Arc::new(handler)))
             }
-            Run::Pull => Ok(None),
+            HandlerRun::Pull => Ok(None),
         }
     }
 }

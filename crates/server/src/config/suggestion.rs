@@ -1,3 +1,3 @@
-//! The name that somebody who mistyped one probably meant.
+//! Suggestions for mistyped names.
 
 pub use pointsman_core::nearest::{hint, nearest, several};

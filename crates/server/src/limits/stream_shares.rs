@@ -7,12 +7,12 @@ use crate::auth::{Caller, TokenId};
 use crate::metrics::HttpMetrics;
 use crate::problem::Problem;
 
-/// How many streams and long polls each token has open. Each of them occupies a connection for as long as its reader
-/// likes.
+/// Counts the open streams and long polls of each token. Each of them occupies a connection as long as its reader keeps
+/// it open.
 #[derive(Debug)]
 pub(crate) struct StreamShares {
-    most: usize,
-    open: Mutex<HashMap<TokenId, usize>>,
+    max_per_token: usize,
+    open_counts: Mutex<HashMap<TokenId, usize>>,
     metrics: Arc<HttpMetrics>,
 }
 
@@ -24,40 +24,40 @@ pub(crate) struct StreamPermit {
 }
 
 impl StreamShares {
-    pub(crate) fn new(most: usize, metrics: Arc<HttpMetrics>) -> Arc<Self> {
-        Arc::new(Self { most, open: Mutex::default(), metrics })
+    pub(crate) fn new(max_per_token: usize, metrics: Arc<HttpMetrics>) -> Arc<Self> {
+        Arc::new(Self { max_per_token, open_counts: Mutex::default(), metrics })
     }
 
     /// Counts one more stream of a token, or refuses it.
-    pub(crate) fn open(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
+    pub(crate) fn open_stream(self: &Arc<Self>, caller: &Caller) -> Result<StreamPermit, Problem> {
         let token = caller.token_id();
-        let mut open = self.counts();
+        let mut open = self.lock_counts();
         let count = open.entry(token).or_default();
-        if *count >= self.most {
+        if *count >= self.max_per_token {
             self.metrics.refused_stream();
             return Err(Problem::unavailable(format!(
                 "the token {:?} has {} streams and long polls open, which is the limit; close some of them, or \
                  raise `server.limits.streams_per_client`",
-                caller.name, self.most
+                caller.name, self.max_per_token
             )));
         }
         *count += 1;
         Ok(StreamPermit { shares: self.clone(), token })
     }
 
-    /// The streams that are open.
+    /// The number of open streams of all tokens.
     pub(crate) fn count(&self) -> usize {
-        self.counts().values().sum()
+        self.lock_counts().values().sum()
     }
 
-    fn counts(&self) -> MutexGuard<'_, HashMap<TokenId, usize>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_counts(&self) -> MutexGuard<'_, HashMap<TokenId, usize>> {
+        self.open_counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for StreamPermit {
     fn drop(&mut self) {
-        let mut open = self.shares.counts();
+        let mut open = self.shares.lock_counts();
         if let Some(count) = open.get_mut(&self.token) {
             *count -= 1;
             if *count == 0 {
@@ -69,19 +69,19 @@ impl Drop for StreamPermit {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::caller;
+    use super::super::testing::test_caller;
     use super::*;
 
     #[test]
-    fn each_token_has_its_own_share() {
+    fn each_token_has_its_own_stream_limit() {
         let shares = StreamShares::new(2, Arc::default());
-        let (one, other) = (caller("one"), caller("other"));
-        let held = [shares.open(&one).unwrap(), shares.open(&one).unwrap()];
-        assert!(shares.open(&one).is_err());
-        let _other = shares.open(&other).unwrap();
+        let (one, other) = (test_caller("one"), test_caller("other"));
+        let held = [shares.open_stream(&one).unwrap(), shares.open_stream(&one).unwrap()];
+        assert!(shares.open_stream(&one).is_err());
+        let _other = shares.open_stream(&other).unwrap();
         assert_eq!(shares.count(), 3);
         drop(held);
-        assert!(shares.open(&one).is_ok());
-        assert_eq!(shares.counts().len(), 1, "tokens without streams are not kept");
+        assert!(shares.open_stream(&one).is_ok());
+        assert_eq!(shares.lock_counts().len(), 1, "tokens without streams are not kept");
     }
 }

@@ -1,0 +1,70 @@
+//! `user` and `group` of a command's `run`.
+
+use std::fmt;
+
+use pointsman_engine::handlers::command::{BadRunAs, RunAs};
+
+use super::decode::{CheckedMap, read_text};
+use super::fault::Findings;
+use super::yaml::YamlNode;
+
+/// The user and group that a command runs as, with their names as they are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandUser {
+    pub(super) run_as: RunAs,
+    user: Option<String>,
+    group: Option<String>,
+}
+
+impl CommandUser {
+    /// Whether a user is named, and not only a group.
+    pub(super) fn has_user(&self) -> bool {
+        self.user.is_some()
+    }
+}
+
+impl fmt::Display for CommandUser {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.user, &self.group) {
+            (Some(user), Some(group)) => write!(f, "user {user}, group {group}"),
+            (Some(user), None) => write!(f, "user {user}"),
+            (None, Some(group)) => write!(f, "group {group}"),
+            (None, None) => Ok(()),
+        }
+    }
+}
+
+/// Reads `user` and `group`. `Some(None)` if neither is set, `None` if they cannot be used.
+pub(super) fn read_command_user(fields: &CheckedMap, findings: &mut Findings) -> Option<Option<CommandUser>> {
+    let (user_node, group_node) = (fields.get("user"), fields.get("group"));
+    let Some(first) = user_node.or(group_node) else { return Some(None) };
+    let mut read_name = |node: Option<&YamlNode>| match node {
+        Some(node) => read_text(node, findings).map(|name| Some(name.to_owned())),
+        None => Some(None),
+    };
+    let (user, group) = (read_name(user_node)?, read_name(group_node)?);
+    let error = match RunAs::find(user.as_deref(), group.as_deref()) {
+        Ok(run_as) => return Some(Some(CommandUser { run_as, user, group })),
+        Err(error) => error,
+    };
+    let wrong_node = match &error {
+        BadRunAs::NotPermitted => None,
+        BadRunAs::UnknownUser(_) => user_node,
+        BadRunAs::UnknownGroup(_) => group_node,
+        BadRunAs::Lookup(name, _) => {
+            if user.as_ref() == Some(name) {
+                user_node
+            } else {
+                group_node
+            }
+        }
+    };
+    findings.add_fault(&wrong_node.unwrap_or(first).location, error.to_string());
+    // The group is looked up after the user, so that it has not been checked yet.
+    if let (BadRunAs::UnknownUser(_), Some(node)) = (&error, group_node)
+        && let Err(error @ BadRunAs::UnknownGroup(_)) = RunAs::find(None, group.as_deref())
+    {
+        findings.add_fault(&node.location, error.to_string());
+    }
+    None
+}

@@ -1,0 +1,114 @@
+//! Finds and loads a configuration: files, a folder, environment variables and flags.
+
+use std::path::{Path, PathBuf};
+
+use super::Config;
+use super::build::{self, BuildResult};
+use super::fault::{ConfigFaults, ConfigWarning};
+use super::file_snapshot::ConfigFileSnapshot;
+use super::secrets::{Environment, variable_not_set_message};
+
+/// The file that is read if none is named.
+const DEFAULT_FILE_NAME: &str = "pointsman.yml";
+
+/// The inputs of a configuration.
+#[derive(Clone, Debug, Default)]
+pub struct ConfigInputs {
+    /// Files, in the order of the command line.
+    pub files: Vec<PathBuf>,
+    /// A folder whose `*.yml` and `*.yaml` are read in the order of their names.
+    pub dir: Option<PathBuf>,
+    /// The environment: settings (`POINTSMAN_…`), and secrets that the configuration refers to.
+    pub env: Environment,
+    /// Settings from the command line.
+    pub flags: Vec<ConfigFlag>,
+    /// The folder with `pointsman.yml`, which is read if neither files nor a folder are given. Empty: the working folder
+    /// of the process.
+    pub working_dir: PathBuf,
+}
+
+/// A setting from the command line.
+#[derive(Clone, Debug)]
+pub struct ConfigFlag {
+    /// The flag, such as `--listen`.
+    pub name: String,
+    /// The path of the setting, such as `server.listen`.
+    pub setting: String,
+    pub value: String,
+}
+
+impl ConfigInputs {
+    /// Reads all inputs. Returns a configuration or all its faults.
+    pub fn load(&self) -> Result<Config, ConfigFaults> {
+        build::build_config(self, &ConfigFileSnapshot::take(self)).result
+    }
+
+    /// Like [`load`](Self::load), for commands that only display a configuration: a secret whose variable is not set is
+    /// a warning and gets a placeholder, so that the configuration must not be run.
+    pub fn load_without_secrets(&self) -> Result<(Config, Vec<ConfigWarning>), ConfigFaults> {
+        let snapshot = ConfigFileSnapshot::take(self);
+        let BuildResult { result, mut unset_variables, .. } = build::build_config(self, &snapshot);
+        if result.is_ok() || unset_variables.is_empty() {
+            return result.map(|config| (config, vec![]));
+        }
+        unset_variables.sort_by(|(_, a), (_, b)| a.compare(b));
+        let env =
+            self.env.clone().with_placeholder_secrets(unset_variables.iter().map(|(name, _)| name.as_str()));
+        let retried = build::build_config(&Self { env, ..self.clone() }, &snapshot);
+        let warnings = unset_variables
+            .iter()
+            .map(|(name, location)| ConfigWarning::new(location, variable_not_set_message(name)));
+        retried.result.map(|config| (config, warnings.collect()))
+    }
+
+    /// The files to read, and the folder that could not be listed with the reason.
+    pub(super) fn find_files(&self) -> (Vec<PathBuf>, Option<(PathBuf, String)>) {
+        let mut paths: Vec<PathBuf> = Vec::new();
+        let mut add = |path: PathBuf| {
+            if !paths.contains(&path) {
+                paths.push(path);
+            }
+        };
+        self.files.iter().cloned().for_each(&mut add);
+        let mut problem = None;
+        match &self.dir {
+            Some(dir) => match list_yaml_files(dir) {
+                Ok(found) => found.into_iter().for_each(add),
+                Err(error) => problem = Some((dir.clone(), format!("this folder cannot be read: {error}"))),
+            },
+            None if self.files.is_empty() => {
+                let default_file = self.working_dir.join(DEFAULT_FILE_NAME);
+                if default_file.exists() {
+                    add(default_file);
+                }
+            }
+            None => {}
+        }
+        (paths, problem)
+    }
+}
+
+/// A phrase with the files that were read.
+pub(super) fn describe_files(files: &[PathBuf]) -> String {
+    if files.is_empty() {
+        return "no configuration file; only defaults, variables and flags".into();
+    }
+    let names: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+    format!("read {}", names.join(", "))
+}
+
+/// The YAML files of a folder, sorted by name. Hidden files are left out: editors and container platforms use them for
+/// their own purposes.
+fn list_yaml_files(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        let yaml = path.extension().is_some_and(|extension| extension == "yml" || extension == "yaml");
+        let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with('.'));
+        if yaml && !hidden {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

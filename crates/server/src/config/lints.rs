@@ -1,0 +1,130 @@
+//! Warnings about settings that are valid but probably not intended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use pointsman_core::HandlerName;
+use pointsman_core::chain::{NodeId, Role};
+use pointsman_core::fire::Makes;
+use pointsman_core::route::Binding;
+
+use super::build::WorkSections;
+use super::chains::ChainConfig;
+use super::fault::Findings;
+use super::handler_run::HandlerRun;
+use super::handlers::HandlerConfig;
+use super::schedule_lints::lint_fired_action;
+use super::schedules::ScheduleConfig;
+use super::secrets::Environment;
+use super::yaml::{YamlEntry, YamlNode};
+
+/// Warns of handlers and chain nodes that nothing reaches, event types without a target, synchronous pull handlers, and
+/// commands that cannot start.
+pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environment, findings: &mut Findings) {
+    let nodes = work.chains.iter().flat_map(|charted| &charted.chain.nodes);
+    let steps = nodes.filter_map(|node| match &node.role {
+        Role::Step(step) => Some(&step.handler),
+        Role::End => None,
+    });
+    let routed = work.routes.iter().flat_map(|(_, list)| list).map(|binding| &binding.handler);
+    let routed: BTreeSet<&HandlerName> = routed.chain(steps).collect();
+    for handler in &work.handlers {
+        let name = &handler.def.name;
+        if !routed.contains(name) {
+            findings.add_warning(&handler.location, format!("nothing routes to the handler {name:?}"));
+        }
+    }
+    for handler in work.handlers.iter().chain(&work.sources) {
+        if let HandlerRun::Command(command) = &handler.run {
+            warn_of_command(&command.spec.argv[0], command.spec.dir.as_deref(), handler, env, findings);
+        }
+    }
+    warn_of_routes(tree.get("event_handlers").map(YamlNode::entries).unwrap_or_default(), work, findings);
+    for ScheduleConfig { schedule, location } in &work.schedules {
+        if let Some(lint) = lint_fired_action(schedule, &work.routes, &work.chain_routes) {
+            findings.add_warning(location, format!("the schedule {:?}: {lint}", schedule.name));
+        }
+    }
+    for charted in &work.chains {
+        warn_of_unreachable_nodes(charted, work, findings);
+    }
+}
+
+/// Warns of nodes that no path leads to, neither from the first node nor from one that a schedule adds orders to.
+fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
+    let ChainConfig { chain, node_locations } = charted;
+    let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.makes {
+        Makes::Order(order) if order.chain == chain.path => order.node.as_ref(),
+        Makes::Order(_) | Makes::Event(_) | Makes::Run(_) => None,
+    });
+    let mut pending: Vec<&NodeId> =
+        chain.nodes.first().map(|node| &node.id).into_iter().chain(starts).collect();
+    let mut reached: BTreeSet<&NodeId> = BTreeSet::new();
+    let nodes: BTreeMap<&NodeId, &Role> = chain.nodes.iter().map(|node| (&node.id, &node.role)).collect();
+    while let Some(id) = pending.pop() {
+        if let (true, Some(Role::Step(step))) = (reached.insert(id), nodes.get(id)) {
+            pending.push(&step.next);
+            pending.extend(&step.on_error);
+        }
+    }
+    for (node, location) in
+        chain.nodes.iter().zip(node_locations).filter(|(node, _)| !reached.contains(&node.id))
+    {
+        let (path, id) = (&chain.path, &node.id);
+        findings.add_warning(location, format!("no path leads to the node {id} of the chain {path}"));
+    }
+}
+
+fn warn_of_routes(entries: &[YamlEntry], work: &WorkSections, findings: &mut Findings) {
+    let pulled: BTreeSet<&HandlerName> =
+        work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
+    let lists: BTreeMap<&str, &[Binding]> =
+        work.routes.iter().map(|(kind, list)| (kind.as_str(), list)).collect();
+    let to_chains: BTreeSet<&str> = work.chain_routes.iter().map(|(kind, _)| kind.as_str()).collect();
+    for entry in entries {
+        let list = lists.get(entry.key.as_str()).copied().unwrap_or_default();
+        if list.is_empty() && !to_chains.contains(entry.key.as_str()) {
+            findings.add_warning(
+                &entry.location,
+                format!("events of type {:?} are routed to no handler", entry.key),
+            );
+        }
+        for binding in list.iter().filter(|binding| binding.sync && pulled.contains(&binding.handler)) {
+            let name = &binding.handler;
+            let message = format!(
+                "{name:?} is synchronous and pulled: the handlers after it wait until a worker has tried it"
+            );
+            findings.add_warning(&entry.location, message);
+        }
+    }
+}
+
+fn warn_of_command(
+    program: &str,
+    dir: Option<&Path>,
+    handler: &HandlerConfig,
+    env: &Environment,
+    findings: &mut Findings,
+) {
+    if let Some(dir) = dir.filter(|dir| !dir.is_dir()) {
+        findings
+            .add_warning(&handler.location, format!("the command's folder {} does not exist", dir.display()));
+    }
+    if program.contains('/') {
+        let path = Path::new(program);
+        if !path.exists() {
+            findings.add_warning(&handler.location, format!("the program {program} does not exist"));
+        } else if !is_executable_file(path) {
+            findings.add_warning(&handler.location, format!("the program {program} is not executable"));
+        }
+    } else if let Some(path) = env.get("PATH")
+        && !std::env::split_paths(path).any(|folder| is_executable_file(&folder.join(program)))
+    {
+        findings.add_warning(&handler.location, format!("the program {program:?} is not found in PATH"));
+    }
+}
+
+fn is_executable_file(path: &Path) -> bool {
+    path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,89 @@
+//! Reads the setting `rooms`: the services that this process runs.
+
+use pointsman_engine::Rooms;
+
+use super::decode::{expect_list, read_text};
+use super::fault::Findings;
+use super::suggestion::hint;
+use super::yaml::{YamlKind, YamlNode};
+
+/// The names of all services. The sequencer is listed for completeness: with the embedded store it is part of every
+/// process that emits.
+pub(super) const SERVICE_NAMES: &[&str] =
+    &["http", "sequencer", "scheduler", "worker", "clock", "rescuer", "pruner"];
+
+/// The services of the engine, and whether HTTP is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SelectedServices {
+    pub(super) engine: Rooms,
+    pub(super) http: bool,
+}
+
+/// Reads a list, or names separated by commas as in a flag or variable.
+pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<SelectedServices> {
+    let mut selected = SelectedServices {
+        engine: Rooms { scheduler: false, worker: false, clock: false, rescuer: false, pruner: false },
+        http: false,
+    };
+    let mut enable = |name: &str, at: &YamlNode, findings: &mut Findings| match name {
+        "http" => selected.http = true,
+        "sequencer" => {}
+        "scheduler" => selected.engine.scheduler = true,
+        "worker" => selected.engine.worker = true,
+        "clock" => selected.engine.clock = true,
+        "rescuer" => selected.engine.rescuer = true,
+        "pruner" => selected.engine.pruner = true,
+        other => {
+            let suggestion = hint(other, SERVICE_NAMES.iter().copied());
+            findings.add_fault(&at.location, format!("there is no service {other:?}{suggestion}"));
+        }
+    };
+    let mut has_services = false;
+    if let YamlKind::Scalar { text, .. } = &node.kind {
+        for name in text.split(',').map(str::trim).filter(|name| !name.is_empty()) {
+            enable(name, node, findings);
+            has_services = true;
+        }
+    } else {
+        for item in expect_list(node, "`rooms`", findings)? {
+            if let Some(name) = read_text(item, findings) {
+                enable(name, item, findings);
+            }
+            has_services = true;
+        }
+    }
+    if !has_services {
+        findings.add_fault(&node.location, "a process without any service does nothing; name at least one");
+    }
+    Some(selected)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{fault_messages, read_value_from};
+    use super::*;
+
+    #[test]
+    fn services_are_a_list_or_comma_separated_names() {
+        let all = format!("[{}]", SERVICE_NAMES.join(", "));
+        assert_eq!(
+            read_value_from(&all, read_services),
+            Ok(SelectedServices { engine: Rooms::default(), http: true })
+        );
+        let some = read_value_from("http, worker", read_services).unwrap();
+        assert!(some.http && some.engine.worker && !some.engine.clock);
+        assert_eq!(read_value_from("[http, worker]", read_services), Ok(some));
+    }
+
+    #[test]
+    fn unknown_services_and_an_empty_list_are_faults() {
+        assert_eq!(
+            fault_messages("[wroker]", read_services),
+            ["there is no service \"wroker\"; did you mean `worker`?"]
+        );
+        assert_eq!(
+            fault_messages("[]", read_services),
+            ["a process without any service does nothing; name at least one"]
+        );
+    }
+}

@@ -1,0 +1,217 @@
+//! Failed authentications: counted, throttled and logged per address.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
+
+use crate::metrics::HttpMetrics;
+use crate::problem::Problem;
+
+/// An address may fail this often in a burst, and then once per interval.
+const MAX_FAILURE_BURST: u32 = 100;
+const FAILURE_INTERVAL: Duration = Duration::from_secs(1);
+/// Each of the two generations holds this many addresses at most.
+const MAX_ADDRESSES: usize = 4096;
+/// Failures are logged at most this often.
+const REPORT_INTERVAL: Duration = Duration::from_secs(10);
+/// Each report names this many addresses at most.
+const MAX_REPORTED_ADDRESSES: usize = 10;
+
+/// Counts failures per address and refuses those that fail too often. Only requests that fail are throttled: a valid
+/// token is accepted from any address.
+#[derive(Debug)]
+pub(crate) struct FailedAuthentications {
+    addresses: Mutex<FailingAddresses>,
+    failure_recorded: Notify,
+    metrics: Arc<HttpMetrics>,
+}
+
+/// Two generations of addresses. When the recent one is full it replaces the older one, so that memory is bounded and
+/// addresses that fail often stay.
+#[derive(Debug, Default)]
+struct FailingAddresses {
+    recent: HashMap<IpAddr, AddressFailures>,
+    older: HashMap<IpAddr, AddressFailures>,
+    /// Failures of addresses that were evicted before they were logged.
+    evicted_failures: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct AddressFailures {
+    /// When the burst of this address is available again in full, at one failure per interval.
+    budget_refilled_at: Instant,
+    /// Not logged yet.
+    unlogged: u64,
+}
+
+/// Failures since the last report.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct FailureReport {
+    /// The addresses with the most failures.
+    addresses: Vec<(IpAddr, u64)>,
+    /// Failures of all others.
+    others: u64,
+}
+
+impl FailedAuthentications {
+    pub(crate) fn new(metrics: Arc<HttpMetrics>) -> Self {
+        Self { addresses: Mutex::default(), failure_recorded: Notify::new(), metrics }
+    }
+
+    /// The response to a request with an unknown token: 401, or 429 if its address has failed too often.
+    pub(crate) fn refuse_unknown_token(&self, address: IpAddr) -> Problem {
+        let wait = self.record_failure(address, Instant::now());
+        self.metrics.failed_authentication();
+        self.failure_recorded.notify_one();
+        match wait {
+            None => Problem::unauthorized("this token is not known"),
+            Some(wait) => {
+                self.metrics.throttled_authentication();
+                let seconds = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+                let detail = "too many requests with unknown tokens came from this address; a valid token is \
+                              accepted at any time";
+                Problem::too_many_requests(detail, seconds)
+            }
+        }
+    }
+
+    /// Counts a failure. Returns how long the address has to wait, if it failed too often.
+    fn record_failure(&self, address: IpAddr, now: Instant) -> Option<Duration> {
+        let mut addresses = self.lock_addresses();
+        let failures = addresses.entry(address, now);
+        failures.unlogged += 1;
+        let budget_refilled_at = failures.budget_refilled_at.max(now) + FAILURE_INTERVAL;
+        let excess = budget_refilled_at
+            .duration_since(now)
+            .checked_sub(FAILURE_INTERVAL * MAX_FAILURE_BURST)
+            .filter(|wait| !wait.is_zero());
+        if excess.is_none() {
+            failures.budget_refilled_at = budget_refilled_at;
+        }
+        excess
+    }
+
+    /// Logs failures as they occur, at intervals.
+    pub(crate) async fn log_failures(&self) {
+        loop {
+            self.failure_recorded.notified().await;
+            let FailureReport { addresses, others } = self.lock_addresses().take_report();
+            for (address, failures) in addresses {
+                tracing::warn!(
+                    %address,
+                    failures,
+                    "requests with unknown tokens were refused; if the client is yours, give it a valid token"
+                );
+            }
+            if others > 0 {
+                tracing::warn!(
+                    failures = others,
+                    "requests with unknown tokens from other addresses were refused; if it persists, block the addresses at a firewall"
+                );
+            }
+            sleep(REPORT_INTERVAL).await;
+        }
+    }
+
+    fn lock_addresses(&self) -> MutexGuard<'_, FailingAddresses> {
+        self.addresses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl FailingAddresses {
+    fn entry(&mut self, address: IpAddr, now: Instant) -> &mut AddressFailures {
+        let is_recent = self.recent.contains_key(&address);
+        if !is_recent && self.recent.len() >= MAX_ADDRESSES {
+            let evicted = std::mem::replace(&mut self.older, std::mem::take(&mut self.recent));
+            self.evicted_failures += evicted.values().map(|failures| failures.unlogged).sum::<u64>();
+        }
+        let older = self.older.remove(&address);
+        let new = AddressFailures { budget_refilled_at: now, unlogged: 0 };
+        self.recent.entry(address).or_insert_with(|| older.unwrap_or(new))
+    }
+
+    fn take_report(&mut self) -> FailureReport {
+        let all = self.recent.iter_mut().chain(&mut self.older);
+        let mut addresses: Vec<(IpAddr, u64)> = all
+            .filter(|(_, failures)| failures.unlogged > 0)
+            .map(|(address, failures)| (*address, std::mem::take(&mut failures.unlogged)))
+            .collect();
+        addresses.sort_by_key(|(address, failures)| (std::cmp::Reverse(*failures), *address));
+        let rest: u64 = addresses.iter().skip(MAX_REPORTED_ADDRESSES).map(|(_, failures)| failures).sum();
+        addresses.truncate(MAX_REPORTED_ADDRESSES);
+        FailureReport { addresses, others: rest + std::mem::take(&mut self.evicted_failures) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn new_failures() -> FailedAuthentications {
+        FailedAuthentications::new(Arc::default())
+    }
+
+    fn test_address(number: u32) -> IpAddr {
+        std::net::Ipv4Addr::from(number).into()
+    }
+
+    #[test]
+    fn an_address_that_fails_too_often_has_to_wait() {
+        let (failures, now) = (new_failures(), Instant::now());
+        for _ in 0..MAX_FAILURE_BURST {
+            assert_eq!(failures.record_failure(test_address(1), now), None);
+        }
+        assert_eq!(failures.record_failure(test_address(1), now), Some(FAILURE_INTERVAL));
+        assert_eq!(
+            failures.record_failure(test_address(1), now),
+            Some(FAILURE_INTERVAL),
+            "waiting does not become longer"
+        );
+        assert_eq!(failures.record_failure(test_address(2), now), None);
+        assert_eq!(failures.record_failure(test_address(1), now + FAILURE_INTERVAL), None);
+        assert!(failures.record_failure(test_address(1), now + FAILURE_INTERVAL).is_some());
+    }
+
+    #[test]
+    fn the_number_of_addresses_in_memory_is_bounded() {
+        let (failures, now) = (new_failures(), Instant::now());
+        for _ in 0..=MAX_FAILURE_BURST {
+            failures.record_failure(test_address(0), now);
+        }
+        for number in 1..=3 * MAX_ADDRESSES as u32 {
+            failures.record_failure(test_address(number), now);
+            // An address that keeps failing is not evicted by others.
+            if number.is_multiple_of(1000) {
+                assert!(failures.record_failure(test_address(0), now).is_some());
+            }
+        }
+        let addresses = failures.lock_addresses();
+        assert!(addresses.recent.len() <= MAX_ADDRESSES && addresses.older.len() <= MAX_ADDRESSES);
+    }
+
+    #[test]
+    fn failure_reports_count_every_failure_by_address() {
+        let (failures, now) = (new_failures(), Instant::now());
+        for number in 0..12 {
+            for _ in 0..=number {
+                failures.record_failure(test_address(number), now);
+            }
+        }
+        let report = failures.lock_addresses().take_report();
+        assert_eq!(report.addresses.len(), MAX_REPORTED_ADDRESSES);
+        assert_eq!(report.addresses[0], (test_address(11), 12));
+        assert_eq!(report.others, 1 + 2);
+        assert_eq!(failures.lock_addresses().take_report(), FailureReport::default());
+
+        for number in 0..3 * MAX_ADDRESSES as u32 {
+            failures.record_failure(test_address(number), now);
+        }
+        let report = failures.lock_addresses().take_report();
+        let named: u64 = report.addresses.iter().map(|(_, failures)| failures).sum();
+        assert_eq!(named + report.others, 3 * MAX_ADDRESSES as u64);
+    }
+}

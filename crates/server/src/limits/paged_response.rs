@@ -1,0 +1,135 @@
+//! Responses that are built and sent page by page.
+
+use std::io;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::{Stream, StreamExt, stream};
+use http::header;
+use pointsman_core::store::StoreError;
+
+use super::{ResponseBudget, ResponsePermit, SMALL_RESPONSE_BYTES};
+use crate::auth::Caller;
+use crate::problem::Problem;
+
+/// The memory of the page that is being sent.
+#[derive(Debug)]
+pub(crate) struct PageMemory {
+    budget: Arc<ResponseBudget>,
+    caller: Caller,
+    /// Held until the response has ended.
+    base_permit: Option<ResponsePermit>,
+    /// Additional memory for a larger page.
+    extra_permit: Option<ResponsePermit>,
+}
+
+impl PageMemory {
+    /// Reserves memory for the first page of a response.
+    pub(crate) fn reserve(
+        budget: &Arc<ResponseBudget>,
+        caller: &Caller,
+        bytes: usize,
+    ) -> Result<Self, Problem> {
+        let base_permit =
+            (bytes > SMALL_RESPONSE_BYTES).then(|| budget.reserve(caller, bytes)).transpose()?;
+        Ok(Self { budget: budget.clone(), caller: caller.clone(), base_permit, extra_permit: None })
+    }
+
+    /// Reserves memory for the next page. An error means that the response must be aborted.
+    pub(crate) fn reserve_for_page(&mut self, bytes: usize) -> io::Result<()> {
+        self.extra_permit = None;
+        let reserved = self.base_permit.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes);
+        if let Some(missing) = bytes.checked_sub(reserved).filter(|missing| *missing > 0) {
+            let extra_permit = self.budget.reserve(&self.caller, missing);
+            self.extra_permit =
+                Some(extra_permit.map_err(|_| {
+                    io::Error::other("there is no response memory for the rest of the response")
+                })?);
+        }
+        Ok(())
+    }
+}
+
+/// Responds with pieces of JSON as they are produced. The first piece is produced before the response begins, so that a
+/// store error or a lack of memory becomes an error response; later, either aborts the response.
+pub(crate) async fn stream_json_pieces(
+    budget: &Arc<ResponseBudget>,
+    caller: &Caller,
+    pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
+) -> Result<Response, Problem> {
+    let mut pieces = Box::pin(pieces);
+    let first = pieces.next().await.transpose().map_err(problem_from_io_error)?.unwrap_or_default();
+    let mut memory = PageMemory::reserve(budget, caller, first.len())?;
+    let rest = pieces.map(move |piece| {
+        let piece = piece?;
+        memory.reserve_for_page(piece.len())?;
+        Ok::<_, io::Error>(piece)
+    });
+    let body = Body::from_stream(stream::iter([Ok(first)]).chain(rest));
+    Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
+}
+
+fn problem_from_io_error(error: io::Error) -> Problem {
+    match error.downcast::<StoreError>() {
+        Ok(error) => error.into(),
+        Err(error) => {
+            tracing::error!(%error, "could not build a response; the client got 500");
+            Problem::broken("the response could not be built; see the server's log")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::super::testing::{test_caller, test_limits};
+    use super::*;
+
+    fn test_budget() -> Arc<ResponseBudget> {
+        Arc::new(ResponseBudget::new(&test_limits(), Arc::default()))
+    }
+
+    fn test_piece(kib: usize) -> io::Result<Bytes> {
+        Ok(vec![b'x'; kib << 10].into())
+    }
+
+    #[tokio::test]
+    async fn response_memory_is_held_for_the_largest_page_and_released() {
+        let budget = test_budget();
+        let pieces = stream::iter([test_piece(100), test_piece(10), test_piece(300)]);
+        let response = stream_json_pieces(&budget, &test_caller("one"), pieces).await.unwrap();
+        assert_eq!(budget.used_bytes(), 100 << 10);
+        let mut body = response.into_body();
+        let mut used = Vec::new();
+        while let Some(frame) = body.frame().await {
+            frame.unwrap();
+            used.push(budget.used_bytes() >> 10);
+        }
+        assert_eq!(used, [100, 100, 300]);
+        drop(body);
+        assert_eq!(budget.used_bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn a_page_without_memory_aborts_the_response() {
+        let budget = test_budget();
+        let response =
+            stream_json_pieces(&budget, &test_caller("one"), stream::iter([test_piece(1), test_piece(900)]))
+                .await
+                .unwrap();
+        let _held = budget.reserve(&test_caller("one"), 500 << 10).unwrap();
+        assert!(response.into_body().collect().await.is_err());
+        let refused = stream_json_pieces(&budget, &test_caller("one"), stream::iter([test_piece(900)])).await;
+        assert_eq!(refused.unwrap_err().into_response().status(), 503);
+    }
+
+    #[tokio::test]
+    async fn a_store_error_before_the_first_page_is_a_503() {
+        let failed = stream::iter([Err(io::Error::other(StoreError::Closed))]);
+        let response = stream_json_pieces(&test_budget(), &test_caller("one"), failed).await;
+        assert_eq!(response.unwrap_err().into_response().status(), 503);
+    }
+}

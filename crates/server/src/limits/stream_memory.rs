@@ -1,0 +1,39 @@
+//! The response memory of streams that follow the journal or a log.
+
+use std::time::Duration;
+
+use super::{ResponsePermit, SMALL_RESPONSE_BYTES};
+use crate::app::App;
+use crate::auth::Caller;
+
+/// How long a stream waits for memory. Shorter than the interval of keep-alive messages that a reader expects.
+const MAX_MEMORY_WAIT: Duration = Duration::from_secs(10);
+
+/// The memory of the page that a stream is sending, held until the next page is read.
+#[derive(Debug, Default)]
+pub(crate) struct StreamMemory(Option<ResponsePermit>);
+
+impl StreamMemory {
+    /// Reserves memory for a page that has been read. False if there is none: the page must be dropped.
+    pub(crate) fn reserve_for_page(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
+        if bytes > self.0.as_ref().map_or(SMALL_RESPONSE_BYTES, ResponsePermit::bytes) {
+            // The previous page has been sent.
+            self.release();
+            self.0 = app.responses.reserve(caller, bytes).ok();
+            return self.0.is_some();
+        }
+        true
+    }
+
+    /// Waits for memory to read a dropped page again. False if there is none in time: the stream must end, and its reader
+    /// resumes it.
+    pub(crate) async fn wait_for_memory(&mut self, app: &App, caller: &Caller, bytes: usize) -> bool {
+        let waiting = app.responses.reserve_with_timeout(caller, bytes, MAX_MEMORY_WAIT);
+        self.0 = app.stopping.run_until_cancelled(waiting).await.flatten();
+        self.0.is_some()
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.0 = None;
+    }
+}

@@ -1,0 +1,55 @@
+//! Limits connections by the open file limit of the process. Each connection uses a file descriptor, and so do the store,
+//! commands and HTTP handlers, for which some are reserved.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use super::lingering::MAX_LINGERING;
+
+/// File descriptors reserved for everything but admitted connections, including connections that are being refused or
+/// closed; and those for each running task.
+const RESERVED_FILES: u64 = 128 + MAX_LINGERING as u64;
+const FILES_PER_TASK: u64 = 8;
+
+/// The number of connections that the open file limit allows beside `tasks` running tasks, at most `requested`. Raises
+/// the soft limit as far as needed and permitted.
+pub(crate) fn max_connections_for_open_files(requested: usize, tasks: usize) -> usize {
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return requested };
+    let reserved_files = RESERVED_FILES + FILES_PER_TASK * tasks as u64;
+    let needed = reserved_files.saturating_add(requested as u64);
+    let raised = needed.min(hard);
+    let files = match soft < raised && setrlimit(Resource::RLIMIT_NOFILE, raised, hard).is_ok() {
+        true => raised,
+        false => soft,
+    };
+    let connections = connections_that_fit(requested, files, reserved_files);
+    if connections < requested {
+        tracing::warn!(
+            connections,
+            requested,
+            files,
+            "the open file limit allows fewer connections than `server.max_connections`; raise the limit (ulimit -n), \
+             or lower the setting"
+        );
+    }
+    connections
+}
+
+/// The connections that fit into the files that are not reserved, but into at least half of all files.
+fn connections_that_fit(requested: usize, files: u64, reserved_files: u64) -> usize {
+    let available_files = files.saturating_sub(reserved_files).max(files / 2).max(1);
+    requested.min(usize::try_from(available_files).unwrap_or(usize::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_file_descriptors_for_the_store_and_tasks() {
+        assert_eq!(connections_that_fit(1024, 1_000_000, 256), 1024);
+        assert_eq!(connections_that_fit(1024, 1024, 256), 768);
+        assert_eq!(connections_that_fit(1024, 200, 256), 100);
+        assert_eq!(connections_that_fit(1024, 0, 256), 1);
+        assert_eq!(connections_that_fit(10, 1024, 256), 10);
+    }
+}
