@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{Caller, Tokens};
+use crate::auth::{Caller, AcceptedTokens};
 use crate::config::Config;
 use crate::config_status::ConfigStatus;
 use crate::jobscheduler::StatisticsCache;
@@ -34,7 +34,7 @@ pub(crate) struct AppState {
     pub(crate) responses: Arc<ResponseBudget>,
     pub(crate) failed_authentications: FailedAuthentications,
     /// Accepted tokens; replaced when the configuration is reloaded.
-    pub(crate) tokens: watch::Sender<Tokens>,
+    pub(crate) tokens: watch::Sender<AcceptedTokens>,
     /// Cancelled when the server stops; streams and long polls then end.
     pub(crate) stopping: CancellationToken,
     /// Budget for request bodies: one permit per byte.
@@ -46,10 +46,10 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
-    pub(crate) fn new(engine: Engine, config: &Config, tokens: Tokens, stopping: CancellationToken) -> App {
+    pub(crate) fn new(engine: Engine, config: &Config, tokens: AcceptedTokens, stopping: CancellationToken) -> App {
         let (limits, metrics) = (&config.limits, Arc::new(HttpMetrics::default()));
-        let max_connections = match config.http {
-            true => listen::connections(config.max_connections, config.workers),
+        let max_connections = match config.serves_http {
+            true => listen::max_connections_for_open_files(config.max_connections, config.workers),
             false => config.max_connections,
         };
         Arc::new(Self {
@@ -73,7 +73,7 @@ impl AppState {
     /// token must also end the streams that were opened with it.
     pub(crate) async fn wait_until_revoked(&self, caller: &Caller) {
         // `self` owns the sender, so the channel cannot close during the wait.
-        let _ = self.tokens.subscribe().wait_for(|tokens| !tokens.knows(caller)).await;
+        let _ = self.tokens.subscribe().wait_for(|tokens| !tokens.accepts_caller(caller)).await;
     }
 
     /// The current time by the store's clock.

@@ -13,7 +13,7 @@
 use std::fmt::Display;
 use std::panic::resume_unwind;
 
-use pointsman_core::store::Deed;
+use pointsman_core::store::AuditEntry;
 
 use crate::app::AppState;
 use crate::auth::Caller;
@@ -45,15 +45,15 @@ impl AppState {
         what: impl Display,
         detail: impl Display,
     ) {
-        let entry = Deed {
+        let entry = AuditEntry {
             at: self.now(),
-            by: caller.name.clone(),
+            actor: caller.name.clone(),
             action: action.into(),
-            what: what.to_string(),
+            target: what.to_string(),
             detail: shorten_detail(detail.to_string()),
         };
-        if let Err(error) = self.store().note(entry.clone()).await {
-            let Deed { by, action, what, .. } = entry;
+        if let Err(error) = self.store().append_audit_entry(entry.clone()).await {
+            let AuditEntry { actor: by, action, target: what, .. } = entry;
             tracing::warn!(
                 %error,
                 by,
@@ -88,17 +88,17 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::auth::{Role, Tokens, hash};
-    use crate::config::{Sources, TokenDef};
+    use crate::auth::{Role, AcceptedTokens, hash_token};
+    use crate::config::{ConfigInputs, TokenDef};
 
     #[tokio::test]
     async fn changes_finish_and_are_audited_though_the_client_disconnects() {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let config = Sources { working: folder.path().into(), ..Sources::default() }.load().unwrap();
-        let app = AppState::new(engine, &config, Tokens::default(), CancellationToken::new());
-        let token = TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash("x") };
+        let config = ConfigInputs { working_dir: folder.path().into(), ..ConfigInputs::default() }.load().unwrap();
+        let app = AppState::new(engine, &config, AcceptedTokens::default(), CancellationToken::new());
+        let token = TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash_token("x") };
         let (gate, caller) = (Arc::new(Notify::new()), Caller::from(&token));
         let (inner, opened) = (app.clone(), gate.clone());
         let mut request = Box::pin(app.run_to_completion(async move {
@@ -111,10 +111,10 @@ mod tests {
         gate.notify_one();
         app.pending_changes.close();
         timeout(Duration::from_secs(60), app.pending_changes.wait()).await.expect("it ends");
-        let entries = app.store().deeds(None, 10).await.unwrap();
+        let entries = app.store().list_audit_entries(None, 10).await.unwrap();
         assert_eq!(entries.len(), 1);
         assert_eq!(
-            (entries[0].1.what.as_str(), entries[0].1.detail.len()),
+            (entries[0].1.target.as_str(), entries[0].1.detail.len()),
             ("handler index", MAX_DETAIL_BYTES)
         );
     }

@@ -6,14 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{ConfigBody, FaultBody, ReloadBody};
+use pointsman_api::{ConfigBody, ConfigFaultBody, ConfigReloadBody};
 use pointsman_engine::now;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::Admin;
-use crate::config::{Config, Fault};
+use crate::config::{Config, ConfigFault};
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::server::{ErrorChain, StartError};
@@ -41,7 +41,7 @@ pub(crate) async fn show_config(
     uri: Uri,
 ) -> Result<Json<ConfigBody>, Problem> {
     Query::from_uri(&uri, &[])?;
-    caller.unbound("the configuration covers every tenant")?;
+    caller.require_all_tenants("the configuration covers every tenant")?;
     app.config_status.to_body().map(Json).ok_or_else(|| Problem::unavailable("the server is starting"))
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct ConfigStatus(Mutex<ConfigRecord>);
 struct ConfigRecord {
     active: Option<ConfigBody>,
     /// Newest first.
-    reloads: VecDeque<ReloadBody>,
+    reloads: VecDeque<ConfigReloadBody>,
 }
 
 impl ConfigStatus {
@@ -81,7 +81,7 @@ impl ConfigStatus {
                 ..config_body(std::mem::take(&mut before.node), config)
             };
         }
-        record.push_reload(ReloadBody {
+        record.push_reload(ConfigReloadBody {
             at: now().to_string(),
             applied: true,
             error: None,
@@ -98,7 +98,7 @@ impl ConfigStatus {
         };
         let fault_count = faults.map_or(0, |faults| faults.len());
         let listed = faults.into_iter().flat_map(|faults| faults.iter()).take(MAX_FAULTS).map(fault_body);
-        self.lock_record().push_reload(ReloadBody {
+        self.lock_record().push_reload(ConfigReloadBody {
             at: now().to_string(),
             applied: false,
             error: Some(message),
@@ -115,7 +115,7 @@ impl ConfigStatus {
 }
 
 impl ConfigRecord {
-    fn push_reload(&mut self, reload: ReloadBody) {
+    fn push_reload(&mut self, reload: ConfigReloadBody) {
         self.reloads.push_front(reload);
         self.reloads.truncate(MAX_RELOADS);
     }
@@ -129,11 +129,11 @@ fn config_body(node: String, config: &Config) -> ConfigBody {
         loaded_at: now.to_string(),
         watched: false,
         settings: config.to_api_yaml(),
-        warnings: config.warnings_at(now).iter().map(ToString::to_string).collect(),
+        warnings: config.all_warnings(now).iter().map(ToString::to_string).collect(),
         reloads: vec![],
     }
 }
 
-fn fault_body(fault: &Fault) -> FaultBody {
-    FaultBody { place: fault.place(), message: fault.message().into(), excerpt: fault.excerpt_for_api() }
+fn fault_body(fault: &ConfigFault) -> ConfigFaultBody {
+    ConfigFaultBody { location: fault.location(), message: fault.message().into(), excerpt: fault.excerpt_for_api() }
 }

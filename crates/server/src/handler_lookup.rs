@@ -5,7 +5,7 @@ use pointsman_core::store::TaskFilter;
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 
 /// Maximum pages of the history that are searched for tasks of a handler that is no longer defined.
@@ -19,10 +19,10 @@ pub(crate) async fn require_handler(
     name: &HandlerName,
     noun: &str,
 ) -> Result<(), Problem> {
-    let registration = app.store().registration().await?;
+    let registration = app.store().read_merged_registration().await?;
     let defs = registration.handlers.iter();
     let visible: Vec<_> = defs
-        .filter(|def| def.source.as_ref().is_none_or(|source| caller.sees(&source.tenant)))
+        .filter(|def| def.source.as_ref().is_none_or(|source| caller.can_see_tenant(&source.tenant)))
         .map(|def| def.name.as_str())
         .collect();
     if visible.contains(&name.as_str())
@@ -31,13 +31,13 @@ pub(crate) async fn require_handler(
     {
         return Ok(());
     }
-    let hint = hint(name.as_str(), visible);
+    let hint = did_you_mean_suffix(name.as_str(), visible);
     Err(Problem::not_found(format!("there is no {noun} {name}{hint}")))
 }
 
 async fn has_queues(app: &App, caller: &Caller, name: &HandlerName) -> Result<bool, Problem> {
-    let queues = app.store().queues(Some(name)).await?;
-    Ok(queues.iter().any(|queue| caller.sees(&queue.tenant)))
+    let queues = app.store().list_queues(Some(name)).await?;
+    Ok(queues.iter().any(|queue| caller.can_see_tenant(&queue.tenant)))
 }
 
 /// An empty page only means that the store stopped scanning; later pages may have tasks.
@@ -46,7 +46,7 @@ async fn has_archived_tasks(app: &App, caller: &Caller, name: &HandlerName) -> R
     let filter = TaskFilter { handler, tenant, ..TaskFilter::default() };
     let mut before = None;
     for _ in 0..MAX_HISTORY_PAGES {
-        let page = app.store().tasks(filter.clone(), before, 1).await?;
+        let page = app.store().list_tasks(filter.clone(), before, 1).await?;
         if !page.tasks.is_empty() {
             return Ok(true);
         }

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use http::header;
-use pointsman_api::{Health, StoreHealth};
+use pointsman_api::{HealthBody, StoreHealthBody};
 use pointsman_core::store::StoreError;
 use tokio::time::timeout;
 use utoipa_axum::router::OpenApiRouter;
@@ -30,25 +30,25 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// A store that does not respond within this time is not reachable.
 const STORE_TIMEOUT: Duration = Duration::from_secs(1);
 
-fn health_body(status: &str, store: Option<StoreHealth>, warnings: Vec<String>) -> Json<Health> {
-    Json(Health { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store, warnings })
+fn health_body(status: &str, store: Option<StoreHealthBody>, warnings: Vec<String>) -> Json<HealthBody> {
+    Json(HealthBody { status: status.into(), version: env!("CARGO_PKG_VERSION").into(), store, warnings })
 }
 
 /// Warnings about conditions under which requests are still served.
 fn collect_warnings(app: &App) -> Vec<String> {
-    app.store().warnings().into_iter().chain(app.engine.clock().warning()).collect()
+    app.store().warnings().into_iter().chain(app.engine.time_source().clock_warning()).collect()
 }
 
 /// Checks that the store responds in time and accepts writes; the second value is the error if it does not.
-async fn check_store(app: &App) -> (StoreHealth, Option<String>) {
-    let read_error = match timeout(STORE_TIMEOUT, app.store().extent()).await {
+async fn check_store(app: &App) -> (StoreHealthBody, Option<String>) {
+    let read_error = match timeout(STORE_TIMEOUT, app.store().read_journal_range()).await {
         Ok(Ok(_)) => None,
         Ok(Err(StoreError::Damaged(_))) => Some("the store is damaged"),
         Ok(Err(StoreError::Unavailable(_) | StoreError::Full(_) | StoreError::Closed)) | Err(_) => {
             Some("the store does not respond")
         }
     };
-    let write_error = app.store().trouble();
+    let write_error = app.store().write_problem();
     let (reachable, writable) = (read_error.is_none(), write_error.is_none());
     let error = match (read_error, write_error) {
         (None, None) => None,
@@ -56,17 +56,17 @@ async fn check_store(app: &App) -> (StoreHealth, Option<String>) {
         (Some(read_error), None) => Some(read_error.into()),
         (Some(read_error), Some(write_error)) => Some(format!("{read_error}, and {write_error}")),
     };
-    (StoreHealth { kind: app.store_kind.into(), reachable, writable }, error)
+    (StoreHealthBody { kind: app.store_kind.into(), reachable, writable }, error)
 }
 
 /// Health of the process and of its store. Restarting the process does not help against an unavailable store, so this
 /// returns 200 in that case too, with `degraded`. `warnings` lists problems of a store that works, such as Redis
 /// settings that can lose acknowledged data, or a store that is too full to accept more.
 #[utoipa::path(get, path = "/healthz", tag = "health", security(()),
-    responses((status = 200, description = "The process is alive", body = Health)))]
-pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
+    responses((status = 200, description = "The process is alive", body = HealthBody)))]
+pub(crate) async fn healthz(State(app): State<App>) -> Json<HealthBody> {
     let (store, error) = check_store(&app).await;
-    let clock = app.engine.clock().out_of_service_reason();
+    let clock = app.engine.time_source().out_of_service_reason();
     let status = if error.is_none() && clock.is_none() { "ok" } else { "degraded" };
     let warnings = clock.into_iter().chain(collect_warnings(&app)).collect();
     health_body(status, Some(store), warnings)
@@ -74,20 +74,20 @@ pub(crate) async fn healthz(State(app): State<App>) -> Json<Health> {
 
 /// Liveness of the process alone.
 #[utoipa::path(get, path = "/livez", tag = "health", security(()),
-    responses((status = 200, description = "The process is alive", body = Health)))]
-pub(crate) async fn livez() -> Json<Health> {
+    responses((status = 200, description = "The process is alive", body = HealthBody)))]
+pub(crate) async fn livez() -> Json<HealthBody> {
     health_body("ok", None, Vec::new())
 }
 
 /// Readiness: the store responds and accepts writes, the node's clock is within 30 seconds of the store's, and the
 /// server is not stopping. 503 otherwise.
 #[utoipa::path(get, path = "/readyz", tag = "health", security(()),
-    responses((status = 200, description = "The server is ready for requests", body = Health)))]
-pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<Health>, Problem> {
+    responses((status = 200, description = "The server is ready for requests", body = HealthBody)))]
+pub(crate) async fn readyz(State(app): State<App>) -> Result<Json<HealthBody>, Problem> {
     if app.stopping.is_cancelled() {
         return Err(Problem::unavailable("the server is stopping"));
     }
-    if let Some(reason) = app.engine.clock().out_of_service_reason() {
+    if let Some(reason) = app.engine.time_source().out_of_service_reason() {
         return Err(Problem::unavailable(reason));
     }
     let (store, error) = check_store(&app).await;
@@ -106,8 +106,8 @@ pub(crate) async fn show_metrics(
     Viewer(caller): Viewer,
     State(app): State<App>,
 ) -> Result<impl IntoResponse, Problem> {
-    caller.unbound("metrics count every tenant")?;
+    caller.require_all_tenants("metrics count every tenant")?;
     let media = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    let http = app.metrics.encode(app.connections.count(), app.streams.count(), app.responses.used());
+    let http = app.metrics.encode(app.connections.count(), app.streams.count(), app.responses.used_bytes());
     Ok(([(header::CONTENT_TYPE, media)], http + &app.engine.metrics_text().await))
 }

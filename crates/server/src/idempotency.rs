@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 use pointsman_core::Tenant;
-use pointsman_core::store::{Idempotency, Refused, StoreError};
+use pointsman_core::store::{IdempotencyKey, IdempotencyError, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -39,7 +39,7 @@ pub(crate) fn for_request(
     tenant: Tenant,
     operation: &[&str],
     body: &[u8],
-) -> Result<Option<Idempotency>, Problem> {
+) -> Result<Option<IdempotencyKey>, Problem> {
     let digest = || {
         let mut digest = Sha256::new();
         for part in operation {
@@ -50,7 +50,7 @@ pub(crate) fn for_request(
         digest.update(body);
         digest.finalize().into()
     };
-    Ok(read_key(headers)?.map(|key| Idempotency { tenant, key, digest: digest() }))
+    Ok(read_key(headers)?.map(|key| IdempotencyKey { tenant, key, request_digest: digest() }))
 }
 
 /// The idempotency key of an action. It belongs to the tenant of the caller's token, or to the default tenant. The
@@ -61,7 +61,7 @@ pub(crate) fn for_action(
     caller: &Caller,
     operation: &[&str],
     body: &[u8],
-) -> Result<Option<Idempotency>, Problem> {
+) -> Result<Option<IdempotencyKey>, Problem> {
     let scope = caller.tenant.as_ref().map_or("", Tenant::as_str);
     let operation: Vec<&str> = operation.iter().copied().chain([scope]).collect();
     for_request(headers, caller.tenant.clone().unwrap_or_default(), &operation, body)
@@ -70,10 +70,10 @@ pub(crate) fn for_action(
 /// Reads the response recorded for an earlier request under this key.
 pub(crate) async fn read_recorded_response<A: DeserializeOwned>(
     app: &App,
-    idempotency: Option<&Idempotency>,
+    idempotency: Option<&IdempotencyKey>,
 ) -> Result<Option<A>, Problem> {
     let Some(idempotency_key) = idempotency else { return Ok(None) };
-    let Some(text) = app.store().recorded_answer(idempotency_key.clone()).await?? else { return Ok(None) };
+    let Some(text) = app.store().find_idempotency_record(idempotency_key.clone()).await?? else { return Ok(None) };
     parse_recorded_response(idempotency_key, &text).map(Some)
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn read_recorded_response<A: DeserializeOwned>(
 /// recorded it.
 pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
     app: &App,
-    idempotency: Option<&Idempotency>,
+    idempotency: Option<&IdempotencyKey>,
     response: A,
 ) -> Result<Result<(A, bool), Problem>, StoreError> {
     let Some(idempotency_key) = idempotency else { return Ok(Ok((response, false))) };
@@ -89,9 +89,9 @@ pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
         Ok(text) => text,
         Err(error) => return Ok(Err(Problem::internal_error(error))),
     };
-    Ok(match app.store().record_answer(idempotency_key.clone(), text, app.now()).await? {
+    Ok(match app.store().insert_idempotency_record(idempotency_key.clone(), text, app.now()).await? {
         Ok(recorded) if recorded.repeated => {
-            parse_recorded_response(idempotency_key, &recorded.answer).map(|response| (response, true))
+            parse_recorded_response(idempotency_key, &recorded.response).map(|response| (response, true))
         }
         Ok(_) => Ok((response, false)),
         Err(conflict) => Err(conflict.into()),
@@ -100,8 +100,8 @@ pub(crate) async fn record_response<A: Serialize + DeserializeOwned>(
 
 /// A recorded response of another type belongs to another request.
 fn parse_recorded_response<A: DeserializeOwned>(
-    idempotency_key: &Idempotency,
+    idempotency_key: &IdempotencyKey,
     text: &str,
 ) -> Result<A, Problem> {
-    serde_json::from_str(text).map_err(|_| Refused::IdempotencyConflict(idempotency_key.key.clone()).into())
+    serde_json::from_str(text).map_err(|_| IdempotencyError::Conflict(idempotency_key.key.clone()).into())
 }

@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pointsman_core::journal::Filter;
-use pointsman_core::store::{Read, StoreError};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::store::{JournalQuery, StoreError};
 use pointsman_core::{Event, EventId};
 
 use crate::app::App;
@@ -32,7 +32,7 @@ pub(crate) enum ReadStep {
 
 pub(crate) struct JournalReader {
     app: App,
-    filter: Filter,
+    filter: EventFilter,
     is_backwards: bool,
     /// The cursor was given by the client, so a gap must be reported to it.
     reports_gaps: bool,
@@ -48,7 +48,7 @@ pub(crate) struct JournalReader {
 
 impl JournalReader {
     /// Reads towards the newest event.
-    pub(crate) fn forwards(app: App, filter: Filter, after: EventId) -> Self {
+    pub(crate) fn forwards(app: App, filter: EventFilter, after: EventId) -> Self {
         Self {
             app,
             filter,
@@ -63,7 +63,7 @@ impl JournalReader {
     }
 
     /// Reads from the newest event down to `after`, or to the oldest that is retained.
-    pub(crate) fn backwards(app: App, filter: Filter, after: Option<EventId>) -> Self {
+    pub(crate) fn backwards(app: App, filter: EventFilter, after: Option<EventId>) -> Self {
         let reports_gaps = after.is_some();
         Self { is_backwards: true, reports_gaps, ..Self::forwards(app, filter, after.unwrap_or_default()) }
     }
@@ -92,24 +92,24 @@ impl JournalReader {
         let limit = self.page_size.next_limit(remaining);
         let page = if self.is_backwards {
             let filter = self.filter.clone();
-            let read = Read { after: self.after, until: self.until, filter, limit, backwards: true };
-            self.app.store().read(read).await?
+            let read = JournalQuery { after: self.after, until: self.until, filter, limit, backwards: true };
+            self.app.store().read_events(read).await?
         } else {
-            self.app.engine.observer().page(&self.filter, self.after, self.until, limit).await?
+            self.app.engine.observer().read_page(&self.filter, self.after, self.until, limit).await?
         };
-        if self.reports_gaps && page.extent.is_torn(self.after) {
+        if self.reports_gaps && page.journal_range.is_torn(self.after) {
             // The cache of this node may be behind the store.
-            let extent = self.app.engine.observer().extent().await?;
+            let extent = self.app.engine.observer().read_extent().await?;
             let torn = ReadStep::Torn { head: extent.head };
             return Ok(if extent.is_torn(self.after) { torn } else { ReadStep::NoMatch });
         }
         if self.until.is_none() {
-            self.head = page.extent.head;
+            self.head = page.journal_range.head;
         }
         if self.is_backwards {
-            self.advance_backwards(page.scanned, page.extent.forgotten);
+            self.advance_backwards(page.scanned_up_to, page.journal_range.expired_up_to);
         } else {
-            self.advance_forwards(page.scanned, page.events.is_empty());
+            self.advance_forwards(page.scanned_up_to, page.events.is_empty());
         }
         Ok(if page.events.is_empty() { ReadStep::NoMatch } else { ReadStep::Events(page.events) })
     }
@@ -139,7 +139,7 @@ impl JournalReader {
     /// cancelled.
     pub(crate) async fn wait_for_match(&mut self) {
         self.after = self.resume_cursor();
-        self.app.engine.observer().matched(&self.filter, &mut self.after).await;
+        self.app.engine.observer().wait_for_match(&self.filter, &mut self.after).await;
     }
 
     /// Starts a new read of the events that have arrived since.

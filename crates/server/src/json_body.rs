@@ -5,8 +5,8 @@ use axum::extract::{FromRequest, Request};
 use bytes::Bytes;
 use http::HeaderMap;
 use pointsman_core::Tenant;
-use pointsman_core::store::Idempotency;
-use pointsman_core::wire::{Fault, members, string};
+use pointsman_core::store::IdempotencyKey;
+use pointsman_core::event_json::{JsonError, parse_object, parse_string};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -57,7 +57,7 @@ impl<T> IdempotentBody<T> {
         self,
         caller: &Caller,
         operation: &[&str],
-    ) -> Result<(T, Option<Idempotency>), Problem> {
+    ) -> Result<(T, Option<IdempotencyKey>), Problem> {
         let idempotency = idempotency::for_action(&self.headers, caller, operation, &self.body)?;
         Ok((self.members, idempotency))
     }
@@ -115,12 +115,12 @@ impl FromRequest<App> for RuleRequest {
             reason: Option<Box<RawValue>>,
         }
         let JsonBody(members): JsonBody<RuleMembers> = JsonBody::from_request(request, app).await?;
-        let tenant = members.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
-        let tenant = tenant.map(Tenant::new).transpose().map_err(|e| Fault::new("/tenant", e))?;
-        let reason = members.reason.map(|raw| string("/reason", &raw)).transpose()?.unwrap_or_default();
+        let tenant = members.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
+        let tenant = tenant.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
+        let reason = members.reason.map(|raw| parse_string("/reason", &raw)).transpose()?.unwrap_or_default();
         if reason.len() > MAX_REASON_BYTES {
             return Err(
-                Fault::new("/reason", format!("a reason has at most {MAX_REASON_BYTES} bytes")).into()
+                JsonError::new("/reason", format!("a reason has at most {MAX_REASON_BYTES} bytes")).into()
             );
         }
         Ok(Self { tenant, reason })
@@ -144,7 +144,7 @@ fn parse_json_body<T: Default + DeserializeOwned>(headers: &HeaderMap, body: &[u
     media::require_json(headers)?;
     let text = media::decode_utf8(body)?;
     serde_json::from_str::<&RawValue>(text).map_err(media::malformed_json)?;
-    members(text).map_err(|fault| {
+    parse_object(text).map_err(|fault| {
         let detail = format!("the body is not what was expected: {}", fault.detail);
         Problem::malformed(detail).pointer(fault.pointer)
     })

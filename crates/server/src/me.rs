@@ -2,12 +2,12 @@
 
 use axum::Json;
 use http::Uri;
-use pointsman_api::MeBody;
+use pointsman_api::CurrentTokenBody;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::auth::Anyone;
+use crate::auth::AnyCaller;
 use crate::problem::Problem;
 use crate::query::Query;
 
@@ -21,10 +21,10 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     path = "/api/v1/me",
     operation_id = "show_me",
     tag = "house",
-    responses((status = 200, description = "The token", body = MeBody)),
+    responses((status = 200, description = "The token", body = CurrentTokenBody)),
 )]
-pub(crate) async fn show_me(Anyone(caller): Anyone, uri: Uri) -> Result<Json<MeBody>, Problem> {
+pub(crate) async fn show_me(AnyCaller(caller): AnyCaller, uri: Uri) -> Result<Json<CurrentTokenBody>, Problem> {
     Query::from_uri(&uri, &[])?;
     let tenant = caller.tenant.map(|tenant| tenant.to_string());
-    Ok(Json(MeBody { name: caller.name, role: caller.role.to_string(), tenant }))
+    Ok(Json(CurrentTokenBody { name: caller.name, role: caller.role.to_string(), tenant }))
 }

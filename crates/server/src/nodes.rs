@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{AuditList, DeedBody, NodeBody, NodeList};
+use pointsman_api::{AuditList, AuditEntryBody, NodeBody, NodeList};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -34,10 +34,10 @@ pub(crate) async fn list_nodes(
     uri: Uri,
 ) -> Result<Json<NodeList>, Problem> {
     Query::from_uri(&uri, &[])?;
-    caller.unbound("nodes serve every tenant")?;
-    let event_id = app.store().extent().await?.head.get();
-    let nodes = app.store().nodes().await?.iter().map(NodeBody::from).collect();
-    Ok(Json(NodeList { event_id, nodes }))
+    caller.require_all_tenants("nodes serve every tenant")?;
+    let event_id = app.store().read_journal_range().await?.head.get();
+    let nodes = app.store().list_nodes().await?.iter().map(NodeBody::from).collect();
+    Ok(Json(NodeList { newest_event_id: event_id, nodes }))
 }
 
 /// The audit log: which token paused, retried, cancelled, … what, when and why.
@@ -58,12 +58,12 @@ pub(crate) async fn read_audit(
     uri: Uri,
 ) -> Result<Json<AuditList>, Problem> {
     let query = Query::from_uri(&uri, &["limit", "before"])?;
-    caller.unbound("the audit covers every tenant")?;
+    caller.require_all_tenants("the audit covers every tenant")?;
     let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let before = query
         .parse_with("before", |text| text.parse().map_err(|_| "`before` is the `next` of a response"))?;
-    let event_id = app.store().extent().await?.head.get();
-    let entries = app.store().deeds(before, limit).await?;
+    let event_id = app.store().read_journal_range().await?.head.get();
+    let entries = app.store().list_audit_entries(before, limit).await?;
     let next = entries.last().map(|(number, _)| *number).filter(|_| entries.len() == limit);
-    Ok(Json(AuditList { event_id, deeds: entries.iter().map(DeedBody::from).collect(), next }))
+    Ok(Json(AuditList { newest_event_id: event_id, entries: entries.iter().map(AuditEntryBody::from).collect(), next }))
 }

@@ -35,9 +35,9 @@ impl OpenStore {
                 open_sqlite(move || Sqlite::in_memory(now)).await
             }
             StoreUrl::Postgres(url) => {
-                Self::open_postgres(url.whole(), time).await.map_err(StartError::Postgres)
+                Self::open_postgres(url.full_url(), time).await.map_err(StartError::Postgres)
             }
-            StoreUrl::Redis(url) => Self::open_redis(url.whole(), time).await.map_err(StartError::Redis),
+            StoreUrl::Redis(url) => Self::open_redis(url.full_url(), time).await.map_err(StartError::Redis),
         }
     }
 
@@ -45,12 +45,12 @@ impl OpenStore {
         url: &str,
         time: &TimeSource,
     ) -> Result<Self, pointsman_store_postgres::OpenError> {
-        time.measure(async || Postgres::read_clock(url).await.map(Some)).await?;
+        time.measure_server_clock(async || Postgres::read_clock(url).await.map(Some)).await?;
         Postgres::open(url, time.now()).await.map(Self::Postgres)
     }
 
     async fn open_redis(url: &str, time: &TimeSource) -> Result<Self, pointsman_store_redis::OpenError> {
-        time.measure(async || Redis::read_clock(url).await.map(Some)).await?;
+        time.measure_server_clock(async || Redis::read_clock(url).await.map(Some)).await?;
         Redis::open(url, time.now()).await.map(Self::Redis)
     }
 
@@ -64,21 +64,21 @@ impl OpenStore {
 
     /// The token of a server without configured tokens. Its hash is stored with the store, so that all nodes share it.
     pub(crate) async fn find_or_create_first_token(&self, url: &StoreUrl) -> Result<FirstToken, StartError> {
-        let new_token = auth::fresh();
+        let new_token = auth::new_first_token();
         let sha256 = auth::to_hex(&new_token.def.sha256);
         match self {
             Self::Postgres(store) => {
                 let corrupt_hash_message = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new \
                             token";
-                resolve_shared_token(new_token, store.first_token(&sha256).await, corrupt_hash_message)
+                resolve_shared_token(new_token, store.share_first_token_hash(&sha256).await, corrupt_hash_message)
             }
             Self::Redis(store) => {
                 let corrupt_hash_message = "pointsman:texts does not hold a token's hash under first_token; HDEL that field to get a new \
                             token";
-                resolve_shared_token(new_token, store.first_token(&sha256).await, corrupt_hash_message)
+                resolve_shared_token(new_token, store.share_first_token_hash(&sha256).await, corrupt_hash_message)
             }
             Self::Sqlite(_) => match url {
-                StoreUrl::Sqlite { path } => auth::beside(path).map_err(StartError::FirstToken),
+                StoreUrl::Sqlite { path } => auth::load_or_create_first_token(path).map_err(StartError::FirstToken),
                 StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(new_token),
             },
         }
@@ -105,6 +105,6 @@ fn resolve_shared_token(
     };
     match sha256 == new_token.def.sha256 {
         true => Ok(new_token),
-        false => Ok(FirstToken::kept(sha256)),
+        false => Ok(FirstToken::from_hash(sha256)),
     }
 }

@@ -26,7 +26,7 @@ use crate::{
         (name = "house", description = "Nodes, configuration, audit log, and the caller's token"),
         (name = "health", description = "Health and metrics"),
     ),
-    components(schemas(pointsman_api::Problem, pointsman_api::TaskChangeBody)),
+    components(schemas(pointsman_api::ProblemDetails, pointsman_api::TaskChangeBody)),
     security(("token" = []), ("admin_token" = [])),
     modifiers(&TokenSchemes),
 )]
@@ -87,7 +87,7 @@ fn add_problem_responses(document: &mut Document) {
             let problem = RefOr::Ref(Ref::from_schema_name("ProblemDetails"));
             let response = ResponseBuilder::new()
                 .description(PROBLEM_DESCRIPTION)
-                .content(pointsman_api::problem::MEDIA_TYPE, Content::new(Some(problem)))
+                .content(pointsman_api::problem::PROBLEM_MEDIA_TYPE, Content::new(Some(problem)))
                 .build();
             operation.responses.responses.insert("default".into(), response.into());
         }

@@ -19,9 +19,9 @@ use std::fmt;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use pointsman_core::store::{Refused, StoreError};
-use pointsman_core::task::Rejected;
-use pointsman_core::wire::Fault;
+use pointsman_core::store::{IdempotencyError, StoreError};
+use pointsman_core::task::TaskRejection;
+use pointsman_core::event_json::JsonError;
 use pointsman_engine::EmitError;
 
 /// Value of `Retry-After` for a server that is unavailable.
@@ -195,7 +195,7 @@ impl Problem {
     /// The status and the problem document as JSON.
     fn encode(self) -> (StatusCode, String) {
         let (status, slug) = self.kind.status_and_slug();
-        let body = pointsman_api::Problem {
+        let body = pointsman_api::ProblemDetails {
             kind: format!("urn:pointsman:problem:{slug}"),
             title: status.canonical_reason().unwrap_or_default().into(),
             status: status.as_u16(),
@@ -210,7 +210,7 @@ impl Problem {
     pub(crate) fn into_raw_response(self) -> String {
         let header = self.kind.response_header();
         let (status, body) = self.encode();
-        let (media, length) = (pointsman_api::problem::MEDIA_TYPE, body.len());
+        let (media, length) = (pointsman_api::problem::PROBLEM_MEDIA_TYPE, body.len());
         let mut response =
             format!("HTTP/1.1 {status}\r\ncontent-type: {media}\r\ncontent-length: {length}\r\n");
         if let Some((name, value)) = &header {
@@ -225,7 +225,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let header = self.kind.response_header();
         let (status, text) = self.encode();
-        let media = [(header::CONTENT_TYPE, pointsman_api::problem::MEDIA_TYPE)];
+        let media = [(header::CONTENT_TYPE, pointsman_api::problem::PROBLEM_MEDIA_TYPE)];
         let mut response = (status, media, text).into_response();
         response.headers_mut().extend(header);
         response
@@ -233,8 +233,8 @@ impl IntoResponse for Problem {
 }
 
 /// A fault in a JSON body.
-impl From<Fault> for Problem {
-    fn from(fault: Fault) -> Self {
+impl From<JsonError> for Problem {
+    fn from(fault: JsonError) -> Self {
         Self::malformed(fault.detail).pointer(fault.pointer)
     }
 }
@@ -260,10 +260,10 @@ impl From<StoreError> for Problem {
 }
 
 /// The idempotency key was used for another request.
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<IdempotencyError> for Problem {
+    fn from(refused: IdempotencyError) -> Self {
         match refused {
-            Refused::IdempotencyConflict(_) => Self::conflict(refused).parameter("Idempotency-Key"),
+            IdempotencyError::Conflict(_) => Self::conflict(refused).parameter("Idempotency-Key"),
         }
     }
 }
@@ -279,15 +279,15 @@ impl From<EmitError> for Problem {
     }
 }
 
-impl From<Rejected> for Problem {
-    fn from(rejected: Rejected) -> Self {
+impl From<TaskRejection> for Problem {
+    fn from(rejected: TaskRejection) -> Self {
         match rejected {
-            Rejected::NoSuchTask => Self::not_found(rejected),
-            Rejected::WrongState(_)
-            | Rejected::StaleFence
-            | Rejected::Forgotten
-            | Rejected::ResumeItsOrder
-            | Rejected::PairIsBusy => Self::conflict(rejected),
+            TaskRejection::NoSuchTask => Self::not_found(rejected),
+            TaskRejection::WrongState(_)
+            | TaskRejection::StaleFence
+            | TaskRejection::EventExpired
+            | TaskRejection::IsOrderStep
+            | TaskRejection::CollectionBusy => Self::conflict(rejected),
         }
     }
 }
@@ -303,7 +303,7 @@ mod tests {
         let name = "ü".repeat(1 << 20);
         let problem = Problem::malformed(&name).parameter(&name).pointer(&name);
         let body = problem.into_response().into_body().collect().await.unwrap().to_bytes();
-        let sent: pointsman_api::Problem = serde_json::from_slice(&body).unwrap();
+        let sent: pointsman_api::ProblemDetails = serde_json::from_slice(&body).unwrap();
         assert_eq!(sent.detail.len(), MAX_DETAIL_BYTES + '…'.len_utf8());
         assert_eq!((sent.parameter, sent.pointer), (None, None));
     }

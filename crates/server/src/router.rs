@@ -70,7 +70,7 @@ async fn check_address_and_drain_body(request: Request, next: Next) -> Response 
 /// Authenticates the request, refuses it if its connection of the reserve is for other purposes, and charges the memory
 /// of the response to the token.
 async fn authenticate_and_admit(State(app): State<App>, mut request: Request, next: Next) -> Response {
-    let identity = Identity::of(request.headers(), &app.tokens.borrow());
+    let identity = Identity::from_headers(request.headers(), &app.tokens.borrow());
     let connection = request.extensions().get::<Connection>().cloned();
     let admission = connection.map_or(RequestAdmission::Served, |connection| {
         connection.record_request(&identity, classify_request(&request, &identity), Instant::now())

@@ -1,7 +1,7 @@
 //! Setting and lifting rules (pause, block) of handlers, collections, schedules and chains.
 
 use pointsman_api::RuleBody;
-use pointsman_core::{Place, Rule, RuleKind, Tenant};
+use pointsman_core::{RuleScope, Rule, RuleKind, Tenant};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -12,7 +12,7 @@ pub(crate) async fn set_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: Place,
+    place: RuleScope,
     tenant: Option<Tenant>,
     reason: String,
 ) -> Result<(), Problem> {
@@ -22,7 +22,7 @@ pub(crate) async fn set_rule(
         let by = caller.name.clone();
         inner
             .engine
-            .hold(Rule { kind, place, tenant, by, reason: reason.clone(), since: inner.now() })
+            .set_rule(Rule { kind, scope: place, tenant, set_by: by, reason: reason.clone(), since: inner.now() })
             .await?;
         inner.record_audit(&caller, kind.as_str(), target, reason).await;
         Ok(())
@@ -35,13 +35,13 @@ pub(crate) async fn lift_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: Place,
+    place: RuleScope,
     tenant: Option<Tenant>,
     reason: String,
 ) -> Result<(), Problem> {
     let (inner, caller) = (app.clone(), caller.clone());
     app.run_to_completion(async move {
-        if inner.engine.release(kind, &place, tenant.as_ref()).await? {
+        if inner.engine.lift_rule(kind, &place, tenant.as_ref()).await? {
             let action = match kind {
                 RuleKind::Pause => "unpause",
                 RuleKind::Block => "unblock",
@@ -64,13 +64,13 @@ pub(crate) fn rule_body_for(caller: &Caller, rule: &Rule) -> RuleBody {
 
 /// Whether the setter of a rule is hidden from the caller. A schedule has no tenants, so its rules are shown in full.
 pub(crate) fn hides_setter(caller: &Caller, rule: &Rule) -> bool {
-    let is_for_all_tenants = rule.tenant.is_none() && !matches!(rule.place, Place::Schedule(_));
+    let is_for_all_tenants = rule.tenant.is_none() && !matches!(rule.scope, RuleScope::Schedule(_));
     caller.tenant.is_some() && is_for_all_tenants
 }
 
 /// Describes the target of a rule for the audit.
-fn describe_target(place: &Place, tenant: Option<&Tenant>) -> String {
-    let (space, name) = (place.space(), place.name());
+fn describe_target(place: &RuleScope, tenant: Option<&Tenant>) -> String {
+    let (space, name) = (place.kind_name(), place.name());
     match tenant {
         Some(tenant) => format!("{space} {name} for {tenant}"),
         None => format!("{space} {name}"),

@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, AppState};
-use crate::auth::{FirstToken, Tokens};
-use crate::config::{self, Config, Faults, Sources, StoreUrl, TokenDef};
+use crate::auth::{FirstToken, AcceptedTokens};
+use crate::config::{self, Config, ConfigFaults, ConfigInputs, StoreUrl, TokenDef};
 use crate::open_store::OpenStore;
 use crate::{listen, router};
 
@@ -46,7 +46,7 @@ pub enum StartError {
         source: io::Error,
     },
     #[error("the configuration has faults")]
-    Config(#[source] Faults),
+    Config(#[source] ConfigFaults),
     #[error("the handler {0} is defined both by the program and by the configuration")]
     DuplicateHandler(String),
     #[error(
@@ -65,7 +65,7 @@ pub struct Server {
     stopping: CancellationToken,
     http_server: Option<JoinHandle<()>>,
     pending_changes: TaskTracker,
-    config_watch: Option<config::Watch>,
+    config_watch: Option<config::ConfigWatcher>,
     reloads: watch::Sender<ReloadCounts>,
     drain_timeout: Duration,
 }
@@ -87,18 +87,18 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// Opens the store, starts the engine and listens. With `sources`, the configuration is reloaded whenever it
     /// changes. `program` has the in-process handlers and routes that the program adds to the configuration.
-    pub async fn start(config: Config, sources: Option<Sources>, program: Setup) -> Result<Self, StartError> {
-        let is_guarded = !config.tokens.is_empty() || config.listen.ip().is_loopback();
-        if config.http && !is_guarded {
-            return Err(StartError::NoTokenConfigured(config.listen));
+    pub async fn start(config: Config, sources: Option<ConfigInputs>, program: Setup) -> Result<Self, StartError> {
+        let is_guarded = !config.tokens.is_empty() || config.listen_address.ip().is_loopback();
+        if config.serves_http && !is_guarded {
+            return Err(StartError::NoTokenConfigured(config.listen_address));
         }
-        let listener = match config.http {
-            true => Some(bind_listener(config.listen).await?),
+        let listener = match config.serves_http {
+            true => Some(bind_listener(config.listen_address).await?),
             false => None,
         };
-        let setup = merge_setups(&program, config.setup().map_err(StartError::Config)?)?;
+        let setup = merge_setups(&program, config.build_setup().map_err(StartError::Config)?)?;
         let settings = engine_settings(&config);
-        let opened = OpenStore::open(&config.store, &settings.time).await?;
+        let opened = OpenStore::open(&config.store, &settings.time_source).await?;
         let started = Engine::start(opened.store(), settings, setup).await;
         let engine = started.map_err(StartError::Engine)?;
         // Created last: if a later step failed, the token would be stored but never shown.
@@ -117,11 +117,11 @@ impl Server {
         app.config_status.record_start(node_name(), &config);
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
         let http_server = listener.map(|listener| {
-            let drain = REQUEST_DRAIN_TIMEOUT.min(config.drain);
+            let drain = REQUEST_DRAIN_TIMEOUT.min(config.drain_timeout);
             tokio::spawn(serve_http(listener, app.clone(), drain))
         });
         let pending_changes = app.pending_changes.clone();
-        let first_token = first.as_ref().and_then(|first| first.plain.clone());
+        let first_token = first.as_ref().and_then(|first| first.plain_text.clone());
         let reloads = watch::Sender::new(ReloadCounts::default());
         let reloader =
             ConfigReloader { app: app.clone(), program, first_token: first, reload_counts: reloads.clone() };
@@ -129,7 +129,7 @@ impl Server {
         if config_watch.is_some() {
             app.config_status.mark_watched();
         }
-        let drain_timeout = config.drain;
+        let drain_timeout = config.drain_timeout;
         Ok(Self {
             engine,
             address,
@@ -176,7 +176,7 @@ impl Server {
             let _ = tokio::task::spawn_blocking(move || watch.stop()).await;
         }
         // Before streams end, because each still sends what has been journaled by then.
-        self.engine.announce_stop().await;
+        self.engine.publish_stopping().await;
         self.stopping.cancel();
         if let Some(http_server) = self.http_server.take() {
             let _ = http_server.await;
@@ -192,8 +192,8 @@ impl Server {
 /// Serves HTTP until the server stops.
 async fn serve_http(listener: TcpListener, app: App, drain: Duration) {
     let (router, connections) = (router::build_router(app.clone()), app.connections.clone());
-    let http_server = listen::run(listener, router, connections, app.stopping.clone(), drain);
-    let logging = app.stopping.run_until_cancelled(app.failed_authentications.log());
+    let http_server = listen::serve_connections(listener, router, connections, app.stopping.clone(), drain);
+    let logging = app.stopping.run_until_cancelled(app.failed_authentications.log_failures());
     tokio::join!(http_server, logging);
 }
 
@@ -210,12 +210,12 @@ pub async fn open_store(url: &StoreUrl) -> Result<Arc<dyn Store>, StartError> {
 pub fn engine_settings(config: &Config) -> Settings {
     Settings {
         node_name: node_name(),
-        registrant: config.name.clone(),
+        registration_name: config.name.clone(),
         slots: config.workers,
-        journal: config.journal,
-        history: config.history,
-        objects: config.objects,
-        rooms: config.rooms,
+        journal_retention: config.journal_retention,
+        history_retention: config.history_retention,
+        object_retention: config.object_retention,
+        services: config.services,
         ..Settings::default()
     }
 }
@@ -231,16 +231,16 @@ async fn find_or_create_first_token(
     config: &Config,
     opened: &OpenStore,
 ) -> Result<Option<FirstToken>, StartError> {
-    if !config.tokens.is_empty() || !config.http {
+    if !config.tokens.is_empty() || !config.serves_http {
         return Ok(None);
     }
     opened.find_or_create_first_token(&config.store).await.map(Some)
 }
 
-fn accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> Tokens {
+fn accepted_tokens(configured: &[TokenDef], first: Option<&FirstToken>) -> AcceptedTokens {
     match first {
-        Some(first) if configured.is_empty() => Tokens::new(vec![first.def.clone()]),
-        _ => Tokens::new(configured.to_vec()),
+        Some(first) if configured.is_empty() => AcceptedTokens::new(vec![first.def.clone()]),
+        _ => AcceptedTokens::new(configured.to_vec()),
     }
 }
 
@@ -258,7 +258,7 @@ fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError>
             setup.routes.bind(key.clone(), binding.clone());
         }
     }
-    setup.tenants.extend(configured.tenants);
+    setup.tenant_weights.extend(configured.tenant_weights);
     setup.schedules.extend(configured.schedules);
     setup.chains.extend(configured.chains);
     for (key, list) in configured.chain_routes.iter() {
@@ -266,7 +266,7 @@ fn merge_setups(program: &Setup, configured: Setup) -> Result<Setup, StartError>
             setup.chain_routes.bind(key.clone(), chain.clone());
         }
     }
-    setup.files.extend(configured.files);
+    setup.file_digests.extend(configured.file_digests);
     Ok(setup)
 }
 
@@ -280,9 +280,9 @@ struct ConfigReloader {
 
 impl ConfigReloader {
     /// Watches the sources. If they cannot be watched, the server runs without reloads.
-    fn watch_config(self, sources: Sources, config: &Config) -> Option<config::Watch> {
+    fn watch_config(self, sources: ConfigInputs, config: &Config) -> Option<config::ConfigWatcher> {
         let runtime = tokio::runtime::Handle::current();
-        let watch = config::watch(sources, config, move |changed| {
+        let watch = config::watch_config(sources, config, move |changed| {
             let applied = match changed {
                 Ok(config) => runtime.block_on(self.apply(&config)),
                 Err(faults) => Err(StartError::Config(faults)),
@@ -312,7 +312,7 @@ impl ConfigReloader {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let setup = merge_setups(&self.program, config.setup().map_err(StartError::Config)?)?;
+        let setup = merge_setups(&self.program, config.build_setup().map_err(StartError::Config)?)?;
         if config.tokens.is_empty() && self.first_token.is_none() {
             return Err(StartError::NoTokenLeft);
         }

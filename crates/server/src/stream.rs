@@ -12,7 +12,7 @@ use axum::response::Response;
 use futures::stream;
 use http::{HeaderMap, Uri};
 use pointsman_api::TaskChangeBody;
-use pointsman_core::journal::Filter;
+use pointsman_core::journal::EventFilter;
 use pointsman_core::{Event, EventId};
 use pointsman_engine::TaskChange;
 use tokio::sync::broadcast::{self, error::RecvError, error::TryRecvError};
@@ -61,13 +61,13 @@ pub(crate) async fn follow_events(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let event_query = EventQuery::from_query(&EventQuery::parse_query(&uri, &[])?, &caller)?;
-    let permit = app.streams.open(&caller)?;
+    let permit = app.streams.open_stream(&caller)?;
     // Subscribe before reading, so that no change is missed between the two.
-    let task_changes = (!event_query.names_types).then(|| app.engine.changes());
+    let task_changes = (!event_query.names_types).then(|| app.engine.subscribe_task_changes());
     let given_cursor = read_last_event_id(&headers)?.or(event_query.after);
     let after = match given_cursor {
         Some(after) => after,
-        None => app.engine.observer().extent().await?.head,
+        None => app.engine.observer().read_extent().await?.head,
     };
     let follower = JournalFollower {
         reader: JournalReader::forwards(app.clone(), event_query.filter.clone(), after),
@@ -108,7 +108,7 @@ struct JournalFollower {
     reader: JournalReader,
     /// Events that were read and not sent yet.
     page: VecDeque<Arc<Event>>,
-    filter: Filter,
+    filter: EventFilter,
     task_changes: Option<broadcast::Receiver<TaskChange>>,
     /// Received but not sent yet: events journaled before them are sent first.
     pending_task_changes: Vec<TaskChange>,
@@ -144,7 +144,7 @@ impl JournalFollower {
         if let Some(start) = self.initial_cursor.take() {
             return Some(sse::format_keep_alive(Some(start.get())));
         }
-        while !self.is_finished && self.app.tokens.borrow().knows(&self.caller) {
+        while !self.is_finished && self.app.tokens.borrow().accepts_caller(&self.caller) {
             if !self.page.is_empty() {
                 return Some(self.encode_next_chunk());
             }
@@ -173,10 +173,10 @@ impl JournalFollower {
     /// if there is no memory in time, the stream ends and the client resumes it.
     async fn load_page(&mut self, events: Vec<Arc<Event>>) -> bool {
         let bytes = page_bytes(&events);
-        if !self.page_memory.fit(&self.app, &self.caller, bytes) {
+        if !self.page_memory.reserve_for_page(&self.app, &self.caller, bytes) {
             drop(events);
             self.reader = JournalReader::forwards(self.app.clone(), self.filter.clone(), self.sent_cursor);
-            self.is_finished = !self.page_memory.wait(&self.app, &self.caller, bytes).await;
+            self.is_finished = !self.page_memory.wait_for_memory(&self.app, &self.caller, bytes).await;
             return false;
         }
         self.page = events.into();
@@ -274,7 +274,7 @@ impl JournalFollower {
     }
 
     fn matches_filter(&self, change: &TaskChange) -> bool {
-        let Filter { key, tenant, path, .. } = &self.filter;
+        let EventFilter { key, tenant, path, .. } = &self.filter;
         key.as_ref().is_none_or(|key| change.key.as_ref() == Some(key))
             && tenant.as_ref().is_none_or(|tenant| change.tenant == *tenant)
             && path.matches(change.key.as_ref().map_or("", |key| key.as_str()))
@@ -304,13 +304,13 @@ fn format_task_frame(change: &TaskChange) -> String {
         tenant: change.tenant.to_string(),
         key: change.key.as_ref().map(ToString::to_string),
         collection: change.collection.to_string(),
-        event_id: change.event.map(EventId::get),
-        status: change.status.public(change.reason).into(),
+        event_id: change.event_id.map(EventId::get),
+        status: change.status.public_name(change.reason).into(),
         state: change.status.as_str().into(),
         attempt: change.attempt,
         error: change.error.clone(),
-        delay_until: change.due.map(|due| due.to_string()).unwrap_or_default(),
-        time: change.at.to_string(),
+        delay_until: change.due_at.map(|due| due.to_string()).unwrap_or_default(),
+        time: change.changed_at.to_string(),
     };
     sse::format_frame(None, "task", &serde_json::to_string(&body).unwrap_or_default())
 }

@@ -1,16 +1,16 @@
 //! Stopping chains and setting the action of their nodes. Both affect the orders of every tenant.
 
 use axum::Json;
-use pointsman_api::{ChainBody, ChainDetail, ChainStateBody, NodeActionBody};
-use pointsman_core::chain::{Action, ChainPath, NodeId};
-use pointsman_core::wire::{Fault, string};
+use pointsman_api::{ChainBody, ChainDetail, SetChainStateBody, SetChainNodeActionBody};
+use pointsman_core::chain::{ChainNodeAction, ChainPath, ChainNodeId};
+use pointsman_core::event_json::{JsonError, parse_string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::overview::find_chain;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 
 #[derive(Default, Deserialize)]
@@ -26,7 +26,7 @@ pub(crate) struct ChainStateMembers {
     operation_id = "set_chain_state",
     tag = "chains",
     params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
-    request_body(content = ChainStateBody),
+    request_body(content = SetChainStateBody),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn set_chain_state(
@@ -35,18 +35,18 @@ pub(crate) async fn set_chain_state(
     path: ChainPath,
     members: ChainStateMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
-    caller.unbound("a chain has orders of every tenant")?;
+    caller.require_all_tenants("a chain has orders of every tenant")?;
     let state =
-        members.state.ok_or_else(|| Fault::new("/state", "`state` is required: `running` or `stopped`"))?;
-    let stopped = match string("/state", &state)?.as_str() {
+        members.state.ok_or_else(|| JsonError::new("/state", "`state` is required: `running` or `stopped`"))?;
+    let stopped = match parse_string("/state", &state)?.as_str() {
         "running" => false,
         "stopped" => true,
-        other => return Err(Fault::new("/state", format!("{other:?} is neither running nor stopped")).into()),
+        other => return Err(JsonError::new("/state", format!("{other:?} is neither running nor stopped")).into()),
     };
     find_defined_chain(app, &caller, &path).await?;
     let inner = app.clone();
     app.run_to_completion(async move {
-        inner.engine.stop_chain(&path, stopped).await??;
+        inner.engine.set_chain_stopped(&path, stopped).await??;
         let action = if stopped { "stop" } else { "start" };
         inner.record_audit(&caller, action, format!("chain {path}"), "").await;
         find_chain(&inner, &caller, &path).await.map(Json)
@@ -70,40 +70,40 @@ pub(crate) struct NodeActionMembers {
         ("path" = String, Path, description = "a chain's path, not encoded, without its leading slash"),
         ("id" = String, Path, description = "a node of the chain"),
     ),
-    request_body(content = NodeActionBody),
+    request_body(content = SetChainNodeActionBody),
     responses(
         (status = 200, description = "The chain after the change", body = ChainDetail),
         (status = 422, description = "The node is an end node",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn set_node_action(
     app: &App,
     caller: Caller,
     path: ChainPath,
-    node: NodeId,
+    node: ChainNodeId,
     members: NodeActionMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
-    caller.unbound("a node has orders of every tenant")?;
+    caller.require_all_tenants("a node has orders of every tenant")?;
     let action = members
         .action
-        .ok_or_else(|| Fault::new("/action", "`action` is required: `process`, `stop` or `next_state`"))?;
-    let action = parse_action(&string("/action", &action)?)?;
+        .ok_or_else(|| JsonError::new("/action", "`action` is required: `process`, `stop` or `next_state`"))?;
+    let action = parse_action(&parse_string("/action", &action)?)?;
     let chain = find_defined_chain(app, &caller, &path).await?;
     require_step_node(&chain, &node)?;
     let inner = app.clone();
     app.run_to_completion(async move {
-        inner.engine.set_node(&path, &node, action).await??;
+        inner.engine.set_chain_node_action(&path, &node, action).await??;
         inner.record_audit(&caller, "set", format!("node {node} of chain {path}"), action.as_str()).await;
         find_chain(&inner, &caller, &path).await.map(Json)
     })
     .await
 }
 
-fn parse_action(text: &str) -> Result<Action, Fault> {
-    let action = Action::ALL.into_iter().find(|action| action.as_str() == text);
+fn parse_action(text: &str) -> Result<ChainNodeAction, JsonError> {
+    let action = ChainNodeAction::ALL.into_iter().find(|action| action.as_str() == text);
     action
-        .ok_or_else(|| Fault::new("/action", format!("{text:?} is not one of process, stop and next_state")))
+        .ok_or_else(|| JsonError::new("/action", format!("{text:?} is not one of process, stop and next_state")))
 }
 
 async fn find_defined_chain(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainBody, Problem> {
@@ -115,11 +115,11 @@ async fn find_defined_chain(app: &App, caller: &Caller, path: &ChainPath) -> Res
 }
 
 /// Requires a node that runs a step. An end node runs nothing, so it has no action.
-fn require_step_node(chain: &ChainBody, node: &NodeId) -> Result<(), Problem> {
+fn require_step_node(chain: &ChainBody, node: &ChainNodeId) -> Result<(), Problem> {
     let path = &chain.path;
     match chain.nodes.iter().find(|candidate| candidate.id == node.as_str()) {
         None => {
-            let hint = hint(node.as_str(), chain.nodes.iter().map(|node| node.id.as_str()));
+            let hint = did_you_mean_suffix(node.as_str(), chain.nodes.iter().map(|node| node.id.as_str()));
             Err(Problem::not_found(format!("the chain {path} has no node {node}{hint}")))
         }
         Some(found) if found.end => {

@@ -13,7 +13,7 @@ use axum::routing::get;
 use http::Uri;
 use pointsman_api::{ChainDetail, ChainList};
 use pointsman_core::RuleKind;
-use pointsman_core::chain::{ChainPath, NodeId};
+use pointsman_core::chain::{ChainPath, ChainNodeId};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -84,7 +84,7 @@ pub(crate) async fn show_chain(
 #[derive(Debug, PartialEq)]
 enum ChainEndpoint {
     State(ChainPath),
-    NodeAction(ChainPath, NodeId),
+    NodeAction(ChainPath, ChainNodeId),
     Rule(ChainPath, RuleKind),
 }
 
@@ -128,7 +128,7 @@ async fn dispatch_put(
             rules::pause(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
         ChainEndpoint::Rule(path, RuleKind::Block) => {
-            let caller = caller.with(Role::Admin)?;
+            let caller = caller.require_role(Role::Admin)?;
             rules::block(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
     }
@@ -145,7 +145,7 @@ async fn dispatch_delete(
             rules::unpause(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
         ChainEndpoint::Rule(path, RuleKind::Block) => {
-            let caller = caller.with(Role::Admin)?;
+            let caller = caller.require_role(Role::Admin)?;
             rules::unblock(&app, &caller, path, RuleRequest::from_request(request, &app).await?).await
         }
         ChainEndpoint::State(_) | ChainEndpoint::NodeAction(..) => Err(Problem::not_found(
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(parsed("/a/b/state"), ChainEndpoint::State(path("/a/b")));
         assert_eq!(parsed("/a/state/state"), ChainEndpoint::State(path("/a/state")));
         assert_eq!(parsed("/a/nodes/x/pause"), ChainEndpoint::Rule(path("/a/nodes/x"), RuleKind::Pause));
-        let node = NodeId::new("action").unwrap();
+        let node = ChainNodeId::new("action").unwrap();
         assert_eq!(
             parsed("/a/nodes/x/nodes/action/action"),
             ChainEndpoint::NodeAction(path("/a/nodes/x"), node)

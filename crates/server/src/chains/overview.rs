@@ -2,29 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_api::{ChainBody, ChainDetail, ChainList, ChainNodeBody, StrandedBody};
+use pointsman_api::{ChainBody, ChainDetail, ChainList, ChainNodeBody, StrandedOrdersBody};
 use pointsman_core::chain::{ChainPath, ChainState};
 use pointsman_core::store::ChainView;
-use pointsman_core::{Place, Rule};
+use pointsman_core::{RuleScope, Rule};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 use crate::rules::rule_body_for;
 
 pub(super) async fn list_chains(app: &App, caller: &Caller) -> Result<ChainList, Problem> {
     let ChainOverview { event_id, chains } = read_chains(app, caller).await?;
-    Ok(ChainList { event_id, chains: chains.into_values().collect() })
+    Ok(ChainList { newest_event_id: event_id, chains: chains.into_values().collect() })
 }
 
 /// Finds a chain. One of which only rules are left is found too, so that they can be lifted.
 pub(super) async fn find_chain(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainDetail, Problem> {
     let ChainOverview { event_id, mut chains } = read_chains(app, caller).await?;
     match chains.remove(path) {
-        Some(chain) => Ok(ChainDetail { event_id, chain }),
+        Some(chain) => Ok(ChainDetail { newest_event_id: event_id, chain }),
         None => {
-            let hint = hint(path.as_str(), chains.keys().map(ChainPath::as_str));
+            let hint = did_you_mean_suffix(path.as_str(), chains.keys().map(ChainPath::as_str));
             Err(Problem::not_found(format!("there is no chain {path}{hint}")))
         }
     }
@@ -36,12 +36,12 @@ struct ChainOverview {
 }
 
 async fn read_chains(app: &App, caller: &Caller) -> Result<ChainOverview, Problem> {
-    let (views, extent) = app.engine.chains().await?;
+    let (views, extent) = app.engine.list_chains().await?;
     let mut chains: BTreeMap<ChainPath, ChainBody> =
         views.iter().map(|view| (view.chain.path.clone(), chain_body(view, caller))).collect();
-    let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.sees(tenant));
-    for rule in app.store().rules().await?.iter().filter(visible) {
-        if let Place::Chain(path) = &rule.place {
+    let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.can_see_tenant(tenant));
+    for rule in app.store().list_rules().await?.iter().filter(visible) {
+        if let RuleScope::Chain(path) = &rule.scope {
             chains
                 .entry(path.clone())
                 .or_insert_with(|| undefined_chain_body(path))
@@ -56,21 +56,21 @@ fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {
     // The counts include orders of all tenants, so a caller bound to a tenant does not see them.
     let shows_counts = caller.tenant.is_none();
     let at =
-        |id: &str| view.orders.iter().find(|(node, _)| node.as_str() == id).map_or(0, |(_, count)| *count);
-    let ChainView { chain, state, orders } = view;
+        |id: &str| view.order_counts.iter().find(|(node, _)| node.as_str() == id).map_or(0, |(_, count)| *count);
+    let ChainView { chain, state, order_counts: orders } = view;
     let nodes = chain.nodes.iter().map(|node| {
         let count = shows_counts.then(|| at(node.id.as_str()));
-        ChainNodeBody::new(node, state.action(&node.id), count)
+        ChainNodeBody::new(node, state.node_action(&node.id), count)
     });
     let orphaned =
-        orders.iter().filter(|(node, count)| shows_counts && *count > 0 && chain.node(node).is_none());
+        orders.iter().filter(|(node, count)| shows_counts && *count > 0 && chain.find_node(node).is_none());
     ChainBody {
         path: chain.path.to_string(),
         defined: !chain.nodes.is_empty(),
         state: state.as_str().into(),
         nodes: nodes.collect(),
         stranded: orphaned
-            .map(|(node, count)| StrandedBody { node: node.to_string(), orders: *count })
+            .map(|(node, count)| StrandedOrdersBody { node: node.to_string(), orders: *count })
             .collect(),
         orders: shows_counts.then(|| orders.iter().map(|(_, count)| count).sum()),
         rules: vec![],

@@ -1,9 +1,9 @@
 //! Pausing and blocking chains.
 
 use axum::Json;
-use pointsman_api::{ChainDetail, HoldBody};
+use pointsman_api::{ChainDetail, RuleRequestBody};
 use pointsman_core::chain::ChainPath;
-use pointsman_core::{Place, RuleKind};
+use pointsman_core::{RuleScope, RuleKind};
 
 use super::overview::find_chain;
 use crate::app::App;
@@ -19,7 +19,7 @@ use crate::rules;
     operation_id = "pause_chain",
     tag = "chains",
     params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn pause(
@@ -38,7 +38,7 @@ pub(crate) async fn pause(
     operation_id = "unpause_chain",
     tag = "chains",
     params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn unpause(
@@ -57,7 +57,7 @@ pub(crate) async fn unpause(
     operation_id = "block_chain",
     tag = "chains",
     params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn block(
@@ -76,7 +76,7 @@ pub(crate) async fn block(
     operation_id = "unblock_chain",
     tag = "chains",
     params(("path" = String, Path, description = "a chain's path, not encoded, without its leading slash")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The chain after the change", body = ChainDetail)),
 )]
 pub(crate) async fn unblock(
@@ -95,9 +95,9 @@ async fn set_chain_rule(
     path: ChainPath,
     request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.tenant(request.tenant)?;
+    let tenant = caller.resolve_tenant(request.tenant)?;
     find_chain(app, caller, &path).await?;
-    rules::set_rule(app, caller, kind, Place::Chain(path.clone()), tenant, request.reason).await?;
+    rules::set_rule(app, caller, kind, RuleScope::Chain(path.clone()), tenant, request.reason).await?;
     find_chain(app, caller, &path).await.map(Json)
 }
 
@@ -108,10 +108,10 @@ async fn lift_chain_rule(
     path: ChainPath,
     request: RuleRequest,
 ) -> Result<Json<ChainDetail>, Problem> {
-    let tenant = caller.tenant(request.tenant)?;
+    let tenant = caller.resolve_tenant(request.tenant)?;
     // Read before, because a chain of which only this rule was left disappears with it.
     let before = find_chain(app, caller, &path).await?;
-    rules::lift_rule(app, caller, kind, Place::Chain(path.clone()), tenant, request.reason).await?;
+    rules::lift_rule(app, caller, kind, RuleScope::Chain(path.clone()), tenant, request.reason).await?;
     Ok(Json(find_chain(app, caller, &path).await.unwrap_or_else(|_| without_rules(before))))
 }
 

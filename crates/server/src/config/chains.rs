@@ -11,15 +11,15 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::HandlerName;
-use pointsman_core::chain::{Chain, ChainPath, Node as ChainNode, NodeId, Role, Step};
-use pointsman_core::names::MAX_NAME;
+use pointsman_core::chain::{Chain, ChainPath, ChainNode as ChainNode, ChainNodeId, ChainNodeRole, ChainStep};
+use pointsman_core::names::MAX_NAME_BYTES;
 
 use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar, read_boolean};
 use super::fault::Findings;
 use super::handlers::{DefinedNames, check_handler_exists};
 use super::location::SettingLocation;
 use super::retry;
-use super::suggestion::hint;
+use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 pub(super) const CHAIN_KEYS: AllowedKeys =
@@ -42,7 +42,7 @@ pub struct ChainConfig {
 }
 
 /// The paths of all defined chains, including those with faults, with the ids of their nodes.
-pub(super) type DefinedChains = BTreeMap<ChainPath, Vec<NodeId>>;
+pub(super) type DefinedChains = BTreeMap<ChainPath, Vec<ChainNodeId>>;
 
 /// The section `chains`.
 #[derive(Debug, Default)]
@@ -110,13 +110,13 @@ fn check_whole_chain(path: &str, nodes: Vec<ChainNode>, list: &[YamlNode], findi
     // The path does not matter here, and an invalid one has been reported already.
     let Ok(path) = ChainPath::new(path).or_else(|_| ChainPath::new("/x")) else { return };
     let chain = Chain { path, nodes };
-    for (index, fault) in chain.faults() {
+    for (index, fault) in chain.validation_errors() {
         let item = &list[index];
         // A fault names the key it is about in backticks.
         let key = fault.split('`').nth(1).and_then(|key| item.get(key));
         let suggestion = match key.map(|key| &key.kind) {
             Some(YamlKind::Scalar { text, .. }) => {
-                hint(text, chain.nodes.iter().map(|node| node.id.as_str()))
+                did_you_mean_suffix(text, chain.nodes.iter().map(|node| node.id.as_str()))
             }
             Some(YamlKind::Null | YamlKind::List(_) | YamlKind::Map(_)) | None => String::new(),
         };
@@ -136,7 +136,7 @@ fn read_node(item: &YamlNode, handlers: &DefinedNames, findings: &mut Findings) 
         }
         false => read_step(&fields, handlers, findings),
     };
-    Some(ChainNode { id: id?, role: role.map_or(Role::End, Role::Step) })
+    Some(ChainNode { id: id?, role: role.map_or(ChainNodeRole::End, ChainNodeRole::Step) })
 }
 
 /// Reports settings of a step on an end node.
@@ -149,7 +149,7 @@ fn check_end_node(item: &YamlNode, findings: &mut Findings) {
     }
 }
 
-fn read_step(fields: &CheckedMap, handlers: &DefinedNames, findings: &mut Findings) -> Option<Step> {
+fn read_step(fields: &CheckedMap, handlers: &DefinedNames, findings: &mut Findings) -> Option<ChainStep> {
     let handler = match fields.get("handler") {
         Some(node) => read_step_handler(node, handlers, findings),
         None => {
@@ -168,16 +168,16 @@ fn read_step(fields: &CheckedMap, handlers: &DefinedNames, findings: &mut Findin
     };
     let on_error = fields.get("on_error").and_then(|n| read_node_id(n, findings));
     let setback = fields.get("setback").and_then(|n| retry::read_setback(n, findings));
-    Some(Step { handler: handler?, next: next?, on_error, setback })
+    Some(ChainStep { handler: handler?, next: next?, on_error, retry: setback })
 }
 
-pub(super) fn read_node_id(node: &YamlNode, findings: &mut Findings) -> Option<NodeId> {
-    parse_scalar(node, findings, |text| NodeId::new(text).map_err(|_| bad_id_message(text, "a node")))
+pub(super) fn read_node_id(node: &YamlNode, findings: &mut Findings) -> Option<ChainNodeId> {
+    parse_scalar(node, findings, |text| ChainNodeId::new(text).map_err(|_| bad_id_message(text, "a node")))
 }
 
 /// The fault of an invalid id. Orders and nodes have the same format of ids.
 pub(super) fn bad_id_message(text: &str, owner: &str) -> String {
-    format!("{text:?} is not the id of {owner}: 1 to {MAX_NAME} letters, digits, `.`, `_` and `-`")
+    format!("{text:?} is not the id of {owner}: 1 to {MAX_NAME_BYTES} letters, digits, `.`, `_` and `-`")
 }
 
 /// Reads the name of a step's handler. A handler that does not exist is reported, and its name is still returned.
@@ -210,7 +210,7 @@ pub(super) fn check_chain_exists(
 ) -> bool {
     let exists = defined.contains_key(path);
     if !exists {
-        let suggestion = hint(path.as_str(), defined.keys().map(ChainPath::as_str));
+        let suggestion = did_you_mean_suffix(path.as_str(), defined.keys().map(ChainPath::as_str));
         findings.add_fault(&node.location, format!("there is no chain {path}{suggestion}"));
     }
     exists
@@ -240,14 +240,14 @@ mod tests {
         assert_eq!(chains[0].path.as_str(), "/publish/article");
         let ids: Vec<&str> = chains[0].nodes.iter().map(|node| node.id.as_str()).collect();
         assert_eq!(ids, ["render", "deploy", "done", "failed"]);
-        let Role::Step(first) = &chains[0].nodes[0].role else { panic!("{chains:?}") };
+        let ChainNodeRole::Step(first) = &chains[0].nodes[0].role else { panic!("{chains:?}") };
         assert_eq!((first.handler.as_str(), first.next.as_str()), ("render", "deploy"));
-        assert_eq!((first.on_error.as_ref().map(NodeId::as_str), &first.setback), (Some("failed"), &None));
-        let Role::Step(second) = &chains[0].nodes[1].role else { panic!("{chains:?}") };
+        assert_eq!((first.on_error.as_ref().map(ChainNodeId::as_str), &first.retry), (Some("failed"), &None));
+        let ChainNodeRole::Step(second) = &chains[0].nodes[1].role else { panic!("{chains:?}") };
         let delay = Duration::from_secs(30);
-        let want = RetryPolicy { max: 5, backoff: Backoff::Fixed, delay, ..RetryPolicy::default() };
-        assert_eq!(second.setback, Some(want), "the delay is the same every time");
-        assert_eq!(chains[0].nodes[3].role, Role::End);
+        let want = RetryPolicy { max_retries: 5, backoff: Backoff::Fixed, delay, ..RetryPolicy::default() };
+        assert_eq!(second.retry, Some(want), "the delay is the same every time");
+        assert_eq!(chains[0].nodes[3].role, ChainNodeRole::End);
     }
 
     #[test]

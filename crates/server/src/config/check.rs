@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 use std::path::PathBuf;
 
-use pointsman_core::chain::{Chain, Node, Role};
-use pointsman_core::fire::Makes;
+use pointsman_core::chain::{Chain, ChainNode, ChainNodeRole};
+use pointsman_core::fire::FireAction;
 use pointsman_core::{HandlingKey, Limits, SourceDef, Timestamp, Weight};
-use pointsman_engine::Schedule;
+use pointsman_engine::ScheduleSpec;
 use serde::Serialize;
 
 use super::Config;
@@ -123,11 +123,11 @@ impl CheckReport {
 
 fn summarize_config(config: &Config, now: Timestamp) -> ConfigSummary {
     let route = |kind: &HandlingKey| {
-        let described = config.routes.resolve(kind).into_iter().map(|binding| match binding.sync {
+        let described = config.routes.resolve_handlers(kind).into_iter().map(|binding| match binding.sync {
             true => format!("{} (sync)", binding.handler),
             false => binding.handler.to_string(),
         });
-        let chains = config.chain_routes.resolve(kind).into_iter().map(|path| path.to_string());
+        let chains = config.chain_routes.resolve_chains(kind).into_iter().map(|path| path.to_string());
         (kind.to_string(), described.chain(chains).collect())
     };
     let kinds: BTreeSet<&HandlingKey> = config.routes.iter().map(|(kind, _)| kind).collect();
@@ -183,16 +183,16 @@ fn summarize_source(source: &HandlerConfig, scheduled: &HashSet<&str>) -> Option
     })
 }
 
-fn summarize_schedule(schedule: &Schedule, now: Timestamp) -> ScheduleSummary {
-    let when = schedule.when.expression().describe();
-    let zone = match schedule.when.zone().name() {
+fn summarize_schedule(schedule: &ScheduleSpec, now: Timestamp) -> ScheduleSummary {
+    let when = schedule.cron.expression().describe();
+    let zone = match schedule.cron.zone().name() {
         "UTC" => String::new(),
         name => format!(" in {name}"),
     };
-    let makes = match &schedule.makes {
-        Makes::Event(event) => format!("emits {}", event.kind),
-        Makes::Run(run) => format!("synchronises {}", run.pair),
-        Makes::Order(order) => match &order.id {
+    let makes = match &schedule.action {
+        FireAction::EmitEvent(event) => format!("emits {}", event.kind),
+        FireAction::RunCollection(run) => format!("synchronises {}", run.source_collection),
+        FireAction::AddOrder(order) => match &order.id {
             Some(id) => format!("adds the order {},{id}", order.chain),
             None => format!("adds an order to {}", order.chain),
         },
@@ -200,13 +200,13 @@ fn summarize_schedule(schedule: &Schedule, now: Timestamp) -> ScheduleSummary {
     ScheduleSummary {
         name: schedule.name.to_string(),
         description: format!("{when}{zone}, {makes}"),
-        next: schedule.when.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
+        next: schedule.cron.upcoming(now).take(MAX_UPCOMING_TIMES).collect(),
     }
 }
 
 fn summarize_chain(chain: &Chain) -> ChainSummary {
-    let (ends, steps): (Vec<&Node>, Vec<&Node>) = chain.nodes.iter().partition(|node| node.role == Role::End);
-    let ids = |nodes: Vec<&Node>| nodes.into_iter().map(|node| node.id.to_string()).collect();
+    let (ends, steps): (Vec<&ChainNode>, Vec<&ChainNode>) = chain.nodes.iter().partition(|node| node.role == ChainNodeRole::End);
+    let ids = |nodes: Vec<&ChainNode>| nodes.into_iter().map(|node| node.id.to_string()).collect();
     ChainSummary { path: chain.path.to_string(), steps: ids(steps), ends: ids(ends) }
 }
 

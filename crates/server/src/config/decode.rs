@@ -7,7 +7,7 @@ use pointsman_core::time::parse_config_duration;
 
 use super::fault::Findings;
 use super::secrets::mask_credentials;
-use super::suggestion::hint;
+use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 /// The keys that a map may have.
@@ -29,7 +29,7 @@ impl AllowedKeys {
         let synonym = KEY_SYNONYMS.iter().find(|(other, here)| *other == wrong && self.names.contains(here));
         match synonym {
             Some((_, here)) => format!("; did you mean `{here}`?"),
-            None => hint(wrong, self.names.iter().copied()),
+            None => did_you_mean_suffix(wrong, self.names.iter().copied()),
         }
     }
 }

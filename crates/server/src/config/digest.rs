@@ -7,10 +7,10 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_core::fire::Makes;
-use pointsman_core::store::{NewOrder, NewRun};
+use pointsman_core::fire::FireAction;
+use pointsman_core::store::{NewOrder, NewCollectionRun};
 use pointsman_core::{Json, NewEvent};
-use pointsman_engine::Schedule;
+use pointsman_engine::ScheduleSpec;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
@@ -26,14 +26,14 @@ impl Config {
         let mut digests = BTreeMap::new();
         for planned in &self.schedules {
             let schedule = &planned.schedule;
-            match &schedule.makes {
-                Makes::Run(run) => {
+            match &schedule.action {
+                FireAction::RunCollection(run) => {
                     source_schedules
-                        .entry(run.pair.source.as_str())
+                        .entry(run.source_collection.source.as_str())
                         .or_default()
                         .push(schedule_value(schedule));
                 }
-                Makes::Event(_) | Makes::Order(_) => {
+                FireAction::EmitEvent(_) | FireAction::AddOrder(_) => {
                     digests.insert(
                         format!("Schedule:/{}", schedule.name),
                         digest_json(&schedule_value(schedule)),
@@ -82,8 +82,8 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
     list
 }
 
-fn schedule_value(schedule: &Schedule) -> Value {
-    let Schedule { name, when, makes, catch_up, catch_up_within, overlap, jitter } = schedule;
+fn schedule_value(schedule: &ScheduleSpec) -> Value {
+    let ScheduleSpec { name, cron: when, action: makes, catch_up, catch_up_window: catch_up_within, overlap, jitter } = schedule;
     json!({
         "name": name,
         "cron": when.expression().as_str(),
@@ -97,19 +97,19 @@ fn schedule_value(schedule: &Schedule) -> Value {
     })
 }
 
-fn fired_action_value(makes: &Makes) -> Value {
+fn fired_action_value(makes: &FireAction) -> Value {
     match makes {
-        Makes::Event(event) => {
+        FireAction::EmitEvent(event) => {
             let NewEvent { kind, key, sub, value, context, tenant, priority, .. } = &**event;
             let value = parse_event_value(value);
             json!({"emit": kind, "key": key, "sub": sub, "value": value, "context": context, "tenant": tenant,
                 "priority": priority.get()})
         }
-        Makes::Run(NewRun { pair, priority }) => {
+        FireAction::RunCollection(NewCollectionRun { source_collection: pair, priority }) => {
             json!({"run": pair.to_string(), "priority": priority.map(|priority| priority.get())})
         }
-        Makes::Order(order) => {
-            let NewOrder { chain, id, node, value, at: _, priority, tenant, origin: _ } = &**order;
+        FireAction::AddOrder(order) => {
+            let NewOrder { chain, id, node, value, planned_at: _, priority, tenant, origin: _ } = &**order;
             let value = parse_event_value(value);
             json!({"order": chain, "id": id, "node": node, "value": value, "tenant": tenant,
                 "priority": priority.get()})

@@ -31,11 +31,11 @@ impl Config {
         let setup = Setup {
             handlers,
             routes: self.routes.clone(),
-            tenants: self.tenants.clone(),
+            tenant_weights: self.tenants.clone(),
             schedules: self.schedules.iter().map(|planned| planned.schedule.clone()).collect(),
             chains: self.chains.iter().map(|charted| charted.chain.clone()).collect(),
             chain_routes: self.chain_routes.clone(),
-            files: self.compute_digests(),
+            file_digests: self.compute_digests(),
         };
         findings.into_result(Some(setup), &self.merged_tree.location).map(|(setup, _)| setup)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::{Limits, Order, Rate, Weight};
+use pointsman_core::{Limits, LaneOrdering, Rate, Weight};
 
 use super::decode::{CheckedMap, parse_scalar, read_duration, read_integer};
 use super::fault::Findings;
@@ -15,10 +15,10 @@ const MAX_CONCURRENCY: u64 = 1_000_000;
 const MIN_AGEING: Duration = Duration::from_secs(1);
 
 /// Reads the limits of a handler with this lane ordering.
-pub(super) fn read_handler_limits(fields: &CheckedMap, order: Order, findings: &mut Findings) -> Limits {
+pub(super) fn read_handler_limits(fields: &CheckedMap, order: LaneOrdering, findings: &mut Findings) -> Limits {
     let mut count = |key| fields.get(key).and_then(|n| read_concurrency(n, findings));
     let (concurrency, per_key) = (count("concurrency"), count("concurrency_per_key"));
-    if let (Order::Key, Some(2..), Some(node)) = (order, per_key, fields.get("concurrency_per_key")) {
+    if let (LaneOrdering::Key, Some(2..), Some(node)) = (order, per_key, fields.get("concurrency_per_key")) {
         let message = "tasks of one object run one at a time to keep their order; \
                        set `order: none` to let more of them run";
         findings.add_fault(&node.location, message);
@@ -58,12 +58,12 @@ mod tests {
 
     fn read_with_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
         CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
-            .map(|fields| read_handler_limits(&fields, Order::Key, findings))
+            .map(|fields| read_handler_limits(&fields, LaneOrdering::Key, findings))
     }
 
     fn read_without_lane_order(node: &YamlNode, findings: &mut Findings) -> Option<Limits> {
         CheckedMap::check_keys(node, &LIMIT_KEYS, findings)
-            .map(|fields| read_handler_limits(&fields, Order::None, findings))
+            .map(|fields| read_handler_limits(&fields, LaneOrdering::None, findings))
     }
 
     #[test]
@@ -77,7 +77,7 @@ mod tests {
         let want = Limits {
             concurrency: Some(4),
             concurrency_per_key: Some(2),
-            rate: Some(Rate { count: 100, per: Duration::from_secs(60) }),
+            rate: Some(Rate { count: 100, period: Duration::from_secs(60) }),
             weight: Weight::new(3).unwrap(),
             ageing: Some(Duration::from_secs(60)),
         };

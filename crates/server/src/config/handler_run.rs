@@ -189,7 +189,7 @@ fn read_http_run(
 /// A URL that `network` allows, as far as that is known without resolving its host.
 fn read_target_url(node: &YamlNode, network: &NetworkAccess, findings: &mut Findings) -> Option<Url> {
     let url = parse_scalar(node, findings, parse_target_url)?;
-    if let Err(refused) = network.check_literal(&url) {
+    if let Err(refused) = network.check_url_address(&url) {
         findings.add_fault(&node.location, refused.to_string());
     }
     Some(url)

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pointsman_core::handler::Observe;
+use pointsman_core::handler::ObservePolicy;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{HandlerDef, HandlerName, LaneFailure, Order};
+use pointsman_core::{HandlerDef, HandlerName, LaneFailurePolicy, LaneOrdering};
 use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_integer};
@@ -100,14 +100,14 @@ fn read_handler(
     };
     let retry = fields.read_or_default("retry", RetryPolicy::default(), findings, retry::read_retry);
     let crashes = fields.get("crashes").and_then(|n| read_crashes(n, findings));
-    let order = fields.read_or_default("order", Order::default(), findings, |n, f| {
-        read_choice(n, f, &[("key", Order::Key), ("none", Order::None)])
+    let order = fields.read_or_default("order", LaneOrdering::default(), findings, |n, f| {
+        read_choice(n, f, &[("key", LaneOrdering::Key), ("none", LaneOrdering::None)])
     });
-    let on_error = fields.read_or_default("on_error", LaneFailure::default(), findings, |n, f| {
-        read_choice(n, f, &[("park", LaneFailure::Park), ("halt", LaneFailure::Halt)])
+    let on_error = fields.read_or_default("on_error", LaneFailurePolicy::default(), findings, |n, f| {
+        read_choice(n, f, &[("park", LaneFailurePolicy::Park), ("halt", LaneFailurePolicy::Halt)])
     });
-    if on_error == LaneFailure::Halt
-        && order == Order::None
+    if on_error == LaneFailurePolicy::Halt
+        && order == LaneOrdering::None
         && let Some(node) = fields.get("on_error")
     {
         findings.add_fault(
@@ -116,11 +116,11 @@ fn read_handler(
         );
     }
     let limits = handler_limits::read_handler_limits(&fields, order, findings);
-    let observe = fields.read_or_default("observe", Observe::default(), findings, read_observe);
+    let observe = fields.read_or_default("observe", ObservePolicy::default(), findings, read_observe);
     let (run, plain) = (run?, HandlerDef::new(name?));
-    let crashes = crashes.unwrap_or(plain.crashes);
+    let crashes = crashes.unwrap_or(plain.max_crashes);
     let pull = matches!(run, HandlerRun::Pull);
-    let def = HandlerDef { order, on_error, retry, crashes, observe, limits, pull, ..plain };
+    let def = HandlerDef { ordering: order, on_error, retry, max_crashes: crashes, observe, limits, pull, ..plain };
     Some(HandlerConfig { def, run, location: entry.location.clone() })
 }
 
@@ -130,8 +130,8 @@ pub(super) fn read_crashes(node: &YamlNode, findings: &mut Findings) -> Option<u
 }
 
 /// Reads which attempts are published in the journal.
-pub(super) fn read_observe(node: &YamlNode, findings: &mut Findings) -> Option<Observe> {
-    let choices = [("all", Observe::All), ("failures", Observe::Failures), ("none", Observe::None)];
+pub(super) fn read_observe(node: &YamlNode, findings: &mut Findings) -> Option<ObservePolicy> {
+    let choices = [("all", ObservePolicy::All), ("failures", ObservePolicy::Failures), ("none", ObservePolicy::None)];
     read_choice(node, findings, &choices)
 }
 
@@ -169,7 +169,7 @@ pub(super) fn check_handler_exists(
             format!("{:?} is a source, and a source {source_restriction}", name.as_str()),
         );
     } else if !exists {
-        let suggestion = super::suggestion::hint(name.as_str(), handlers.iter().map(HandlerName::as_str));
+        let suggestion = super::suggestion::did_you_mean_suffix(name.as_str(), handlers.iter().map(HandlerName::as_str));
         findings.add_fault(&node.location, format!("there is no handler {:?}{suggestion}", name.as_str()));
     }
     exists
@@ -197,7 +197,7 @@ mod tests {
         let handlers =
             read_value_from("a: {run: {command: [sh]}, order: none, crashes: 0}", read_all_handlers).unwrap();
         let want =
-            HandlerDef { order: Order::None, crashes: 0, ..HandlerDef::new(HandlerName::new("a").unwrap()) };
+            HandlerDef { ordering: LaneOrdering::None, max_crashes: 0, ..HandlerDef::new(HandlerName::new("a").unwrap()) };
         assert_eq!(handlers[0].def, want);
     }
 
@@ -220,8 +220,8 @@ mod tests {
     fn observe_setting_of_a_handler_is_read() {
         let text = "a: {run: pull}\nb: {run: pull, observe: all}\nc: {run: pull, observe: none}";
         let handlers = read_value_from(text, read_all_handlers).unwrap();
-        let observed: Vec<Observe> = handlers.iter().map(|handler| handler.def.observe).collect();
-        assert_eq!(observed, [Observe::Failures, Observe::All, Observe::None]);
+        let observed: Vec<ObservePolicy> = handlers.iter().map(|handler| handler.def.observe).collect();
+        assert_eq!(observed, [ObservePolicy::Failures, ObservePolicy::All, ObservePolicy::None]);
     }
 
     #[test]

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use pointsman_core::HandlerName;
-use pointsman_core::chain::{NodeId, Role};
-use pointsman_core::fire::Makes;
-use pointsman_core::route::Binding;
+use pointsman_core::chain::{ChainNodeId, ChainNodeRole};
+use pointsman_core::fire::FireAction;
+use pointsman_core::route::HandlerBinding;
 
 use super::build::WorkSections;
 use super::chains::ChainConfig;
@@ -24,8 +24,8 @@ use super::yaml::{YamlEntry, YamlNode};
 pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environment, findings: &mut Findings) {
     let nodes = work.chains.iter().flat_map(|charted| &charted.chain.nodes);
     let steps = nodes.filter_map(|node| match &node.role {
-        Role::Step(step) => Some(&step.handler),
-        Role::End => None,
+        ChainNodeRole::Step(step) => Some(&step.handler),
+        ChainNodeRole::End => None,
     });
     let routed = work.routes.iter().flat_map(|(_, list)| list).map(|binding| &binding.handler);
     let routed: BTreeSet<&HandlerName> = routed.chain(steps).collect();
@@ -54,16 +54,16 @@ pub(super) fn add_warnings(tree: &YamlNode, work: &WorkSections, env: &Environme
 /// Warns of nodes that no path leads to, neither from the first node nor from one that a schedule adds orders to.
 fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, findings: &mut Findings) {
     let ChainConfig { chain, node_locations } = charted;
-    let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.makes {
-        Makes::Order(order) if order.chain == chain.path => order.node.as_ref(),
-        Makes::Order(_) | Makes::Event(_) | Makes::Run(_) => None,
+    let starts = work.schedules.iter().filter_map(|planned| match &planned.schedule.action {
+        FireAction::AddOrder(order) if order.chain == chain.path => order.node.as_ref(),
+        FireAction::AddOrder(_) | FireAction::EmitEvent(_) | FireAction::RunCollection(_) => None,
     });
-    let mut pending: Vec<&NodeId> =
+    let mut pending: Vec<&ChainNodeId> =
         chain.nodes.first().map(|node| &node.id).into_iter().chain(starts).collect();
-    let mut reached: BTreeSet<&NodeId> = BTreeSet::new();
-    let nodes: BTreeMap<&NodeId, &Role> = chain.nodes.iter().map(|node| (&node.id, &node.role)).collect();
+    let mut reached: BTreeSet<&ChainNodeId> = BTreeSet::new();
+    let nodes: BTreeMap<&ChainNodeId, &ChainNodeRole> = chain.nodes.iter().map(|node| (&node.id, &node.role)).collect();
     while let Some(id) = pending.pop() {
-        if let (true, Some(Role::Step(step))) = (reached.insert(id), nodes.get(id)) {
+        if let (true, Some(ChainNodeRole::Step(step))) = (reached.insert(id), nodes.get(id)) {
             pending.push(&step.next);
             pending.extend(&step.on_error);
         }
@@ -79,7 +79,7 @@ fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, finding
 fn warn_of_routes(entries: &[YamlEntry], work: &WorkSections, findings: &mut Findings) {
     let pulled: BTreeSet<&HandlerName> =
         work.handlers.iter().filter(|handler| handler.def.pull).map(|handler| &handler.def.name).collect();
-    let lists: BTreeMap<&str, &[Binding]> =
+    let lists: BTreeMap<&str, &[HandlerBinding]> =
         work.routes.iter().map(|(kind, list)| (kind.as_str(), list)).collect();
     let to_chains: BTreeSet<&str> = work.chain_routes.iter().map(|(kind, _)| kind.as_str()).collect();
     for entry in entries {

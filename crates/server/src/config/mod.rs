@@ -69,7 +69,7 @@ use std::time::Duration;
 use pointsman_core::journal::Retention;
 use pointsman_core::route::ChainRoutes;
 use pointsman_core::{Routes, Tenant, Weight};
-use pointsman_engine::Rooms;
+use pointsman_engine::EnabledServices;
 use pointsman_engine::handlers::http::NetworkAccess;
 
 pub use chains::ChainConfig;
@@ -102,7 +102,7 @@ pub struct Config {
     pub drain_timeout: Duration,
     /// The number of tasks that run at a time.
     pub workers: usize,
-    pub services: Rooms,
+    pub services: EnabledServices,
     /// Whether this process serves HTTP, the service that is not part of the engine.
     pub serves_http: bool,
     pub journal_retention: Retention,

@@ -1,6 +1,6 @@
 //! Reads the section `network`: the addresses that HTTP handlers may call besides public ones.
 
-use pointsman_engine::handlers::http::{Allowed, NetworkAccess};
+use pointsman_engine::handlers::http::{AllowedAddress, NetworkAccess};
 
 use super::decode::{AllowedKeys, CheckedMap, expect_list, parse_scalar, read_boolean};
 use super::fault::Findings;
@@ -18,7 +18,7 @@ pub(super) fn read_network(node: &YamlNode, local: bool, findings: &mut Findings
         Some(list) => expect_list(list, "`allow`", findings)?,
         None => &[],
     };
-    let allow = allow.iter().filter_map(|item| parse_scalar(item, findings, str::parse::<Allowed>)).collect();
+    let allow = allow.iter().filter_map(|item| parse_scalar(item, findings, str::parse::<AllowedAddress>)).collect();
     Some(NetworkAccess { allow_loopback, allow })
 }
 

@@ -17,7 +17,7 @@ use super::location::{ConfigText, SettingLocation, SettingOrigin};
 use super::merge::override_with;
 use super::schema::{ROOT_KEYS, SettingShape, setting_shape_at};
 use super::secrets::{Environment, read_small_file};
-use super::suggestion::nearest;
+use super::suggestion::suggest_name;
 use super::yaml::{self, YamlEntry, YamlKind, YamlNode};
 
 const VARIABLE_PREFIX: &str = "POINTSMAN_";
@@ -132,7 +132,7 @@ fn find_setting_path(tree: &YamlNode, name: &str) -> Result<Vec<String>, Option<
         };
         let Some(key) = allowed_names.iter().find(|key| to_variable_name(key) == part) else {
             let forms: Vec<String> = allowed_names.iter().map(|key| to_variable_name(key)).collect();
-            let suggestion = nearest(part, forms.iter().map(String::as_str));
+            let suggestion = suggest_name(part, forms.iter().map(String::as_str));
             return Err(suggestion
                 .map(|suggestion| append_path_part(&matched_prefix, suggestion))
                 .or_else(|| suggest_nested_setting(name)));
@@ -160,7 +160,7 @@ fn suggest_nested_setting(name: &str) -> Option<String> {
             );
         }
     }
-    nearest(name, all.iter().map(String::as_str)).map(str::to_owned)
+    suggest_name(name, all.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn to_variable_name(key: &str) -> String {

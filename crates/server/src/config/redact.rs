@@ -19,7 +19,7 @@ use super::StoreUrl;
 use super::location::ConfigText;
 use super::schema::{SettingShape, setting_shape_at};
 use super::secrets::{MASK, key_may_hold_secret, key_names_secret, must_hide_value};
-use super::suggestion::nearest;
+use super::suggestion::suggest_name;
 use super::yaml::{YamlEntry, YamlKind, YamlNode};
 
 /// The audience that a configuration is shown to.
@@ -101,7 +101,7 @@ impl<'a> TreePosition<'a> {
     /// Whether a value here may be a command or its argument, even if the name of the setting is mistyped.
     fn may_be_argument(&self, value: &str, in_list: bool) -> bool {
         let ["handlers" | "sources", _, .., key] = self.path.as_slice() else { return false };
-        in_list || value.contains(char::is_whitespace) || nearest(key, ["command", "http"]).is_some()
+        in_list || value.contains(char::is_whitespace) || suggest_name(key, ["command", "http"]).is_some()
     }
 }
 

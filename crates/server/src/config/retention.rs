@@ -22,7 +22,7 @@ const MAX_RETAINED_COUNT: u64 = 1_000_000_000_000;
 /// Reads the retention of the journal. It keeps a minimum number of events, so that observers that lag a little are not
 /// torn.
 pub(super) fn read_journal_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
-    read_retention(node, &JOURNAL_KEYS, "retain_events", Retention::LEAST_EVENTS, findings)
+    read_retention(node, &JOURNAL_KEYS, "retain_events", Retention::MIN_EVENTS, findings)
 }
 
 pub(super) fn read_history_retention(node: &YamlNode, findings: &mut Findings) -> Option<Retention> {
@@ -50,7 +50,7 @@ fn read_retention(
         .get_required(count, keys.owner, findings)
         .and_then(|n| read_integer(n, findings, least..=MAX_RETAINED_COUNT));
     let age = read_retain_for(&fields, keys, findings);
-    Some(Retention { count: count?, age: age? })
+    Some(Retention { max_count: count?, max_age: age? })
 }
 
 #[cfg(test)]
@@ -62,13 +62,13 @@ mod tests {
     fn retain_events_is_at_least_ten_thousand() {
         let kept =
             read_value_from("{retain_events: 10_000, retain_for: 1d}", read_journal_retention).unwrap();
-        assert_eq!((kept.count, kept.age), (10_000, Duration::from_secs(86_400)));
+        assert_eq!((kept.max_count, kept.max_age), (10_000, Duration::from_secs(86_400)));
         assert_eq!(
             fault_messages("{retain_events: 9999, retain_for: 1d}", read_journal_retention),
             ["9999 is too small; the least is 10000"]
         );
         assert_eq!(
-            read_value_from("{retain_tasks: 0, retain_for: 1d}", read_history_retention).unwrap().count,
+            read_value_from("{retain_tasks: 0, retain_for: 1d}", read_history_retention).unwrap().max_count,
             0
         );
     }

@@ -38,7 +38,7 @@ fn read_retry_policy(
 ) -> Option<RetryPolicy> {
     let fields = CheckedMap::check_keys(node, keys, findings)?;
     let max =
-        fields.read_or_default("max", default.max.into(), findings, |n, f| read_integer(n, f, 0..=1_000_000));
+        fields.read_or_default("max", default.max_retries.into(), findings, |n, f| read_integer(n, f, 0..=1_000_000));
     let backoff = fields.read_or_default("backoff", default.backoff, findings, read_backoff);
     let delay =
         fields.read_or_default("delay", default.delay, findings, |n, f| read_duration(n, f, Duration::ZERO));
@@ -52,7 +52,7 @@ fn read_retry_policy(
     {
         findings.add_fault(&node.location, "`max_delay` is shorter than `delay`");
     }
-    Some(RetryPolicy { max: u32::try_from(max).ok()?, backoff, delay, max_delay })
+    Some(RetryPolicy { max_retries: u32::try_from(max).ok()?, backoff, delay, max_delay })
 }
 
 fn read_backoff(node: &YamlNode, findings: &mut Findings) -> Option<Backoff> {
@@ -81,7 +81,7 @@ mod tests {
     fn omitted_retry_settings_have_their_defaults() {
         assert_eq!(read_value_from("{}", read_retry), Ok(RetryPolicy::default()));
         let policy = read_value_from("{max: 5, backoff: fixed, delay: 10m}", read_retry).unwrap();
-        assert_eq!((policy.max, policy.backoff), (5, Backoff::Fixed));
+        assert_eq!((policy.max_retries, policy.backoff), (5, Backoff::Fixed));
         assert_eq!(policy.delay, Duration::from_secs(600));
         let policy = read_value_from("{backoff: [1s, 1m]}", read_retry).unwrap();
         assert_eq!(policy.backoff, Backoff::List(vec![Duration::from_secs(1), Duration::from_secs(60)]));
@@ -90,7 +90,7 @@ mod tests {
     #[test]
     fn setback_backoff_is_fixed_by_default() {
         let policy = read_value_from("{delay: 30s, max: 5}", read_setback).unwrap();
-        assert_eq!((policy.max, policy.backoff), (5, Backoff::Fixed));
+        assert_eq!((policy.max_retries, policy.backoff), (5, Backoff::Fixed));
         let policy = read_value_from("{delay: 30s, backoff: linear, max_delay: 2m}", read_setback).unwrap();
         assert_eq!((policy.backoff, policy.max_delay), (Backoff::Linear, Duration::from_secs(120)));
     }

@@ -1,7 +1,7 @@
 //! Reads the section `event_handlers`: the handlers of an event type, and the chains to which its events add orders.
 
 use pointsman_core::chain::ChainPath;
-use pointsman_core::route::{Binding, ChainRoutes};
+use pointsman_core::route::{HandlerBinding, ChainRoutes};
 use pointsman_core::{HandlingKey, Routes};
 
 use super::chains::{self, DefinedChains};
@@ -22,7 +22,7 @@ pub(super) struct RoutesSection {
 
 /// The target of a route entry.
 enum RouteTarget {
-    Handler(Binding),
+    Handler(HandlerBinding),
     Chain(ChainPath),
 }
 
@@ -77,7 +77,7 @@ fn read_route_target(
     }
     if !matches!(node.kind, YamlKind::Map(_)) {
         return read_handler_reference(node, defined, findings)
-            .map(|name| RouteTarget::Handler(Binding::queued(name)));
+            .map(|name| RouteTarget::Handler(HandlerBinding::queued(name)));
     }
     let fields = CheckedMap::check_keys(node, &ROUTE_ENTRY_KEYS, findings)?;
     let sync = fields.read_or_default("sync", false, findings, read_boolean);
@@ -85,7 +85,7 @@ fn read_route_target(
         let handler = fields
             .get_required("handler", "an entry", findings)
             .and_then(|n| read_handler_reference(n, defined, findings));
-        return Some(RouteTarget::Handler(Binding { handler: handler?, sync }));
+        return Some(RouteTarget::Handler(HandlerBinding { handler: handler?, sync }));
     };
     if let Some(node) = fields.get("handler") {
         findings.add_fault(&node.location, "an entry names either a `handler` or a `chain`, not both");

@@ -1,42 +1,42 @@
 //! Warnings about schedules that may do something their author does not expect. Each is a phrase about the schedule.
 
-use pointsman_core::fire::{Makes, Overlap};
+use pointsman_core::fire::{FireAction, OverlapPolicy};
 use pointsman_core::route::ChainRoutes;
 use pointsman_core::{Routes, Timestamp};
-use pointsman_engine::Schedule;
+use pointsman_engine::ScheduleSpec;
 
 use super::decode::format_duration;
 
 /// Warnings about the times at which a schedule fires after `now`.
-pub(crate) fn lint_schedule_times(schedule: &Schedule, now: Timestamp) -> Vec<String> {
-    let mut found = schedule.when.warnings(now);
+pub(crate) fn lint_schedule_times(schedule: &ScheduleSpec, now: Timestamp) -> Vec<String> {
+    let mut found = schedule.cron.warnings(now);
     found.extend(lint_jitter(schedule, now));
     found
 }
 
 /// The warning about the event, run or order that a schedule creates, given these routes.
 pub(crate) fn lint_fired_action(
-    schedule: &Schedule,
+    schedule: &ScheduleSpec,
     routes: &Routes,
     chains: &ChainRoutes,
 ) -> Option<String> {
-    match &schedule.makes {
-        Makes::Event(event) => {
+    match &schedule.action {
+        FireAction::EmitEvent(event) => {
             let kind = &event.kind;
-            let is_unrouted = routes.resolve(kind).is_empty() && chains.resolve(kind).is_empty();
+            let is_unrouted = routes.resolve_handlers(kind).is_empty() && chains.resolve_chains(kind).is_empty();
             is_unrouted.then(|| format!("emits {kind}, which is routed to no handler"))
         }
-        Makes::Order(_) => (schedule.overlap != Overlap::default()).then(|| {
+        FireAction::AddOrder(_) => (schedule.overlap != OverlapPolicy::default()).then(|| {
             "`overlap` applies to tasks of events; an order with an `id` is not added while it is on its way".into()
         }),
-        Makes::Run(_) => None,
+        FireAction::RunCollection(_) => None,
     }
 }
 
 /// Warns if the jitter can delay a firing beyond the next one.
-fn lint_jitter(schedule: &Schedule, now: Timestamp) -> Option<String> {
-    let mut times = schedule.when.upcoming(now);
-    let gap = times.next().zip(times.next()).map(|(first, second)| second.since(first))?;
+fn lint_jitter(schedule: &ScheduleSpec, now: Timestamp) -> Option<String> {
+    let mut times = schedule.cron.upcoming(now);
+    let gap = times.next().zip(times.next()).map(|(first, second)| second.duration_since(first))?;
     let jitter = schedule.jitter;
     (jitter > gap).then(|| {
         format!(

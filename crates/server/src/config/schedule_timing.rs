@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pointsman_core::Priority;
 use pointsman_core::cron::{BadExpression, Dialect, Expression, Zone};
-use pointsman_core::fire::CatchUp;
-use pointsman_engine::Schedule;
+use pointsman_core::fire::CatchUpPolicy;
+use pointsman_engine::ScheduleSpec;
 
 use super::decode::{CheckedMap, parse_scalar, read_choice, read_duration, read_integer, read_text};
 use super::fault::Findings;
@@ -18,7 +18,7 @@ pub(super) fn read_dialect(fields: &CheckedMap, default: Dialect, findings: &mut
 
 /// Reads the time zone.
 pub(super) fn read_time_zone(fields: &CheckedMap, default: Zone, findings: &mut Findings) -> Zone {
-    fields.read_or_default("timezone", default, findings, |n, f| parse_scalar(n, f, Zone::named))
+    fields.read_or_default("timezone", default, findings, |n, f| parse_scalar(n, f, Zone::from_name))
 }
 
 /// Reads a cron expression. A fault points at the wrong part of it, if it is written out in a file.
@@ -53,14 +53,14 @@ pub(super) fn read_priority(fields: &CheckedMap, findings: &mut Findings) -> Pri
 /// The policies for missed times and jitter. Policies that are not set keep their defaults.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SchedulePolicy {
-    catch_up: Option<CatchUp>,
+    catch_up: Option<CatchUpPolicy>,
     catch_up_within: Option<Duration>,
     jitter: Option<Duration>,
 }
 
 impl SchedulePolicy {
     pub(super) fn read(fields: &CheckedMap, findings: &mut Findings) -> Self {
-        let choices = [("one", CatchUp::One), ("all", CatchUp::All), ("none", CatchUp::None)];
+        let choices = [("one", CatchUpPolicy::One), ("all", CatchUpPolicy::All), ("none", CatchUpPolicy::None)];
         let catch_up = fields.get("catch_up").and_then(|n| read_choice(n, findings, &choices));
         let mut length = |key, least| fields.get(key).and_then(|n| read_duration(n, findings, least));
         let within = length("catch_up_within", Duration::from_secs(1));
@@ -68,10 +68,10 @@ impl SchedulePolicy {
     }
 
     /// Applies these policies to a schedule.
-    pub(super) fn apply_to(self, schedule: Schedule) -> Schedule {
-        Schedule {
+    pub(super) fn apply_to(self, schedule: ScheduleSpec) -> ScheduleSpec {
+        ScheduleSpec {
             catch_up: self.catch_up.unwrap_or(schedule.catch_up),
-            catch_up_within: self.catch_up_within.unwrap_or(schedule.catch_up_within),
+            catch_up_window: self.catch_up_within.unwrap_or(schedule.catch_up_window),
             jitter: self.jitter.unwrap_or(schedule.jitter),
             ..schedule
         }

@@ -1,13 +1,13 @@
 //! Reads the section `schedules`: events to emit and orders to add at planned times.
 
-use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
+use pointsman_core::chain::{ChainPath, ChainNodeId, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
 use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
-use pointsman_core::fire::{Makes, Overlap};
+use pointsman_core::fire::{FireAction, OverlapPolicy};
 use pointsman_core::names::check_emittable;
 use pointsman_core::store::NewOrder;
 use pointsman_core::{Context, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, ScheduleName, Tenant};
-use pointsman_engine::Schedule;
+use pointsman_engine::ScheduleSpec;
 
 use super::chains::{self, DefinedChains, bad_id_message, read_node_id};
 use super::decode::{AllowedKeys, CheckedMap, expect_map, parse_scalar, read_choice, read_text};
@@ -16,7 +16,7 @@ use super::handlers::{NameLocations, claim_unique_name};
 use super::json_value;
 use super::location::SettingLocation;
 use super::schedule_timing::{self, SchedulePolicy};
-use super::suggestion::hint;
+use super::suggestion::did_you_mean_suffix;
 use super::yaml::YamlNode;
 
 pub(super) const SCHEDULE_KEYS: AllowedKeys = AllowedKeys {
@@ -49,7 +49,7 @@ pub(super) const ORDER_KEYS: AllowedKeys = AllowedKeys {
 /// A configured schedule: of the section `schedules`, or of a source's collection.
 #[derive(Clone, Debug)]
 pub struct ScheduleConfig {
-    pub schedule: Schedule,
+    pub schedule: ScheduleSpec,
     /// The location for warnings about it.
     pub(super) location: SettingLocation,
 }
@@ -76,17 +76,17 @@ fn read_schedule(
     name: Option<HandlerName>,
     chains: &DefinedChains,
     findings: &mut Findings,
-) -> Option<Schedule> {
+) -> Option<ScheduleSpec> {
     let fields = CheckedMap::check_keys(node, &SCHEDULE_KEYS, findings)?;
     let when = read_cron_schedule(&fields, findings);
     let makes = read_fired_action(&fields, chains, findings);
     let policy = SchedulePolicy::read(&fields, findings);
-    let choices = [("skip", Overlap::Skip), ("queue", Overlap::Queue), ("cancel", Overlap::Cancel)];
+    let choices = [("skip", OverlapPolicy::Skip), ("queue", OverlapPolicy::Queue), ("cancel", OverlapPolicy::Cancel)];
     let overlap =
-        fields.read_or_default("overlap", Overlap::default(), findings, |n, f| read_choice(n, f, &choices));
+        fields.read_or_default("overlap", OverlapPolicy::default(), findings, |n, f| read_choice(n, f, &choices));
     let name = ScheduleName::new(name?.as_str()).ok()?;
-    let schedule = Schedule::new(name, when?, makes?);
-    Some(policy.apply_to(Schedule { overlap, ..schedule }))
+    let schedule = ScheduleSpec::new(name, when?, makes?);
+    Some(policy.apply_to(ScheduleSpec { overlap, ..schedule }))
 }
 
 /// Reads the cron expression in its dialect, with its time zone.
@@ -104,10 +104,10 @@ fn read_fired_action(
     fields: &CheckedMap<'_>,
     chains: &DefinedChains,
     findings: &mut Findings,
-) -> Option<Makes> {
+) -> Option<FireAction> {
     match (fields.get("emit"), fields.get("order")) {
-        (Some(emit), None) => read_event(emit, findings).map(|event| Makes::Event(Box::new(event))),
-        (None, Some(order)) => read_order(order, chains, findings).map(|order| Makes::Order(Box::new(order))),
+        (Some(emit), None) => read_event(emit, findings).map(|event| FireAction::EmitEvent(Box::new(event))),
+        (None, Some(order)) => read_order(order, chains, findings).map(|order| FireAction::AddOrder(Box::new(order))),
         (Some(_), Some(order)) => {
             findings.add_fault(&order.location, "a schedule has either `emit` or `order`, not both");
             None
@@ -140,11 +140,11 @@ fn read_order(node: &YamlNode, chains: &DefinedChains, findings: &mut Findings) 
     if let (Some((id, node)), Some(nodes)) = (&at, chains.get(&chain))
         && !nodes.contains(id)
     {
-        let suggestion = hint(id.as_str(), nodes.iter().map(NodeId::as_str));
+        let suggestion = did_you_mean_suffix(id.as_str(), nodes.iter().map(ChainNodeId::as_str));
         findings.add_fault(&node.location, format!("the chain {chain} has no node {id}{suggestion}"));
     }
     let (id, node) = (path_id.or(id.map(|(id, _)| id)), at.map(|(id, _)| id));
-    Some(NewOrder { id, node, value, priority, tenant, ..NewOrder::of(chain) })
+    Some(NewOrder { id, node, value, priority, tenant, ..NewOrder::new(chain) })
 }
 
 fn read_order_path(
@@ -180,7 +180,7 @@ fn read_event(node: &YamlNode, findings: &mut Findings) -> Option<NewEvent> {
         parse_scalar(n, f, str::parse::<Tenant>)
     });
     let priority = schedule_timing::read_priority(&fields, findings);
-    let plain = NewEvent::of(kind?);
+    let plain = NewEvent::new(kind?);
     let value = value.unwrap_or(plain.value.clone());
     Some(NewEvent { key, sub, value, context, tenant, priority, ..plain })
 }
@@ -209,13 +209,13 @@ fn read_context(node: &YamlNode, findings: &mut Findings) -> Option<Context> {
 mod tests {
     use std::time::Duration;
 
-    use pointsman_core::fire::CatchUp;
+    use pointsman_core::fire::CatchUpPolicy;
 
     use super::super::testing::{fault_messages, read_value_from};
     use super::*;
 
-    fn read_all_schedules(node: &YamlNode, findings: &mut Findings) -> Option<Vec<Schedule>> {
-        let nodes = ["render", "done"].map(|id| NodeId::new(id).unwrap()).to_vec();
+    fn read_all_schedules(node: &YamlNode, findings: &mut Findings) -> Option<Vec<ScheduleSpec>> {
+        let nodes = ["render", "done"].map(|id| ChainNodeId::new(id).unwrap()).to_vec();
         let chains = [(ChainPath::new("/publish/article").unwrap(), nodes)].into();
         let planned = read_schedules(node, &mut NameLocations::new(), &chains, findings);
         Some(planned.into_iter().map(|planned| planned.schedule).collect())
@@ -226,12 +226,12 @@ mod tests {
         let text =
             "beat: {cron: every 90s, emit: {type: a.b, key: 'k:1', value: {n: [1, x]}, priority: 200}}";
         let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
-        assert_eq!((schedule.name.as_str(), schedule.when.expression().as_str()), ("beat", "every 90s"));
-        let Makes::Event(emit) = &schedule.makes else { panic!("{schedule:?}") };
+        assert_eq!((schedule.name.as_str(), schedule.cron.expression().as_str()), ("beat", "every 90s"));
+        let FireAction::EmitEvent(emit) = &schedule.action else { panic!("{schedule:?}") };
         assert_eq!(emit.value.as_str(), r#"{"n":[1,"x"]}"#);
         assert_eq!(emit.priority.get(), 200);
         let with_default_policies =
-            Schedule::new(schedule.name.clone(), schedule.when.clone(), schedule.makes.clone());
+            ScheduleSpec::new(schedule.name.clone(), schedule.cron.clone(), schedule.action.clone());
         assert_eq!(*schedule, with_default_policies, "it has the usual policies");
     }
 
@@ -244,16 +244,16 @@ mod tests {
         let schedules = read_value_from(text, read_all_schedules).unwrap();
         let orders: Vec<&NewOrder> = schedules
             .iter()
-            .map(|schedule| match &schedule.makes {
-                Makes::Order(order) => &**order,
+            .map(|schedule| match &schedule.action {
+                FireAction::AddOrder(order) => &**order,
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(*orders[0], NewOrder::of(ChainPath::new("/publish/article").unwrap()));
+        assert_eq!(*orders[0], NewOrder::new(ChainPath::new("/publish/article").unwrap()));
         assert_eq!(orders[1].id.as_ref().map(OrderId::as_str), Some("7"));
         let NewOrder { id, node, value, priority, tenant, .. } = orders[2];
         assert_eq!(
-            (id.as_ref().map(OrderId::as_str), node.as_ref().map(NodeId::as_str)),
+            (id.as_ref().map(OrderId::as_str), node.as_ref().map(ChainNodeId::as_str)),
             (Some("n-1"), Some("done"))
         );
         assert_eq!((value.as_str(), priority.get(), tenant.as_str()), (r#"{"n":1}"#, 200, "lab"));
@@ -289,8 +289,8 @@ mod tests {
         let text = "a: {cron: '@daily', emit: {type: x}, catch_up: all, catch_up_within: 2d, overlap: cancel, \
                     jitter: 10s}";
         let schedule = &read_value_from(text, read_all_schedules).unwrap()[0];
-        assert_eq!((schedule.catch_up, schedule.overlap), (CatchUp::All, Overlap::Cancel));
-        assert_eq!(schedule.catch_up_within, Duration::from_secs(2 * 86_400));
+        assert_eq!((schedule.catch_up, schedule.overlap), (CatchUpPolicy::All, OverlapPolicy::Cancel));
+        assert_eq!(schedule.catch_up_window, Duration::from_secs(2 * 86_400));
         assert_eq!(schedule.jitter, Duration::from_secs(10));
         assert_eq!(
             fault_messages(
@@ -338,8 +338,8 @@ mod tests {
         let text = "a: {cron: '0 3 * * 1', timezone: Europe/Berlin, emit: {type: x}}\n\
                     b: {cron: '0 3 * * 1', dialect: quartz, emit: {type: x}}";
         let schedules = read_value_from(text, read_all_schedules).unwrap();
-        assert_eq!(schedules[0].when.zone().name(), "Europe/Berlin");
-        assert!(schedules[0].when.expression().describe().contains("Monday"));
-        assert!(schedules[1].when.expression().describe().contains("Sunday"));
+        assert_eq!(schedules[0].cron.zone().name(), "Europe/Berlin");
+        assert!(schedules[0].cron.expression().describe().contains("Monday"));
+        assert!(schedules[1].cron.expression().describe().contains("Sunday"));
     }
 }

@@ -15,7 +15,7 @@ use sha2::{Digest, Sha256};
 use super::decode::read_text;
 use super::fault::Findings;
 use super::location::SettingLocation;
-use super::suggestion::nearest;
+use super::suggestion::suggest_name;
 use super::yaml::YamlNode;
 
 /// The text shown instead of a secret.
@@ -221,7 +221,7 @@ pub(super) fn key_may_hold_secret(key: &str) -> bool {
     if matches!(key, "auth" | "tokens") {
         return false;
     }
-    key_names_secret(key) || nearest(key, SECRET_KEYS.iter().copied()).is_some()
+    key_names_secret(key) || suggest_name(key, SECRET_KEYS.iter().copied()).is_some()
 }
 
 /// Whether a key, as it is written, is the name of a secret.

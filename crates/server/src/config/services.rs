@@ -1,10 +1,10 @@
 //! Reads the setting `rooms`: the services that this process runs.
 
-use pointsman_engine::Rooms;
+use pointsman_engine::EnabledServices;
 
 use super::decode::{expect_list, read_text};
 use super::fault::Findings;
-use super::suggestion::hint;
+use super::suggestion::did_you_mean_suffix;
 use super::yaml::{YamlKind, YamlNode};
 
 /// The names of all services. The sequencer is listed for completeness: with the embedded store it is part of every
@@ -15,14 +15,14 @@ pub(super) const SERVICE_NAMES: &[&str] =
 /// The services of the engine, and whether HTTP is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SelectedServices {
-    pub(super) engine: Rooms,
+    pub(super) engine: EnabledServices,
     pub(super) http: bool,
 }
 
 /// Reads a list, or names separated by commas as in a flag or variable.
 pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<SelectedServices> {
     let mut selected = SelectedServices {
-        engine: Rooms { scheduler: false, worker: false, clock: false, rescuer: false, pruner: false },
+        engine: EnabledServices { scheduler: false, worker: false, clock: false, rescuer: false, pruner: false },
         http: false,
     };
     let mut enable = |name: &str, at: &YamlNode, findings: &mut Findings| match name {
@@ -34,7 +34,7 @@ pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<
         "rescuer" => selected.engine.rescuer = true,
         "pruner" => selected.engine.pruner = true,
         other => {
-            let suggestion = hint(other, SERVICE_NAMES.iter().copied());
+            let suggestion = did_you_mean_suffix(other, SERVICE_NAMES.iter().copied());
             findings.add_fault(&at.location, format!("there is no service {other:?}{suggestion}"));
         }
     };
@@ -68,7 +68,7 @@ mod tests {
         let all = format!("[{}]", SERVICE_NAMES.join(", "));
         assert_eq!(
             read_value_from(&all, read_services),
-            Ok(SelectedServices { engine: Rooms::default(), http: true })
+            Ok(SelectedServices { engine: EnabledServices::default(), http: true })
         );
         let some = read_value_from("http, worker", read_services).unwrap();
         assert!(some.http && some.engine.worker && !some.engine.clock);

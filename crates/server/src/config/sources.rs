@@ -11,12 +11,12 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::cron::{self, Dialect, Expression, Zone};
-use pointsman_core::fire::{Makes, Overlap};
-use pointsman_core::handler::Observe;
-use pointsman_core::store::NewRun;
+use pointsman_core::fire::{FireAction, OverlapPolicy};
+use pointsman_core::handler::ObservePolicy;
+use pointsman_core::store::NewCollectionRun;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{CollectionName, HandlerDef, HandlerName, Pair, Priority, SourceDef, Tenant};
-use pointsman_engine::Schedule;
+use pointsman_core::{CollectionName, HandlerDef, HandlerName, SourceCollection, Priority, SourceDef, Tenant};
+use pointsman_engine::ScheduleSpec;
 use pointsman_engine::handlers::http::NetworkAccess;
 
 use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar};
@@ -101,7 +101,7 @@ fn read_source(
     });
     let retry = fields.read_or_default("retry", RetryPolicy::default(), findings, retry::read_retry);
     let crashes = fields.get("crashes").and_then(|n| read_crashes(n, findings));
-    let observe = fields.read_or_default("observe", Observe::All, findings, read_observe);
+    let observe = fields.read_or_default("observe", ObservePolicy::All, findings, read_observe);
     let policy = SchedulePolicy::read(&fields, findings);
     let timing = SyncTiming::read_for_source(&fields, findings);
     let collections = read_collections(entry, &fields, &timing, findings);
@@ -112,7 +112,7 @@ fn read_source(
     let plain = HandlerDef::new(name);
     let def = HandlerDef {
         retry,
-        crashes: crashes.unwrap_or(plain.crashes),
+        max_crashes: crashes.unwrap_or(plain.max_crashes),
         observe,
         pull: matches!(run, HandlerRun::Pull),
         source: Some(SourceDef { tenant, collections }),
@@ -186,11 +186,11 @@ impl CollectionConfig {
     /// collection at a time, so that overlapping firings are skipped.
     fn schedule_config(&self, source: &HandlerName, policy: SchedulePolicy) -> Option<ScheduleConfig> {
         let SyncPlan::OnSchedule(expression, location) = &self.timing.plan else { return None };
-        let pair = Pair { source: source.clone(), collection: self.name.clone() };
+        let pair = SourceCollection { source: source.clone(), collection: self.name.clone() };
         let when = cron::Schedule::new(expression.clone(), self.timing.zone.clone());
-        let name = pair.schedule();
-        let schedule = Schedule::new(name, when, Makes::Run(NewRun { pair, priority: None }));
-        let schedule = policy.apply_to(Schedule { overlap: Overlap::Skip, ..schedule });
+        let name = pair.schedule_name();
+        let schedule = ScheduleSpec::new(name, when, FireAction::RunCollection(NewCollectionRun { source_collection: pair, priority: None }));
+        let schedule = policy.apply_to(ScheduleSpec { overlap: OverlapPolicy::Skip, ..schedule });
         Some(ScheduleConfig { schedule, location: location.clone() })
     }
 }
@@ -248,7 +248,7 @@ fn read_collection(
 mod tests {
     use std::time::Duration;
 
-    use pointsman_core::fire::CatchUp;
+    use pointsman_core::fire::CatchUpPolicy;
 
     use super::super::secrets::Environment;
     use super::super::testing::{fault_messages, read_value_from};
@@ -268,7 +268,7 @@ mod tests {
     /// The name, expression and time zone of each schedule.
     fn schedule_triples(section: &SourcesSection) -> Vec<(&str, &str, &str)> {
         fn schedule_triple(planned: &ScheduleConfig) -> (&str, &str, &str) {
-            let Schedule { name, when, .. } = &planned.schedule;
+            let ScheduleSpec { name, cron: when, .. } = &planned.schedule;
             (name.as_str(), when.expression().as_str(), when.zone().name())
         }
         section.schedules.iter().map(schedule_triple).collect()
@@ -292,15 +292,15 @@ mod tests {
         let section = read_value_from(text, read_all_sources).unwrap();
         let def = &section.sources[0].def;
         let source = def.source.as_ref().unwrap();
-        assert_eq!((def.name.as_str(), def.crashes, def.retry.max), ("shop", 1, 9));
+        assert_eq!((def.name.as_str(), def.max_crashes, def.retry.max_retries), ("shop", 1, 9));
         assert_eq!(source.tenant.as_str(), "lab");
         let collection_priorities: Vec<(&str, u16)> =
             source.collections.iter().map(|(n, p)| (n.as_str(), p.get())).collect();
         assert_eq!(collection_priorities, [("a", 100), ("b", 200)]);
         assert!(section.schedules.is_empty(), "both run on request only");
-        assert_eq!(def.observe, Observe::All);
+        assert_eq!(def.observe, ObservePolicy::All);
         let quiet = read_value_from("a: {observe: none, collections: [x]}", read_all_sources).unwrap();
-        assert_eq!(quiet.sources[0].def.observe, Observe::None);
+        assert_eq!(quiet.sources[0].def.observe, ObservePolicy::None);
     }
 
     #[test]
@@ -325,7 +325,7 @@ mod tests {
                     {name: y, schedule: '0 3 * * 1', dialect: vixie}]}";
         let section = read_value_from(text, read_all_sources).unwrap();
         let descriptions: Vec<String> =
-            section.schedules.iter().map(|planned| planned.schedule.when.expression().describe()).collect();
+            section.schedules.iter().map(|planned| planned.schedule.cron.expression().describe()).collect();
         assert!(descriptions[0].contains("Sunday") && descriptions[1].contains("Monday"), "{descriptions:?}");
     }
 
@@ -335,10 +335,10 @@ mod tests {
             "shop: {schedule: '@daily', catch_up: none, catch_up_within: 1h, jitter: 5s, collections: [a]}";
         let section = read_value_from(text, read_all_sources).unwrap();
         let ScheduleConfig { schedule, location } = &section.schedules[0];
-        let run = NewRun { pair: "shop/a".parse().unwrap(), priority: None };
-        assert_eq!(schedule.makes, Makes::Run(run));
-        assert_eq!((schedule.overlap, schedule.catch_up), (Overlap::Skip, CatchUp::None));
-        assert_eq!(schedule.catch_up_within, Duration::from_secs(3600));
+        let run = NewCollectionRun { source_collection: "shop/a".parse().unwrap(), priority: None };
+        assert_eq!(schedule.action, FireAction::RunCollection(run));
+        assert_eq!((schedule.overlap, schedule.catch_up), (OverlapPolicy::Skip, CatchUpPolicy::None));
+        assert_eq!(schedule.catch_up_window, Duration::from_secs(3600));
         assert_eq!(schedule.jitter, Duration::from_secs(5));
         assert_eq!(
             location.to_string(),

@@ -9,7 +9,7 @@ use pointsman_store_redis::Endpoint as RedisEndpoint;
 use super::decode::parse_scalar;
 use super::fault::Findings;
 use super::location::SettingOrigin;
-use super::suggestion::nearest;
+use super::suggestion::suggest_name;
 use super::yaml::YamlNode;
 
 /// The store of events and tasks.
@@ -133,7 +133,7 @@ impl std::str::FromStr for StoreUrl {
             "sqlite" => Ok(Self::Sqlite { path: rest.into() }),
             "postgres" | "postgresql" => DatabaseUrl::postgres(text).map(Self::Postgres),
             redis if RedisEndpoint::has_scheme(redis) => DatabaseUrl::redis(text).map(Self::Redis),
-            other => match nearest(other, STORE_SCHEMES) {
+            other => match suggest_name(other, STORE_SCHEMES) {
                 Some(suggestion) => {
                     Err(format!("{other:?} is not a kind of store; did you mean `{suggestion}`?"))
                 }

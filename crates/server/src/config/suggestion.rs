@@ -1,3 +1,3 @@
 //! Suggestions for mistyped names.
 
-pub use pointsman_core::nearest::{hint, nearest, several};
+pub use pointsman_core::suggestion::{did_you_mean_suffix, suggest_name, suggest_names};

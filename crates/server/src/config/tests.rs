@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use pointsman_core::journal::Retention;
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
-use pointsman_core::{Timestamp, chain::Role};
-use pointsman_engine::{HandlerSpec, Schedule};
+use pointsman_core::{Timestamp, chain::ChainNodeRole};
+use pointsman_engine::{HandlerSpec, ScheduleSpec};
 use proptest::prelude::*;
 
 use super::{
@@ -66,7 +66,7 @@ fn without_any_configuration_the_defaults_apply() {
         (config.journal_retention, config.history_retention),
         (Retention::default(), Retention::default())
     );
-    assert_eq!(config.services, pointsman_engine::Rooms::default());
+    assert_eq!(config.services, pointsman_engine::EnabledServices::default());
     assert!(config.serves_http && config.network.allow_loopback);
     assert!(config.handlers.is_empty() && config.warnings.is_empty());
 }
@@ -110,7 +110,7 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     assert_eq!(timeouts(&config), timeouts(&defaults), "and so are the timeouts");
     let policies = |config: &Config| {
         let policies = |planned: &ScheduleConfig| {
-            let Schedule { catch_up, catch_up_within, overlap, jitter, .. } = planned.schedule;
+            let ScheduleSpec { catch_up, catch_up_window: catch_up_within, overlap, jitter, .. } = planned.schedule;
             (catch_up, catch_up_within, overlap, jitter)
         };
         config
@@ -122,16 +122,16 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
             .collect::<Vec<_>>()
     };
     assert_eq!(policies(&config), policies(&defaults), "and the policies");
-    let treatment = |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.crashes);
+    let treatment = |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.max_crashes);
     assert_eq!(treatment(&config), treatment(&defaults));
     assert_eq!((config.routes.iter().count(), config.tenants.len()), (1, 1));
     let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
     assert_eq!(names, ["beat", "nightly", "shop/orders", "shop/customers"]);
-    let Role::Step(step) = &config.chains[0].chain.nodes[0].role else { panic!("{:?}", config.chains) };
+    let ChainNodeRole::Step(step) = &config.chains[0].chain.nodes[0].role else { panic!("{:?}", config.chains) };
     let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
-    assert_eq!(step.setback, Some(defaults), "and so is the setback");
+    assert_eq!(step.retry, Some(defaults), "and so is the setback");
     assert_eq!(config.chain_routes.iter().count(), 1);
-    assert_eq!(config.sources[0].def.observe, pointsman_core::handler::Observe::All);
+    assert_eq!(config.sources[0].def.observe, pointsman_core::handler::ObservePolicy::All);
 }
 
 const FULL_CONFIG: &str = r#"
@@ -164,7 +164,7 @@ fn load_full_config() -> (ConfigFolder, Config) {
 fn a_full_configuration_is_read() {
     let (config_folder, config) = load_full_config();
     let [index, notify] = &config.handlers[..] else { panic!("{:?}", config.handlers) };
-    assert_eq!(index.def.retry, RetryPolicy { max: 5, ..RetryPolicy::default() });
+    assert_eq!(index.def.retry, RetryPolicy { max_retries: 5, ..RetryPolicy::default() });
     assert_eq!(index.run.timeout(), Duration::from_secs(10));
     let HandlerRun::Http(http) = &index.run else { panic!("{index:?}") };
     assert_eq!((http.secrets.len(), http.headers.len()), (1, 1));

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use pointsman_api::{CausedBody, EventSnapshot};
-use pointsman_core::store::{EventView, MOST_CAUSED, StoreError, TaskFilter};
+use pointsman_api::{CausedEventBody, EventSnapshot};
+use pointsman_core::store::{EventView, MAX_CAUSED_EVENTS, StoreError, TaskFilter};
 use pointsman_core::task::Task;
 use pointsman_core::{Event, EventId, TaskSeq};
 
@@ -17,7 +17,7 @@ use crate::auth::Caller;
 const MAX_DEPTH: usize = 32;
 
 pub(super) struct CausalTree {
-    pub(super) caused: Vec<CausedBody>,
+    pub(super) caused: Vec<CausedEventBody>,
     /// The tree may have more events.
     pub(super) is_truncated: bool,
 }
@@ -29,10 +29,10 @@ pub(super) async fn build_causal_tree(
     view: &EventView,
 ) -> Result<CausalTree, StoreError> {
     let visible: Vec<&Event> =
-        view.caused.iter().map(AsRef::as_ref).filter(|e| caller.sees(&e.tenant)).collect();
+        view.caused_events.iter().map(AsRef::as_ref).filter(|e| caller.can_see_tenant(&e.tenant)).collect();
     let tasks = read_task_ids(app, caller, view, &visible).await?;
     let mut builder =
-        TreeBuilder { tasks, children: HashMap::new(), is_truncated: view.caused.len() >= MOST_CAUSED };
+        TreeBuilder { tasks, children: HashMap::new(), is_truncated: view.caused_events.len() >= MAX_CAUSED_EVENTS };
     for event in visible {
         if let Some(cause) = event.cause.and_then(|cause| cause.event) {
             builder.children.entry(cause).or_default().push(event);
@@ -49,14 +49,14 @@ struct TreeBuilder<'a> {
 }
 
 impl TreeBuilder<'_> {
-    fn build_subtree(&mut self, id: EventId, level: usize) -> Vec<CausedBody> {
+    fn build_subtree(&mut self, id: EventId, level: usize) -> Vec<CausedEventBody> {
         let mut children = self.children.remove(&id).unwrap_or_default();
         if level > MAX_DEPTH {
             self.is_truncated |= !children.is_empty();
             return vec![];
         }
         children.sort_by_key(|event| event.id);
-        let to_body = |event: &Event| CausedBody {
+        let to_body = |event: &Event| CausedEventBody {
             event: EventSnapshot::from(event),
             task: event.cause.and_then(|cause| self.tasks.get(&cause.task).cloned()),
             caused: self.build_subtree(event.id, level + 1),
@@ -75,7 +75,7 @@ async fn read_task_ids(
     let mut task_ids: HashMap<_, _> = view.tasks.iter().map(|task| (task.seq, task.id.to_string())).collect();
     for seq in events.iter().filter_map(|event| event.cause).map(|cause| cause.task) {
         if !task_ids.contains_key(&seq)
-            && let Some(task) = find_task_by_seq(app, seq).await?.filter(|task| caller.sees(&task.tenant))
+            && let Some(task) = find_task_by_seq(app, seq).await?.filter(|task| caller.can_see_tenant(&task.tenant))
         {
             task_ids.insert(seq, task.id.to_string());
         }
@@ -86,6 +86,6 @@ async fn read_task_ids(
 /// Finds a task by its sequence number, if it is retained.
 pub(super) async fn find_task_by_seq(app: &App, seq: TaskSeq) -> Result<Option<Task>, StoreError> {
     let above = TaskSeq(seq.0.saturating_add(1));
-    let page = app.store().tasks(TaskFilter::default(), Some(above), 1).await?;
+    let page = app.store().list_tasks(TaskFilter::default(), Some(above), 1).await?;
     Ok(page.tasks.into_iter().find(|task| task.seq == seq))
 }

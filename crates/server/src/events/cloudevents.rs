@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use pointsman_core::Timestamp;
-use pointsman_core::wire::{EventBody, Fault, pointer_step, string};
+use pointsman_core::event_json::{EventBody, JsonError, to_pointer_segment, parse_string};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -32,39 +32,39 @@ struct CloudEventAttributes {
 }
 
 impl CloudEventAttributes {
-    fn add(&mut self, name: &str, text: String) -> Result<(), Fault> {
-        let at = pointer_step(name);
+    fn add(&mut self, name: &str, text: String) -> Result<(), JsonError> {
+        let at = to_pointer_segment(name);
         if name.is_empty() || !name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit()) {
             let detail = format!(
                 "{name:?} is not an attribute of a CloudEvent: names have lower-case letters and digits"
             );
-            return Err(Fault::new(at, detail));
+            return Err(JsonError::new(at, detail));
         }
         match self.values.insert(name.into(), text) {
             None => Ok(()),
-            Some(_) => Err(Fault::new(at, format!("the attribute `{name}` is given twice"))),
+            Some(_) => Err(JsonError::new(at, format!("the attribute `{name}` is given twice"))),
         }
     }
 
-    fn into_event_body(mut self) -> Result<EventBody, Fault> {
+    fn into_event_body(mut self) -> Result<EventBody, JsonError> {
         for name in REQUIRED_ATTRIBUTES {
             if self.values.get(name).is_none_or(String::is_empty) {
-                return Err(Fault::new(
-                    pointer_step(name),
+                return Err(JsonError::new(
+                    to_pointer_segment(name),
                     format!("a CloudEvent has the attribute `{name}`"),
                 ));
             }
         }
         if self.values["specversion"] != "1.0" {
-            return Err(Fault::new("/specversion", "only CloudEvents 1.0 are supported"));
+            return Err(JsonError::new("/specversion", "only CloudEvents 1.0 are supported"));
         }
         if let Some(time) = self.values.get("time") {
-            time.parse::<Timestamp>().map_err(|e| Fault::new("/time", e))?;
+            time.parse::<Timestamp>().map_err(|e| JsonError::new("/time", e))?;
         }
         let priority = match self.values.remove("priority") {
             // Headers have no numbers.
             Some(text) => Some(
-                text.parse::<i64>().map_err(|_| Fault::new("/priority", "`priority` is a whole number"))?,
+                text.parse::<i64>().map_err(|_| JsonError::new("/priority", "`priority` is a whole number"))?,
             ),
             None => None,
         };
@@ -83,48 +83,48 @@ impl CloudEventAttributes {
     }
 }
 
-fn to_raw_json(value: &impl serde::Serialize) -> Result<Box<RawValue>, Fault> {
-    to_raw_value(value).map_err(|e| Fault::new("", e))
+fn to_raw_json(value: &impl serde::Serialize) -> Result<Box<RawValue>, JsonError> {
+    to_raw_value(value).map_err(|e| JsonError::new("", e))
 }
 
 /// Parses a CloudEvent in structured mode: one JSON object with its data.
-pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, Fault> {
-    let members: RawMembers = serde_json::from_str(raw.get()).map_err(|e| Fault::new("", e))?;
+pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, JsonError> {
+    let members: RawMembers = serde_json::from_str(raw.get()).map_err(|e| JsonError::new("", e))?;
     let mut attributes = CloudEventAttributes::default();
     let mut base64 = None;
     for (name, raw) in members.0 {
         match name.as_str() {
-            "data" if attributes.data.is_some() => return Err(Fault::new("/data", "`data` is given twice")),
+            "data" if attributes.data.is_some() => return Err(JsonError::new("/data", "`data` is given twice")),
             "data" => attributes.data = Some(raw),
             "data_base64" if base64.is_some() => {
-                return Err(Fault::new("/data_base64", "`data_base64` is given twice"));
+                return Err(JsonError::new("/data_base64", "`data_base64` is given twice"));
             }
-            "data_base64" => base64 = Some(string("/data_base64", &raw)?),
+            "data_base64" => base64 = Some(parse_string("/data_base64", &raw)?),
             _ if raw.get() == "null" => {}
             _ => attributes.add(&name, parse_attribute(&name, &raw)?)?,
         }
     }
     if let Some(text) = base64 {
         if attributes.data.is_some() {
-            return Err(Fault::new("/data_base64", "`data` and `data_base64` exclude each other"));
+            return Err(JsonError::new("/data_base64", "`data` and `data_base64` exclude each other"));
         }
-        let bytes = STANDARD.decode(&text).map_err(|e| Fault::new("/data_base64", e))?;
+        let bytes = STANDARD.decode(&text).map_err(|e| JsonError::new("/data_base64", e))?;
         let media = attributes.values.get("datacontenttype").map_or("", String::as_str);
         let essence = media.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         attributes.data =
-            Some(data_to_json(&essence, &bytes).map_err(|detail| Fault::new("/data_base64", detail))?);
+            Some(data_to_json(&essence, &bytes).map_err(|detail| JsonError::new("/data_base64", detail))?);
     }
     attributes.into_event_body()
 }
 
 /// Parses the value of an attribute as text: a string, a boolean or a whole number.
-fn parse_attribute(name: &str, raw: &RawValue) -> Result<String, Fault> {
+fn parse_attribute(name: &str, raw: &RawValue) -> Result<String, JsonError> {
     let text = raw.get();
     if text.starts_with('"') {
-        return string(&pointer_step(name), raw);
+        return parse_string(&to_pointer_segment(name), raw);
     }
     let scalar = matches!(text, "true" | "false") || text.parse::<i64>().is_ok();
-    let fault = || Fault::new(pointer_step(name), "an attribute is a string, a boolean or a whole number");
+    let fault = || JsonError::new(to_pointer_segment(name), "an attribute is a string, a boolean or a whole number");
     scalar.then(|| text.to_owned()).ok_or_else(fault)
 }
 
@@ -135,7 +135,7 @@ pub(super) fn is_binary(headers: &HeaderMap) -> bool {
 
 /// Parses a CloudEvent in binary mode; its body is the data.
 pub(super) fn parse_binary(headers: &HeaderMap, essence: &str, body: &[u8]) -> Result<EventBody, Problem> {
-    let header_problem = |fault: Fault| {
+    let header_problem = |fault: JsonError| {
         let header = header_for_pointer(&fault.pointer).unwrap_or_default();
         Problem::malformed(fault.detail).parameter(header)
     };

@@ -3,10 +3,10 @@
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode, Uri};
-use pointsman_api::{Emitted, EmittedEvent};
+use pointsman_api::{EmitResponse, EmittedEventBody};
 use pointsman_core::names::check_emittable;
-use pointsman_core::store::{Emission, Idempotency, Receipt};
-use pointsman_core::wire::{EventBody, Fault, MAX_VALUE, string};
+use pointsman_core::store::{EmitBatch, IdempotencyKey, EmitReceipt};
+use pointsman_core::event_json::{EventBody, JsonError, MAX_VALUE_BYTES, parse_string};
 use pointsman_core::{HandlingKey, NewEvent, Tenant, Timestamp};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
@@ -38,15 +38,15 @@ const MAX_EVENTS: usize = 10_000;
         (serde_json::Value = "application/cloudevents-batch+json"),
     )),
     responses(
-        (status = 201, description = "The events and their tasks are durable", body = Emitted),
+        (status = 201, description = "The events and their tasks are durable", body = EmitResponse),
         (status = 200, description = "A repeat of an earlier request with the same idempotency key and content; its response",
-            body = Emitted),
+            body = EmitResponse),
         (status = 409, description = "The idempotency key was used with other content",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
         (status = 422, description = "A reserved type",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
         (status = 503, description = "Overloaded, or out of service because the node's clock is off; see `Retry-After`",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn emit_events(
@@ -55,7 +55,7 @@ pub(crate) async fn emit_events(
     headers: HeaderMap,
     uri: Uri,
     body: ReceivedBody,
-) -> Result<(StatusCode, Json<Emitted>), Problem> {
+) -> Result<(StatusCode, Json<EmitResponse>), Problem> {
     Query::from_uri(&uri, &[])?;
     let tenant = caller.tenant.clone().unwrap_or_default();
     let events = parse_events(&headers, &body.bytes, &tenant, app.now())?;
@@ -64,20 +64,20 @@ pub(crate) async fn emit_events(
     let tenant = events.first().map_or(tenant, |first| first.tenant.clone());
     let digest = || request_digest(&headers, &body.bytes);
     let idempotency =
-        idempotency::read_key(&headers)?.map(|key| Idempotency { tenant, key, digest: digest() });
-    let receipt = app.engine.emit(Emission { events, idempotency }).await?;
+        idempotency::read_key(&headers)?.map(|key| IdempotencyKey { tenant, key, request_digest: digest() });
+    let receipt = app.engine.emit(EmitBatch { events, idempotency }).await?;
     let status = if receipt.repeated { StatusCode::OK } else { StatusCode::CREATED };
     Ok((status, Json(response_body(&receipt))))
 }
 
-fn response_body(receipt: &Receipt) -> Emitted {
-    let event = |event: &pointsman_core::store::Sequenced| EmittedEvent {
+fn response_body(receipt: &EmitReceipt) -> EmitResponse {
+    let event = |event: &pointsman_core::store::SequencedEvent| EmittedEventBody {
         event_id: event.id.get(),
         prev: event.prev.map(|prev| prev.get()),
         tasks: event.tasks.iter().map(ToString::to_string).collect(),
     };
     let events: Vec<_> = receipt.events.iter().map(event).collect();
-    Emitted { event_id: events.last().map_or(0, |last| last.event_id), events }
+    EmitResponse { event_id: events.last().map_or(0, |last| last.event_id), events }
 }
 
 /// Parses the events of a body: JSON or CloudEvents in any mode.
@@ -97,7 +97,7 @@ fn parse_events(
             ])
         }
         "application/cloudevents-batch+json" => parse_array(media::decode_utf8(bytes)?, |raw, at| {
-            let event = cloudevents::parse_structured(raw).map_err(|fault| fault.under(at))?;
+            let event = cloudevents::parse_structured(raw).map_err(|fault| fault.with_prefix(at))?;
             build_event(event, tenant, now)
                 .map_err(|refusal| refusal.into_body_problem(at, cloudevents::MEMBER_POINTERS))
         }),
@@ -128,7 +128,7 @@ pub(crate) fn parse_event_at(
     tenant: &Tenant,
     now: Timestamp,
 ) -> Result<NewEvent, Problem> {
-    let body = EventBody::parse(raw.get()).map_err(|fault| fault.under(at))?;
+    let body = EventBody::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
     build_event(body, tenant, now).map_err(|refusal| refusal.into_body_problem(at, &[]))
 }
 
@@ -151,14 +151,14 @@ fn parse_raw_json(text: &str) -> Result<&RawValue, Problem> {
 
 /// An event was refused: the fault, and the kind of problem it is.
 struct EventRefusal {
-    fault: Fault,
+    fault: JsonError,
     problem: fn(String) -> Problem,
 }
 
 impl EventRefusal {
     /// Converts to a problem in a body that has the event at `prefix`, with pointers translated by `names`.
     fn into_body_problem(self, prefix: &str, names: &[(&str, &str)]) -> Problem {
-        let Fault { pointer, detail } = self.fault;
+        let JsonError { pointer, detail } = self.fault;
         let pointer = names
             .iter()
             .find_map(|(ours, theirs)| {
@@ -171,7 +171,7 @@ impl EventRefusal {
 
     /// Converts to a problem in the headers of a CloudEvent in binary mode.
     fn into_header_problem(self) -> Problem {
-        let Fault { pointer, detail } = self.fault;
+        let JsonError { pointer, detail } = self.fault;
         let problem = (self.problem)(detail);
         match cloudevents::header_for_pointer(&pointer) {
             Some(header) => problem.parameter(header),
@@ -182,21 +182,21 @@ impl EventRefusal {
 
 /// Builds the event of a body. A value that is too large and a reserved type have their own statuses.
 fn build_event(body: EventBody, tenant: &Tenant, now: Timestamp) -> Result<NewEvent, EventRefusal> {
-    if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE) {
-        let fault = Fault::new("/value", format!("a value has at most {MAX_VALUE} bytes"));
+    if body.value.as_ref().is_some_and(|value| value.get().len() > MAX_VALUE_BYTES) {
+        let fault = JsonError::new("/value", format!("a value has at most {MAX_VALUE_BYTES} bytes"));
         return Err(EventRefusal { fault, problem: Problem::too_large });
     }
-    let kind = body.kind.as_deref().and_then(|raw| string("/type", raw).ok());
+    let kind = body.kind.as_deref().and_then(|raw| parse_string("/type", raw).ok());
     let kind = kind.and_then(|kind| HandlingKey::new(kind).ok());
     if let Some(Err(reserved)) = kind.as_ref().map(check_emittable) {
-        return Err(EventRefusal { fault: Fault::new("/type", reserved), problem: Problem::refused });
+        return Err(EventRefusal { fault: JsonError::new("/type", reserved), problem: Problem::refused });
     }
-    body.into_event(now, tenant).map_err(|fault| EventRefusal { fault, problem: Problem::malformed })
+    body.into_new_event(now, tenant).map_err(|fault| EventRefusal { fault, problem: Problem::malformed })
 }
 
 fn check_tenants(caller: &Caller, events: &[NewEvent]) -> Result<(), Problem> {
-    match events.iter().find(|event| !caller.sees(&event.tenant)) {
-        Some(event) => Err(caller.may_not_name(&event.tenant)),
+    match events.iter().find(|event| !caller.can_see_tenant(&event.tenant)) {
+        Some(event) => Err(caller.tenant_forbidden(&event.tenant)),
         None => Ok(()),
     }
 }

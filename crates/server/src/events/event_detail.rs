@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{CauseBody, EventDetail, EventSnapshot, TaskBody};
+use pointsman_api::{EventCauseBody, EventDetail, EventSnapshot, TaskBody};
 use pointsman_core::EventId;
 use pointsman_core::event::Cause;
 use pointsman_core::store::StoreError;
@@ -31,7 +31,7 @@ pub(crate) async fn show_event(
     uri: Uri,
 ) -> Result<Json<EventDetail>, Problem> {
     Query::from_uri(&uri, &[])?;
-    let view = app.store().event(id).await?.filter(|view| caller.sees(&view.event.tenant));
+    let view = app.store().read_event(id).await?.filter(|view| caller.can_see_tenant(&view.event.tenant));
     let view = view.ok_or_else(|| Problem::not_found(format!("there is no event {id}")))?;
     let cause = match view.event.cause {
         Some(cause) => Some(cause_body(&app, &caller, cause).await?),
@@ -39,25 +39,25 @@ pub(crate) async fn show_event(
     };
     let tree = causal_tree::build_causal_tree(&app, &caller, &view).await?;
     Ok(Json(EventDetail {
-        event_id: view.extent.head.get(),
+        newest_event_id: view.journal_range.head.get(),
         event: EventSnapshot::from(&*view.event),
         cause,
         tasks: view.tasks.iter().map(TaskBody::from).collect(),
         caused: tree.caused,
-        caused_cut: tree.is_truncated,
+        is_caused_truncated: tree.is_truncated,
     }))
 }
 
 /// The event and the task that caused an event, if they are retained. If they belong to a tenant that the caller may
 /// not see, only the depth is shown.
-async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<CauseBody, StoreError> {
+async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<EventCauseBody, StoreError> {
     let task = causal_tree::find_task_by_seq(app, cause.task).await?;
     let hidden = match (&task, cause.event) {
-        (Some(task), _) => !caller.sees(&task.tenant),
-        (None, Some(id)) => app.store().event(id).await?.is_some_and(|view| !caller.sees(&view.event.tenant)),
+        (Some(task), _) => !caller.can_see_tenant(&task.tenant),
+        (None, Some(id)) => app.store().read_event(id).await?.is_some_and(|view| !caller.can_see_tenant(&view.event.tenant)),
         (None, None) => false,
     };
     let (event, task) = if hidden { (None, None) } else { (cause.event, task) };
     let task = task.map(|task| task.id.to_string());
-    Ok(CauseBody { event_id: event.map(EventId::get), task, depth: cause.depth })
+    Ok(EventCauseBody { event_id: event.map(EventId::get), task, depth: cause.depth })
 }

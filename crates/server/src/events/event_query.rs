@@ -1,7 +1,7 @@
 //! The filter and cursor of a request that reads the journal.
 
 use http::Uri;
-use pointsman_core::journal::Filter;
+use pointsman_core::journal::EventFilter;
 use pointsman_core::{EventId, HandlingKey};
 
 use crate::auth::Caller;
@@ -11,7 +11,7 @@ use crate::query::Query;
 /// Which events a request selects: a filter and a cursor.
 #[derive(Clone, Debug)]
 pub(crate) struct EventQuery {
-    pub(crate) filter: Filter,
+    pub(crate) filter: EventFilter,
     pub(crate) after: Option<EventId>,
     /// The query names types, and the root type `Event` is not among them.
     pub(crate) names_types: bool,
@@ -24,12 +24,12 @@ impl EventQuery {
     /// Parses the filter and cursor, restricted to what the caller may see.
     pub(crate) fn from_query(query: &Query, caller: &Caller) -> Result<Self, Problem> {
         let types = query.parse_with("return", parse_types)?.unwrap_or_default();
-        let filter = Filter {
+        let filter = EventFilter {
             path: query.parse("path")?.unwrap_or_default(),
             key: query.parse("key")?,
-            tenant: caller.tenant(query.parse("tenant")?)?,
+            tenant: caller.resolve_tenant(query.parse("tenant")?)?,
             kinds: types,
-            engine: false,
+            engine_only: false,
         };
         let names_types = !filter.kinds.is_empty();
         Ok(Self { filter, after: query.parse("after")?, names_types })

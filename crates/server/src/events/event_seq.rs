@@ -103,7 +103,7 @@ pub(crate) async fn respond(
     };
     // A deadline that the clock cannot represent never passes.
     let deadline = Instant::now().checked_add(options.timeout);
-    let poll_permit = (!options.timeout.is_zero()).then(|| app.streams.open(caller)).transpose()?;
+    let poll_permit = (!options.timeout.is_zero()).then(|| app.streams.open_stream(caller)).transpose()?;
     let found = find_first_match(app, caller, reader, max_events, deadline).await?;
     drop(poll_permit);
     Ok(match found {
@@ -268,7 +268,7 @@ async fn wait_for_events(
 
 /// Waits for more events to send together, if the client's cursor is only a few milliseconds old.
 async fn wait_for_batch(app: &App, cursor: EventId, deadline: Option<Instant>) {
-    let passed = app.now().since(cursor.timestamp());
+    let passed = app.now().duration_since(cursor.timestamp());
     let pause = Instant::now() + BATCH_DELAY.saturating_sub(passed);
     tokio::time::sleep_until(deadline.map_or(pause, |deadline| pause.min(deadline))).await;
 }
@@ -292,7 +292,7 @@ impl EventSeqStream {
         let mut seq = seq?;
         while seq.page.is_empty() {
             match seq.reader.read_page(seq.remaining).await {
-                Ok(ReadStep::Events(events)) => match seq.memory.fit(page_bytes(&events)) {
+                Ok(ReadStep::Events(events)) => match seq.memory.reserve_for_page(page_bytes(&events)) {
                     Ok(()) => seq.page = events.into(),
                     Err(error) => return Some((Err(error), None)),
                 },

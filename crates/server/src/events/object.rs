@@ -10,12 +10,12 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use http::{Uri, header};
-use pointsman_api::{EventSnapshot, LaneBody, ObjectDetail};
+use pointsman_api::{EventSnapshot, ObjectLaneBody, ObjectDetail};
 use pointsman_core::{Event, ObjectKey};
 
 use crate::app::App;
 use crate::auth::Viewer;
-use crate::limits::{SMALL_RESPONSE, keep_permit};
+use crate::limits::{SMALL_RESPONSE_BYTES, hold_permit_for_stream};
 use crate::paging::{encode_chunk, page_bytes};
 use crate::path_segment::PathSegment;
 use crate::problem::Problem;
@@ -44,25 +44,25 @@ pub(crate) async fn show_object(
     uri: Uri,
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["tenant", "limit"])?;
-    let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
+    let tenant = caller.resolve_tenant(query.parse("tenant")?)?.unwrap_or_default();
     let limit = query.parse_limit(MAX_EVENTS, MAX_EVENTS)?;
-    let object = app.store().object(&tenant, &key, limit).await?;
+    let object = app.store().read_object(&tenant, &key, limit).await?;
     let object = object.ok_or_else(|| {
         Problem::not_found(format!("nothing has happened to {:?} of the tenant {tenant}", key.as_str()))
     })?;
     let skeleton = ObjectDetail {
-        event_id: object.extent.head.get(),
+        newest_event_id: object.journal_range.head.get(),
         key: key.to_string(),
         tenant: tenant.to_string(),
-        last: object.last.get(),
+        last: object.last_event.get(),
         events: vec![],
-        lanes: object.lanes.iter().map(LaneBody::from).collect(),
-        more_lanes: object.more_lanes,
+        lanes: object.lanes.iter().map(ObjectLaneBody::from).collect(),
+        more_lanes: object.has_more_lanes,
     };
     let bytes = page_bytes(&object.events);
-    let memory = (bytes > SMALL_RESPONSE).then(|| app.responses.reserve(&caller, bytes)).transpose()?;
+    let memory = (bytes > SMALL_RESPONSE_BYTES).then(|| app.responses.reserve(&caller, bytes)).transpose()?;
     let chunks = ObjectChunks::new(&skeleton, object.events).map(Ok::<_, Infallible>);
-    let body = Body::from_stream(keep_permit(stream::iter(chunks), memory));
+    let body = Body::from_stream(hold_permit_for_stream(stream::iter(chunks), memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::{AdoptBody, Adopted};
-use pointsman_core::wire::read;
+use pointsman_api::{AdoptBody, AdoptResponse};
+use pointsman_core::event_json::parse_member;
 use pointsman_core::{EventId, HandlerName};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -42,9 +42,9 @@ pub(crate) struct AdoptMembers {
     request_body(content = Option<AdoptBody>),
     responses(
         (status = 200, description = "The numbers of adopted tasks and replayed events; while `more` is true, repeat the call to \
-            continue, under another idempotency key if it has one", body = Adopted),
+            continue, under another idempotency key if it has one", body = AdoptResponse),
         (status = 409, description = "The handler is not defined, or the idempotency key was used with other content",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn adopt_tasks(
@@ -52,11 +52,11 @@ pub(crate) async fn adopt_tasks(
     State(app): State<App>,
     PathSegment(name): PathSegment<HandlerName>,
     request: IdempotentBody<AdoptMembers>,
-) -> Result<Json<Adopted>, Problem> {
-    caller.unbound("adopting reaches every tenant")?;
+) -> Result<Json<AdoptResponse>, Problem> {
+    caller.require_all_tenants("adopting reaches every tenant")?;
     let (members, idempotency) = request.into_members_and_key(&caller, &["adopt", name.as_str()])?;
     let from: Option<EventId> =
-        members.from.map(|raw| read("/from", &raw, "an EventId, as a whole number")).transpose()?;
+        members.from.map(|raw| parse_member("/from", &raw, "an EventId, as a whole number")).transpose()?;
     // A repeat gets its response also when the handler is gone.
     if let Some(done) = idempotency::read_recorded_response(&app, idempotency.as_ref()).await? {
         return Ok(Json(done));
@@ -72,7 +72,7 @@ pub(crate) async fn adopt_tasks(
     }
     let inner = app.clone();
     app.run_to_completion(async move {
-        let mut done = Adopted { adopted: inner.engine.adopt(&name).await?, replayed: 0, more: false };
+        let mut done = AdoptResponse { adopted: inner.engine.adopt_missing_tasks(&name).await?, replayed: 0, more: false };
         let replayed = match from {
             Some(from) => replay_history(&inner, &name, from, &mut done).await,
             None => Ok(()),
@@ -91,14 +91,14 @@ async fn replay_history(
     app: &App,
     name: &HandlerName,
     from: EventId,
-    done: &mut Adopted,
+    done: &mut AdoptResponse,
 ) -> Result<(), Problem> {
     let started_at = Instant::now();
     loop {
-        let batch = app.store().replay(name, from, app.now()).await?;
-        done.replayed += batch.tasks;
-        done.more = batch.more;
-        app.engine.nudge();
+        let batch = app.store().replay_events(name, from, app.now()).await?;
+        done.replayed += batch.created_tasks;
+        done.more = batch.has_more;
+        app.engine.wake_services();
         if !done.more || started_at.elapsed() > MAX_REPLAY_TIME || app.stopping.is_cancelled() {
             return Ok(());
         }

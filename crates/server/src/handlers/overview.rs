@@ -4,15 +4,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pointsman_api::{
-    Counts, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody,
+    TaskCounts, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody,
 };
 use pointsman_core::store::{QueueView, Registration};
-use pointsman_core::task::QueueOf;
-use pointsman_core::{HandlerName, Pair, Place, Rule, Timestamp};
+use pointsman_core::task::QueueSubject;
+use pointsman_core::{HandlerName, SourceCollection, RuleScope, Rule, Timestamp};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 use crate::problem::Problem;
 use crate::rules::rule_body_for;
 
@@ -25,7 +25,7 @@ pub(super) async fn list_handlers(app: &App, caller: &Caller) -> Result<HandlerL
     let HandlerOverview { event_id, handlers } = read_handlers(app, caller, None).await?;
     let handlers =
         handlers.into_values().map(|handler| keep_busiest_queues(handler, MAX_QUEUES_IN_LIST)).collect();
-    Ok(HandlerList { event_id, handlers })
+    Ok(HandlerList { newest_event_id: event_id, handlers })
 }
 
 /// Reduces a single handler to its busiest queues.
@@ -58,9 +58,9 @@ pub(super) async fn find_handler(
 ) -> Result<HandlerDetail, Problem> {
     let HandlerOverview { event_id, mut handlers } = read_handlers(app, caller, Some(name)).await?;
     match handlers.remove(name) {
-        Some(handler) => Ok(HandlerDetail { event_id, handler }),
+        Some(handler) => Ok(HandlerDetail { newest_event_id: event_id, handler }),
         None => {
-            let hint = hint(name.as_str(), handlers.keys().map(HandlerName::as_str));
+            let hint = did_you_mean_suffix(name.as_str(), handlers.keys().map(HandlerName::as_str));
             Err(Problem::not_found(format!("there is no handler {name}{hint}")))
         }
     }
@@ -71,30 +71,30 @@ pub(super) async fn find_handler(
 pub(super) async fn find_rule_target(
     app: &App,
     caller: &Caller,
-    place: &Place,
+    place: &RuleScope,
 ) -> Result<HandlerDetail, Problem> {
     match place {
-        Place::Handler(name) => find_handler(app, caller, name).await,
-        Place::Collection(pair) => {
+        RuleScope::Handler(name) => find_handler(app, caller, name).await,
+        RuleScope::Collection(pair) => {
             let found = find_handler(app, caller, &pair.source).await?;
             require_collection(&found.handler, pair)?;
             Ok(found)
         }
-        Place::Schedule(name) => Err(Problem::not_found(format!("{name} is a schedule, not a handler"))),
-        Place::Chain(path) => Err(Problem::not_found(format!("{path} is a chain, not a handler"))),
+        RuleScope::Schedule(name) => Err(Problem::not_found(format!("{name} is a schedule, not a handler"))),
+        RuleScope::Chain(path) => Err(Problem::not_found(format!("{path} is a chain, not a handler"))),
     }
 }
 
-fn require_collection(handler: &HandlerBody, pair: &Pair) -> Result<(), Problem> {
+fn require_collection(handler: &HandlerBody, pair: &SourceCollection) -> Result<(), Problem> {
     let own = handler.source.iter().flat_map(|source| &source.collections);
     let mut existing: BTreeSet<&str> = own.map(|collection| collection.name.as_str()).collect();
     existing.extend(handler.queues.iter().filter_map(|queue| queue.collection.as_deref()));
-    let ruled = handler.rules.iter().filter(|rule| rule.space == "collection");
+    let ruled = handler.rules.iter().filter(|rule| rule.target_kind == "collection");
     existing.extend(ruled.filter_map(|rule| rule.name.split_once('/')).map(|(_, collection)| collection));
     if existing.contains(pair.collection.as_str()) {
         return Ok(());
     }
-    let hint = hint(pair.collection.as_str(), existing);
+    let hint = did_you_mean_suffix(pair.collection.as_str(), existing);
     Err(Problem::not_found(format!("{} has no collection {}{hint}", pair.source, pair.collection)))
 }
 
@@ -112,25 +112,25 @@ async fn read_handlers(
 ) -> Result<HandlerOverview, Problem> {
     let store = app.store();
     // The event id is read first, so that the response may include later changes but never misses earlier ones.
-    let event_id = store.extent().await?.head.get();
-    let registration = store.registration().await?;
+    let event_id = store.read_journal_range().await?.head.get();
+    let registration = store.read_merged_registration().await?;
     let mut handlers = registered_handlers(app, &registration);
     let now = app.now();
-    for queue in store.queues(queues_of).await?.iter().filter(|queue| caller.sees(&queue.tenant)) {
+    for queue in store.list_queues(queues_of).await?.iter().filter(|queue| caller.can_see_tenant(&queue.tenant)) {
         add_queue(&mut handlers, queue, now);
     }
-    let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.sees(tenant));
-    for rule in store.rules().await?.iter().filter(visible) {
-        let name = match &rule.place {
-            Place::Handler(name) => name,
-            Place::Collection(pair) => &pair.source,
-            Place::Schedule(_) | Place::Chain(_) => continue,
+    let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.can_see_tenant(tenant));
+    for rule in store.list_rules().await?.iter().filter(visible) {
+        let name = match &rule.scope {
+            RuleScope::Handler(name) => name,
+            RuleScope::Collection(pair) => &pair.source,
+            RuleScope::Schedule(_) | RuleScope::Chain(_) => continue,
         };
         handler_entry(&mut handlers, name).rules.push(rule_body_for(caller, rule));
     }
     // A source belongs to one tenant and is hidden from others.
     for def in &registration.handlers {
-        if def.source.as_ref().is_some_and(|source| !caller.sees(&source.tenant)) {
+        if def.source.as_ref().is_some_and(|source| !caller.can_see_tenant(&source.tenant)) {
             handlers.remove(&def.name);
         }
     }
@@ -144,9 +144,9 @@ fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<Handl
         body.defined = true;
         // A collection has one task at a time, so a source has no lane ordering.
         let is_source = def.source.is_some();
-        body.order = (!is_source).then_some(def.order);
+        body.order = (!is_source).then_some(def.ordering);
         body.on_error = (!is_source).then_some(def.on_error);
-        body.retry_max = Some(def.retry.max);
+        body.retry_max = Some(def.retry.max_retries);
         body.limits = Some(LimitsBody::from(&def.limits));
         body.source = def.source.as_ref().map(SourceBody::from);
         body.run = def.pull.then(|| "pull".into());
@@ -161,7 +161,7 @@ fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<Handl
         if let Some(runner) = &spec.runner {
             let body = handler_entry(&mut handlers, &spec.def.name);
             body.run = Some(runner.kind().into());
-            body.target = runner.target();
+            body.target = runner.target_label();
             body.timeout_seconds = Some(spec.timeout.as_secs_f64());
         }
     }
@@ -170,24 +170,24 @@ fn registered_handlers(app: &App, registration: &Registration) -> BTreeMap<Handl
 
 fn add_queue(handlers: &mut BTreeMap<HandlerName, HandlerBody>, queue: &QueueView, now: Timestamp) {
     let body = handler_entry(handlers, &queue.handler);
-    let counts = Counts::from(queue);
-    let oldest = queue.head_since.map(|since| now.since(since).as_secs_f64());
+    let counts = TaskCounts::from(queue);
+    let oldest = queue.head_created_at.map(|since| now.duration_since(since).as_secs_f64());
     body.counts.add(&counts);
     body.oldest_runnable_seconds = match (body.oldest_runnable_seconds, oldest) {
         (Some(a), Some(b)) => Some(a.max(b)),
         (a, b) => a.or(b),
     };
-    let (chain, node) = match &queue.of {
-        QueueOf::Node { chain, node } => (Some(chain.to_string()), Some(node.to_string())),
-        QueueOf::Events | QueueOf::Collection(_) => (None, None),
+    let (chain, node) = match &queue.subject {
+        QueueSubject::ChainNode { chain, node } => (Some(chain.to_string()), Some(node.to_string())),
+        QueueSubject::Events | QueueSubject::Collection(_) => (None, None),
     };
     body.queues.push(QueueBody {
         tenant: queue.tenant.to_string(),
-        collection: queue.of.collection().map(ToString::to_string),
+        collection: queue.subject.collection().map(ToString::to_string),
         chain,
         node,
         oldest_runnable_seconds: oldest,
-        held: queue.held,
+        is_blocked_by_rule: queue.paused,
         counts,
     });
 }
@@ -208,7 +208,7 @@ fn handler_entry<'a>(
         limits: None,
         source: None,
         routes: vec![],
-        counts: Counts::default(),
+        counts: TaskCounts::default(),
         oldest_runnable_seconds: None,
         queues: vec![],
         more_queues: 0,
@@ -226,7 +226,7 @@ mod tests {
         let mut handlers = BTreeMap::new();
         let body = handler_entry(&mut handlers, &name);
         for n in 0..10_u64 {
-            let counts = Counts { ready: n % 5, ..Counts::default() };
+            let counts = TaskCounts { ready: n % 5, ..TaskCounts::default() };
             let tenant = format!("t{n}");
             body.queues.push(QueueBody {
                 tenant,
@@ -234,7 +234,7 @@ mod tests {
                 chain: None,
                 node: None,
                 oldest_runnable_seconds: None,
-                held: false,
+                is_blocked_by_rule: false,
                 counts,
             });
         }

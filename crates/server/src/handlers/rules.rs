@@ -4,9 +4,9 @@ use std::str::FromStr;
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::{HandlerDetail, HoldBody};
+use pointsman_api::{HandlerDetail, RuleRequestBody};
 use pointsman_core::names::BadName;
-use pointsman_core::{HandlerName, Place, RuleKind};
+use pointsman_core::{HandlerName, RuleScope, RuleKind};
 
 use super::overview::{find_rule_target, with_busiest_queues};
 use crate::app::App;
@@ -23,7 +23,7 @@ use crate::rules;
     operation_id = "pause_handler",
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn pause(
@@ -42,7 +42,7 @@ pub(crate) async fn pause(
     operation_id = "unpause_handler",
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn unpause(
@@ -61,7 +61,7 @@ pub(crate) async fn unpause(
     operation_id = "block_handler",
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn block(
@@ -80,7 +80,7 @@ pub(crate) async fn block(
     operation_id = "unblock_handler",
     tag = "handlers",
     params(("name" = String, Path, description = "a handler, a source, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The handler after the change", body = HandlerDetail)),
 )]
 pub(crate) async fn unblock(
@@ -96,10 +96,10 @@ async fn set_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: Place,
+    place: RuleScope,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.tenant(request.tenant)?;
+    let tenant = caller.resolve_tenant(request.tenant)?;
     find_rule_target(app, caller, &place).await?;
     rules::set_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
     find_rule_target(app, caller, &place).await.map(|found| Json(with_busiest_queues(found)))
@@ -109,10 +109,10 @@ async fn lift_handler_rule(
     app: &App,
     caller: &Caller,
     kind: RuleKind,
-    place: Place,
+    place: RuleScope,
     request: RuleRequest,
 ) -> Result<Json<HandlerDetail>, Problem> {
-    let tenant = caller.tenant(request.tenant)?;
+    let tenant = caller.resolve_tenant(request.tenant)?;
     // Read before, because a target of which only this rule was left disappears with it.
     let before = find_rule_target(app, caller, &place).await?;
     rules::lift_rule(app, caller, kind, place.clone(), tenant, request.reason).await?;
@@ -126,14 +126,14 @@ fn without_rules(mut found: HandlerDetail) -> HandlerDetail {
 }
 
 /// The target of a rule under `/handlers`: a handler, a source, or a collection of one.
-pub(crate) struct HandlerRuleTarget(Place);
+pub(crate) struct HandlerRuleTarget(RuleScope);
 
 impl FromStr for HandlerRuleTarget {
     type Err = BadName;
     fn from_str(text: &str) -> Result<Self, BadName> {
         Ok(Self(match text.contains('/') {
-            true => Place::Collection(text.parse()?),
-            false => Place::Handler(HandlerName::new(text)?),
+            true => RuleScope::Collection(text.parse()?),
+            false => RuleScope::Handler(HandlerName::new(text)?),
         }))
     }
 }

@@ -22,8 +22,8 @@ use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::Uri;
-use pointsman_core::journal::Filter;
-use pointsman_core::wire::{Fault, string};
+use pointsman_core::journal::EventFilter;
+use pointsman_core::event_json::{JsonError, parse_string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -154,7 +154,7 @@ impl FromRequest<App> for PostedSelection {
         let PathQuery { path } = json_body::read_json_body(request, app).await?;
         let Some(path) = path else { return Ok(Self(OrderSelection::all())) };
         let selection =
-            OrderSelection::parse(&string("/path", &path)?).map_err(|bad| Fault::new("/path", bad))?;
+            OrderSelection::parse(&parse_string("/path", &path)?).map_err(|bad| JsonError::new("/path", bad))?;
         Ok(Self(selection))
     }
 }
@@ -173,7 +173,7 @@ async fn respond(
 ) -> Result<Response, Problem> {
     let allowed = [&["return", "after", "tenant"], PollOptions::PARAMETERS.as_slice()].concat();
     let query = Query::from_uri(uri, &allowed)?;
-    let tenant = caller.tenant(query.parse("tenant")?)?;
+    let tenant = caller.resolve_tenant(query.parse("tenant")?)?;
     match query.parse_with("return", ReturnKind::parse)?.unwrap_or(ReturnKind::Overview) {
         ReturnKind::Overview => {
             reject_parameters(&query, &["after", "timeout", "limit"], "OrderOverview")?;
@@ -187,12 +187,12 @@ async fn respond(
             reject_parameters(&query, &["limit"], "OrderStatisticsChanged")?;
             let after = event_seq::require_after(query.parse("after")?)?;
             let timeout = event_seq::parse_timeout(&query)?;
-            let _poll_permit = (!timeout.is_zero()).then(|| app.streams.open(&caller)).transpose()?;
+            let _poll_permit = (!timeout.is_zero()).then(|| app.streams.open_stream(&caller)).transpose()?;
             StatisticsQuery::new(app, caller, tenant, selection).wait_for_change(after, timeout).await
         }
         ReturnKind::Events(kinds) => {
             let names_types = !kinds.is_empty();
-            let filter = Filter { kinds, path: selection.path, key: None, tenant, engine: true };
+            let filter = EventFilter { kinds, path: selection.path, key: None, tenant, engine_only: true };
             let event_query = EventQuery { filter, after: query.parse("after")?, names_types };
             event_seq::respond(&app, &caller, event_query, &PollOptions::from_query(&query)?).await
         }

@@ -3,9 +3,9 @@
 use pointsman_core::HandlingKey;
 use pointsman_core::chain::OrderKey;
 use pointsman_core::journal::PathFilter;
-use pointsman_core::names::RESERVED_TYPES;
+use pointsman_core::names::ENGINE_EVENT_TYPES;
 
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 
 const OVERVIEW: &str = "OrderOverview";
 const STATISTICS: &str = "OrderStatistics";
@@ -62,11 +62,11 @@ fn parse_event_type(name: &str) -> Result<HandlingKey, String> {
     if [OVERVIEW, STATISTICS, STATISTICS_CHANGED].contains(&name) {
         return Err(format!("`{name}` is requested by itself, not together with other types"));
     }
-    let reserved = RESERVED_TYPES.iter().copied().find(|reserved| *reserved == name);
+    let reserved = ENGINE_EVENT_TYPES.iter().copied().find(|reserved| *reserved == name);
     let kind = reserved.and_then(|reserved| HandlingKey::new(reserved).ok());
     kind.ok_or_else(|| {
-        let names = RESERVED_TYPES.iter().copied().chain([OVERVIEW, STATISTICS]);
-        format!("{name:?} is not a type that can be returned here{}", hint(name, names))
+        let names = ENGINE_EVENT_TYPES.iter().copied().chain([OVERVIEW, STATISTICS]);
+        format!("{name:?} is not a type that can be returned here{}", did_you_mean_suffix(name, names))
     })
 }
 

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 use super::order_query::OrderSelection;
 use crate::app::App;
 use crate::auth::Caller;
-use crate::limits::{SMALL_RESPONSE, keep_permit};
+use crate::limits::{SMALL_RESPONSE_BYTES, hold_permit_for_stream};
 use crate::orders::no_such_order;
 use crate::problem::Problem;
 
@@ -84,12 +84,12 @@ pub(super) enum OrderState {
 
 impl OrderState {
     fn from_view(view: &OrderView, now: Timestamp) -> Self {
-        match view.order.planned {
-            _ if view.order.running => Self::InProcess,
+        match view.order.planned_at {
+            _ if view.order.step_running => Self::InProcess,
             _ if view.order.suspended => Self::Suspended,
-            _ if view.stranded => Self::Stranded,
-            _ if view.setback.is_some() => Self::Setback,
-            _ if view.order.started.is_some() => Self::InTask,
+            _ if view.orphaned => Self::Stranded,
+            _ if view.retry_at.is_some() => Self::Setback,
+            _ if view.order.started_at.is_some() => Self::InTask,
             Some(planned) if planned > now => Self::Planned,
             Some(_) => Self::Due,
             None => Self::NotPlanned,
@@ -108,9 +108,9 @@ impl OrderOverview {
             order_state: OrderState::from_view(view, now),
             suspended: order.suspended,
             task_id: view.task.as_ref().map(|(id, _, _)| id.to_string()),
-            planned_at: text(order.planned),
-            started_at: text(order.started),
-            setback_until: text(view.setback),
+            planned_at: text(order.planned_at),
+            started_at: text(order.started_at),
+            setback_until: text(view.retry_at),
         }
     }
 }
@@ -124,11 +124,11 @@ pub(super) async fn respond_with_overview(
     selection: &OrderSelection,
 ) -> Result<Response, Problem> {
     let Some(key) = &selection.order else {
-        let page = app.store().all_orders(&selection.path, tenant.as_ref()).await?;
-        return stream_orders(app, caller, page.orders, page.extent.head);
+        let page = app.store().list_all_orders(&selection.path, tenant.as_ref()).await?;
+        return stream_orders(app, caller, page.orders, page.journal_range.head);
     };
     let tenant = tenant.unwrap_or_default();
-    let found = app.store().order(&tenant, key).await?;
+    let found = app.store().read_order(&tenant, key).await?;
     let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order(&tenant, key)))?;
     let order = OrderOverview::from_view(&view, app.now());
     Ok(Json(WithEventId { value: order, event_id: extent.head.get() }).into_response())
@@ -152,9 +152,9 @@ fn stream_orders(
 ) -> Result<Response, Problem> {
     let chunks = encode_chunks(orders, head, app.now());
     let bytes: usize = chunks.iter().map(Bytes::len).sum();
-    let memory = (bytes > SMALL_RESPONSE).then(|| app.responses.reserve(caller, bytes)).transpose()?;
+    let memory = (bytes > SMALL_RESPONSE_BYTES).then(|| app.responses.reserve(caller, bytes)).transpose()?;
     let text = stream::iter(chunks.into_iter().map(Ok::<_, std::convert::Infallible>));
-    let body = Body::from_stream(keep_permit(text, memory));
+    let body = Body::from_stream(hold_permit_for_stream(text, memory));
     Ok(([(header::CONTENT_TYPE, "application/json")], body).into_response())
 }
 
@@ -213,18 +213,18 @@ mod tests {
             node: "a".parse().unwrap(),
             value: Json::null(),
             priority: Priority::default(),
-            planned: None,
-            created: NOW,
+            planned_at: None,
+            created_at: NOW,
             origin: None,
-            started: None,
+            started_at: None,
             suspended: false,
             task: None,
-            running: false,
-            stepped: false,
-            halted_by: None,
+            step_running: false,
+            step_succeeded: false,
+            suspended_by_task: None,
             took_on_error: false,
         };
-        OrderView { order, task: None, setback: None, stranded: false, held: None, failed: None }
+        OrderView { order, task: None, retry_at: None, orphaned: false, paused_because: None, suspended_by: None }
     }
 
     fn encode_orders(count: usize) -> Value {
@@ -252,15 +252,15 @@ mod tests {
             OrderState::from_view(&view, NOW)
         };
         assert_eq!(state(|_, _| {}), OrderState::NotPlanned);
-        assert_eq!(state(|view, later| view.order.planned = Some(later)), OrderState::Planned);
-        assert_eq!(state(|view, _| view.order.planned = Some(NOW)), OrderState::Due);
-        assert_eq!(state(|view, _| view.order.started = Some(NOW)), OrderState::InTask);
-        assert_eq!(state(|view, later| view.setback = Some(later)), OrderState::Setback);
-        assert_eq!(state(|view, _| view.stranded = true), OrderState::Stranded);
+        assert_eq!(state(|view, later| view.order.planned_at = Some(later)), OrderState::Planned);
+        assert_eq!(state(|view, _| view.order.planned_at = Some(NOW)), OrderState::Due);
+        assert_eq!(state(|view, _| view.order.started_at = Some(NOW)), OrderState::InTask);
+        assert_eq!(state(|view, later| view.retry_at = Some(later)), OrderState::Setback);
+        assert_eq!(state(|view, _| view.orphaned = true), OrderState::Stranded);
         assert_eq!(state(|view, _| view.order.suspended = true), OrderState::Suspended);
         let both = state(|view, _| {
             view.order.suspended = true;
-            view.order.running = true;
+            view.order.step_running = true;
         });
         assert_eq!(both, OrderState::InProcess);
     }

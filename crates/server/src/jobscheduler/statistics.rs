@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
-use pointsman_core::journal::Filter;
+use pointsman_core::journal::EventFilter;
 use pointsman_core::order::OrderStatistics;
 use pointsman_core::store::StoreError;
 use pointsman_core::{Event, EventId, HandlingKey, Tenant};
@@ -136,7 +136,7 @@ impl StatisticsQuery {
     async fn find_change(&self, after: EventId, until: Option<Instant>) -> Result<ChangeSearch, StoreError> {
         let kinds = CHANGING_EVENT_TYPES.iter().filter_map(|kind| HandlingKey::new(kind).ok()).collect();
         let OrderScope { path, tenant } = self.scope.clone();
-        let filter = Filter { kinds, path, tenant, engine: true, ..Filter::default() };
+        let filter = EventFilter { kinds, path, tenant, engine_only: true, ..EventFilter::default() };
         let mut journal = JournalReader::forwards(self.app.clone(), filter, after);
         loop {
             journal = match event_seq::find_first_match(&self.app, &self.caller, journal, usize::MAX, until)
@@ -159,7 +159,7 @@ impl StatisticsQuery {
     fn is_finished(&self, deadline: Option<Instant>) -> bool {
         deadline.is_some_and(|deadline| deadline <= Instant::now())
             || self.app.stopping.is_cancelled()
-            || !self.app.tokens.borrow().knows(&self.caller)
+            || !self.app.tokens.borrow().accepts_caller(&self.caller)
     }
 }
 

@@ -94,7 +94,7 @@ impl StatisticsReader {
             let started_at = Instant::now();
             let OrderScope { path, tenant } = scope;
             let (statistics, extent) =
-                app.store().order_statistics(&path, tenant.as_ref(), app.now()).await?;
+                app.store().read_order_statistics(&path, tenant.as_ref(), app.now()).await?;
             let count = CountedStatistics {
                 statistics,
                 head: extent.head,

@@ -76,7 +76,7 @@ fn problem_from_io_error(error: io::Error) -> Problem {
         Ok(error) => error.into(),
         Err(error) => {
             tracing::error!(%error, "could not build a response; the client got 500");
-            Problem::broken("the response could not be built; see the server's log")
+            Problem::internal_error("the response could not be built; see the server's log")
         }
     }
 }

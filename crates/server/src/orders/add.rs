@@ -7,11 +7,11 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri, header};
-use pointsman_api::{AddedOrder, AddedOrders, NewOrderBody};
+use pointsman_api::{AddedOrderBody, AddOrdersResponse, NewOrderBody};
 use pointsman_core::store::{
-    Added, ChainView, Idempotency, NewOrder, OrderBatch, OrderReceipt, OrderRefused, OrdersRefused,
+    AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderReceipt, OrderRefusal, OrderBatchRefusal,
 };
-use pointsman_core::wire::Fault;
+use pointsman_core::event_json::JsonError;
 use pointsman_core::{Tenant, Timestamp};
 use serde_json::value::RawValue;
 use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
@@ -22,7 +22,7 @@ use super::single_order::audit_target;
 use crate::app::App;
 use crate::auth::{Caller, Operator};
 use crate::body::ReceivedBody;
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 use crate::idempotency;
 use crate::media;
 use crate::problem::Problem;
@@ -47,16 +47,16 @@ const MAX_ORDERS: usize = 1000;
         example = json!({"path": "/publish/article,117", "value": {"title": "Hello"}})),
     responses(
         (status = 201, description = "The orders were added; `Location` is the URL of a single one",
-            body = AddedOrders),
+            body = AddOrdersResponse),
         (status = 200, description = "A repeat of an earlier request with the same idempotency key and content; its response",
-            body = AddedOrders),
+            body = AddOrdersResponse),
         (status = 404, description = "There is no such chain",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
         (status = 409, description = "An order with this id is running, or has ended less than a day ago; the request names an id twice; or the \
             idempotency key was used with other content",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
         (status = 422, description = "The chain has no such node",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn add_orders(
@@ -67,11 +67,11 @@ pub(crate) async fn add_orders(
     body: ReceivedBody,
 ) -> Result<Response, Problem> {
     let query = Query::from_uri(&uri, &["tenant"])?;
-    let tenant = caller.tenant(query.parse("tenant")?)?.unwrap_or_default();
+    let tenant = caller.resolve_tenant(query.parse("tenant")?)?.unwrap_or_default();
     media::require_json(&headers)?;
     let request = NewOrdersRequest::parse(media::decode_utf8(&body.bytes)?, &tenant, app.now())?;
-    if let Some(order) = request.orders.iter().find(|order| !caller.sees(&order.tenant)) {
-        return Err(caller.may_not_name(&order.tenant));
+    if let Some(order) = request.orders.iter().find(|order| !caller.can_see_tenant(&order.tenant)) {
+        return Err(caller.tenant_forbidden(&order.tenant));
     }
     // Idempotency keys belong to a tenant: that of the first order, which a repeat names as well.
     let key_tenant = request.orders.first().map_or_else(|| tenant.clone(), |first| first.tenant.clone());
@@ -112,7 +112,7 @@ struct NewOrdersRequest {
 impl NewOrdersRequest {
     fn parse(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
         let order = |raw: &RawValue, at: &str| {
-            let members = members::NewOrderMembers::parse(raw.get()).map_err(|fault| fault.under(at))?;
+            let members = members::NewOrderMembers::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
             members.into_order(now, tenant).map_err(|problem| problem.with_pointer_prefix(at))
         };
         let is_array = text.trim_start().starts_with('[');
@@ -123,7 +123,7 @@ impl NewOrdersRequest {
         let list: Vec<&RawValue> = serde_json::from_str(text).map_err(media::malformed_json)?;
         if list.is_empty() || list.len() > MAX_ORDERS {
             let detail = format!("an array holds 1 to {MAX_ORDERS} orders, this one holds {}", list.len());
-            return Err(Fault::new("", detail).into());
+            return Err(JsonError::new("", detail).into());
         }
         let orders = list.into_iter().enumerate().map(|(index, raw)| order(raw, &format!("/{index}")));
         Ok(Self { orders: orders.collect::<Result<_, _>>()?, is_array })
@@ -134,7 +134,7 @@ async fn add_and_audit(
     app: &App,
     caller: &Caller,
     request: NewOrdersRequest,
-    idempotency: Option<Idempotency>,
+    idempotency: Option<IdempotencyKey>,
 ) -> Result<OrderReceipt, Problem> {
     let NewOrdersRequest { orders, is_array } = request;
     let duplicates = find_duplicates(&orders);
@@ -145,7 +145,7 @@ async fn add_and_audit(
             }
             Ok(receipt)
         }
-        Err(OrdersRefused::Order(index, OrderRefused::Exists(chain, id)))
+        Err(OrderBatchRefusal::Order(index, OrderRefusal::AlreadyExists(chain, id)))
             if duplicates.contains_key(&index) =>
         {
             let (first, again) = (format!("/{}/path", duplicates[&index]), format!("/{index}/path"));
@@ -154,12 +154,12 @@ async fn add_and_audit(
             );
             Err(Problem::conflict(detail).pointer(again))
         }
-        Err(OrdersRefused::Order(index, refused)) => {
+        Err(OrderBatchRefusal::Order(index, refused)) => {
             let at = if is_array { format!("/{index}") } else { String::new() };
-            let (chains, _) = app.engine.chains().await?;
+            let (chains, _) = app.engine.list_chains().await?;
             Err(refusal_to_problem(refused, &at, &chains))
         }
-        Err(OrdersRefused::Idempotency(conflict)) => Err(conflict.into()),
+        Err(OrderBatchRefusal::Idempotency(conflict)) => Err(conflict.into()),
     }
 }
 
@@ -177,7 +177,7 @@ fn find_duplicates(orders: &[NewOrder]) -> HashMap<usize, usize> {
 }
 
 /// Several orders of one request get one audit entry.
-async fn audit_added_orders(app: &App, caller: &Caller, added: &[Added]) {
+async fn audit_added_orders(app: &App, caller: &Caller, added: &[AddedOrder]) {
     match added {
         [one] => app.record_audit(caller, "add", audit_target(&one.tenant, &one.order), "").await,
         several => {
@@ -188,29 +188,29 @@ async fn audit_added_orders(app: &App, caller: &Caller, added: &[Added]) {
 }
 
 /// Converts a refusal to a problem that points at the member at fault.
-fn refusal_to_problem(refused: OrderRefused, at: &str, chains: &[ChainView]) -> Problem {
+fn refusal_to_problem(refused: OrderRefusal, at: &str, chains: &[ChainView]) -> Problem {
     match &refused {
-        OrderRefused::NoSuchChain(path) => {
-            let hint = hint(path.as_str(), chains.iter().map(|view| view.chain.path.as_str()));
+        OrderRefusal::NoSuchChain(path) => {
+            let hint = did_you_mean_suffix(path.as_str(), chains.iter().map(|view| view.chain.path.as_str()));
             Problem::not_found(format!("{refused}{hint}")).pointer(format!("{at}/path"))
         }
-        OrderRefused::NoSuchNode(path, node) => {
+        OrderRefusal::NoSuchNode(path, node) => {
             let view = chains.iter().find(|view| view.chain.path == *path);
             let nodes = view.into_iter().flat_map(|view| &view.chain.nodes);
-            let hint = hint(node.as_str(), nodes.map(|node| node.id.as_str()));
+            let hint = did_you_mean_suffix(node.as_str(), nodes.map(|node| node.id.as_str()));
             Problem::refused(format!("{refused}{hint}")).pointer(format!("{at}/node"))
         }
-        OrderRefused::Reserved(_)
-        | OrderRefused::Exists(..)
-        | OrderRefused::Ended(_)
-        | OrderRefused::NoSuchOrder(_)
-        | OrderRefused::Running(_) => Problem::from(refused).pointer(format!("{at}/path")),
+        OrderRefusal::ReservedId(_)
+        | OrderRefusal::AlreadyExists(..)
+        | OrderRefusal::Ended(_)
+        | OrderRefusal::NoSuchOrder(_)
+        | OrderRefusal::StepRunning(_) => Problem::from(refused).pointer(format!("{at}/path")),
     }
 }
 
 fn response(receipt: &OrderReceipt) -> Response {
     let OrderReceipt { orders: added, repeated } = receipt;
-    let order = |added: &Added| AddedOrder {
+    let order = |added: &AddedOrder| pointsman_api::AddedOrderBody {
         path: added.order.to_string(),
         chain: added.order.chain.to_string(),
         id: added.order.id.to_string(),
@@ -222,7 +222,7 @@ fn response(receipt: &OrderReceipt) -> Response {
         [one] => Some([(header::LOCATION, order_location(one))]),
         _ => None,
     };
-    let body = Json(AddedOrders { event_id, orders });
+    let body = Json(AddOrdersResponse { event_id, orders });
     let status = if *repeated { StatusCode::OK } else { StatusCode::CREATED };
     match location {
         Some(location) => (status, location, body).into_response(),
@@ -231,7 +231,7 @@ fn response(receipt: &OrderReceipt) -> Response {
 }
 
 /// The URL of an order. It names a tenant other than `default`, so that it works for any token.
-fn order_location(added: &Added) -> String {
+fn order_location(added: &AddedOrder) -> String {
     match added.tenant.is_default() {
         true => format!("/api/v1/orders{}", added.order),
         false => format!("/api/v1/orders{}?tenant={}", added.order, added.tenant),

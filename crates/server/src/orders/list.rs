@@ -37,13 +37,13 @@ pub(crate) async fn list_orders(
 ) -> Result<Json<OrderList>, Problem> {
     let query = Query::from_uri(&uri, &["path", "tenant", "limit", "cursor"])?;
     let path: PathFilter = query.parse("path")?.unwrap_or_default();
-    let tenant = caller.tenant(query.parse("tenant")?)?;
+    let tenant = caller.resolve_tenant(query.parse("tenant")?)?;
     let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let after = query
         .parse_with("cursor", |text| text.parse().map_err(|_| "a cursor is the `next` of a response"))?;
-    let page = app.engine.orders(&path, tenant.as_ref(), after, limit).await?;
+    let page = app.engine.list_orders(&path, tenant.as_ref(), after, limit).await?;
     Ok(Json(OrderList {
-        event_id: page.extent.head.get(),
+        newest_event_id: page.journal_range.head.get(),
         orders: page.orders.iter().map(OrderBody::from).collect(),
         next: page.next.map(|key| key.to_string()),
     }))

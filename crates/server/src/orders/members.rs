@@ -1,9 +1,9 @@
 //! Members of the bodies that add or change orders. Each stays raw until it is parsed, so that a fault points at it.
 
-use pointsman_core::chain::{ChainPath, NodeId, OrderId, OrderKey};
+use pointsman_core::chain::{ChainPath, ChainNodeId, OrderId, OrderKey};
 use pointsman_core::names::BadName;
 use pointsman_core::store::NewOrder;
-use pointsman_core::wire::{Fault, MAX_VALUE, duration, members, read, string};
+use pointsman_core::event_json::{JsonError, MAX_VALUE_BYTES, parse_duration, parse_object, parse_member, parse_string};
 use pointsman_core::{Json, Priority, Tenant, Timestamp};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -25,22 +25,22 @@ pub(super) struct NewOrderMembers {
 
 impl NewOrderMembers {
     /// Reads the members; [`NewOrderMembers::into_order`] parses their values.
-    pub(super) fn parse(text: &str) -> Result<Self, Fault> {
-        members(text)
+    pub(super) fn parse(text: &str) -> Result<Self, JsonError> {
+        parse_object(text)
     }
 
     /// Parses the order. `delay` counts from `now`.
     pub(super) fn into_order(self, now: Timestamp, tenant: &Tenant) -> Result<NewOrder, Problem> {
-        let path = self.path.ok_or_else(|| Fault::new("/path", "an order has a path: `/chain/path,id`"))?;
-        let (chain, id) = parse_target(&string("/path", &path)?).map_err(|e| Fault::new("/path", e))?;
-        let named = self.tenant.map(|raw| string("/tenant", &raw)).transpose()?;
-        let named = named.map(Tenant::new).transpose().map_err(|e| Fault::new("/tenant", e))?;
+        let path = self.path.ok_or_else(|| JsonError::new("/path", "an order has a path: `/chain/path,id`"))?;
+        let (chain, id) = parse_target(&parse_string("/path", &path)?).map_err(|e| JsonError::new("/path", e))?;
+        let named = self.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
+        let named = named.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
         Ok(NewOrder {
             chain,
             id,
             node: self.node.map(|raw| parse_node(&raw)).transpose()?,
             value: self.value.map(|raw| parse_value(&raw)).transpose()?.unwrap_or_else(Json::null),
-            at: parse_due(self.at.as_deref(), self.delay.as_deref(), now)?,
+            planned_at: parse_due(self.at.as_deref(), self.delay.as_deref(), now)?,
             priority: self.priority.map(|raw| parse_priority(&raw)).transpose()?.unwrap_or_default(),
             tenant: named.unwrap_or_else(|| tenant.clone()),
             origin: None,
@@ -75,7 +75,7 @@ fn deserialize_present<'de, D: Deserializer<'de>>(d: D) -> Result<Option<Box<Raw
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct OrderChange {
     pub(super) value: Option<Json>,
-    pub(super) node: Option<NodeId>,
+    pub(super) node: Option<ChainNodeId>,
     pub(super) at: Option<Timestamp>,
 }
 
@@ -95,37 +95,37 @@ impl ChangeOrderMembers {
 }
 
 fn parse_value(raw: &RawValue) -> Result<Json, Problem> {
-    if raw.get().len() > MAX_VALUE {
-        let detail = format!("a value has at most {MAX_VALUE} bytes");
+    if raw.get().len() > MAX_VALUE_BYTES {
+        let detail = format!("a value has at most {MAX_VALUE_BYTES} bytes");
         return Err(Problem::too_large(detail).pointer("/value"));
     }
-    Ok(Json::parse(raw.get()).map_err(|e| Fault::new("/value", e))?)
+    Ok(Json::parse(raw.get()).map_err(|e| JsonError::new("/value", e))?)
 }
 
-fn parse_node(raw: &RawValue) -> Result<NodeId, Fault> {
-    NodeId::new(string("/node", raw)?).map_err(|e| Fault::new("/node", e))
+fn parse_node(raw: &RawValue) -> Result<ChainNodeId, JsonError> {
+    ChainNodeId::new(parse_string("/node", raw)?).map_err(|e| JsonError::new("/node", e))
 }
 
-fn parse_time(raw: &RawValue) -> Result<Timestamp, Fault> {
-    string("/at", raw)?.parse().map_err(|e| Fault::new("/at", e))
+fn parse_time(raw: &RawValue) -> Result<Timestamp, JsonError> {
+    parse_string("/at", raw)?.parse().map_err(|e| JsonError::new("/at", e))
 }
 
 fn parse_due(
     at: Option<&RawValue>,
     delay: Option<&RawValue>,
     now: Timestamp,
-) -> Result<Option<Timestamp>, Fault> {
+) -> Result<Option<Timestamp>, JsonError> {
     match (at, delay) {
         (None, None) => Ok(None),
         (Some(at), None) => parse_time(at).map(Some),
-        (None, Some(delay)) => duration("/delay", delay).map(|delay| Some(now.plus(delay))),
-        (Some(_), Some(_)) => Err(Fault::new("/at", "`delay` and `at` exclude each other")),
+        (None, Some(delay)) => parse_duration("/delay", delay).map(|delay| Some(now.plus(delay))),
+        (Some(_), Some(_)) => Err(JsonError::new("/at", "`delay` and `at` exclude each other")),
     }
 }
 
-fn parse_priority(raw: &RawValue) -> Result<Priority, Fault> {
-    let number: i64 = read("/priority", raw, "a whole number from 1 to 9000")?;
-    Priority::try_from(number).map_err(|e| Fault::new("/priority", e))
+fn parse_priority(raw: &RawValue) -> Result<Priority, JsonError> {
+    let number: i64 = parse_member("/priority", raw, "a whole number from 1 to 9000")?;
+    Priority::try_from(number).map_err(|e| JsonError::new("/priority", e))
 }
 
 #[cfg(test)]
@@ -141,20 +141,20 @@ mod tests {
     #[test]
     fn only_the_path_is_required_and_every_member_is_read() {
         let chain = ChainPath::new("/a/b").unwrap();
-        assert_eq!(parse_order(r#"{"path":"/a/b","value":null,"node":null}"#).unwrap(), NewOrder::of(chain));
+        assert_eq!(parse_order(r#"{"path":"/a/b","value":null,"node":null}"#).unwrap(), NewOrder::new(chain));
         let full = parse_order(
             r#"{"path":"/a/b,1","value":{ "n": 1.50 },"node":"x","delay":"1m","priority":7,"tenant":"shop"}"#,
         )
         .unwrap();
         assert_eq!(full.id, Some(OrderId::new("1").unwrap()));
         assert_eq!((full.value.as_str(), full.node.unwrap().as_str()), (r#"{ "n": 1.50 }"#, "x"));
-        assert_eq!(full.at, Some(Timestamp::from_millis(1_060_000)));
+        assert_eq!(full.planned_at, Some(Timestamp::from_millis(1_060_000)));
         assert_eq!((full.priority.get(), full.tenant.as_str()), (7, "shop"));
     }
 
     #[test]
     fn a_value_can_be_changed_to_null() {
-        let change = |text: &str| members::<ChangeOrderMembers>(text).unwrap().into_change();
+        let change = |text: &str| parse_object::<ChangeOrderMembers>(text).unwrap().into_change();
         assert_eq!(change(r#"{"value":null}"#).unwrap().value, Some(Json::null()));
         assert_eq!(change(r#"{"node":"x"}"#).unwrap().value, None);
         assert!(change("{}").is_err() && change(r#"{"node":null}"#).is_err());

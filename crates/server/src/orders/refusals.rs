@@ -1,16 +1,16 @@
 //! Converts refusals of order and chain operations to problems.
 
-use pointsman_core::store::OrderRefused;
+use pointsman_core::store::OrderRefusal;
 
 use crate::problem::Problem;
 
-impl From<OrderRefused> for Problem {
-    fn from(refused: OrderRefused) -> Self {
+impl From<OrderRefusal> for Problem {
+    fn from(refused: OrderRefusal) -> Self {
         match refused {
-            OrderRefused::NoSuchChain(_) | OrderRefused::NoSuchOrder(_) => Self::not_found(refused),
-            OrderRefused::NoSuchNode(..) => Self::refused(refused).pointer("/node"),
-            OrderRefused::Reserved(_) => Self::refused(refused).pointer("/path"),
-            OrderRefused::Exists(..) | OrderRefused::Ended(_) | OrderRefused::Running(_) => {
+            OrderRefusal::NoSuchChain(_) | OrderRefusal::NoSuchOrder(_) => Self::not_found(refused),
+            OrderRefusal::NoSuchNode(..) => Self::refused(refused).pointer("/node"),
+            OrderRefusal::ReservedId(_) => Self::refused(refused).pointer("/path"),
+            OrderRefusal::AlreadyExists(..) | OrderRefusal::Ended(_) | OrderRefusal::StepRunning(_) => {
                 Self::conflict(refused)
             }
         }

@@ -51,9 +51,9 @@ pub(crate) async fn show_order(
     responses(
         (status = 200, description = "The order after the change", body = OrderBody),
         (status = 409, description = "A step of the order is running",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
         (status = 422, description = "The chain has no such node",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn change_order(
@@ -71,7 +71,7 @@ pub(crate) async fn change_order(
         at.map(|at| format!("at {at}")),
     ];
     let detail = changed.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    apply_command(&app, caller, (tenant, key), OrderCommand::Change { value, node, at }, detail).await
+    apply_command(&app, caller, (tenant, key), OrderCommand::Change { value, node, planned_at: at }, detail).await
 }
 
 /// Removes an order, unless a step of it is running.
@@ -87,7 +87,7 @@ pub(crate) async fn change_order(
     responses(
         (status = 200, description = "The removed order", body = OrderBody),
         (status = 409, description = "A step of the order is running",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn remove_order(
@@ -167,7 +167,7 @@ async fn apply_command(
     let before = find_order(app, &tenant, &key).await?;
     let inner = app.clone();
     app.run_to_completion(async move {
-        inner.engine.steer_order(&tenant, &key, command.clone()).await??;
+        inner.engine.apply_order_command(&tenant, &key, command.clone()).await??;
         inner.record_audit(&caller, audit_action(&command), audit_target(&tenant, &key), detail).await;
         let after = match command {
             OrderCommand::Remove => None,
@@ -194,7 +194,7 @@ fn final_order_body(before: OrderBody, command: OrderCommand) -> OrderBody {
     match command {
         OrderCommand::Suspend | OrderCommand::Remove => before,
         OrderCommand::Resume => OrderBody { suspended: false, ..before },
-        OrderCommand::Change { value, node, at } => OrderBody {
+        OrderCommand::Change { value, node, planned_at: at } => OrderBody {
             task: None,
             value: value.unwrap_or_else(|| before.value.clone()),
             node: node.map_or_else(|| before.node.clone(), |node| node.to_string()),
@@ -210,13 +210,13 @@ type TenantOrder = (Tenant, OrderKey);
 /// The tenant of a call about one order: `tenant=` if given, else the token's, else `default`.
 fn request_tenant(caller: &Caller, uri: &Uri) -> Result<Tenant, Problem> {
     let query = Query::from_uri(uri, &["tenant"])?;
-    Ok(caller.tenant(query.parse("tenant")?)?.unwrap_or_default())
+    Ok(caller.resolve_tenant(query.parse("tenant")?)?.unwrap_or_default())
 }
 
 async fn find_order(app: &App, tenant: &Tenant, key: &OrderKey) -> Result<OrderBody, Problem> {
-    let found = app.engine.order(tenant, key).await?;
+    let found = app.engine.find_order(tenant, key).await?;
     let (view, extent) = found.ok_or_else(|| Problem::not_found(no_such_order(tenant, key)))?;
-    Ok(OrderBody { event_id: Some(extent.head.get()), ..OrderBody::from(&view) })
+    Ok(OrderBody { newest_event_id: Some(extent.head.get()), ..OrderBody::from(&view) })
 }
 
 /// The message that a tenant has no such order.

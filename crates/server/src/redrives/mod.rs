@@ -11,8 +11,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, Uri};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveFilter, RedriveJob, RedriveList};
-use pointsman_core::store::{Idempotency, StoreError, TaskFilter};
-use pointsman_core::task::EndReason;
+use pointsman_core::store::{IdempotencyKey, StoreError, TaskFilter};
+use pointsman_core::task::ErrorReason;
 use pointsman_engine::{PreparedRedrive, Redrive, RedriveRequest, RedriveState};
 use tokio::time::sleep;
 use utoipa_axum::router::OpenApiRouter;
@@ -55,12 +55,12 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
             redrive as it was started", body = RedriveCount),
         (status = 202, description = "The redrive that was started", body = RedriveJob),
         (status = 404, description = "The handler is not defined and has no tasks",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
         (status = 409, description = "Too many redrives are running, or one for the same tasks; or the idempotency key was used with \
             other content",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
         (status = 422, description = "No filter and no `all`, or a status whose tasks cannot be retried",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn start_redrive(
@@ -82,12 +82,12 @@ pub(crate) async fn start_redrive(
             .map_err(|problem| problem.pointer(handler_pointer))?;
     }
     if dry_run {
-        let (matched, sample) = app.engine.count(filter, MAX_COUNTED).await?;
+        let (matched, sample) = app.engine.count_failed_tasks(filter, MAX_COUNTED).await?;
         let sample = sample.iter().map(|task| task.id.to_string()).collect();
         let count = RedriveCount { matched, more: matched >= MAX_COUNTED, sample, dry_run };
         return Ok(Json(count).into_response());
     }
-    let request = RedriveRequest { filter, rate, canary, by: caller.name.clone() };
+    let request = RedriveRequest { filter, rate, canary, requested_by: caller.name.clone() };
     let inner = app.clone();
     let begun = app.run_to_completion(async move {
         record_and_start(&inner, &caller, request, description, idempotency).await
@@ -103,14 +103,14 @@ async fn record_and_start(
     caller: &Caller,
     request: RedriveRequest,
     description: String,
-    idempotency: Option<Idempotency>,
+    idempotency: Option<IdempotencyKey>,
 ) -> Result<(RedriveJob, bool), Problem> {
     let prepared = app.engine.prepare_redrive(request).map_err(Problem::conflict)?;
     let recorded =
-        idempotency::record_response(app, idempotency.as_ref(), redrive_body(&prepared.view())).await;
+        idempotency::record_response(app, idempotency.as_ref(), redrive_body(&prepared.status())).await;
     if let (Err(StoreError::Unavailable(_)), Some(idempotency)) = (&recorded, idempotency) {
         // A repeat that starts it again must find its slot free.
-        prepared.give_up_place();
+        prepared.release_reservation();
         app.pending_changes.spawn(start_if_recorded(
             app.clone(),
             caller.clone(),
@@ -136,16 +136,16 @@ async fn start_if_recorded(
     caller: Caller,
     prepared: PreparedRedrive,
     description: String,
-    idempotency: Idempotency,
+    idempotency: IdempotencyKey,
 ) {
-    let id = prepared.view().id;
+    let id = prepared.status().id;
     let is_recorded = async {
         let mut wait = MIN_RETRY_WAIT;
         loop {
             sleep(wait).await;
             wait = (wait * 2).min(MAX_RETRY_WAIT);
-            match app.store().recorded_answer(idempotency.clone()).await {
-                Ok(Ok(Some(text))) if is_for_redrive(&text, &id) => match prepared.admit_again() {
+            match app.store().find_idempotency_record(idempotency.clone()).await {
+                Ok(Ok(Some(text))) if is_for_redrive(&text, &id) => match prepared.reserve_again() {
                     Ok(()) => return true,
                     Err(error) => {
                         tracing::warn!(redrive = id, %error, "recorded redrive cannot start yet; retrying")
@@ -188,7 +188,7 @@ pub(crate) async fn list_redrives(
     uri: Uri,
 ) -> Result<Json<RedriveList>, Problem> {
     Query::from_uri(&uri, &[])?;
-    let jobs = app.engine.redrives();
+    let jobs = app.engine.list_redrives();
     let redrives = jobs.iter().filter(|job| can_see(&caller, job)).map(redrive_body).collect();
     Ok(Json(RedriveList { redrives }))
 }
@@ -239,7 +239,7 @@ pub(crate) async fn stop_redrive(
 }
 
 fn find_redrive(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem> {
-    let job = app.engine.redrive_job(id).filter(|job| can_see(caller, job));
+    let job = app.engine.find_redrive(id).filter(|job| can_see(caller, job));
     job.ok_or_else(|| {
         Problem::not_found(format!("this node has no redrive {id:?}; only the latest are kept"))
     })
@@ -248,7 +248,7 @@ fn find_redrive(app: &App, caller: &Caller, id: &str) -> Result<Redrive, Problem
 /// Whether the caller may see a redrive. A caller bound to a tenant sees only redrives of that tenant.
 fn can_see(caller: &Caller, job: &Redrive) -> bool {
     match &job.filter.tenant {
-        Some(tenant) => caller.sees(tenant),
+        Some(tenant) => caller.can_see_tenant(tenant),
         None => caller.tenant.is_none(),
     }
 }
@@ -256,12 +256,12 @@ fn can_see(caller: &Caller, job: &Redrive) -> bool {
 fn redrive_body(job: &Redrive) -> RedriveJob {
     RedriveJob {
         id: job.id.clone(),
-        state: job.state.word().into(),
-        why: match &job.state {
+        state: job.state.as_str().into(),
+        stop_reason: match &job.state {
             RedriveState::Stopped(why) => Some(why.clone()),
             RedriveState::Running | RedriveState::Canary | RedriveState::Done => None,
         },
-        by: job.by.clone(),
+        by: job.requested_by.clone(),
         filter: filter_body(&job.filter),
         rate: job.rate.map(|rate| rate.to_string()),
         canary: job.canary.and_then(|first| first.try_into().ok()),
@@ -275,8 +275,8 @@ fn redrive_body(job: &Redrive) -> RedriveJob {
 
 /// The filter as the request gave it.
 fn filter_body(filter: &TaskFilter) -> RedriveFilter {
-    let failed = filter.reasons.contains(&EndReason::Failed);
-    let status = match (failed, filter.reasons.contains(&EndReason::Canceled)) {
+    let failed = filter.error_reasons.contains(&ErrorReason::Failed);
+    let status = match (failed, filter.error_reasons.contains(&ErrorReason::Canceled)) {
         (true, true) => "error",
         (false, true) => "CANCELED",
         (_, false) => "FAILED",
@@ -287,7 +287,7 @@ fn filter_body(filter: &TaskFilter) -> RedriveFilter {
         tenant: filter.tenant.as_ref().map(ToString::to_string),
         key: filter.key.as_ref().map(ToString::to_string),
         status: status.into(),
-        start: filter.start.map(|time| time.to_string()),
-        end: filter.end.map(|time| time.to_string()),
+        start: filter.created_from.map(|time| time.to_string()),
+        end: filter.created_before.map(|time| time.to_string()),
     }
 }

@@ -2,9 +2,9 @@
 
 use pointsman_core::names::BadName;
 use pointsman_core::store::TaskFilter;
-use pointsman_core::task::EndReason;
-use pointsman_core::wire::{Fault, read, string};
-use pointsman_core::{CollectionName, HandlerName, HandlingKey, ObjectKey, Rate, Status, Tenant, Timestamp};
+use pointsman_core::task::ErrorReason;
+use pointsman_core::event_json::{JsonError, parse_member, parse_string};
+use pointsman_core::{CollectionName, HandlerName, HandlingKey, ObjectKey, Rate, TaskStatus, Tenant, Timestamp};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -48,26 +48,26 @@ impl RedriveMembers {
     pub(super) fn validate(self, caller: &Caller) -> Result<RedriveParameters, Problem> {
         let (description, has_filter) = (self.describe(), self.has_filter());
         let handler_pointer = if self.handler.is_some() { "/handler" } else { "/source" };
-        let status = self.status.map(|raw| string("/status", &raw)).transpose()?;
+        let status = self.status.map(|raw| parse_string("/status", &raw)).transpose()?;
         let reasons = parse_status(status.as_deref().unwrap_or("FAILED"))?;
-        let tenant = parse_string("/tenant", self.tenant, Tenant::new)?;
+        let tenant = parse_optional("/tenant", self.tenant, Tenant::new)?;
         let filter = TaskFilter {
-            statuses: vec![Status::Error],
-            reasons,
+            statuses: vec![TaskStatus::Error],
+            error_reasons: reasons,
             handler: parse_handler(self.handler, self.source)?,
-            collection: parse_string("/collection", self.collection, parse_collection)?,
+            collection: parse_optional("/collection", self.collection, parse_collection)?,
             event: None,
-            tenant: caller.tenant(tenant)?,
-            key: parse_string("/key", self.key, ObjectKey::new)?,
-            start: parse_time("/start", self.start)?,
-            end: parse_time("/end", self.end)?,
+            tenant: caller.resolve_tenant(tenant)?,
+            key: parse_optional("/key", self.key, ObjectKey::new)?,
+            created_from: parse_time("/start", self.start)?,
+            created_before: parse_time("/end", self.end)?,
         };
-        if filter.start.zip(filter.end).is_some_and(|(start, end)| end < start) {
-            return Err(Fault::new("/end", "the period ends before it starts").into());
+        if filter.created_from.zip(filter.created_before).is_some_and(|(start, end)| end < start) {
+            return Err(JsonError::new("/end", "the period ends before it starts").into());
         }
-        let all = self.all.map(|raw| read("/all", &raw, "true or false")).transpose()?;
-        let dry_run = self.dry_run.map(|raw| read("/dry_run", &raw, "true or false")).transpose()?;
-        let rate = parse_string("/rate", self.rate, |text: String| text.parse())?;
+        let all = self.all.map(|raw| parse_member("/all", &raw, "true or false")).transpose()?;
+        let dry_run = self.dry_run.map(|raw| parse_member("/dry_run", &raw, "true or false")).transpose()?;
+        let rate = parse_optional("/rate", self.rate, |text: String| text.parse())?;
         let canary = self.canary.map(|raw| parse_canary(&raw)).transpose()?;
         require_filter_or_all(has_filter, all.unwrap_or(false))?;
         Ok(RedriveParameters {
@@ -127,19 +127,19 @@ fn parse_collection(text: String) -> Result<String, BadName> {
 }
 
 /// Parses the status into end reasons of tasks in `error`.
-fn parse_status(status: &str) -> Result<Vec<EndReason>, Problem> {
+fn parse_status(status: &str) -> Result<Vec<ErrorReason>, Problem> {
     let refused = |detail: &str| Err(Problem::refused(detail).pointer("/status"));
     match status {
-        "FAILED" => Ok(vec![EndReason::Failed, EndReason::Crashed]),
-        "CANCELED" => Ok(vec![EndReason::Canceled]),
-        "error" => Ok(vec![EndReason::Failed, EndReason::Crashed, EndReason::Canceled]),
+        "FAILED" => Ok(vec![ErrorReason::Failed, ErrorReason::Crashed]),
+        "CANCELED" => Ok(vec![ErrorReason::Canceled]),
+        "error" => Ok(vec![ErrorReason::Failed, ErrorReason::Crashed, ErrorReason::Canceled]),
         "missing" => refused(
             "`missing` tasks wait for their handler: define it and adopt them \
              (POST /api/v1/handlers/{name}/adopt)",
         ),
         other => match StatusFilter::parse(other) {
             Ok(_) => refused("only tasks in `error` can be retried: FAILED, CANCELED, or `error` for both"),
-            Err(unknown) => Err(Fault::new("/status", unknown).into()),
+            Err(unknown) => Err(JsonError::new("/status", unknown).into()),
         },
     }
 }
@@ -148,34 +148,34 @@ fn parse_status(status: &str) -> Result<Vec<EndReason>, Problem> {
 fn parse_handler(
     handler: Option<Box<RawValue>>,
     source: Option<Box<RawValue>>,
-) -> Result<Option<HandlerName>, Fault> {
+) -> Result<Option<HandlerName>, JsonError> {
     match (
-        parse_string("/handler", handler, HandlerName::new)?,
-        parse_string("/source", source, HandlerName::new)?,
+        parse_optional("/handler", handler, HandlerName::new)?,
+        parse_optional("/source", source, HandlerName::new)?,
     ) {
         (Some(handler), Some(source)) if handler != source => {
-            Err(Fault::new("/source", "`source` and `handler` mean the same; give one"))
+            Err(JsonError::new("/source", "`source` and `handler` mean the same; give one"))
         }
         (handler, source) => Ok(handler.or(source)),
     }
 }
 
-fn parse_string<T, E: std::fmt::Display>(
+fn parse_optional<T, E: std::fmt::Display>(
     at: &str,
     raw: Option<Box<RawValue>>,
     new: impl FnOnce(String) -> Result<T, E>,
-) -> Result<Option<T>, Fault> {
-    let text = raw.map(|raw| string(at, &raw)).transpose()?;
-    text.map(new).transpose().map_err(|e| Fault::new(at, e))
+) -> Result<Option<T>, JsonError> {
+    let text = raw.map(|raw| parse_string(at, &raw)).transpose()?;
+    text.map(new).transpose().map_err(|e| JsonError::new(at, e))
 }
 
-fn parse_time(at: &str, raw: Option<Box<RawValue>>) -> Result<Option<Timestamp>, Fault> {
-    parse_string(at, raw, |text| text.parse::<Timestamp>())
+fn parse_time(at: &str, raw: Option<Box<RawValue>>) -> Result<Option<Timestamp>, JsonError> {
+    parse_optional(at, raw, |text| text.parse::<Timestamp>())
 }
 
-fn parse_canary(raw: &RawValue) -> Result<usize, Fault> {
+fn parse_canary(raw: &RawValue) -> Result<usize, JsonError> {
     let what = format!("a whole number from 1 to {MAX_CANARIES}");
-    let canary: usize = read("/canary", raw, &what)?;
+    let canary: usize = parse_member("/canary", raw, &what)?;
     let within = (1..=MAX_CANARIES).contains(&canary).then_some(canary);
-    within.ok_or_else(|| Fault::new("/canary", format!("this is not {what}")))
+    within.ok_or_else(|| JsonError::new("/canary", format!("this is not {what}")))
 }

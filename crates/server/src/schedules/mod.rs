@@ -7,8 +7,8 @@ mod rules;
 use axum::Json;
 use axum::extract::State;
 use http::{HeaderMap, StatusCode, Uri};
-use pointsman_api::{FireBody, FireList, RanNow, ScheduleDetail, ScheduleList};
-use pointsman_core::store::Idempotency;
+use pointsman_api::{FireBody, FireList, RunScheduleResponse, ScheduleDetail, ScheduleList};
+use pointsman_core::store::IdempotencyKey;
 use pointsman_core::{Rule, RuleKind, ScheduleName, Timestamp};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -117,10 +117,10 @@ pub(crate) async fn list_fires(
     let limit = query.parse_limit(DEFAULT_FIRES_LIMIT, MAX_LIMIT)?;
     let before: Option<Timestamp> = query.parse("before")?;
     find_schedule(&app, &caller, &name).await?;
-    let page = app.store().fires(&name, before, limit).await?;
-    let next = page.fires.last().map(|fire| fire.planned.to_string()).filter(|_| page.fires.len() == limit);
+    let page = app.store().list_fires(&name, before, limit).await?;
+    let next = page.fires.last().map(|fire| fire.planned_at.to_string()).filter(|_| page.fires.len() == limit);
     let fires = page.fires.iter().map(FireBody::from).collect();
-    Ok(Json(FireList { event_id: page.extent.head.get(), fires, next }))
+    Ok(Json(FireList { newest_event_id: page.journal_range.head.get(), fires, next }))
 }
 
 /// Runs a schedule now: creates what it creates at a planned time. It writes no row in the ledger.
@@ -135,12 +135,12 @@ pub(crate) async fn list_fires(
             description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
-        (status = 201, description = "The event, the task or the order", body = RanNow),
+        (status = 201, description = "The event, the task or the order", body = RunScheduleResponse),
         (status = 200, description = "The task that is queued or running already, or the response to the first request \
-            under this idempotency key", body = RanNow),
+            under this idempotency key", body = RunScheduleResponse),
         (status = 409, description = "An admin has blocked it and the caller is not an admin; its order is still running; or the \
             idempotency key was used for another request",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn run_schedule(
@@ -149,10 +149,10 @@ pub(crate) async fn run_schedule(
     PathSegment(name): PathSegment<ScheduleName>,
     headers: HeaderMap,
     _: EmptyRequest,
-) -> Result<(StatusCode, Json<RanNow>), Problem> {
+) -> Result<(StatusCode, Json<RunScheduleResponse>), Problem> {
     let idempotency = idempotency::for_action(&headers, &caller, &["run schedule", name.as_str()], &[])?;
     // A repeat gets its response also when the schedule is gone, blocked, or creates something else now.
-    if let Some(ran) = app.engine.recorded_run(idempotency.as_ref()).await? {
+    if let Some(ran) = app.engine.find_recorded_schedule_run(idempotency.as_ref()).await? {
         return Ok((StatusCode::OK, Json(run_body(ran)?)));
     }
     require_defined_schedule(&app, &caller, &name)?;
@@ -169,9 +169,9 @@ async fn require_not_blocked(app: &App, caller: &Caller, name: &ScheduleName) ->
     if caller.role.includes(Role::Admin) {
         return Ok(());
     }
-    let rules = app.store().rules().await?;
-    let block = rules.iter().find(|rule| rule.kind == RuleKind::Block && rule.holds_schedule(name));
-    let Some(Rule { by, since, reason, .. }) = block else { return Ok(()) };
+    let rules = app.store().list_rules().await?;
+    let block = rules.iter().find(|rule| rule.kind == RuleKind::Block && rule.applies_to_schedule(name));
+    let Some(Rule { set_by: by, since, reason, .. }) = block else { return Ok(()) };
     let why = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
     let detail = format!("{name} is blocked by {by} since {since}{why}; an admin can run or unblock it");
     Err(Problem::conflict(detail))
@@ -182,9 +182,9 @@ async fn run_now(
     app: &App,
     caller: &Caller,
     name: &ScheduleName,
-    idempotency: Option<Idempotency>,
-) -> Result<(RanNow, bool), Problem> {
-    let ran = app.engine.run_schedule_once(name, idempotency).await?;
+    idempotency: Option<IdempotencyKey>,
+) -> Result<(RunScheduleResponse, bool), Problem> {
+    let ran = app.engine.run_schedule_idempotent(name, idempotency).await?;
     let (ran, repeated) =
         ran.ok_or_else(|| Problem::not_found(format!("the schedule {name} no longer exists")))?;
     let ran = run_body(ran)?;
@@ -197,19 +197,19 @@ async fn run_now(
     Ok((ran, false))
 }
 
-fn run_body(ran: pointsman_engine::RanNow) -> Result<RanNow, Problem> {
+fn run_body(ran: pointsman_engine::ScheduleRunResult) -> Result<RunScheduleResponse, Problem> {
     Ok(match ran {
-        pointsman_engine::RanNow::Event(id) => {
-            RanNow { event_id: Some(id.get()), task_id: None, order: None, created: true }
+        pointsman_engine::ScheduleRunResult::Event(id) => {
+            RunScheduleResponse { event_id: Some(id.get()), task_id: None, order: None, created: true }
         }
-        pointsman_engine::RanNow::Task(task) => {
+        pointsman_engine::ScheduleRunResult::Task(task) => {
             let task_id = Some(task.task.to_string());
-            RanNow { event_id: None, task_id, order: None, created: task.created }
+            RunScheduleResponse { event_id: None, task_id, order: None, created: task.created }
         }
-        pointsman_engine::RanNow::Order(added) => {
+        pointsman_engine::ScheduleRunResult::Order(added) => {
             let added = added.map_err(Problem::conflict)?;
             let order = Some(added.order.to_string());
-            RanNow { event_id: Some(added.event.get()), task_id: None, order, created: true }
+            RunScheduleResponse { event_id: Some(added.event.get()), task_id: None, order, created: true }
         }
     })
 }

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_api::{FireBody, MakesBody, RuleBody, ScheduleBody, ScheduleDetail, ScheduleList};
-use pointsman_core::fire::Makes;
-use pointsman_core::{HandlerName, Place, Rule, ScheduleName, Tenant, Timestamp};
-use pointsman_engine::{Schedule, Setup};
+use pointsman_api::{FireBody, ScheduleActionBody, RuleBody, ScheduleBody, ScheduleDetail, ScheduleList};
+use pointsman_core::fire::FireAction;
+use pointsman_core::{HandlerName, RuleScope, Rule, ScheduleName, Tenant, Timestamp};
+use pointsman_engine::{ScheduleSpec, Setup};
 
 use crate::app::App;
 use crate::auth::Caller;
-use crate::config::nearest::hint;
-use crate::config::surprises::{of_its_times, of_what_it_makes};
+use crate::config::suggestion::did_you_mean_suffix;
+use crate::config::schedule_lints::{lint_schedule_times, lint_fired_action};
 use crate::problem::Problem;
 use crate::query::Query;
 
@@ -60,8 +60,8 @@ pub(super) async fn read_page(
     limit: usize,
     times: PlannedTimesQuery,
 ) -> Result<ScheduleList, Problem> {
-    let event_id = app.store().extent().await?.head.get();
-    let rules = app.store().rules().await?;
+    let event_id = app.store().read_journal_range().await?.head.get();
+    let rules = app.store().list_rules().await?;
     let setup = app.engine.setup();
     let mut all = visible_schedules(&setup, &rules, caller);
     if let Some(cursor) = cursor {
@@ -80,7 +80,7 @@ pub(super) async fn read_page(
     }
     let more = visible_count > schedules.len();
     let next = schedules.last().map(|last| last.name.clone()).filter(|_| more);
-    Ok(ScheduleList { event_id, schedules, next })
+    Ok(ScheduleList { newest_event_id: event_id, schedules, next })
 }
 
 /// Finds a schedule, if the caller may see it. One of which only rules are left is found too, so that they can be
@@ -100,13 +100,13 @@ pub(super) async fn find_schedule_with_times(
     name: &ScheduleName,
     times: PlannedTimesQuery,
 ) -> Result<ScheduleDetail, Problem> {
-    let event_id = app.store().extent().await?.head.get();
-    let rules = app.store().rules().await?;
+    let event_id = app.store().read_journal_range().await?.head.get();
+    let rules = app.store().list_rules().await?;
     let setup = app.engine.setup();
     let visible = visible_schedules(&setup, &rules, caller);
     let Some(schedule) = visible.get(name) else { return Err(no_such_schedule(name, visible.keys())) };
     Ok(ScheduleDetail {
-        event_id,
+        newest_event_id: event_id,
         schedule: schedule_body(app, &setup, name, *schedule, &rules, times).await?,
     })
 }
@@ -123,18 +123,18 @@ pub(super) fn require_defined_schedule(
 }
 
 fn no_such_schedule<'a>(name: &ScheduleName, visible: impl Iterator<Item = &'a ScheduleName>) -> Problem {
-    let hint = hint(name.as_str(), visible.map(ScheduleName::as_str));
+    let hint = did_you_mean_suffix(name.as_str(), visible.map(ScheduleName::as_str));
     Problem::not_found(format!("there is no schedule {name}{hint}"))
 }
 
-type VisibleSchedules<'a> = BTreeMap<ScheduleName, Option<&'a Schedule>>;
+type VisibleSchedules<'a> = BTreeMap<ScheduleName, Option<&'a ScheduleSpec>>;
 
 /// All schedules that are defined or have rules left, as far as the caller may see. The tenant of a schedule that is no
 /// longer defined is unknown, so only callers of all tenants see it.
 fn visible_schedules<'a>(setup: &'a Setup, rules: &[Rule], caller: &Caller) -> VisibleSchedules<'a> {
-    let left = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.place {
-        Place::Schedule(name) => Some((name.clone(), None)),
-        Place::Handler(_) | Place::Collection(_) | Place::Chain(_) => None,
+    let left = rules.iter().filter(|_| caller.tenant.is_none()).filter_map(|rule| match &rule.scope {
+        RuleScope::Schedule(name) => Some((name.clone(), None)),
+        RuleScope::Handler(_) | RuleScope::Collection(_) | RuleScope::Chain(_) => None,
     });
     let mut visible: VisibleSchedules<'a> = left.collect();
     let sources = source_tenants(setup);
@@ -150,21 +150,21 @@ fn source_tenants(setup: &Setup) -> BTreeMap<&HandlerName, &Tenant> {
 }
 
 /// Whether a caller may see a schedule, that is, the tenant of what it creates.
-fn can_see(caller: &Caller, schedule: &Schedule, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
-    match &schedule.makes {
-        Makes::Event(event) => caller.sees(&event.tenant),
-        Makes::Order(order) => caller.sees(&order.tenant),
-        Makes::Run(run) => match sources.get(&run.pair.source) {
-            Some(tenant) => caller.sees(tenant),
+fn can_see(caller: &Caller, schedule: &ScheduleSpec, sources: &BTreeMap<&HandlerName, &Tenant>) -> bool {
+    match &schedule.action {
+        FireAction::EmitEvent(event) => caller.can_see_tenant(&event.tenant),
+        FireAction::AddOrder(order) => caller.can_see_tenant(&order.tenant),
+        FireAction::RunCollection(run) => match sources.get(&run.source_collection.source) {
+            Some(tenant) => caller.can_see_tenant(tenant),
             None => caller.tenant.is_none(),
         },
     }
 }
 
 /// Warnings about behaviour of a schedule that its author may not expect.
-fn schedule_warnings(schedule: &Schedule, setup: &Setup, now: Timestamp) -> Vec<String> {
-    let mut found = of_its_times(schedule, now);
-    found.extend(of_what_it_makes(schedule, &setup.routes, &setup.chain_routes));
+fn schedule_warnings(schedule: &ScheduleSpec, setup: &Setup, now: Timestamp) -> Vec<String> {
+    let mut found = lint_schedule_times(schedule, now);
+    found.extend(lint_fired_action(schedule, &setup.routes, &setup.chain_routes));
     found
 }
 
@@ -172,46 +172,46 @@ async fn schedule_body(
     app: &App,
     setup: &Setup,
     name: &ScheduleName,
-    schedule: Option<&Schedule>,
+    schedule: Option<&ScheduleSpec>,
     rules: &[Rule],
     times: PlannedTimesQuery,
 ) -> Result<ScheduleBody, Problem> {
-    let last = app.store().fires(name, None, 1).await?;
-    let rules: Vec<_> = rules.iter().filter(|rule| rule.holds_schedule(name)).map(RuleBody::from).collect();
-    let when = schedule.map(|schedule| &schedule.when);
+    let last = app.store().list_fires(name, None, 1).await?;
+    let rules: Vec<_> = rules.iter().filter(|rule| rule.applies_to_schedule(name)).map(RuleBody::from).collect();
+    let when = schedule.map(|schedule| &schedule.cron);
     let in_time = |planned: &Timestamp| times.until.is_none_or(|until| *planned <= until);
     let upcoming = when.map(|when| when.upcoming(times.after).take_while(in_time).take(times.max));
     Ok(ScheduleBody {
         name: name.to_string(),
         defined: schedule.is_some(),
         expression: when.map(|when| when.expression().as_str().into()).unwrap_or_default(),
-        words: when.map(|when| when.expression().describe()).unwrap_or_default(),
+        description: when.map(|when| when.expression().describe()).unwrap_or_default(),
         timezone: when.map(|when| when.zone().name().into()).unwrap_or_default(),
-        makes: schedule.map(|schedule| makes_body(&schedule.makes)),
+        action: schedule.map(|schedule| makes_body(&schedule.action)),
         catch_up: schedule.map(|schedule| schedule.catch_up),
-        catch_up_within_seconds: schedule.map_or(0.0, |schedule| schedule.catch_up_within.as_secs_f64()),
+        catch_up_within_seconds: schedule.map_or(0.0, |schedule| schedule.catch_up_window.as_secs_f64()),
         overlap: schedule.map(|schedule| schedule.overlap),
         jitter_seconds: schedule.map_or(0.0, |schedule| schedule.jitter.as_secs_f64()),
         warnings: schedule.map(|schedule| schedule_warnings(schedule, setup, app.now())).unwrap_or_default(),
         next: upcoming.into_iter().flatten().map(|planned| planned.to_string()).collect(),
-        last: last.fires.first().map(FireBody::from),
-        held: !rules.is_empty(),
+        last_fire: last.fires.first().map(FireBody::from),
+        is_blocked_by_rule: !rules.is_empty(),
         rules,
     })
 }
 
-fn makes_body(makes: &Makes) -> MakesBody {
+fn makes_body(makes: &FireAction) -> ScheduleActionBody {
     match makes {
-        Makes::Event(event) => MakesBody::Event {
+        FireAction::EmitEvent(event) => ScheduleActionBody::Event {
             kind: event.kind.to_string(),
             key: event.key.as_ref().map(ToString::to_string),
             tenant: event.tenant.to_string(),
         },
-        Makes::Run(run) => MakesBody::Run {
-            source: run.pair.source.to_string(),
-            collection: run.pair.collection.to_string(),
+        FireAction::RunCollection(run) => ScheduleActionBody::Run {
+            source: run.source_collection.source.to_string(),
+            collection: run.source_collection.collection.to_string(),
         },
-        Makes::Order(order) => MakesBody::Order {
+        FireAction::AddOrder(order) => ScheduleActionBody::Order {
             chain: order.chain.to_string(),
             id: order.id.as_ref().map(ToString::to_string),
             node: order.node.as_ref().map(ToString::to_string),

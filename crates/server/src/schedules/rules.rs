@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::{HoldBody, ScheduleDetail};
-use pointsman_core::{Place, RuleKind, ScheduleName};
+use pointsman_api::{RuleRequestBody, ScheduleDetail};
+use pointsman_core::{RuleScope, RuleKind, ScheduleName};
 
 use super::overview::find_schedule;
 use crate::app::App;
@@ -20,7 +20,7 @@ use crate::rules;
     operation_id = "pause_schedule",
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn pause(
@@ -39,7 +39,7 @@ pub(crate) async fn pause(
     operation_id = "unpause_schedule",
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn unpause(
@@ -58,7 +58,7 @@ pub(crate) async fn unpause(
     operation_id = "block_schedule",
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn block(
@@ -77,7 +77,7 @@ pub(crate) async fn block(
     operation_id = "unblock_schedule",
     tag = "schedules",
     params(("name" = String, Path, description = "a schedule's name, or `source%2Fcollection`")),
-    request_body(content = Option<HoldBody>),
+    request_body(content = Option<RuleRequestBody>),
     responses((status = 200, description = "The schedule after the change", body = ScheduleDetail)),
 )]
 pub(crate) async fn unblock(
@@ -98,7 +98,7 @@ async fn set_schedule_rule(
 ) -> Result<Json<ScheduleDetail>, Problem> {
     reject_tenant(&request)?;
     find_schedule(app, caller, &name).await?;
-    rules::set_rule(app, caller, kind, Place::Schedule(name.clone()), None, request.reason).await?;
+    rules::set_rule(app, caller, kind, RuleScope::Schedule(name.clone()), None, request.reason).await?;
     find_schedule(app, caller, &name).await.map(Json)
 }
 
@@ -112,13 +112,13 @@ async fn lift_schedule_rule(
     reject_tenant(&request)?;
     // Read before, because a schedule of which only this rule was left disappears with it.
     let before = find_schedule(app, caller, &name).await?;
-    rules::lift_rule(app, caller, kind, Place::Schedule(name.clone()), None, request.reason).await?;
+    rules::lift_rule(app, caller, kind, RuleScope::Schedule(name.clone()), None, request.reason).await?;
     Ok(Json(find_schedule(app, caller, &name).await.unwrap_or_else(|_| without_rules(before))))
 }
 
 fn without_rules(mut found: ScheduleDetail) -> ScheduleDetail {
     found.schedule.rules.clear();
-    found.schedule.held = false;
+    found.schedule.is_blocked_by_rule = false;
     found
 }
 

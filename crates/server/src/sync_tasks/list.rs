@@ -8,14 +8,14 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use http::Uri;
-use pointsman_api::{SourceTasks, TaskBody};
+use pointsman_api::{SourceTaskList, TaskBody};
 use pointsman_core::HandlerName;
 use pointsman_core::store::{TaskFilter, TaskPage};
 
 use crate::app::App;
 use crate::auth::Viewer;
 use crate::handler_lookup;
-use crate::limits::answer_in_pieces;
+use crate::limits::stream_json_pieces;
 use crate::problem::Problem;
 use crate::query::{Period, Query};
 use crate::tasks::StatusFilter;
@@ -36,7 +36,7 @@ const PAGE_TASKS: usize = 200;
         ("status" = Option<String>, Query, description = "SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED"),
         ("collection" = Option<String>, Query, description = "a collection, or an event's type"),
     ),
-    responses((status = 200, description = "The tasks", body = SourceTasks)),
+    responses((status = 200, description = "The tasks", body = SourceTaskList)),
 )]
 pub(crate) async fn list_source_tasks(
     Viewer(caller): Viewer,
@@ -53,18 +53,18 @@ pub(crate) async fn list_source_tasks(
         .map_err(|problem| problem.parameter("source"))?;
     let filter = TaskFilter {
         statuses,
-        reasons,
+        error_reasons: reasons,
         handler: Some(source),
         collection: query.get("collection").map(Into::into),
         tenant: caller.tenant.clone(),
-        start: Some(start),
-        end: Some(end),
+        created_from: Some(start),
+        created_before: Some(end),
         ..TaskFilter::default()
     };
-    let page = app.store().tasks(filter.clone(), None, PAGE_TASKS).await?;
+    let page = app.store().list_tasks(filter.clone(), None, PAGE_TASKS).await?;
     let budget = app.responses.clone();
     let remaining = RemainingTasks { app, filter, page, prefix: "{\"tasks\":[", has_tasks: false };
-    answer_in_pieces(&budget, &caller, stream::unfold(Some(remaining), next_chunk)).await
+    stream_json_pieces(&budget, &caller, stream::unfold(Some(remaining), next_chunk)).await
 }
 
 fn parse_status(text: &str) -> Result<StatusFilter, String> {
@@ -100,7 +100,7 @@ async fn next_chunk(
         text.push_str("]}");
         return Some((Ok(text.into()), None));
     };
-    match remaining.app.store().tasks(remaining.filter.clone(), Some(before), PAGE_TASKS).await {
+    match remaining.app.store().list_tasks(remaining.filter.clone(), Some(before), PAGE_TASKS).await {
         Ok(page) => Some((Ok(text.into()), Some(RemainingTasks { page, ..remaining }))),
         Err(error) => Some((Err(io::Error::other(error)), None)),
     }

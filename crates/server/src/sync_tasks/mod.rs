@@ -8,15 +8,15 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, StatusCode, Uri};
-use pointsman_api::{SourceLogs, SourceRun, TaskBody};
-use pointsman_core::store::{Idempotency, NewRun, Registration, RunRefused, RunTask};
-use pointsman_core::{CollectionName, HandlerName, Pair, SourceDef};
+use pointsman_api::{SourceTaskLogs, SourceRunResponse, TaskBody};
+use pointsman_core::store::{IdempotencyKey, NewCollectionRun, Registration, RunRefusal, RunReceipt};
+use pointsman_core::{CollectionName, HandlerName, SourceCollection, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::auth::{Caller, Operator, Viewer};
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 use crate::idempotency;
 use crate::json_body::EmptyBody;
 use crate::path_segment::{PathSegment, TaskIdSegment};
@@ -64,7 +64,7 @@ pub(crate) async fn show_source_task(
         ("start" = Option<String>, Query, description = "lines at or after this time (RFC 3339)"),
         ("end" = Option<String>, Query, description = "lines before this time (RFC 3339)"),
     ),
-    responses((status = 200, description = "The lines, in order", body = SourceLogs)),
+    responses((status = 200, description = "The lines, in order", body = SourceTaskLogs)),
 )]
 pub(crate) async fn read_source_logs(
     Viewer(caller): Viewer,
@@ -90,11 +90,11 @@ pub(crate) async fn read_source_logs(
             description = "1 to 255 printable ASCII characters; a repeat gets the same response"),
     ),
     responses(
-        (status = 201, description = "The created task", body = SourceRun),
+        (status = 201, description = "The created task", body = SourceRunResponse),
         (status = 200, description = "The task that is queued or running already, or the response to the first request \
-            under this idempotency key", body = SourceRun),
+            under this idempotency key", body = SourceRunResponse),
         (status = 409, description = "The idempotency key was used for another request",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn run_collection(
@@ -103,37 +103,37 @@ pub(crate) async fn run_collection(
     headers: HeaderMap,
     uri: Uri,
     _: EmptyBody,
-) -> Result<(StatusCode, Json<SourceRun>), Problem> {
+) -> Result<(StatusCode, Json<SourceRunResponse>), Problem> {
     let query = Query::from_uri(&uri, &["source", "collection"])?;
     let source: HandlerName = query.require("source", query.parse("source")?)?;
     let collection: CollectionName = query.require("collection", query.parse("collection")?)?;
-    let pair = Pair { source, collection };
+    let pair = SourceCollection { source, collection };
     let operation = ["run collection", &pair.to_string()];
     let idempotency = idempotency::for_action(&headers, &caller, &operation, &[])?;
     // A repeat gets its response also when the collection is gone.
-    if let Some(ran) = idempotency::read_recorded_response::<RunTask>(&app, idempotency.as_ref()).await? {
-        return Ok((StatusCode::OK, Json(SourceRun { task_id: ran.task.to_string() })));
+    if let Some(ran) = idempotency::read_recorded_response::<RunReceipt>(&app, idempotency.as_ref()).await? {
+        return Ok((StatusCode::OK, Json(SourceRunResponse { task_id: ran.task.to_string() })));
     }
-    let registration = app.store().registration().await?;
+    let registration = app.store().read_merged_registration().await?;
     require_collection(&registration, &caller, &pair)?;
     let inner = app.clone();
     let ran =
         app.run_to_completion(async move { start_run(&inner, &caller, pair, idempotency).await }).await?;
     let status = if ran.created && !ran.repeated { StatusCode::CREATED } else { StatusCode::OK };
-    Ok((status, Json(SourceRun { task_id: ran.task.to_string() })))
+    Ok((status, Json(SourceRunResponse { task_id: ran.task.to_string() })))
 }
 
 async fn start_run(
     app: &App,
     caller: &Caller,
-    pair: Pair,
-    idempotency: Option<Idempotency>,
-) -> Result<RunTask, Problem> {
-    let ran = app.engine.run(NewRun { pair: pair.clone(), priority: None }, idempotency).await?;
+    pair: SourceCollection,
+    idempotency: Option<IdempotencyKey>,
+) -> Result<RunReceipt, Problem> {
+    let ran = app.engine.run_collection(NewCollectionRun { source_collection: pair.clone(), priority: None }, idempotency).await?;
     let ran = ran.map_err(|refused| match refused {
         // It may have been removed since it was checked.
-        RunRefused::NoSuchPair(gone) => Problem::not_found(gone).parameter("collection"),
-        RunRefused::Idempotency(conflict) => conflict.into(),
+        RunRefusal::NoSuchCollection(gone) => Problem::not_found(gone).parameter("collection"),
+        RunRefusal::Idempotency(conflict) => conflict.into(),
     })?;
     if ran.created && !ran.repeated {
         app.record_audit(caller, "run", format!("collection {pair}"), &ran.task).await;
@@ -147,15 +147,15 @@ fn visible_sources<'a>(
     caller: &'a Caller,
 ) -> impl Iterator<Item = (&'a HandlerName, &'a SourceDef)> {
     let sources = registration.handlers.iter().filter_map(|def| Some((&def.name, def.source.as_ref()?)));
-    sources.filter(|(_, source)| caller.sees(&source.tenant))
+    sources.filter(|(_, source)| caller.can_see_tenant(&source.tenant))
 }
 
 /// Requires that the source and its collection exist.
-fn require_collection(registration: &Registration, caller: &Caller, pair: &Pair) -> Result<(), Problem> {
+fn require_collection(registration: &Registration, caller: &Caller, pair: &SourceCollection) -> Result<(), Problem> {
     let Some((_, source)) = visible_sources(registration, caller).find(|(name, _)| **name == pair.source)
     else {
         let names = visible_sources(registration, caller).map(|(name, _)| name.as_str());
-        let hint = hint(pair.source.as_str(), names);
+        let hint = did_you_mean_suffix(pair.source.as_str(), names);
         return Err(
             Problem::not_found(format!("there is no source {}{hint}", pair.source)).parameter("source")
         );
@@ -163,7 +163,7 @@ fn require_collection(registration: &Registration, caller: &Caller, pair: &Pair)
     if source.collections.contains_key(&pair.collection) {
         return Ok(());
     }
-    let hint = hint(pair.collection.as_str(), source.collections.keys().map(CollectionName::as_str));
+    let hint = did_you_mean_suffix(pair.collection.as_str(), source.collections.keys().map(CollectionName::as_str));
     let detail = format!("the source {} has no collection {}{hint}", pair.source, pair.collection);
     Err(Problem::not_found(detail).parameter("collection"))
 }

@@ -5,8 +5,8 @@ use axum::extract::State;
 use http::Uri;
 use pointsman_api::{TaskBody, TaskList};
 use pointsman_core::store::TaskFilter;
-use pointsman_core::task::EndReason;
-use pointsman_core::{HandlerName, Status, TaskSeq};
+use pointsman_core::task::ErrorReason;
+use pointsman_core::{HandlerName, TaskStatus, TaskSeq};
 
 use crate::app::App;
 use crate::auth::Viewer;
@@ -66,14 +66,14 @@ pub(crate) async fn list_tasks(
     let period = query.parse_period()?;
     let filter = TaskFilter {
         statuses,
-        reasons,
+        error_reasons: reasons,
         handler: parse_handler(&query)?,
         collection: query.get("collection").map(Into::into),
         event: query.parse("event")?,
-        tenant: caller.tenant(query.parse("tenant")?)?,
+        tenant: caller.resolve_tenant(query.parse("tenant")?)?,
         key: query.parse("key")?,
-        start: period.start,
-        end: period.end,
+        created_from: period.start,
+        created_before: period.end,
     };
     let limit = query.parse_limit(DEFAULT_LIMIT, MAX_LIMIT)?;
     let cursor = query.parse_with("cursor", parse_cursor)?;
@@ -100,8 +100,8 @@ async fn read_tasks(
     let mut tasks: Vec<TaskBody> = Vec::new();
     let mut head = None;
     for _ in 0..MAX_STORE_PAGES {
-        let page = app.store().tasks(filter.clone(), before, limit - tasks.len()).await?;
-        head.get_or_insert(page.extent.head);
+        let page = app.store().list_tasks(filter.clone(), before, limit - tasks.len()).await?;
+        head.get_or_insert(page.journal_range.head);
         tasks.extend(page.tasks.iter().map(TaskBody::from));
         before = page.next;
         if before.is_none() || tasks.len() >= limit {
@@ -109,15 +109,15 @@ async fn read_tasks(
         }
     }
     let event_id = head.unwrap_or_default().get();
-    Ok(TaskList { event_id, tasks, next: before.map(|seq| seq.to_string()) })
+    Ok(TaskList { newest_event_id: event_id, tasks, next: before.map(|seq| seq.to_string()) })
 }
 
 /// The filter for a status: a public one (`FAILED`) or an internal one (`error`).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct StatusFilter {
-    pub(crate) statuses: Vec<Status>,
+    pub(crate) statuses: Vec<TaskStatus>,
     /// End reasons of tasks in `error`; any if empty.
-    pub(crate) reasons: Vec<EndReason>,
+    pub(crate) reasons: Vec<ErrorReason>,
 }
 
 impl StatusFilter {
@@ -125,7 +125,7 @@ impl StatusFilter {
         if let Some(filter) = Self::from_public_status(text) {
             return Ok(filter);
         }
-        match Status::ALL.into_iter().find(|status| status.as_str() == text) {
+        match TaskStatus::ALL.into_iter().find(|status| status.as_str() == text) {
             Some(status) => Ok(Self { statuses: vec![status], reasons: vec![] }),
             None => Err(format!(
                 "{text:?} is not a status; there are SCHEDULED, RUNNING, SUCCESS, FAILED, CANCELED, and new, \
@@ -136,15 +136,15 @@ impl StatusFilter {
 
     /// The filter for a public status.
     pub(crate) fn from_public_status(text: &str) -> Option<Self> {
-        let of = |statuses: &[Status], reasons: &[EndReason]| {
+        let of = |statuses: &[TaskStatus], reasons: &[ErrorReason]| {
             Some(Self { statuses: statuses.to_vec(), reasons: reasons.to_vec() })
         };
         match text {
-            "SCHEDULED" => of(&[Status::New, Status::Scheduled], &[]),
-            "RUNNING" => of(&[Status::Locked], &[]),
-            "SUCCESS" => of(&[Status::Done], &[]),
-            "FAILED" => of(&[Status::Error, Status::Missing], &[EndReason::Failed, EndReason::Crashed]),
-            "CANCELED" => of(&[Status::Error], &[EndReason::Canceled]),
+            "SCHEDULED" => of(&[TaskStatus::New, TaskStatus::Scheduled], &[]),
+            "RUNNING" => of(&[TaskStatus::Locked], &[]),
+            "SUCCESS" => of(&[TaskStatus::Done], &[]),
+            "FAILED" => of(&[TaskStatus::Error, TaskStatus::Missing], &[ErrorReason::Failed, ErrorReason::Crashed]),
+            "CANCELED" => of(&[TaskStatus::Error], &[ErrorReason::Canceled]),
             _ => None,
         }
     }
@@ -161,9 +161,9 @@ mod tests {
 
     #[test]
     fn public_and_internal_statuses_are_parsed() {
-        assert_eq!(StatusFilter::parse("SCHEDULED").unwrap().statuses, [Status::New, Status::Scheduled]);
-        assert_eq!(StatusFilter::parse("CANCELED").unwrap().reasons, [EndReason::Canceled]);
-        let error = StatusFilter { statuses: vec![Status::Error], reasons: vec![] };
+        assert_eq!(StatusFilter::parse("SCHEDULED").unwrap().statuses, [TaskStatus::New, TaskStatus::Scheduled]);
+        assert_eq!(StatusFilter::parse("CANCELED").unwrap().reasons, [ErrorReason::Canceled]);
+        let error = StatusFilter { statuses: vec![TaskStatus::Error], reasons: vec![] };
         assert_eq!(StatusFilter::parse("error").unwrap(), error);
         assert!(StatusFilter::parse("Scheduled").is_err());
     }

@@ -8,9 +8,9 @@ use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
 use http::{HeaderMap, Uri};
-use pointsman_api::{LogBody, LogList};
-use pointsman_core::store::StoredLine;
-use pointsman_core::{EventId, Status, TaskId};
+use pointsman_api::{LogLineBody, LogList};
+use pointsman_core::store::StoredLogLine;
+use pointsman_core::{EventId, TaskStatus, TaskId};
 use pointsman_engine::TaskChange;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep};
@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use super::single_task::find_visible_task;
 use crate::app::App;
 use crate::auth::{Caller, Viewer};
-use crate::limits::{StreamMemory, StreamPermit, answer_in_pieces};
+use crate::limits::{StreamMemory, StreamPermit, stream_json_pieces};
 use crate::path_segment::{PathSegment, TaskIdSegment};
 use crate::problem::Problem;
 use crate::query::{Period, Query};
@@ -63,13 +63,13 @@ pub(crate) async fn read_logs(
         query.parse_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
     let period = query.parse_period()?;
     // Subscribe before reading, so that no line is missed between the two.
-    let (log_notifications, task_changes) = (app.engine.logged(), Some(app.engine.changes()));
+    let (log_notifications, task_changes) = (app.engine.subscribe_log_writes(), Some(app.engine.subscribe_task_changes()));
     let (_, extent) = find_visible_task(&app, &caller, &id).await?;
     let reader = LogReader::new(app, id, period);
     if follow != Some(true) {
         return stream_whole_log(reader, &caller, LogPrefix::WithEventId(extent.head)).await;
     }
-    let permit = reader.app.streams.open(&caller)?;
+    let permit = reader.app.streams.open_stream(&caller)?;
     let next_line = read_last_event_id(&headers)?.map_or(0, |last| last.get() + 1);
     let reader = LogReader { next_line, ..reader };
     let keep_alive_at = Instant::now() + KEEP_ALIVE_INTERVAL;
@@ -101,8 +101,8 @@ pub(crate) struct LogReader {
 
 /// A page of a log.
 struct LogPage {
-    lines: Vec<StoredLine>,
-    status: Status,
+    lines: Vec<StoredLogLine>,
+    status: TaskStatus,
     /// There was nothing to read. A short page is not the end: its lines may be long.
     is_empty: bool,
 }
@@ -115,12 +115,12 @@ impl LogReader {
     /// Reads the next lines of the period; `None` if the task is no longer retained.
     async fn next_page(&mut self) -> io::Result<Option<LogPage>> {
         let page =
-            self.app.store().logs(&self.id, self.next_line, PAGE_LINES).await.map_err(io::Error::other)?;
+            self.app.store().read_logs(&self.id, self.next_line, PAGE_LINES).await.map_err(io::Error::other)?;
         let Some(page) = page else { return Ok(None) };
         let last = page.lines.last().map(|line| line.number);
         self.next_line = last.map_or(self.next_line, |number| number + 1);
         let Period { start, end } = self.period;
-        let in_period = |line: &StoredLine| {
+        let in_period = |line: &StoredLogLine| {
             start.is_none_or(|start| line.line.time >= start) && end.is_none_or(|end| line.line.time < end)
         };
         let lines = page.lines.into_iter().filter(in_period).collect();
@@ -128,8 +128,8 @@ impl LogReader {
     }
 }
 
-fn encode_line(line: &StoredLine) -> String {
-    serde_json::to_string(&LogBody::from(&line.line)).unwrap_or_default()
+fn encode_line(line: &StoredLogLine) -> String {
+    serde_json::to_string(&LogLineBody::from(&line.line)).unwrap_or_default()
 }
 
 /// The members before the lines in the JSON of a whole log.
@@ -152,7 +152,7 @@ pub(crate) async fn stream_whole_log(
         LogPrefix::WithEventId(head) => format!("{{\"eventId\":{head},\"logs\":["),
         LogPrefix::LinesOnly => "{\"logs\":[".to_owned(),
     };
-    answer_in_pieces(&budget, caller, stream::unfold(Some((reader, prefix, false)), next_chunk)).await
+    stream_json_pieces(&budget, caller, stream::unfold(Some((reader, prefix, false)), next_chunk)).await
 }
 
 /// The rest of a log: its reader, the JSON before the next line, and whether a line has been written.
@@ -195,7 +195,7 @@ struct LogFollower {
 
 impl LogFollower {
     async fn next_frames(&mut self) -> Option<String> {
-        while !self.is_finished && self.reader.app.tokens.borrow().knows(&self.caller) {
+        while !self.is_finished && self.reader.app.tokens.borrow().accepts_caller(&self.caller) {
             self.log_notifications.mark_unchanged();
             let next_line = self.reader.next_line;
             let page = self.reader.next_page().await.ok()??;
@@ -204,12 +204,12 @@ impl LogFollower {
                 .iter()
                 .map(|line| sse::format_frame(Some(line.number), "log", &encode_line(line)))
                 .collect();
-            let ended = matches!(page.status, Status::Done | Status::Error | Status::Missing);
-            if !self.memory.fit(&self.reader.app, &self.caller, frames.len()) {
+            let ended = matches!(page.status, TaskStatus::Done | TaskStatus::Error | TaskStatus::Missing);
+            if !self.memory.reserve_for_page(&self.reader.app, &self.caller, frames.len()) {
                 self.reader.next_line = next_line;
                 let bytes = frames.len();
                 drop((frames, page));
-                self.is_finished = !self.memory.wait(&self.reader.app, &self.caller, bytes).await;
+                self.is_finished = !self.memory.wait_for_memory(&self.reader.app, &self.caller, bytes).await;
                 continue;
             }
             if !frames.is_empty() {

@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{AttemptBody, RunningBody, TaskBody, TaskDetail};
+use pointsman_api::{EndedAttemptBody, RunningAttemptBody, TaskBody, TaskDetail};
 use pointsman_core::TaskId;
-use pointsman_core::journal::Extent;
+use pointsman_core::journal::JournalRange;
 use pointsman_core::task::Task;
 
 use crate::app::App;
@@ -52,7 +52,7 @@ pub(crate) async fn retry_task(
     find_task_detail(&app, &caller, &id).await?;
     let inner = app.clone();
     app.run_to_completion(async move {
-        inner.engine.retry(&id).await??;
+        inner.engine.retry_task(&id).await??;
         inner.record_audit(&caller, "retry", format!("task {id}"), "").await;
         find_task_detail(&inner, &caller, &id).await.map(Json)
     })
@@ -77,7 +77,7 @@ pub(crate) async fn cancel_task(
     find_task_detail(&app, &caller, &id).await?;
     let inner = app.clone();
     app.run_to_completion(async move {
-        inner.engine.cancel(&id).await??;
+        inner.engine.cancel_task(&id).await??;
         inner.record_audit(&caller, "cancel", format!("task {id}"), "").await;
         find_task_detail(&inner, &caller, &id).await.map(Json)
     })
@@ -88,10 +88,10 @@ pub(crate) async fn cancel_task(
 pub(super) async fn find_task_detail(app: &App, caller: &Caller, id: &TaskId) -> Result<TaskDetail, Problem> {
     let (task, extent) = find_visible_task(app, caller, id).await?;
     Ok(TaskDetail {
-        snapshot: extent.head.get(),
+        newest_event_id: extent.head.get(),
         task: TaskBody::from(&task),
-        running: RunningBody::of(&task),
-        attempts: task.attempts.iter().map(AttemptBody::from).collect(),
+        running_attempt: RunningAttemptBody::from_task(&task),
+        attempts: task.attempts.iter().map(EndedAttemptBody::from).collect(),
         result: task.result,
     })
 }
@@ -101,7 +101,7 @@ pub(crate) async fn find_visible_task(
     app: &App,
     caller: &Caller,
     id: &TaskId,
-) -> Result<(Task, Extent), Problem> {
-    let found = app.store().task(id).await?.filter(|(task, _)| caller.sees(&task.tenant));
+) -> Result<(Task, JournalRange), Problem> {
+    let found = app.store().read_task(id).await?.filter(|(task, _)| caller.can_see_tenant(&task.tenant));
     found.ok_or_else(|| Problem::not_found(format!("there is no task {:?}", id.as_str())))
 }

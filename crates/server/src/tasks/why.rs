@@ -3,9 +3,9 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{GateBody, WhyBody};
-use pointsman_core::task::why::{Gate, GateKind};
-use pointsman_core::task::{EndReason, State as TaskState, Task};
+use pointsman_api::{TaskGateBody, TaskWhyBody};
+use pointsman_core::task::gates::{Gate, GateKind};
+use pointsman_core::task::{ErrorReason, TaskState as TaskState, Task};
 
 use super::single_task::find_visible_task;
 use crate::app::App;
@@ -22,30 +22,30 @@ use crate::rules::{hides_setter, rule_body_for};
     operation_id = "explain_task",
     tag = "tasks",
     params(("id" = String, Path, description = "a task's id")),
-    responses((status = 200, description = "The gates", body = WhyBody)),
+    responses((status = 200, description = "The gates", body = TaskWhyBody)),
 )]
 pub(crate) async fn explain_task(
     Viewer(caller): Viewer,
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     uri: Uri,
-) -> Result<Json<WhyBody>, Problem> {
+) -> Result<Json<TaskWhyBody>, Problem> {
     Query::from_uri(&uri, &[])?;
     let (task, extent) = find_visible_task(&app, &caller, &id).await?;
-    let mut gates = app.store().why(&id, app.now()).await?.unwrap_or_default();
+    let mut gates = app.store().explain_waiting(&id, app.now()).await?.unwrap_or_default();
     let mut bodies = Vec::new();
     for gate in &mut gates {
         hide_other_tenants(&app, &caller, gate).await?;
-        bodies.push(GateBody {
+        bodies.push(TaskGateBody {
             rule: gate.rule.as_ref().map(|rule| rule_body_for(&caller, rule)),
-            ..GateBody::from(&*gate)
+            ..TaskGateBody::from(&*gate)
         });
     }
-    let state = task.life.state;
-    Ok(Json(WhyBody {
-        event_id: extent.head.get(),
+    let state = task.lifecycle.state;
+    Ok(Json(TaskWhyBody {
+        newest_event_id: extent.head.get(),
         task_id: id.to_string(),
-        status: state.status().public(state.reason()).into(),
+        status: state.status().public_name(state.error_reason()).into(),
         summary: summarize(&task, &gates),
         gates: bodies,
     }))
@@ -61,14 +61,14 @@ async fn hide_other_tenants(app: &App, caller: &Caller, gate: &mut Gate) -> Resu
         let why = if rule.reason.is_empty() { String::new() } else { format!(": {}", rule.reason) };
         gate.detail = format!("a {} of all tenants since {}{why}", rule.kind.as_str(), rule.since);
     }
-    if gate.gate == GateKind::Worker && gate.open {
+    if gate.kind == GateKind::Worker && gate.open {
         gate.detail = "a live node can run it".into();
     }
     let mut own = Vec::new();
     let mut others = 0;
     for id in std::mem::take(&mut gate.tasks) {
-        let task = app.store().task(&id).await?;
-        match task.is_some_and(|(task, _)| caller.sees(&task.tenant)) {
+        let task = app.store().read_task(&id).await?;
+        match task.is_some_and(|(task, _)| caller.can_see_tenant(&task.tenant)) {
             true => own.push(id),
             false => {
                 others += 1;
@@ -91,17 +91,17 @@ fn summarize(task: &Task, gates: &[Gate]) -> String {
         return closed.detail.clone();
     }
     let ended = task.finished_at.map(|at| format!(" at {at}")).unwrap_or_default();
-    match task.life.state {
-        TaskState::Locked(lease) => format!("attempt {} has run since {}", task.life.attempt, lease.since),
+    match task.lifecycle.state {
+        TaskState::Locked(lease) => format!("attempt {} has run since {}", task.lifecycle.attempt, lease.since),
         TaskState::Done => format!("it succeeded{ended}"),
-        TaskState::Error { reason: EndReason::Canceled, .. } => {
+        TaskState::Error { reason: ErrorReason::Canceled, .. } => {
             let left = task.error.as_ref().map(|error| format!(" (last error: {error})")).unwrap_or_default();
             format!("it was cancelled{ended}{left}; retry it to run it again")
         }
-        TaskState::Error { reason: EndReason::Failed, .. } => {
+        TaskState::Error { reason: ErrorReason::Failed, .. } => {
             format!("it failed{ended}; retry it to run it again")
         }
-        TaskState::Error { reason: EndReason::Crashed, .. } => {
+        TaskState::Error { reason: ErrorReason::Crashed, .. } => {
             format!("its node or worker died too often, the last{ended}; retry it to run it again")
         }
         TaskState::New { .. } | TaskState::Scheduled | TaskState::Missing { .. } => {

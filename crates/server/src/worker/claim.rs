@@ -6,8 +6,8 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::response::IntoResponse;
 use axum::{Extension, Json};
-use pointsman_api::worker::{ClaimBody, ClaimedBody, ClaimedList};
-use pointsman_core::wire::{Fault, duration, read, string};
+use pointsman_api::worker::{ClaimBody, ClaimedTaskBody, ClaimedTaskList};
+use pointsman_core::event_json::{JsonError, parse_duration, parse_member, parse_string};
 use pointsman_core::{HandlerDef, HandlerName};
 use pointsman_engine::PullRequest;
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use crate::app::App;
 use crate::auth::{Caller, Worker};
-use crate::config::nearest::hint;
+use crate::config::suggestion::did_you_mean_suffix;
 use crate::json_body::JsonBody;
 use crate::limits::ClaimResponse;
 use crate::problem::Problem;
@@ -46,9 +46,9 @@ pub(crate) struct ClaimMembers {
     tag = "worker",
     request_body(content = ClaimBody),
     responses(
-        (status = 200, description = "The tasks; empty if there were none in time", body = ClaimedList),
+        (status = 200, description = "The tasks; empty if there were none in time", body = ClaimedTaskList),
         (status = 422, description = "A handler is not defined, or has no `run: pull`",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn claim_tasks(
@@ -72,21 +72,21 @@ pub(crate) async fn claim_tasks(
     };
     let tasks = tokio::select! {
         biased;
-        tasks = app.engine.pull(request) => tasks?,
+        tasks = app.engine.pull_tasks(request) => tasks?,
         () = app.stopping.cancelled() => vec![],
         () = app.wait_until_revoked(&caller) => vec![],
     };
-    let list = ClaimedList { tasks: tasks.iter().map(ClaimedBody::new).collect() };
+    let list = ClaimedTaskList { tasks: tasks.iter().map(ClaimedTaskBody::new).collect() };
     Ok((Extension(ClaimResponse), Json(list)))
 }
 
 fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
     const HANDLERS_POINTER: &str = "/handlers";
     let raw = raw
-        .ok_or_else(|| Fault::new(HANDLERS_POINTER, "a claim names the handlers that the worker can run"))?;
-    let list: Vec<Box<RawValue>> = read(HANDLERS_POINTER, &raw, "a list of handlers' names")?;
+        .ok_or_else(|| JsonError::new(HANDLERS_POINTER, "a claim names the handlers that the worker can run"))?;
+    let list: Vec<Box<RawValue>> = parse_member(HANDLERS_POINTER, &raw, "a list of handlers' names")?;
     if list.is_empty() || list.len() > MAX_PER_CLAIM {
-        return Err(Fault::new(
+        return Err(JsonError::new(
             HANDLERS_POINTER,
             format!("a claim names 1 to {MAX_PER_CLAIM} handlers, this one {}", list.len()),
         )
@@ -94,29 +94,29 @@ fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Proble
     }
     let name = |(index, raw): (usize, &RawValue)| {
         let at = format!("{HANDLERS_POINTER}/{index}");
-        HandlerName::new(string(&at, raw)?).map_err(|e| Fault::new(at, e))
+        HandlerName::new(parse_string(&at, raw)?).map_err(|e| JsonError::new(at, e))
     };
-    Ok(list.iter().map(|raw| &**raw).enumerate().map(name).collect::<Result<_, Fault>>()?)
+    Ok(list.iter().map(|raw| &**raw).enumerate().map(name).collect::<Result<_, JsonError>>()?)
 }
 
-fn parse_max(raw: &RawValue) -> Result<usize, Fault> {
+fn parse_max(raw: &RawValue) -> Result<usize, JsonError> {
     let what = format!("a whole number from 1 to {MAX_PER_CLAIM}");
-    let max: usize = read("/max", raw, &what)?;
+    let max: usize = parse_member("/max", raw, &what)?;
     let within = (1..=MAX_PER_CLAIM).contains(&max).then_some(max);
-    within.ok_or_else(|| Fault::new("/max", format!("this is not {what}")))
+    within.ok_or_else(|| JsonError::new("/max", format!("this is not {what}")))
 }
 
-fn parse_wait(raw: &RawValue) -> Result<Duration, Fault> {
-    let wait = duration("/wait", raw)?;
+fn parse_wait(raw: &RawValue) -> Result<Duration, JsonError> {
+    let wait = parse_duration("/wait", raw)?;
     let short = (wait <= MAX_WAIT).then_some(wait);
-    short.ok_or_else(|| Fault::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer"))
+    short.ok_or_else(|| JsonError::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer"))
 }
 
 /// Parses a lease: how long a worker may be without a heartbeat.
-pub(super) fn parse_lease(raw: &RawValue) -> Result<Duration, Fault> {
-    let lease = duration("/lease", raw)?;
+pub(super) fn parse_lease(raw: &RawValue) -> Result<Duration, JsonError> {
+    let lease = parse_duration("/lease", raw)?;
     let within = (MIN_LEASE..=MAX_LEASE).contains(&lease).then_some(lease);
-    within.ok_or_else(|| Fault::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
+    within.ok_or_else(|| JsonError::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
 }
 
 /// Requires that all handlers are defined and have `run: pull`. The setup of this node is checked first, then the
@@ -126,7 +126,7 @@ async fn require_pull_handlers(app: &App, caller: &Caller, names: &[HandlerName]
     if find_refusal(setup.handlers.iter().map(|spec| &spec.def), caller, names).is_none() {
         return Ok(());
     }
-    let registration = app.store().registration().await?;
+    let registration = app.store().read_merged_registration().await?;
     find_refusal(&registration.handlers, caller, names).map_or(Ok(()), Err)
 }
 
@@ -135,7 +135,7 @@ fn find_refusal<'a>(
     caller: &Caller,
     names: &[HandlerName],
 ) -> Option<Problem> {
-    let visible = |def: &&HandlerDef| def.source.as_ref().is_none_or(|source| caller.sees(&source.tenant));
+    let visible = |def: &&HandlerDef| def.source.as_ref().is_none_or(|source| caller.can_see_tenant(&source.tenant));
     let defs = defs.into_iter().filter(visible).map(|def| (&def.name, def.pull));
     let defs: BTreeMap<&HandlerName, bool> = defs.collect();
     let (index, name) = names.iter().enumerate().find(|(_, name)| defs.get(name) != Some(&true))?;
@@ -144,7 +144,7 @@ fn find_refusal<'a>(
         None => {
             let pulled: BTreeSet<_> =
                 defs.iter().filter(|(_, pull)| **pull).map(|(name, _)| name.as_str()).collect();
-            format!("there is no handler {name}{}", hint(name.as_str(), pulled))
+            format!("there is no handler {name}{}", did_you_mean_suffix(name.as_str(), pulled))
         }
     };
     Some(Problem::refused(detail).pointer(format!("/handlers/{index}")))

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::worker::{DoneBody, Ended as EndedBody, FailBody, SnoozeBody};
-use pointsman_core::store::Ended;
-use pointsman_core::wire::{Fault, check_result, duration, read, string};
+use pointsman_api::worker::{DoneBody, AttemptEndResponse as EndedBody, FailBody, SnoozeBody};
+use pointsman_core::store::AttemptResult;
+use pointsman_core::event_json::{JsonError, check_result_size, parse_duration, parse_member, parse_string};
 use pointsman_core::{Json as Value, NewEvent, TaskId, Tenant, Timestamp};
-use pointsman_engine::{Leased, Outcome};
+use pointsman_engine::{LeasedTaskInfo, HandlerOutcome};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -49,7 +49,7 @@ pub(crate) struct DoneMembers {
     responses(
         (status = 200, description = "The task after the report", body = EndedBody),
         (status = 409, description = "The task is no longer leased to this worker; nothing was emitted",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn complete_task(
@@ -59,28 +59,28 @@ pub(crate) async fn complete_task(
     JsonBody(members): JsonBody<DoneMembers>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = parse_fence(members.fence)?;
-    let Leased { tenant, max_result } = require_visible_lease(&app, &caller, &id, fence).await?;
+    let LeasedTaskInfo { tenant, max_result_bytes: max_result } = require_visible_lease(&app, &caller, &id, fence).await?;
     let result = members.result.map(|raw| parse_result(&raw, max_result)).transpose()?;
     let emits =
         members.emit.map(|raw| parse_emits(&raw, &tenant, app.now())).transpose()?.unwrap_or_default();
     let logs =
         members.log.map(|raw| parse_log_lines("/log", &raw, app.now())).transpose()?.unwrap_or_default();
-    let outcome = Outcome { ended: Ended::Succeeded { result }, target: None, emits, logs };
+    let outcome = HandlerOutcome { ended: AttemptResult::Succeeded { result }, target_health: None, emits, logs };
     end_attempt(&app, &id, fence, outcome).await
 }
 
-fn parse_result(raw: &RawValue, max_bytes: usize) -> Result<Value, Fault> {
-    let fault = |detail| Fault::new("/result", detail);
-    check_result(raw.get().len(), max_bytes).map_err(fault)?;
+fn parse_result(raw: &RawValue, max_bytes: usize) -> Result<Value, JsonError> {
+    let fault = |detail| JsonError::new("/result", detail);
+    check_result_size(raw.get().len(), max_bytes).map_err(fault)?;
     Value::parse(raw.get()).map_err(|e| fault(e.to_string()))
 }
 
 /// Parses the emitted events, which must belong to the tenant of the task.
 fn parse_emits(raw: &RawValue, tenant: &Tenant, now: Timestamp) -> Result<Vec<NewEvent>, Problem> {
-    let list: Vec<Box<RawValue>> = read("/emit", raw, "a list of events")?;
+    let list: Vec<Box<RawValue>> = parse_member("/emit", raw, "a list of events")?;
     if list.len() > MAX_EMITS {
         let detail = format!("an attempt emits at most {MAX_EMITS} events, these are {}", list.len());
-        return Err(Fault::new("/emit", detail).into());
+        return Err(JsonError::new("/emit", detail).into());
     }
     let event = |(index, raw): (usize, &RawValue)| {
         let at = format!("/emit/{index}");
@@ -115,7 +115,7 @@ pub(crate) struct FailMembers {
     responses(
         (status = 200, description = "The task after the report", body = EndedBody),
         (status = 409, description = "The task is no longer leased to this worker",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn fail_task(
@@ -127,18 +127,18 @@ pub(crate) async fn fail_task(
     let fence = parse_fence(members.fence)?;
     let error = members
         .error
-        .ok_or_else(|| Fault::new("/error", "`error` is required: a text that says what failed"))?;
-    let error = string("/error", &error)?;
+        .ok_or_else(|| JsonError::new("/error", "`error` is required: a text that says what failed"))?;
+    let error = parse_string("/error", &error)?;
     if error.len() > MAX_ERROR_BYTES {
-        return Err(Fault::new("/error", format!("an error has at most {MAX_ERROR_BYTES} bytes")).into());
+        return Err(JsonError::new("/error", format!("an error has at most {MAX_ERROR_BYTES} bytes")).into());
     }
-    let code = members.code.map(|raw| read("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
-    let retry = members.retry.map(|raw| read("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
-    let after = members.after.map(|raw| duration("/after", &raw)).transpose()?;
+    let code = members.code.map(|raw| parse_member("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
+    let retry = members.retry.map(|raw| parse_member("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
+    let after = members.after.map(|raw| parse_duration("/after", &raw)).transpose()?;
     require_visible_lease(&app, &caller, &id, fence).await?;
     let after = after.map(|wait| app.now().plus(wait));
-    let ended = Ended::Failed { error, code, after, last: !retry };
-    end_attempt(&app, &id, fence, Outcome { ended, ..Outcome::done() }).await
+    let ended = AttemptResult::Failed { error, return_code: code, retry_at: after, permanent: !retry };
+    end_attempt(&app, &id, fence, HandlerOutcome { ended, ..HandlerOutcome::done() }).await
 }
 
 #[derive(Default, Deserialize)]
@@ -161,7 +161,7 @@ pub(crate) struct SnoozeMembers {
     responses(
         (status = 200, description = "The task after the report", body = EndedBody),
         (status = 409, description = "The task is no longer leased to this worker",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn snooze_task(
@@ -173,19 +173,19 @@ pub(crate) async fn snooze_task(
     let fence = parse_fence(members.fence)?;
     let until = parse_snooze_until(members.duration.as_deref(), members.until.as_deref(), app.now())?;
     require_visible_lease(&app, &caller, &id, fence).await?;
-    end_attempt(&app, &id, fence, Outcome { ended: Ended::Snoozed { until }, ..Outcome::done() }).await
+    end_attempt(&app, &id, fence, HandlerOutcome { ended: AttemptResult::Snoozed { until }, ..HandlerOutcome::done() }).await
 }
 
 fn parse_snooze_until(
     length: Option<&RawValue>,
     until: Option<&RawValue>,
     now: Timestamp,
-) -> Result<Timestamp, Fault> {
+) -> Result<Timestamp, JsonError> {
     match (length, until) {
         (None, None) => Ok(now.plus(DEFAULT_SNOOZE)),
-        (Some(length), None) => duration("/for", length).map(|length| now.plus(length)),
-        (None, Some(until)) => read("/until", until, "a time like 2026-01-31T12:00:00Z"),
-        (Some(_), Some(_)) => Err(Fault::new("/until", "`for` and `until` exclude each other")),
+        (Some(length), None) => parse_duration("/for", length).map(|length| now.plus(length)),
+        (None, Some(until)) => parse_member("/until", until, "a time like 2026-01-31T12:00:00Z"),
+        (Some(_), Some(_)) => Err(JsonError::new("/until", "`for` and `until` exclude each other")),
     }
 }
 
@@ -193,15 +193,15 @@ async fn end_attempt(
     app: &App,
     id: &TaskId,
     fence: i64,
-    outcome: Outcome,
+    outcome: HandlerOutcome,
 ) -> Result<Json<EndedBody>, Problem> {
     let (inner, task) = (app.clone(), id.clone());
     // The end is stored and its waiters are notified even if the worker disconnects.
-    let ended = app.run_to_completion(async move { Ok(inner.engine.pull_end(&task, fence, outcome).await?) });
+    let ended = app.run_to_completion(async move { Ok(inner.engine.end_leased_task(&task, fence, outcome).await?) });
     let finished = ended.await?.map_err(lease_lost_problem)?;
     Ok(Json(EndedBody {
         id: id.to_string(),
-        status: finished.status.public(None).into(),
+        status: finished.status.public_name(None).into(),
         state: finished.status.as_str().into(),
         delay_until: finished.due.map(|due| due.to_string()).unwrap_or_default(),
         events: finished.emitted.iter().map(|event| event.id.get()).collect(),

@@ -2,8 +2,8 @@
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::worker::{HeartbeatBody, Leased, Logged, LogsBody};
-use pointsman_core::wire::Fault;
+use pointsman_api::worker::{HeartbeatBody, HeartbeatResponse, AddLogsResponse, AddLogsBody};
+use pointsman_core::event_json::JsonError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -33,9 +33,9 @@ pub(crate) struct HeartbeatMembers {
     params(("id" = String, Path, description = "a task's id")),
     request_body(content = HeartbeatBody),
     responses(
-        (status = 200, description = "The end of the renewed lease", body = Leased),
+        (status = 200, description = "The end of the renewed lease", body = HeartbeatResponse),
         (status = 409, description = "The task is no longer leased to this worker",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn heartbeat(
@@ -43,12 +43,12 @@ pub(crate) async fn heartbeat(
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     JsonBody(members): JsonBody<HeartbeatMembers>,
-) -> Result<Json<Leased>, Problem> {
+) -> Result<Json<HeartbeatResponse>, Problem> {
     let (fence, lease) =
         (parse_fence(members.fence)?, members.lease.as_deref().map(parse_lease).transpose()?);
     require_visible_lease(&app, &caller, &id, fence).await?;
-    let until = app.engine.renew(&id, fence, lease).await?.map_err(lease_lost_problem)?;
-    Ok(Json(Leased { lease_until: until.to_string() }))
+    let until = app.engine.renew_lease(&id, fence, lease).await?.map_err(lease_lost_problem)?;
+    Ok(Json(HeartbeatResponse { lease_until: until.to_string() }))
 }
 
 #[derive(Default, Deserialize)]
@@ -65,11 +65,11 @@ pub(crate) struct LogMembers {
     operation_id = "add_logs",
     tag = "worker",
     params(("id" = String, Path, description = "a task's id")),
-    request_body(content = LogsBody),
+    request_body(content = AddLogsBody),
     responses(
-        (status = 200, description = "The number of lines added", body = Logged),
+        (status = 200, description = "The number of lines added", body = AddLogsResponse),
         (status = 409, description = "The task is no longer leased to this worker",
-            body = pointsman_api::Problem, content_type = "application/problem+json"),
+            body = pointsman_api::ProblemDetails, content_type = "application/problem+json"),
     ),
 )]
 pub(crate) async fn add_logs(
@@ -77,11 +77,11 @@ pub(crate) async fn add_logs(
     State(app): State<App>,
     PathSegment(TaskIdSegment(id)): PathSegment<TaskIdSegment>,
     JsonBody(members): JsonBody<LogMembers>,
-) -> Result<Json<Logged>, Problem> {
+) -> Result<Json<AddLogsResponse>, Problem> {
     let fence = parse_fence(members.fence)?;
-    let logs = members.logs.ok_or_else(|| Fault::new("/logs", "`logs` is required: a list of log lines"))?;
+    let logs = members.logs.ok_or_else(|| JsonError::new("/logs", "`logs` is required: a list of log lines"))?;
     let lines = parse_log_lines("/logs", &logs, app.now())?;
     require_visible_lease(&app, &caller, &id, fence).await?;
-    let logged = app.engine.pull_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;
-    Ok(Json(Logged { logged: logged as u64 }))
+    let logged = app.engine.append_task_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;
+    Ok(Json(AddLogsResponse { logged: logged as u64 }))
 }

@@ -1,8 +1,8 @@
 //! Log lines as workers write them: a text, or an object with a message, a level and a time.
 
 use pointsman_core::Timestamp;
-use pointsman_core::task::{Level, LogLine};
-use pointsman_core::wire::{Fault, members, read, string};
+use pointsman_core::task::{LogLevel, LogLine};
+use pointsman_core::event_json::{JsonError, parse_object, parse_member, parse_string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -18,28 +18,28 @@ struct LogLineMembers {
 }
 
 /// Parses the log lines at a JSON pointer; lines without a time get `now`.
-pub(super) fn parse_log_lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, Fault> {
-    let list: Vec<Box<RawValue>> = read(at, raw, "a list of log lines")?;
+pub(super) fn parse_log_lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, JsonError> {
+    let list: Vec<Box<RawValue>> = parse_member(at, raw, "a list of log lines")?;
     if list.len() > MAX_LINES {
-        return Err(Fault::new(at, format!("at most {MAX_LINES} lines at a time, these are {}", list.len())));
+        return Err(JsonError::new(at, format!("at most {MAX_LINES} lines at a time, these are {}", list.len())));
     }
     let each = list.iter().enumerate();
-    each.map(|(index, raw)| parse_log_line(raw, now).map_err(|fault| fault.under(format!("{at}/{index}"))))
+    each.map(|(index, raw)| parse_log_line(raw, now).map_err(|fault| fault.with_prefix(format!("{at}/{index}"))))
         .collect()
 }
 
-fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, Fault> {
+fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, JsonError> {
     if raw.get().starts_with('"') {
-        return Ok(LogLine { time: now, level: Level::Info, message: string("", raw)? });
+        return Ok(LogLine { time: now, level: LogLevel::Info, message: parse_string("", raw)? });
     }
-    let members: LogLineMembers = members(raw.get())?;
-    let message = members.message.ok_or_else(|| Fault::new("/message", "a log line has a message"))?;
-    let level = members.level.map(|raw| read("/level", &raw, "`info` or `error`")).transpose()?;
-    let time = members.time.map(|raw| read("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
+    let members: LogLineMembers = parse_object(raw.get())?;
+    let message = members.message.ok_or_else(|| JsonError::new("/message", "a log line has a message"))?;
+    let level = members.level.map(|raw| parse_member("/level", &raw, "`info` or `error`")).transpose()?;
+    let time = members.time.map(|raw| parse_member("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
     Ok(LogLine {
         time: time.unwrap_or(now),
-        level: level.unwrap_or(Level::Info),
-        message: string("/message", &message)?,
+        level: level.unwrap_or(LogLevel::Info),
+        message: parse_string("/message", &message)?,
     })
 }
 
@@ -49,7 +49,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_millis(1_000_000);
 
-    fn parse_lines(text: &str) -> Result<Vec<LogLine>, Fault> {
+    fn parse_lines(text: &str) -> Result<Vec<LogLine>, JsonError> {
         parse_log_lines("/logs", serde_json::from_str(text).unwrap(), NOW)
     }
 
@@ -60,9 +60,9 @@ mod tests {
         assert_eq!(
             parse_lines(full).unwrap(),
             [
-                line(NOW, Level::Info, "a"),
-                line(Timestamp::from_millis(1000), Level::Error, "b"),
-                line(NOW, Level::Info, "a"),
+                line(NOW, LogLevel::Info, "a"),
+                line(Timestamp::from_millis(1000), LogLevel::Error, "b"),
+                line(NOW, LogLevel::Info, "a"),
             ]
         );
     }

@@ -16,9 +16,9 @@ mod heartbeat;
 mod log_lines;
 
 use pointsman_core::TaskId;
-use pointsman_core::task::Rejected;
-use pointsman_core::wire::{Fault, read};
-use pointsman_engine::Leased;
+use pointsman_core::task::TaskRejection;
+use pointsman_core::event_json::{JsonError, parse_member};
+use pointsman_engine::LeasedTaskInfo;
 use serde_json::value::RawValue;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -39,9 +39,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Parses the fence, which every report about a task has.
-fn parse_fence(raw: Option<Box<RawValue>>) -> Result<i64, Fault> {
-    let raw = raw.ok_or_else(|| Fault::new("/fence", "`fence` is required: the fence of the claim"))?;
-    read("/fence", &raw, "a fence, as a whole number")
+fn parse_fence(raw: Option<Box<RawValue>>) -> Result<i64, JsonError> {
+    let raw = raw.ok_or_else(|| JsonError::new("/fence", "`fence` is required: the fence of the claim"))?;
+    parse_member("/fence", &raw, "a fence, as a whole number")
 }
 
 /// The lease of a task that the caller may see; 404 for tasks of other tenants. If the task is not leased with this
@@ -51,29 +51,29 @@ async fn require_visible_lease(
     caller: &Caller,
     id: &TaskId,
     fence: i64,
-) -> Result<Leased, Problem> {
-    match app.engine.leased(id, fence).await? {
-        Ok(leased) if caller.sees(&leased.tenant) => Ok(leased),
+) -> Result<LeasedTaskInfo, Problem> {
+    match app.engine.find_leased_task(id, fence).await? {
+        Ok(leased) if caller.can_see_tenant(&leased.tenant) => Ok(leased),
         Ok(_) | Err(_) => {
             let (task, _) = find_visible_task(app, caller, id).await?;
-            Ok(Leased { max_result: task.max_result(), tenant: task.tenant })
+            Ok(LeasedTaskInfo { max_result_bytes: task.max_result_bytes(), tenant: task.tenant })
         }
     }
 }
 
 /// The problem for a worker that has lost its lease.
-fn lease_lost_problem(rejected: Rejected) -> Problem {
+fn lease_lost_problem(rejected: TaskRejection) -> Problem {
     match rejected {
-        Rejected::NoSuchTask => rejected.into(),
-        Rejected::StaleFence => {
+        TaskRejection::NoSuchTask => rejected.into(),
+        TaskRejection::StaleFence => {
             Problem::conflict("the fence is stale: the lease ran out, and another attempt may have the task")
                 .pointer("/fence")
         }
-        Rejected::WrongState(status) => Problem::conflict(format!(
+        TaskRejection::WrongState(status) => Problem::conflict(format!(
             "the task is `{}` and no longer leased to this worker: it has ended, or its lease ran out",
             status.as_str()
         ))
         .pointer("/fence"),
-        Rejected::Forgotten | Rejected::ResumeItsOrder | Rejected::PairIsBusy => Problem::conflict(rejected),
+        TaskRejection::EventExpired | TaskRejection::IsOrderStep | TaskRejection::CollectionBusy => Problem::conflict(rejected),
     }
 }

@@ -50,7 +50,7 @@ fn chains_are_part_of_the_engine_setup() {
     let Setup { chains, chain_routes, schedules, .. } = config.build_setup().unwrap();
     let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
     assert_eq!(paths, ["/publish/article", "/publish/page"]);
-    assert_eq!(chains[0].faults(), []);
+    assert_eq!(chains[0].validation_errors(), []);
     let routed: Vec<(&str, &str)> =
         chain_routes.iter().map(|(kind, list)| (kind.as_str(), list[0].as_str())).collect();
     assert_eq!(routed, [("page", "/publish/page"), ("record.published", "/publish/article")]);
@@ -91,7 +91,7 @@ fn displayed_chains_parse_to_the_same_chains() {
     config_folder.write_file("pointsman.yml", &yaml);
     let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
     let summary_text = |config: &Config| {
-        let Setup { chains, chain_routes, files, .. } = config.build_setup().unwrap();
+        let Setup { chains, chain_routes, file_digests: files, .. } = config.build_setup().unwrap();
         (chains, chain_routes, files)
     };
     assert_eq!(summary_text(&again), summary_text(&config), "{yaml}");
@@ -220,12 +220,12 @@ fn variables_override_chain_settings() {
     let config =
         ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
     assert_eq!(config.chains[1].chain.nodes.len(), 1);
-    assert_eq!(config.handlers[2].def.observe, pointsman_core::handler::Observe::All);
+    assert_eq!(config.handlers[2].def.observe, pointsman_core::handler::ObservePolicy::All);
     assert_eq!(config.warnings.len(), 1, "{:?}", config.warnings);
 }
 
 fn digests_of(text: &str) -> BTreeMap<String, String> {
-    load_valid(text).1.build_setup().unwrap().files
+    load_valid(text).1.build_setup().unwrap().file_digests
 }
 
 /// The keys whose digests differ.
@@ -234,7 +234,7 @@ fn changed_digest_keys(from: &str, to: &str) -> Vec<String> {
     let config_folder = ConfigFolder::new();
     let digests = |text: &str| {
         config_folder.write_file("pointsman.yml", text);
-        config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}")).build_setup().unwrap().files
+        config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}")).build_setup().unwrap().file_digests
     };
     let (before, after) = (digests(from), digests(to));
     let keys = before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key));
@@ -300,7 +300,7 @@ fn a_replaced_secret_changes_the_digest() {
         let env = [("KEY", key), ("TEAM", team)].into_iter().collect();
         let config =
             ConfigInputs { env, ..config_folder.inputs() }.load().unwrap_or_else(|faults| panic!("{faults}"));
-        config.build_setup().unwrap().files.remove("Job:/a").unwrap()
+        config.build_setup().unwrap().file_digests.remove("Job:/a").unwrap()
     };
     let keys = [
         "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::fire::Makes;
+use pointsman_core::fire::FireAction;
 use pointsman_core::{Limits, Tenant, Weight};
 use pointsman_engine::{HandlerSpec, Setup};
 
@@ -41,7 +41,7 @@ fn load_valid(text: &str) -> (ConfigFolder, Config) {
 #[test]
 fn limits_weights_and_sources_are_part_of_the_engine_setup() {
     let (_desk, config) = load_valid(WORK);
-    let Setup { handlers, tenants, schedules, .. } = config.build_setup().unwrap();
+    let Setup { handlers, tenant_weights: tenants, schedules, .. } = config.build_setup().unwrap();
     let described = |spec: &HandlerSpec| {
         let kind = spec.runner.as_ref().map(|runner| runner.kind());
         (spec.def.name.to_string(), kind, spec.def.pull, spec.def.source.is_some())
@@ -67,10 +67,10 @@ fn limits_weights_and_sources_are_part_of_the_engine_setup() {
         tenants.into_iter().collect::<Vec<_>>(),
         [(Tenant::new("shop").unwrap(), Weight::new(3).unwrap())]
     );
-    let makes = |schedule: &Schedule| match &schedule.makes {
-        Makes::Event(event) => format!("{} emits {}", schedule.name, event.kind),
-        Makes::Run(run) => format!("{} runs {}", schedule.name, run.pair),
-        Makes::Order(order) => format!("{} adds to {}", schedule.name, order.chain),
+    let makes = |schedule: &ScheduleSpec| match &schedule.action {
+        FireAction::EmitEvent(event) => format!("{} emits {}", schedule.name, event.kind),
+        FireAction::RunCollection(run) => format!("{} runs {}", schedule.name, run.source_collection),
+        FireAction::AddOrder(order) => format!("{} adds to {}", schedule.name, order.chain),
     };
     assert_eq!(
         schedules.iter().map(makes).collect::<Vec<_>>(),
@@ -221,8 +221,8 @@ fn variables_override_sources_and_limits() {
     let notify = &config.handlers[0].def;
     assert_eq!((notify.limits.rate, notify.pull), ("5/s".parse().ok(), true));
     let last = &config.schedules.last().unwrap().schedule;
-    assert_eq!((last.name.as_str(), last.when.expression().as_str()), ("feed/news", "@daily"));
-    assert_eq!(config.schedules[0].schedule.catch_up, pointsman_core::fire::CatchUp::None);
+    assert_eq!((last.name.as_str(), last.cron.expression().as_str()), ("feed/news", "@daily"));
+    assert_eq!(config.schedules[0].schedule.catch_up, pointsman_core::fire::CatchUpPolicy::None);
     let yaml = config.to_yaml();
     assert!(yaml.contains("    schedule: \"@daily\"  # POINTSMAN_SOURCES__FEED__SCHEDULE\n"), "{yaml}");
 }
@@ -234,7 +234,7 @@ fn displayed_sources_and_limits_parse_to_the_same_setup() {
     config_folder.write_file("pointsman.yml", &yaml);
     let again = config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}\n{yaml}"));
     let described = |config: &Config| {
-        let Setup { handlers, tenants, schedules, .. } = config.build_setup().unwrap();
+        let Setup { handlers, tenant_weights: tenants, schedules, .. } = config.build_setup().unwrap();
         (handlers.into_iter().map(|spec| spec.def).collect::<Vec<_>>(), tenants, schedules)
     };
     assert_eq!(described(&again), described(&config), "{yaml}");
