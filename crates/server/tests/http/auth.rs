@@ -2,7 +2,7 @@ use pointsman_engine::Setup;
 use pointsman_server::auth::hash_token;
 use pointsman_server::{Server, StartError};
 
-use crate::house::{House, sources};
+use crate::test_server::{TestServer, write_config};
 
 pub(crate) fn token_hash_hex(token: &str) -> String {
     hash_token(token).iter().map(|byte| format!("{byte:02x}")).collect()
@@ -20,14 +20,14 @@ pub(crate) fn tokens_yaml(list: &[(&str, &str, Option<&str>)]) -> String {
     yaml
 }
 
-async fn call_status(house: &House, token: &str, method: &str, path: &str, body: &str) -> u16 {
+async fn call_status(house: &TestServer, token: &str, method: &str, path: &str, body: &str) -> u16 {
     house.call_as(token, method, path, body).await.status
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_role_is_allowed_only_its_own_calls() {
     let list = ["viewer", "producer", "worker", "operator", "admin"].map(|role| (role, role, None));
-    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
+    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     for (method, path, body, allowed_roles) in [
         ("GET", "/api/v1/events?after=0", "", &["viewer", "operator", "admin"][..]),
         ("GET", "/api/v1/tasks", "", &["viewer", "operator", "admin"]),
@@ -87,17 +87,17 @@ async fn each_role_is_allowed_only_its_own_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn me_returns_name_role_and_tenant_of_the_token() {
     let list = [("all", "producer", None), ("ours", "operator", Some("shop"))];
-    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
+    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     for (token, role, tenant) in list {
         let me = house.call_as(token, "GET", "/api/v1/me", "").await;
         assert_eq!(me.json(), serde_json::json!({"name": token, "role": role, "tenant": tenant}));
     }
-    assert_eq!(house.call_as("all", "GET", "/api/v1/me?x=1", "").await.problem(), 400);
+    assert_eq!(house.call_as("all", "GET", "/api/v1/me?x=1", "").await.problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_are_accepted_in_two_headers() {
-    let house = House::new().await;
+    let house = TestServer::start().await;
     for (header, status) in [
         ("authorization: Basic x".to_owned(), 401),
         (format!("authorization: bearer {}", house.token), 200),
@@ -106,10 +106,10 @@ async fn tokens_are_accepted_in_two_headers() {
         ("x-nothing: 1".to_owned(), 401),
     ] {
         let head = format!("GET /api/v1/tasks HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n\r\n");
-        let answer = crate::client::send(house.address, &head, b"").await;
+        let answer = crate::client::send_request(house.address, &head, b"").await;
         assert_eq!(answer.status, status, "{header}");
         if status == 401 {
-            answer.problem();
+            answer.problem_status();
             assert!(answer.header("www-authenticate").unwrap().starts_with("Bearer"));
         }
     }
@@ -118,7 +118,7 @@ async fn tokens_are_accepted_in_two_headers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
     let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
-    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
+    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     for path in ["/metrics", "/api/v1/nodes", "/api/v1/audit"] {
         assert_eq!(call_status(&house, "shop", "GET", path, "").await, 403, "{path}");
     }
@@ -130,7 +130,7 @@ async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_bound_to_a_tenant_cannot_access_other_tenants() {
     let list = [("shop-admin", "admin", Some("shop")), ("root-admin", "admin", None)];
-    let mut house = House::with(&tokens_yaml(&list), Setup::default()).await;
+    let mut house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     house.token = "root-admin".into();
     let foreign = house.emit(r#"{"type":"a","key":"k","tenant":"other"}"#).await;
     house.token = "shop-admin".into();
@@ -140,15 +140,18 @@ async fn a_token_bound_to_a_tenant_cannot_access_other_tenants() {
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 1);
     assert_eq!(journal["eventSnapshots"][0]["tenant"], "shop");
     assert_eq!(house.get(&format!("/api/v1/events/{own}")).await.status, 200);
-    assert_eq!(house.get(&format!("/api/v1/events/{foreign}")).await.problem(), 404);
+    assert_eq!(house.get(&format!("/api/v1/events/{foreign}")).await.problem_status(), 404);
     assert_eq!(house.get("/api/v1/objects/k").await.json()["last"], own);
     for path in
         ["/api/v1/events?after=0&tenant=other", "/api/v1/stream?tenant=other", "/api/v1/tasks?tenant=other"]
     {
-        assert_eq!(house.get(path).await.problem(), 403, "{path}");
+        assert_eq!(house.get(path).await.problem_status(), 403, "{path}");
     }
     assert_eq!(
-        house.post("/api/v1/events", r#"[{"type":"a"},{"type":"a","tenant":"other"}]"#).await.problem(),
+        house
+            .post("/api/v1/events", r#"[{"type":"a"},{"type":"a","tenant":"other"}]"#)
+            .await
+            .problem_status(),
         403
     );
     assert_eq!(house.post("/api/v1/events", r#"{"type":"a","tenant":"shop"}"#).await.status, 201);
@@ -159,24 +162,24 @@ async fn the_first_start_token_is_shown_once() {
     let folder = tempfile::tempdir().unwrap();
     let store = folder.path().join("p.db");
     let yaml = format!("store: 'sqlite:{}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n", store.display());
-    let first = House::at(folder.path(), &yaml, Setup::default()).await;
+    let first = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
     let token = first.token.clone();
     assert!(token.starts_with("pm_"));
     let id = first.emit(r#"{"type":"a"}"#).await;
-    first.server.stop().await;
+    first.inner.stop().await;
 
-    let mut second = House::at(folder.path(), &yaml, Setup::default()).await;
-    assert_eq!(second.server.first_token(), None);
+    let mut second = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
+    assert_eq!(second.inner.first_token(), None);
     second.token = token;
     assert_eq!(second.get(&format!("/api/v1/events/{id}")).await.status, 200);
-    second.server.stop().await;
+    second.inner.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_without_tokens_refuses_to_listen_beyond_loopback() {
     let folder = tempfile::tempdir().unwrap();
-    let mut config = sources(folder.path(), "store: 'sqlite::memory:'\n").load().unwrap();
+    let mut config = write_config(folder.path(), "store: 'sqlite::memory:'\n").load().unwrap();
     config.listen_address = "0.0.0.0:0".parse().unwrap();
     let error = Server::start(config, None, Setup::default()).await.unwrap_err();
-    assert!(matches!(error, StartError::Unguarded(_)), "{error}");
+    assert!(matches!(error, StartError::NoTokenConfigured(_)), "{error}");
 }

@@ -2,7 +2,7 @@ use pointsman_engine::Setup;
 use serde_json::json;
 
 use crate::auth::{token_hash_hex, tokens_yaml};
-use crate::house::{House, sources};
+use crate::test_server::{TestServer, write_config};
 
 const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1:0', drain: 1s}\n";
 const CONFIG_PATH: &str = "/api/v1/config";
@@ -15,7 +15,8 @@ async fn the_configuration_is_shown_with_locations_and_without_secrets() {
         "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key', headers: {x-key: hunter2}}}}\n";
     let tokens =
         format!("auth: {{tokens: [{{name: root, role: admin, sha256: '{}'}}]}}\n", token_hash_hex("root"));
-    let mut house = House::at(folder.path(), &format!("{BASE_CONFIG}{more}{tokens}"), Setup::default()).await;
+    let mut house =
+        TestServer::start_in(folder.path(), &format!("{BASE_CONFIG}{more}{tokens}"), Setup::default()).await;
     house.token = "root".into();
     let answer = house.get(CONFIG_PATH).await;
     let body = answer.json();
@@ -32,20 +33,20 @@ async fn the_configuration_is_shown_with_locations_and_without_secrets() {
     }
     let warnings = body["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().ends_with("nothing routes to the handler \"a\""), "{body}");
-    assert_eq!(house.get("/api/v1/config?x=1").await.problem(), 400);
+    assert_eq!(house.get("/api/v1/config?x=1").await.problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reloads_are_listed_with_their_faults() {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), BASE_CONFIG, Setup::default()).await;
+    let house = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
     let before = house.get(CONFIG_PATH).await.json();
-    sources(
+    write_config(
         folder.path(),
         &format!("{BASE_CONFIG}workers: many\nhandlers:\n  a: {{run: {{http: 1}}, secret: hunter2}}\n"),
     );
     let refused =
-        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
+        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
     let reload = &refused["reloads"][0];
     assert_eq!(
         (&reload["applied"], &reload["error"]),
@@ -57,9 +58,9 @@ async fn reloads_are_listed_with_their_faults() {
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
     assert_eq!(refused["loaded_at"], before["loaded_at"], "the running configuration stays in force");
 
-    sources(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
+    write_config(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
     let applied =
-        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
+        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
     assert_eq!((&applied["reloads"][0]["applied"], &applied["reloads"][1]), (&json!(true), reload));
     assert!(applied["settings"].as_str().unwrap().contains("  b:\n    run: pull"), "{applied}");
     assert_ne!(applied["loaded_at"], before["loaded_at"]);
@@ -68,11 +69,11 @@ async fn reloads_are_listed_with_their_faults() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_admins_of_all_tenants_can_read_the_configuration() {
     let list = [("root", "admin", None), ("ops", "operator", None), ("theirs", "admin", Some("shop"))];
-    let house = House::with(&tokens_yaml(&list), Setup::default()).await;
+    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     assert_eq!(house.call_as("root", "GET", CONFIG_PATH, "").await.status, 200);
-    assert_eq!(house.call_as("ops", "GET", CONFIG_PATH, "").await.problem(), 403);
-    assert_eq!(house.call_as("theirs", "GET", CONFIG_PATH, "").await.problem(), 403);
-    assert_eq!(house.call_as("nobody", "GET", CONFIG_PATH, "").await.problem(), 401);
+    assert_eq!(house.call_as("ops", "GET", CONFIG_PATH, "").await.problem_status(), 403);
+    assert_eq!(house.call_as("theirs", "GET", CONFIG_PATH, "").await.problem_status(), 403);
+    assert_eq!(house.call_as("nobody", "GET", CONFIG_PATH, "").await.problem_status(), 401);
 }
 
 /// Handlers whose URLs and arguments contain secrets, and routes whose names look like settings.
@@ -91,7 +92,7 @@ schedules:
 #[tokio::test(flavor = "multi_thread")]
 async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
     let list = [("root", "admin", None), ("view", "viewer", None)];
-    let house = House::with(&format!("{CONFIG_WITH_SECRETS}{}", tokens_yaml(&list)), Setup::default()).await;
+    let house = TestServer::start_with(&format!("{CONFIG_WITH_SECRETS}{}", tokens_yaml(&list)), Setup::default()).await;
     let answer = house.call_as("root", "GET", CONFIG_PATH, "").await;
     assert!(!answer.text().contains("hunter2"), "{}", answer.text());
     let settings = answer.json()["settings"].as_str().unwrap().to_owned();
@@ -128,7 +129,7 @@ async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_do_not_show_the_lines_of_urls_and_commands() {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), BASE_CONFIG, Setup::default()).await;
+    let house = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
     let faulty = "handlers:
   a: {run: {comand: [curl, -u, 'user:hunter2']}}
   b:
@@ -138,12 +139,12 @@ async fn faults_do_not_show_the_lines_of_urls_and_commands() {
   c: {run: {http: 'https://hooks.example/hunter2', timeout: soon}}
   d: {run: {command: 'curl -u user:hunter2'}}
 ";
-    sources(folder.path(), &format!("{BASE_CONFIG}{faulty}"));
+    write_config(folder.path(), &format!("{BASE_CONFIG}{faulty}"));
     let refused =
-        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
+        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
-    sources(folder.path(), &format!("{BASE_CONFIG}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
+    write_config(folder.path(), &format!("{BASE_CONFIG}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
     let refused =
-        house.until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
+        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
 }

@@ -4,13 +4,13 @@ use std::path::Path;
 
 use pointsman_server::auth::hash_token;
 
-use crate::client::Answer;
-use crate::house::House;
+use crate::client::TestResponse;
+use crate::test_server::TestServer;
 
 const BROWSER_ACCEPT_HEADER: (&str, &str) =
     ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,image/webp,*/*;q=0.8");
 
-async fn get_without_token(house: &House, path: &str, headers: &[(&str, &str)]) -> Answer {
+async fn get_without_token(house: &TestServer, path: &str, headers: &[(&str, &str)]) -> TestResponse {
     let mut all = vec![("authorization", "")];
     all.extend_from_slice(headers);
     house.call("GET", path, &all, b"").await
@@ -24,7 +24,7 @@ fn find_file_url(page: &str, file: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn browsers_get_the_console_and_other_clients_a_plain_text() {
-    let house = House::new().await;
+    let house = TestServer::start().await;
     let page = get_without_token(&house, "/", &[BROWSER_ACCEPT_HEADER]).await;
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     assert_eq!(page.header("cache-control"), Some("no-cache"));
@@ -45,12 +45,12 @@ async fn browsers_get_the_console_and_other_clients_a_plain_text() {
         assert_eq!((words.status, words.header("content-type")), (200, Some("text/plain; charset=utf-8")));
         assert!(words.text().contains("/openapi.json"), "{words:?}");
     }
-    assert_eq!(house.call("POST", "/", &[BROWSER_ACCEPT_HEADER], b"").await.problem(), 405);
+    assert_eq!(house.call("POST", "/", &[BROWSER_ACCEPT_HEADER], b"").await.problem_status(), 405);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn files_of_the_console_page_are_served_with_gzip_and_etags() {
-    let house = House::new().await;
+    let house = TestServer::start().await;
     let page = get_without_token(&house, "/", &[BROWSER_ACCEPT_HEADER]).await.text();
     let named: Vec<&str> = page.split('"').filter(|text| text.starts_with("/console/")).collect();
     assert!(named.len() > 20, "{named:?}");
@@ -81,7 +81,7 @@ async fn files_of_the_console_page_are_served_with_gzip_and_etags() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn development_files_of_the_console_are_not_served() {
-    let house = House::new().await;
+    let house = TestServer::start().await;
     let page = get_without_token(&house, "/", &[BROWSER_ACCEPT_HEADER]).await.text();
     let main = find_file_url(&page, "main.js");
     let folder = main.trim_end_matches("main.js");
@@ -98,10 +98,10 @@ async fn development_files_of_the_console_are_not_served() {
         "/etc/passwd",
         "parts",
     ] {
-        assert_eq!(get_without_token(&house, &format!("{folder}{file}"), &[]).await.problem(), 404, "{file}");
+        assert_eq!(get_without_token(&house, &format!("{folder}{file}"), &[]).await.problem_status(), 404, "{file}");
     }
-    assert_eq!(get_without_token(&house, "/console/older/main.js", &[]).await.problem(), 404);
-    assert_eq!(get_without_token(&house, "/console/", &[]).await.problem(), 404);
+    assert_eq!(get_without_token(&house, "/console/older/main.js", &[]).await.problem_status(), 404);
+    assert_eq!(get_without_token(&house, "/console/", &[]).await.problem_status(), 404);
 }
 
 #[test]

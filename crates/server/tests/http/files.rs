@@ -3,8 +3,8 @@
 use pointsman_engine::Setup;
 use tokio::time::timeout;
 
-use crate::client::HANGS;
-use crate::house::{House, sources};
+use crate::client::TEST_TIMEOUT;
+use crate::test_server::{TestServer, write_config};
 
 fn config_yaml(folder: &std::path::Path, more: &str) -> String {
     let store = folder.join("pointsman.db");
@@ -24,7 +24,7 @@ chains:
 "#;
 
 /// The FileBased events after an event as `CHANGE KEY`, sorted by key.
-async fn file_event_summaries(house: &House, after: u64) -> Vec<String> {
+async fn file_event_summaries(house: &TestServer, after: u64) -> Vec<String> {
     let journal = house.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();
     let summary = |event: &serde_json::Value| {
         let text = |member: &str| event[member].as_str().map(str::to_owned).unwrap_or_default();
@@ -38,14 +38,14 @@ async fn file_event_summaries(house: &House, after: u64) -> Vec<String> {
     summaries.map(|(key, what)| format!("{what} {key}")).collect()
 }
 
-async fn latest_event_id(house: &House) -> u64 {
+async fn latest_event_id(house: &TestServer) -> u64 {
     house.get("/api/v1/handlers").await.json()["eventId"].as_u64().unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_changes_are_published_and_a_restart_without_changes_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let house = House::at(folder.path(), &config_yaml(folder.path(), FIRST_CONFIG), Setup::default()).await;
+    let house = TestServer::start_in(folder.path(), &config_yaml(folder.path(), FIRST_CONFIG), Setup::default()).await;
     assert_eq!(
         file_event_summaries(&house, 0).await,
         [
@@ -64,9 +64,9 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
         .replace("'@daily'", "'@hourly'")
         .replace("nightly:", "weekly:")
         .replace("{id: render, handler: render,", "{handler: render, id: render, on_error: done,");
-    let mut reloads = house.server.reloads();
-    sources(folder.path(), &config_yaml(folder.path(), &changed));
-    timeout(HANGS, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
+    let mut reloads = house.inner.subscribe_reloads();
+    write_config(folder.path(), &config_yaml(folder.path(), &changed));
+    timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
     let want = [
         "Replaced Job:/render",
         "Replaced Job:/shop",
@@ -77,8 +77,8 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
     assert_eq!(file_event_summaries(&house, start).await, want, "another way to write a minute is no change");
 
     let end = latest_event_id(&house).await;
-    house.server.stop().await;
-    let again = House::at(folder.path(), &config_yaml(folder.path(), &changed), Setup::default()).await;
+    house.inner.stop().await;
+    let again = TestServer::start_in(folder.path(), &config_yaml(folder.path(), &changed), Setup::default()).await;
     assert_eq!(file_event_summaries(&again, end).await, [""; 0]);
-    again.server.stop().await;
+    again.inner.stop().await;
 }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
 
-use crate::client::send;
-use crate::house::House;
+use crate::client::send_request;
+use crate::test_server::TestServer;
 
 const REQUEST_COUNT: usize = 2000;
 
@@ -165,7 +165,7 @@ fn content_type() -> impl Strategy<Value = &'static str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_requests_get_4xx_and_store_nothing() {
-    let house = House::new().await;
+    let house = TestServer::start().await;
     let body = prop_oneof![
         hostile_event_json(),
         hostile_json(),
@@ -186,12 +186,12 @@ async fn hostile_requests_get_4xx_and_store_nothing() {
                 ("last-event-id", &header),
             ]);
         }
-        let head = house.head(method, &target, &headers);
+        let head = house.request_head(method, &target, &headers);
         let request = format!("{head}content-length: {}\r\n\r\n", body.len());
-        let answer = send(house.address, &request, body.as_bytes()).await;
+        let answer = send_request(house.address, &request, body.as_bytes()).await;
         assert!((200..500).contains(&answer.status), "{request}{body:.200}\n{answer:?}");
         if answer.status >= 400 && answer.header("content-type").is_some() {
-            answer.problem();
+            answer.problem_status();
         }
         *status_counts.entry(answer.status).or_default() += 1;
         if answer.status == 201 {
@@ -210,5 +210,5 @@ async fn hostile_requests_get_4xx_and_store_nothing() {
         |events: &Vec<serde_json::Value>| events.iter().filter(|event| event["tenant"].is_string()).count();
     let found = journal["eventSnapshots"].as_array().map_or(0, emitted);
     assert_eq!(found, stored, "what was refused is not stored");
-    house.server.stop().await;
+    house.inner.stop().await;
 }

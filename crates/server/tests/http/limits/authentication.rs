@@ -6,7 +6,7 @@ async fn wrong_tokens_are_throttled_and_valid_ones_are_not() {
     let mut throttled = 0;
     for number in 0..300 {
         let answer = house.call_as(&format!("guess-{number}"), "GET", "/api/v1/me", "").await;
-        match answer.problem() {
+        match answer.problem_status() {
             401 => {}
             429 => {
                 let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();

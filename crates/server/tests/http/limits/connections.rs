@@ -4,27 +4,27 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{read_metric, start_server, start_server_with};
-use crate::client::{Answer, HANGS, read};
-use crate::house::House;
+use crate::client::{TEST_TIMEOUT, TestResponse, read_response};
+use crate::test_server::TestServer;
 
-async fn connect(house: &House) -> TcpStream {
+async fn connect(house: &TestServer) -> TcpStream {
     TcpStream::connect(house.address).await.unwrap()
 }
 
 /// Sends a request on a new connection and reads the status of the response.
-async fn open_request(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
+async fn open_request(house: &TestServer, token: &str, path: &str) -> (TcpStream, u16) {
     let mut stream = connect(house).await;
     let head = format!(
         "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: keep-alive\r\n\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut status = [0; 12];
-    timeout(HANGS, stream.read_exact(&mut status)).await.expect("a status in time").unwrap();
+    timeout(TEST_TIMEOUT, stream.read_exact(&mut status)).await.expect("a status in time").unwrap();
     let status = std::str::from_utf8(&status[9..]).unwrap().parse().unwrap();
     (stream, status)
 }
 
-async fn open_streams(house: &House, token: &str, count: usize) -> Vec<TcpStream> {
+async fn open_streams(house: &TestServer, token: &str, count: usize) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for _ in 0..count {
         let (stream, status) = open_request(house, token, "/api/v1/stream").await;
@@ -34,7 +34,7 @@ async fn open_streams(house: &House, token: &str, count: usize) -> Vec<TcpStream
     streams
 }
 
-impl House {
+impl TestServer {
     /// Repeats a request until it is served, which needs a connection outside the reserve.
     async fn wait_until_served(&self, token: &str) {
         let polling = async {
@@ -42,7 +42,7 @@ impl House {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
-        timeout(HANGS, polling).await.expect("a connection in time");
+        timeout(TEST_TIMEOUT, polling).await.expect("a connection in time");
     }
 
     /// Waits until a metric has this value.
@@ -52,16 +52,16 @@ impl House {
                 tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             }
         };
-        timeout(HANGS, polling).await.unwrap_or_else(|_| panic!("{name} never becomes {value}"));
+        timeout(TEST_TIMEOUT, polling).await.unwrap_or_else(|_| panic!("{name} never becomes {value}"));
     }
 }
 
-fn assert_refused(answer: &Answer) {
-    assert_eq!(answer.problem(), 503, "{answer:?}");
+fn assert_refused(answer: &TestResponse) {
+    assert_eq!(answer.problem_status(), 503, "{answer:?}");
     assert!(answer.header("retry-after").is_some(), "{answer:?}");
 }
 
-async fn assert_serves_health_checks_and_producers(house: &House) {
+async fn assert_serves_health_checks_and_producers(house: &TestServer) {
     for path in ["/livez", "/healthz", "/readyz"] {
         assert_eq!(house.call("GET", path, &[("authorization", "")], b"").await.status, 200, "{path}");
     }
@@ -105,7 +105,8 @@ async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones(
         let wanted = format!("id: {id}");
         let mut text = Vec::new();
         while !String::from_utf8_lossy(&text).contains(&wanted) {
-            let read = timeout(HANGS, stream.read_buf(&mut text)).await.expect("the event in time").unwrap();
+            let read =
+                timeout(TEST_TIMEOUT, stream.read_buf(&mut text)).await.expect("the event in time").unwrap();
             assert!(read > 0, "the stream was closed");
         }
     }
@@ -131,10 +132,11 @@ async fn health_checks_and_producers_have_a_reserve() {
 }
 
 /// Opens a connection with a claim that waits for a task, or has been refused.
-async fn start_waiting_claim(house: &House, token: &str) -> TcpStream {
+async fn start_waiting_claim(house: &TestServer, token: &str) -> TcpStream {
     let body = r#"{"handlers":["pulled"],"wait":"300s"}"#;
     let mut stream = connect(house).await;
-    let head = house.head("POST", "/api/v1/worker/claim", &[("authorization", &format!("Bearer {token}"))]);
+    let head =
+        house.request_head("POST", "/api/v1/worker/claim", &[("authorization", &format!("Bearer {token}"))]);
     let length = body.len();
     let text = format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -142,10 +144,10 @@ async fn start_waiting_claim(house: &House, token: &str) -> TcpStream {
 }
 
 /// Starts an emit whose body does not end.
-async fn start_endless_emit(house: &House, token: &str) -> TcpStream {
+async fn start_endless_emit(house: &TestServer, token: &str) -> TcpStream {
     let mut stream = connect(house).await;
     let headers = [("authorization", &*format!("Bearer {token}")), ("content-length", "100")];
-    let head = house.head("POST", "/api/v1/events", &headers);
+    let head = house.request_head("POST", "/api/v1/events", &headers);
     stream.write_all(format!("{head}content-type: application/json\r\n\r\n{{").as_bytes()).await.unwrap();
     stream
 }
@@ -192,7 +194,7 @@ async fn slow_emits_leave_the_reserve_to_health_checks() {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    timeout(HANGS, emitting).await.expect("an emit is served in time");
+    timeout(TEST_TIMEOUT, emitting).await.expect("an emit is served in time");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -201,7 +203,7 @@ async fn a_token_has_its_share_of_streams() {
     let mut held = Vec::new();
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"].repeat(4) {
         let mut stream = connect(&house).await;
-        let head = house.head("GET", path, &[("authorization", "Bearer viewer")]);
+        let head = house.request_head("GET", path, &[("authorization", "Bearer viewer")]);
         stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
         held.push(stream);
     }
@@ -236,8 +238,8 @@ async fn connections_beyond_max_connections_get_503() {
         refused.iter().for_each(assert_refused);
     }
     // A client that reads before it writes gets a response too.
-    assert_refused(&read(&mut connect(&house).await).await);
+    assert_refused(&read_response(&mut connect(&house).await).await);
     drop(held);
     house.wait_until_served("viewer").await;
-    house.server.stop().await;
+    house.inner.stop().await;
 }

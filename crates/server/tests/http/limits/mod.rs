@@ -10,14 +10,14 @@ mod responses;
 use pointsman_engine::Setup;
 
 use crate::auth::tokens_yaml;
-use crate::house::House;
+use crate::test_server::TestServer;
 
 /// A server with one token of each role, and these settings under `server`.
-async fn start_server(settings: &str) -> House {
+async fn start_server(settings: &str) -> TestServer {
     start_server_with(settings, "").await
 }
 
-async fn start_server_with(settings: &str, more: &str) -> House {
+async fn start_server_with(settings: &str, more: &str) -> TestServer {
     let list = ["viewer", "other-viewer", "producer", "worker", "admin"].map(|name| {
         let role = name.strip_prefix("other-").unwrap_or(name);
         (name, role, None)
@@ -27,13 +27,13 @@ async fn start_server_with(settings: &str, more: &str) -> House {
         tokens_yaml(&list)
     );
     let folder = tempfile::tempdir().unwrap();
-    let mut house = House::at(folder.path(), &yaml, Setup::default()).await;
+    let mut house = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
     house.token = "admin".into();
     house
 }
 
 /// Reads the value of a metric, which must exist.
-async fn read_metric(house: &House, name: &str) -> u64 {
+async fn read_metric(house: &TestServer, name: &str) -> u64 {
     let text = house.get("/metrics").await.text();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
     value.unwrap_or_else(|| panic!("{name} is not in\n{text}"))

@@ -3,8 +3,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
 use super::{read_metric, start_server_with};
-use crate::client::HANGS;
-use crate::house::House;
+use crate::client::TEST_TIMEOUT;
+use crate::test_server::TestServer;
 
 const LARGE_EVENTS: usize = 5;
 const VALUE_BYTES: usize = 1_000_000;
@@ -14,7 +14,7 @@ const LIMITS: &str = "limits: {response_memory: 32MiB, response_memory_per_clien
 const PULL_HANDLER: &str = "handlers: {pulled: {run: pull}}\nevent_handlers: {work: [pulled]}\n";
 
 /// Starts a server with an object whose events have 5 MB.
-async fn start_server_with_large_object() -> House {
+async fn start_server_with_large_object() -> TestServer {
     let house = start_server_with(LIMITS, PULL_HANDLER).await;
     for _ in 0..LARGE_EVENTS {
         house.emit(&format!(r#"{{"type":"a","key":"large","value":"{}"}}"#, "x".repeat(VALUE_BYTES))).await;
@@ -23,13 +23,13 @@ async fn start_server_with_large_object() -> House {
 }
 
 /// Opens a client that reads only the status of its response.
-async fn open_slow_reader(house: &House, token: &str, path: &str) -> (TcpStream, u16) {
+async fn open_slow_reader(house: &TestServer, token: &str, path: &str) -> (TcpStream, u16) {
     send_slow_request(house, token, ("GET", path), "\r\n").await
 }
 
 /// Sends a request with this end, and reads the status of the response.
 async fn send_slow_request(
-    house: &House,
+    house: &TestServer,
     token: &str,
     (method, path): (&str, &str),
     end: &str,
@@ -38,14 +38,14 @@ async fn send_slow_request(
     socket.set_recv_buffer_size(4096).unwrap();
     let mut stream = socket.connect(house.address).await.unwrap();
     let bearer = format!("Bearer {token}");
-    let head = house.head(method, path, &[("authorization", &bearer)]);
+    let head = house.request_head(method, path, &[("authorization", &bearer)]);
     stream.write_all(format!("{head}{end}").as_bytes()).await.unwrap();
     let mut status = [0; 12];
-    timeout(HANGS, stream.read_exact(&mut status)).await.expect("a status in time").unwrap();
+    timeout(TEST_TIMEOUT, stream.read_exact(&mut status)).await.expect("a status in time").unwrap();
     (stream, std::str::from_utf8(&status[9..]).unwrap().parse().unwrap())
 }
 
-async fn open_slow_readers(house: &House, token: &str, path: &str, count: usize) -> (Vec<TcpStream>, usize) {
+async fn open_slow_readers(house: &TestServer, token: &str, path: &str, count: usize) -> (Vec<TcpStream>, usize) {
     let (mut served, mut refused) = (Vec::new(), 0);
     for _ in 0..count {
         match open_slow_reader(house, token, path).await {
@@ -58,18 +58,18 @@ async fn open_slow_readers(house: &House, token: &str, path: &str, count: usize)
 }
 
 /// Repeats a request until the response is complete, and returns the number of its events.
-async fn read_until_complete(house: &House, token: &str, path: &str, member: &str) -> usize {
+async fn read_until_complete(house: &TestServer, token: &str, path: &str, member: &str) -> usize {
     let polling = async {
         loop {
             let answer = house.call_as(token, "GET", path, "").await;
             if answer.status == 200 {
                 return answer.json()[member].as_array().unwrap().len();
             }
-            assert_eq!(answer.problem(), 503);
+            assert_eq!(answer.problem_status(), 503);
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
-    timeout(HANGS, polling).await.expect("memory is given back in time")
+    timeout(TEST_TIMEOUT, polling).await.expect("memory is given back in time")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,7 +84,7 @@ async fn slow_readers_of_large_responses_use_no_more_than_their_share() {
         let used = read_metric(&house, "pointsman_http_response_bytes").await;
         assert!((1..=16 * MIB).contains(&used), "{used} bytes are in use for {path}");
         let answer = house.call_as("viewer", "GET", path, "").await;
-        assert_eq!(answer.problem(), 503);
+        assert_eq!(answer.problem_status(), 503);
         assert!(answer.header("retry-after").is_some());
         // Small responses, and large ones of other tokens, are sent.
         assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
@@ -104,21 +104,22 @@ async fn slow_readers_of_streams_use_no_more_than_their_share() {
     let used = read_metric(&house, "pointsman_http_response_bytes").await;
     assert!(used <= 16 * MIB, "{used} bytes are in use");
     let mut frames =
-        crate::stream::Frames::open(&house, path, &[("authorization", "Bearer other-viewer")]).await;
+        crate::stream::SseClient::connect(&house, path, &[("authorization", "Bearer other-viewer")]).await;
     for _ in 0..LARGE_EVENTS {
-        assert_eq!(frames.next().await.unwrap().event, "a");
+        assert_eq!(frames.next_frame().await.unwrap().event, "a");
     }
     drop(held);
-    let mut frames = crate::stream::Frames::open(&house, path, &[("authorization", "Bearer viewer")]).await;
+    let mut frames =
+        crate::stream::SseClient::connect(&house, path, &[("authorization", "Bearer viewer")]).await;
     for _ in 0..LARGE_EVENTS {
-        assert_eq!(frames.next().await.unwrap().event, "a");
+        assert_eq!(frames.next_frame().await.unwrap().event, "a");
     }
 }
 
 const CLAIM_BODY: &str = r#"{"handlers":["pulled"],"max":256}"#;
 
 /// Opens a worker that reads only the status of the response to its claim.
-async fn send_slow_claim(house: &House, token: &str) -> (TcpStream, u16) {
+async fn send_slow_claim(house: &TestServer, token: &str) -> (TcpStream, u16) {
     let length = CLAIM_BODY.len();
     let more = format!("content-type: application/json\r\ncontent-length: {length}\r\n\r\n{CLAIM_BODY}");
     send_slow_request(house, token, ("POST", "/api/v1/worker/claim"), &more).await
@@ -133,9 +134,9 @@ async fn a_claim_without_response_memory_leases_no_task() {
     }
     let (claimed, status) = send_slow_claim(&house, "admin").await;
     assert_eq!(status, 200);
-    let task = house.task_of(r#"{"type":"work"}"#).await;
+    let task = house.emit_for_task(r#"{"type":"work"}"#).await;
     let (held, _) = open_slow_readers(&house, "admin", "/api/v1/objects/large", 8).await;
-    assert_eq!(house.post("/api/v1/worker/claim", CLAIM_BODY).await.problem(), 503);
+    assert_eq!(house.post("/api/v1/worker/claim", CLAIM_BODY).await.problem_status(), 503);
     drop((held, claimed));
     read_until_complete(&house, "admin", "/api/v1/objects/large", "events").await;
     let claimed = house.post("/api/v1/worker/claim", CLAIM_BODY).await.json();
@@ -146,12 +147,12 @@ async fn a_claim_without_response_memory_leases_no_task() {
 #[tokio::test(flavor = "multi_thread")]
 async fn readers_that_use_up_response_memory_do_not_block_claims() {
     let house = start_server_with_large_object().await;
-    let task = house.task_of(r#"{"type":"work"}"#).await;
+    let task = house.emit_for_task(r#"{"type":"work"}"#).await;
     let mut held = Vec::new();
     for token in ["viewer", "other-viewer", "admin"] {
         held.push(open_slow_readers(&house, token, "/api/v1/objects/large", 8).await);
     }
-    assert_eq!(house.call_as("viewer", "GET", "/api/v1/objects/large", "").await.problem(), 503);
+    assert_eq!(house.call_as("viewer", "GET", "/api/v1/objects/large", "").await.problem_status(), 503);
     for token in ["worker", "admin"] {
         let answer = house.call_as(token, "POST", "/api/v1/worker/claim", CLAIM_BODY).await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -175,5 +176,5 @@ async fn a_reader_below_the_minimum_rate_is_disconnected() {
         }
     };
     // It makes progress all the time, so that it would keep its memory forever.
-    timeout(HANGS, reading).await.expect("its memory is given back in time");
+    timeout(TEST_TIMEOUT, reading).await.expect("its memory is given back in time");
 }
