@@ -4,7 +4,7 @@ use pointsman_core::{HandlingKey, Json, NewEvent, Tenant};
 use pointsman_engine::{Delivery, Outcome};
 use serde_json::{Value, json};
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler};
 
 /// Emits an event with the next lower number. An event of `job.fork` also causes one of another tenant.
@@ -44,7 +44,7 @@ fn count_caused(caused: &Value) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_event_shows_the_tree_of_what_it_caused() {
     let list = [("root", "admin", None), ("bound", "viewer", Some("default"))];
-    let mut server = TestServer::start_with(&tokens(&list), in_process_handler("job", count_down)).await;
+    let mut server = TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", count_down)).await;
     server.token = "root".into();
     let id = server.emit(r#"{"type":"job.fork","value":3}"#).await;
     wait_until_zeros(&server, "job.fork", 8).await;
@@ -80,7 +80,7 @@ async fn causes_of_other_tenants_are_hidden() {
         Outcome { emits: vec![child], ..Outcome::done() }
     };
     let list = [("root", "admin", None), ("bound", "viewer", Some("other"))];
-    let mut server = TestServer::start_with(&tokens(&list), in_process_handler("job", act)).await;
+    let mut server = TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", act)).await;
     server.token = "root".into();
     server.emit(r#"{"type":"job"}"#).await;
     server.token = "bound".into();

@@ -2,7 +2,7 @@ use pointsman_engine::Setup;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::client::TEST_TIMEOUT;
 use crate::orders::{CHAINS_CONFIG, add_order, claim_step, end_step};
 use crate::test_server::{TestServer, write_config};
@@ -134,7 +134,7 @@ async fn nodes_stop_or_pass_their_orders() {
 async fn chains_are_paused_and_blocked_like_handlers() {
     let list = [("root", "admin", None), ("ops", "operator", None), ("ours", "operator", Some("shop"))];
     let mut server =
-        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens(&list)), Setup::default()).await;
+        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "root".into();
     let (pause, block) = (format!("{CHAIN_URL}/pause"), format!("{CHAIN_URL}/block"));
     let paused = server.put(&pause, r#"{"reason":"lunch"}"#).await;

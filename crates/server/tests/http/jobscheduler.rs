@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::chain_fixture::{StepGate, chain_setup, new_order, retrying_chain, two_step_chain};
 use crate::client::read_response;
 use crate::test_server::TestServer;
@@ -331,7 +331,8 @@ async fn an_order_that_becomes_due_changes_the_statistics() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_with_a_tenant_sees_its_own_orders_and_their_events() {
-    let yaml = tokens(&[("all", "admin", None), ("shop", "viewer", Some("shop")), ("pull", "worker", None)]);
+    let yaml =
+        tokens_yaml(&[("all", "admin", None), ("shop", "viewer", Some("shop")), ("pull", "worker", None)]);
     let server =
         TestServer::start_with(&yaml, chain_setup(&StepGate::open(), vec![two_step_chain("/a")])).await;
     server.set_chain_stopped("/a", true).await;

@@ -3,7 +3,7 @@
 use pointsman_engine::Setup;
 use serde_json::{Value, json};
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::orders::{CHAINS_CONFIG, add_order, claim_step, end_step};
 use crate::test_server::TestServer;
 
@@ -15,7 +15,7 @@ async fn start_server() -> TestServer {
     let list =
         [("root", "admin", None), ("shop", "operator", Some("shop")), ("look", "viewer", Some("shop"))];
     let mut server =
-        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens(&list)), Setup::default()).await;
+        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "root".into();
     server
 }

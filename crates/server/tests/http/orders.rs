@@ -1,7 +1,7 @@
 use pointsman_engine::Setup;
 use serde_json::{Value, json};
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::client::TestResponse;
 use crate::test_server::TestServer;
 
@@ -313,7 +313,7 @@ async fn a_tenant_token_has_its_own_orders() {
     let list =
         [("root", "admin", None), ("ours", "operator", Some("shop")), ("look", "viewer", Some("shop"))];
     let mut server =
-        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens(&list)), Setup::default()).await;
+        TestServer::start_with(&format!("{CHAINS_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "root".into();
     let order = |id: usize| {
         let tenant = ["shop", "x"][id % 2];

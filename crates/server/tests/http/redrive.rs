@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pointsman_engine::{Outcome, Setup};
 use serde_json::{Value, json};
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler};
 
 /// A handler that fails until its switch is set.
@@ -191,7 +191,7 @@ async fn redrives_beyond_the_limit_are_refused() {
 async fn a_tenant_token_redrives_its_own_tasks() {
     let list = [("root", "admin", None), ("shop", "operator", Some("shop"))];
     let (setup, _) = failing_handler_with_switch();
-    let mut server = TestServer::start_with(&tokens(&list), setup).await;
+    let mut server = TestServer::start_with(&tokens_yaml(&list), setup).await;
     server.token = "root".into();
     server.emit(r#"[{"type":"job"},{"type":"job","tenant":"shop"}]"#).await;
     server.wait_until("/api/v1/tasks?status=FAILED", |list| count_tasks(list) == 2).await;

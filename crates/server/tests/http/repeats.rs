@@ -5,7 +5,7 @@ use pointsman_engine::{Outcome, Setup};
 use pointsman_testing::{Postgres, Proxy, Settings};
 use serde_json::{Value, json};
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::client::{TEST_TIMEOUT, TestResponse};
 use crate::orders::{CHAINS_CONFIG, add_order, claim_step, end_step};
 use crate::test_server::{TestServer, in_process_handler, write_config};
@@ -228,7 +228,7 @@ async fn a_repeat_gets_its_response_after_a_configuration_change() {
 async fn a_repeat_gets_its_response_when_the_schedule_is_blocked() {
     let list = [("boss", "admin", None), ("op", "operator", None), ("bound", "operator", Some("default"))];
     let mut server =
-        TestServer::start_with(&format!("{}{PAY_CONFIG}", tokens(&list)), Setup::default()).await;
+        TestServer::start_with(&format!("{}{PAY_CONFIG}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "op".into();
     let run = "/api/v1/schedules/report/run";
     let first = post_with_key(&server, run, "k", &Value::Null).await;

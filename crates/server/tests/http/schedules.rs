@@ -2,7 +2,7 @@ use pointsman_core::Timestamp;
 use pointsman_engine::Setup;
 use serde_json::{Value, json};
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::test_server::TestServer;
 
 const SCHEDULES_CONFIG: &str = "
@@ -182,7 +182,7 @@ async fn a_tenant_token_has_its_own_schedules() {
     let list = [("other", "operator", Some("other"))];
     let mine = "  mine: {cron: '0 3 * * *', emit: {type: report.due, tenant: other}}\n";
     let yaml = SCHEDULES_CONFIG.replace("schedules:\n", &format!("schedules:\n{mine}"));
-    let mut server = TestServer::start_with(&format!("{yaml}{}", tokens(&list)), Setup::default()).await;
+    let mut server = TestServer::start_with(&format!("{yaml}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "other".into();
     let list = server.get("/api/v1/schedules").await.json();
     assert_eq!(list["schedules"].as_array().unwrap().len(), 1);
@@ -207,7 +207,7 @@ async fn a_tenant_token_has_its_own_schedules() {
 async fn operators_cannot_run_a_blocked_schedule() {
     let list = [("root", "admin", None), ("ops", "operator", None)];
     let mut server =
-        TestServer::start_with(&format!("{SCHEDULES_CONFIG}{}", tokens(&list)), Setup::default()).await;
+        TestServer::start_with(&format!("{SCHEDULES_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "root".into();
     server.put("/api/v1/schedules/nightly/pause", "").await;
     let path = "/api/v1/schedules/nightly/run";

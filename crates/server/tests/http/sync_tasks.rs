@@ -5,7 +5,7 @@ use pointsman_engine::{Outcome, Setup};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::client::TEST_TIMEOUT;
 use crate::stream::SseClient;
 use crate::test_server::{TestServer, in_process_handler, write_config};
@@ -208,7 +208,7 @@ async fn an_unknown_source_is_not_found_however_long_the_history() {
     let list =
         [("root", "admin", None), ("ours", "viewer", Some("default")), ("others", "viewer", Some("other"))];
     let mut server =
-        TestServer::start_with(&tokens(&list), in_process_handler("job", |_| Outcome::done())).await;
+        TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", |_| Outcome::done())).await;
     server.token = "root".into();
     let many = vec![r#"{"type":"job","delay":"1h"}"#; 10_000].join(",");
     for _ in 0..3 {
@@ -230,8 +230,10 @@ async fn an_unknown_source_is_not_found_however_long_the_history() {
 async fn a_removed_source_is_found_while_its_tasks_remain() {
     let folder = tempfile::tempdir().unwrap();
     let list = [("root", "admin", None), ("others", "viewer", Some("other"))];
-    let base =
-        format!("store: 'sqlite::memory:'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{}", tokens(&list));
+    let base = format!(
+        "store: 'sqlite::memory:'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n{}",
+        tokens_yaml(&list)
+    );
     let mut server =
         TestServer::start_in(folder.path(), &format!("{base}{SOURCES_CONFIG}"), Setup::default()).await;
     server.token = "root".into();
@@ -254,7 +256,7 @@ async fn a_removed_source_is_found_while_its_tasks_remain() {
 async fn a_tenant_token_sees_only_its_own_sources() {
     let list = [("root", "admin", None), ("ours", "operator", Some("default")), ("look", "viewer", None)];
     let mut server =
-        TestServer::start_with(&format!("{SOURCES_CONFIG}{}", tokens(&list)), Setup::default()).await;
+        TestServer::start_with(&format!("{SOURCES_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "root".into();
     let theirs = run_collection(&server, "theirs", "orders").await;
     server.token = "ours".into();

@@ -1,7 +1,7 @@
 use pointsman_engine::{Outcome, Setup};
 use serde_json::{Value, json};
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler};
 
 fn find_gate<'a>(why: &'a Value, name: &str) -> &'a Value {
@@ -72,7 +72,7 @@ handlers:
 event_handlers: {stay: [stay]}
 ";
     let list = [("rootadmin", "admin", None), ("shop", "viewer", Some("shop"))];
-    let mut server = TestServer::start_with(&format!("{config}{}", tokens(&list)), Setup::default()).await;
+    let mut server = TestServer::start_with(&format!("{config}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "rootadmin".into();
     let theirs = server.emit_for_task(r#"{"type":"stay","tenant":"other"}"#).await;
     server.wait_until(&format!("/api/v1/tasks/{theirs}"), |task| task["status"] == "RUNNING").await;

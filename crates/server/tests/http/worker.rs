@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::auth::tokens;
+use crate::auth::tokens_yaml;
 use crate::client::TestResponse;
 use crate::test_server::TestServer;
 
@@ -273,7 +273,7 @@ async fn a_faulty_report_changes_nothing() {
 async fn a_bound_worker_touches_only_its_tenants_tasks() {
     let list = [("root", "admin", None), ("ours", "worker", Some("shop")), ("all", "worker", None)];
     let mut server =
-        TestServer::start_with(&format!("{PULL_CONFIG}{}", tokens(&list)), Setup::default()).await;
+        TestServer::start_with(&format!("{PULL_CONFIG}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "root".into();
     server.emit(r#"[{"type":"far"},{"type":"far","tenant":"shop"}]"#).await;
     server.token = "ours".into();
