@@ -9,7 +9,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::auth::{Caller, AcceptedTokens};
+use crate::auth::{AcceptedTokens, Caller};
 use crate::config::Config;
 use crate::config_status::ConfigStatus;
 use crate::jobscheduler::StatisticsCache;
@@ -46,7 +46,12 @@ pub(crate) struct AppState {
 }
 
 impl AppState {
-    pub(crate) fn new(engine: Engine, config: &Config, tokens: AcceptedTokens, stopping: CancellationToken) -> App {
+    pub(crate) fn new(
+        engine: Engine,
+        config: &Config,
+        tokens: AcceptedTokens,
+        stopping: CancellationToken,
+    ) -> App {
         let (limits, metrics) = (&config.limits, Arc::new(HttpMetrics::default()));
         let max_connections = match config.serves_http {
             true => listen::max_connections_for_open_files(config.max_connections, config.workers),

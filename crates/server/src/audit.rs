@@ -88,7 +88,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::*;
-    use crate::auth::{Role, AcceptedTokens, hash_token};
+    use crate::auth::{AcceptedTokens, Role, hash_token};
     use crate::config::{ConfigInputs, TokenDef};
 
     #[tokio::test]
@@ -96,9 +96,11 @@ mod tests {
         let store = Arc::new(Sqlite::in_memory(pointsman_engine::now()).unwrap());
         let engine = Engine::start(store, Settings::default(), Setup::default()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let config = ConfigInputs { working_dir: folder.path().into(), ..ConfigInputs::default() }.load().unwrap();
+        let config =
+            ConfigInputs { working_dir: folder.path().into(), ..ConfigInputs::default() }.load().unwrap();
         let app = AppState::new(engine, &config, AcceptedTokens::default(), CancellationToken::new());
-        let token = TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash_token("x") };
+        let token =
+            TokenDef { name: "ops".into(), role: Role::Operator, tenant: None, sha256: hash_token("x") };
         let (gate, caller) = (Arc::new(Notify::new()), Caller::from(&token));
         let (inner, opened) = (app.clone(), gate.clone());
         let mut request = Box::pin(app.run_to_completion(async move {

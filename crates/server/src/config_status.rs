@@ -135,5 +135,9 @@ fn config_body(node: String, config: &Config) -> ConfigBody {
 }
 
 fn fault_body(fault: &ConfigFault) -> ConfigFaultBody {
-    ConfigFaultBody { location: fault.location(), message: fault.message().into(), excerpt: fault.excerpt_for_api() }
+    ConfigFaultBody {
+        location: fault.location(),
+        message: fault.message().into(),
+        excerpt: fault.excerpt_for_api(),
+    }
 }

@@ -3,7 +3,7 @@
 
 use http::HeaderMap;
 use pointsman_core::Tenant;
-use pointsman_core::store::{IdempotencyKey, IdempotencyError, StoreError};
+use pointsman_core::store::{IdempotencyError, IdempotencyKey, StoreError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
@@ -73,7 +73,9 @@ pub(crate) async fn read_recorded_response<A: DeserializeOwned>(
     idempotency: Option<&IdempotencyKey>,
 ) -> Result<Option<A>, Problem> {
     let Some(idempotency_key) = idempotency else { return Ok(None) };
-    let Some(text) = app.store().find_idempotency_record(idempotency_key.clone()).await?? else { return Ok(None) };
+    let Some(text) = app.store().find_idempotency_record(idempotency_key.clone()).await?? else {
+        return Ok(None);
+    };
     parse_recorded_response(idempotency_key, &text).map(Some)
 }
 

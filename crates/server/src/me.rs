@@ -23,7 +23,10 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     tag = "house",
     responses((status = 200, description = "The token", body = CurrentTokenBody)),
 )]
-pub(crate) async fn show_me(AnyCaller(caller): AnyCaller, uri: Uri) -> Result<Json<CurrentTokenBody>, Problem> {
+pub(crate) async fn show_me(
+    AnyCaller(caller): AnyCaller,
+    uri: Uri,
+) -> Result<Json<CurrentTokenBody>, Problem> {
     Query::from_uri(&uri, &[])?;
     let tenant = caller.tenant.map(|tenant| tenant.to_string());
     Ok(Json(CurrentTokenBody { name: caller.name, role: caller.role.to_string(), tenant }))

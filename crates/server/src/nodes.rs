@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use http::Uri;
-use pointsman_api::{AuditList, AuditEntryBody, NodeBody, NodeList};
+use pointsman_api::{AuditEntryBody, AuditList, NodeBody, NodeList};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
@@ -65,5 +65,9 @@ pub(crate) async fn read_audit(
     let event_id = app.store().read_journal_range().await?.head.get();
     let entries = app.store().list_audit_entries(before, limit).await?;
     let next = entries.last().map(|(number, _)| *number).filter(|_| entries.len() == limit);
-    Ok(Json(AuditList { newest_event_id: event_id, entries: entries.iter().map(AuditEntryBody::from).collect(), next }))
+    Ok(Json(AuditList {
+        newest_event_id: event_id,
+        entries: entries.iter().map(AuditEntryBody::from).collect(),
+        next,
+    }))
 }

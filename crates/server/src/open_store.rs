@@ -70,15 +70,25 @@ impl OpenStore {
             Self::Postgres(store) => {
                 let corrupt_hash_message = "pointsman.meta does not hold a token's hash under first_token; delete that row to get a new \
                             token";
-                resolve_shared_token(new_token, store.share_first_token_hash(&sha256).await, corrupt_hash_message)
+                resolve_shared_token(
+                    new_token,
+                    store.share_first_token_hash(&sha256).await,
+                    corrupt_hash_message,
+                )
             }
             Self::Redis(store) => {
                 let corrupt_hash_message = "pointsman:texts does not hold a token's hash under first_token; HDEL that field to get a new \
                             token";
-                resolve_shared_token(new_token, store.share_first_token_hash(&sha256).await, corrupt_hash_message)
+                resolve_shared_token(
+                    new_token,
+                    store.share_first_token_hash(&sha256).await,
+                    corrupt_hash_message,
+                )
             }
             Self::Sqlite(_) => match url {
-                StoreUrl::Sqlite { path } => auth::load_or_create_first_token(path).map_err(StartError::FirstToken),
+                StoreUrl::Sqlite { path } => {
+                    auth::load_or_create_first_token(path).map_err(StartError::FirstToken)
+                }
                 StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(new_token),
             },
         }

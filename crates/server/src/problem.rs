@@ -19,9 +19,9 @@ use std::fmt;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
+use pointsman_core::event_json::JsonError;
 use pointsman_core::store::{IdempotencyError, StoreError};
 use pointsman_core::task::TaskRejection;
-use pointsman_core::event_json::JsonError;
 use pointsman_engine::EmitError;
 
 /// Value of `Retry-After` for a server that is unavailable.

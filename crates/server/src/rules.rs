@@ -1,7 +1,7 @@
 //! Setting and lifting rules (pause, block) of handlers, collections, schedules and chains.
 
 use pointsman_api::RuleBody;
-use pointsman_core::{RuleScope, Rule, RuleKind, Tenant};
+use pointsman_core::{Rule, RuleKind, RuleScope, Tenant};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -22,7 +22,14 @@ pub(crate) async fn set_rule(
         let by = caller.name.clone();
         inner
             .engine
-            .set_rule(Rule { kind, scope: place, tenant, set_by: by, reason: reason.clone(), since: inner.now() })
+            .set_rule(Rule {
+                kind,
+                scope: place,
+                tenant,
+                set_by: by,
+                reason: reason.clone(),
+                since: inner.now(),
+            })
             .await?;
         inner.record_audit(&caller, kind.as_str(), target, reason).await;
         Ok(())

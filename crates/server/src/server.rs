@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{App, AppState};
-use crate::auth::{FirstToken, AcceptedTokens};
+use crate::auth::{AcceptedTokens, FirstToken};
 use crate::config::{self, Config, ConfigFaults, ConfigInputs, StoreUrl, TokenDef};
 use crate::open_store::OpenStore;
 use crate::{listen, router};
@@ -87,7 +87,11 @@ impl std::fmt::Debug for Server {
 impl Server {
     /// Opens the store, starts the engine and listens. With `sources`, the configuration is reloaded whenever it
     /// changes. `program` has the in-process handlers and routes that the program adds to the configuration.
-    pub async fn start(config: Config, sources: Option<ConfigInputs>, program: Setup) -> Result<Self, StartError> {
+    pub async fn start(
+        config: Config,
+        sources: Option<ConfigInputs>,
+        program: Setup,
+    ) -> Result<Self, StartError> {
         let is_guarded = !config.tokens.is_empty() || config.listen_address.ip().is_loopback();
         if config.serves_http && !is_guarded {
             return Err(StartError::NoTokenConfigured(config.listen_address));

@@ -1,8 +1,8 @@
 //! Stopping chains and setting the action of their nodes. Both affect the orders of every tenant.
 
 use axum::Json;
-use pointsman_api::{ChainBody, ChainDetail, SetChainStateBody, SetChainNodeActionBody};
-use pointsman_core::chain::{ChainNodeAction, ChainPath, ChainNodeId};
+use pointsman_api::{ChainBody, ChainDetail, SetChainNodeActionBody, SetChainStateBody};
+use pointsman_core::chain::{ChainNodeAction, ChainNodeId, ChainPath};
 use pointsman_core::event_json::{JsonError, parse_string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -36,12 +36,15 @@ pub(crate) async fn set_chain_state(
     members: ChainStateMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
     caller.require_all_tenants("a chain has orders of every tenant")?;
-    let state =
-        members.state.ok_or_else(|| JsonError::new("/state", "`state` is required: `running` or `stopped`"))?;
+    let state = members
+        .state
+        .ok_or_else(|| JsonError::new("/state", "`state` is required: `running` or `stopped`"))?;
     let stopped = match parse_string("/state", &state)?.as_str() {
         "running" => false,
         "stopped" => true,
-        other => return Err(JsonError::new("/state", format!("{other:?} is neither running nor stopped")).into()),
+        other => {
+            return Err(JsonError::new("/state", format!("{other:?} is neither running nor stopped")).into());
+        }
     };
     find_defined_chain(app, &caller, &path).await?;
     let inner = app.clone();
@@ -85,9 +88,9 @@ pub(crate) async fn set_node_action(
     members: NodeActionMembers,
 ) -> Result<Json<ChainDetail>, Problem> {
     caller.require_all_tenants("a node has orders of every tenant")?;
-    let action = members
-        .action
-        .ok_or_else(|| JsonError::new("/action", "`action` is required: `process`, `stop` or `next_state`"))?;
+    let action = members.action.ok_or_else(|| {
+        JsonError::new("/action", "`action` is required: `process`, `stop` or `next_state`")
+    })?;
     let action = parse_action(&parse_string("/action", &action)?)?;
     let chain = find_defined_chain(app, &caller, &path).await?;
     require_step_node(&chain, &node)?;
@@ -102,8 +105,9 @@ pub(crate) async fn set_node_action(
 
 fn parse_action(text: &str) -> Result<ChainNodeAction, JsonError> {
     let action = ChainNodeAction::ALL.into_iter().find(|action| action.as_str() == text);
-    action
-        .ok_or_else(|| JsonError::new("/action", format!("{text:?} is not one of process, stop and next_state")))
+    action.ok_or_else(|| {
+        JsonError::new("/action", format!("{text:?} is not one of process, stop and next_state"))
+    })
 }
 
 async fn find_defined_chain(app: &App, caller: &Caller, path: &ChainPath) -> Result<ChainBody, Problem> {

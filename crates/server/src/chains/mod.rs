@@ -13,7 +13,7 @@ use axum::routing::get;
 use http::Uri;
 use pointsman_api::{ChainDetail, ChainList};
 use pointsman_core::RuleKind;
-use pointsman_core::chain::{ChainPath, ChainNodeId};
+use pointsman_core::chain::{ChainNodeId, ChainPath};
 use utoipa::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pointsman_api::{ChainBody, ChainDetail, ChainList, ChainNodeBody, StrandedOrdersBody};
 use pointsman_core::chain::{ChainPath, ChainState};
 use pointsman_core::store::ChainView;
-use pointsman_core::{RuleScope, Rule};
+use pointsman_core::{Rule, RuleScope};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -55,8 +55,9 @@ async fn read_chains(app: &App, caller: &Caller) -> Result<ChainOverview, Proble
 fn chain_body(view: &ChainView, caller: &Caller) -> ChainBody {
     // The counts include orders of all tenants, so a caller bound to a tenant does not see them.
     let shows_counts = caller.tenant.is_none();
-    let at =
-        |id: &str| view.order_counts.iter().find(|(node, _)| node.as_str() == id).map_or(0, |(_, count)| *count);
+    let at = |id: &str| {
+        view.order_counts.iter().find(|(node, _)| node.as_str() == id).map_or(0, |(_, count)| *count)
+    };
     let ChainView { chain, state, order_counts: orders } = view;
     let nodes = chain.nodes.iter().map(|node| {
         let count = shows_counts.then(|| at(node.id.as_str()));

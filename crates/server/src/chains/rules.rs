@@ -3,7 +3,7 @@
 use axum::Json;
 use pointsman_api::{ChainDetail, RuleRequestBody};
 use pointsman_core::chain::ChainPath;
-use pointsman_core::{RuleScope, RuleKind};
+use pointsman_core::{RuleKind, RuleScope};
 
 use super::overview::find_chain;
 use crate::app::App;

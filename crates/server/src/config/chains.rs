@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::HandlerName;
-use pointsman_core::chain::{Chain, ChainPath, ChainNode as ChainNode, ChainNodeId, ChainNodeRole, ChainStep};
+use pointsman_core::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep};
 use pointsman_core::names::MAX_NAME_BYTES;
 
 use super::decode::{AllowedKeys, CheckedMap, expect_list, expect_map, parse_scalar, read_boolean};

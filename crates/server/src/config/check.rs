@@ -205,7 +205,8 @@ fn summarize_schedule(schedule: &ScheduleSpec, now: Timestamp) -> ScheduleSummar
 }
 
 fn summarize_chain(chain: &Chain) -> ChainSummary {
-    let (ends, steps): (Vec<&ChainNode>, Vec<&ChainNode>) = chain.nodes.iter().partition(|node| node.role == ChainNodeRole::End);
+    let (ends, steps): (Vec<&ChainNode>, Vec<&ChainNode>) =
+        chain.nodes.iter().partition(|node| node.role == ChainNodeRole::End);
     let ids = |nodes: Vec<&ChainNode>| nodes.into_iter().map(|node| node.id.to_string()).collect();
     ChainSummary { path: chain.path.to_string(), steps: ids(steps), ends: ids(ends) }
 }

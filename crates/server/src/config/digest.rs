@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use pointsman_core::fire::FireAction;
-use pointsman_core::store::{NewOrder, NewCollectionRun};
+use pointsman_core::store::{NewCollectionRun, NewOrder};
 use pointsman_core::{Json, NewEvent};
 use pointsman_engine::ScheduleSpec;
 use serde_json::{Value, json};
@@ -83,7 +83,15 @@ fn sorted<T: Ord>(mut list: Vec<T>) -> Vec<T> {
 }
 
 fn schedule_value(schedule: &ScheduleSpec) -> Value {
-    let ScheduleSpec { name, cron: when, action: makes, catch_up, catch_up_window: catch_up_within, overlap, jitter } = schedule;
+    let ScheduleSpec {
+        name,
+        cron: when,
+        action: makes,
+        catch_up,
+        catch_up_window: catch_up_within,
+        overlap,
+        jitter,
+    } = schedule;
     json!({
         "name": name,
         "cron": when.expression().as_str(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pointsman_core::{Limits, LaneOrdering, Rate, Weight};
+use pointsman_core::{LaneOrdering, Limits, Rate, Weight};
 
 use super::decode::{CheckedMap, parse_scalar, read_duration, read_integer};
 use super::fault::Findings;
@@ -15,7 +15,11 @@ const MAX_CONCURRENCY: u64 = 1_000_000;
 const MIN_AGEING: Duration = Duration::from_secs(1);
 
 /// Reads the limits of a handler with this lane ordering.
-pub(super) fn read_handler_limits(fields: &CheckedMap, order: LaneOrdering, findings: &mut Findings) -> Limits {
+pub(super) fn read_handler_limits(
+    fields: &CheckedMap,
+    order: LaneOrdering,
+    findings: &mut Findings,
+) -> Limits {
     let mut count = |key| fields.get(key).and_then(|n| read_concurrency(n, findings));
     let (concurrency, per_key) = (count("concurrency"), count("concurrency_per_key"));
     if let (LaneOrdering::Key, Some(2..), Some(node)) = (order, per_key, fields.get("concurrency_per_key")) {

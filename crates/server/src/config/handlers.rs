@@ -120,7 +120,8 @@ fn read_handler(
     let (run, plain) = (run?, HandlerDef::new(name?));
     let crashes = crashes.unwrap_or(plain.max_crashes);
     let pull = matches!(run, HandlerRun::Pull);
-    let def = HandlerDef { ordering: order, on_error, retry, max_crashes: crashes, observe, limits, pull, ..plain };
+    let def =
+        HandlerDef { ordering: order, on_error, retry, max_crashes: crashes, observe, limits, pull, ..plain };
     Some(HandlerConfig { def, run, location: entry.location.clone() })
 }
 
@@ -131,7 +132,8 @@ pub(super) fn read_crashes(node: &YamlNode, findings: &mut Findings) -> Option<u
 
 /// Reads which attempts are published in the journal.
 pub(super) fn read_observe(node: &YamlNode, findings: &mut Findings) -> Option<ObservePolicy> {
-    let choices = [("all", ObservePolicy::All), ("failures", ObservePolicy::Failures), ("none", ObservePolicy::None)];
+    let choices =
+        [("all", ObservePolicy::All), ("failures", ObservePolicy::Failures), ("none", ObservePolicy::None)];
     read_choice(node, findings, &choices)
 }
 
@@ -169,7 +171,8 @@ pub(super) fn check_handler_exists(
             format!("{:?} is a source, and a source {source_restriction}", name.as_str()),
         );
     } else if !exists {
-        let suggestion = super::suggestion::did_you_mean_suffix(name.as_str(), handlers.iter().map(HandlerName::as_str));
+        let suggestion =
+            super::suggestion::did_you_mean_suffix(name.as_str(), handlers.iter().map(HandlerName::as_str));
         findings.add_fault(&node.location, format!("there is no handler {:?}{suggestion}", name.as_str()));
     }
     exists
@@ -196,8 +199,11 @@ mod tests {
     fn settings_a_handler_omits_have_their_defaults() {
         let handlers =
             read_value_from("a: {run: {command: [sh]}, order: none, crashes: 0}", read_all_handlers).unwrap();
-        let want =
-            HandlerDef { ordering: LaneOrdering::None, max_crashes: 0, ..HandlerDef::new(HandlerName::new("a").unwrap()) };
+        let want = HandlerDef {
+            ordering: LaneOrdering::None,
+            max_crashes: 0,
+            ..HandlerDef::new(HandlerName::new("a").unwrap())
+        };
         assert_eq!(handlers[0].def, want);
     }
 

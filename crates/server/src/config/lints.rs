@@ -61,7 +61,8 @@ fn warn_of_unreachable_nodes(charted: &ChainConfig, work: &WorkSections, finding
     let mut pending: Vec<&ChainNodeId> =
         chain.nodes.first().map(|node| &node.id).into_iter().chain(starts).collect();
     let mut reached: BTreeSet<&ChainNodeId> = BTreeSet::new();
-    let nodes: BTreeMap<&ChainNodeId, &ChainNodeRole> = chain.nodes.iter().map(|node| (&node.id, &node.role)).collect();
+    let nodes: BTreeMap<&ChainNodeId, &ChainNodeRole> =
+        chain.nodes.iter().map(|node| (&node.id, &node.role)).collect();
     while let Some(id) = pending.pop() {
         if let (true, Some(ChainNodeRole::Step(step))) = (reached.insert(id), nodes.get(id)) {
             pending.push(&step.next);

@@ -18,7 +18,8 @@ pub(super) fn read_network(node: &YamlNode, local: bool, findings: &mut Findings
         Some(list) => expect_list(list, "`allow`", findings)?,
         None => &[],
     };
-    let allow = allow.iter().filter_map(|item| parse_scalar(item, findings, str::parse::<AllowedAddress>)).collect();
+    let allow =
+        allow.iter().filter_map(|item| parse_scalar(item, findings, str::parse::<AllowedAddress>)).collect();
     Some(NetworkAccess { allow_loopback, allow })
 }
 

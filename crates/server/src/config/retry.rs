@@ -37,8 +37,9 @@ fn read_retry_policy(
     findings: &mut Findings,
 ) -> Option<RetryPolicy> {
     let fields = CheckedMap::check_keys(node, keys, findings)?;
-    let max =
-        fields.read_or_default("max", default.max_retries.into(), findings, |n, f| read_integer(n, f, 0..=1_000_000));
+    let max = fields.read_or_default("max", default.max_retries.into(), findings, |n, f| {
+        read_integer(n, f, 0..=1_000_000)
+    });
     let backoff = fields.read_or_default("backoff", default.backoff, findings, read_backoff);
     let delay =
         fields.read_or_default("delay", default.delay, findings, |n, f| read_duration(n, f, Duration::ZERO));

@@ -1,7 +1,7 @@
 //! Reads the section `event_handlers`: the handlers of an event type, and the chains to which its events add orders.
 
 use pointsman_core::chain::ChainPath;
-use pointsman_core::route::{HandlerBinding, ChainRoutes};
+use pointsman_core::route::{ChainRoutes, HandlerBinding};
 use pointsman_core::{HandlingKey, Routes};
 
 use super::chains::{self, DefinedChains};

@@ -60,7 +60,8 @@ pub(super) struct SchedulePolicy {
 
 impl SchedulePolicy {
     pub(super) fn read(fields: &CheckedMap, findings: &mut Findings) -> Self {
-        let choices = [("one", CatchUpPolicy::One), ("all", CatchUpPolicy::All), ("none", CatchUpPolicy::None)];
+        let choices =
+            [("one", CatchUpPolicy::One), ("all", CatchUpPolicy::All), ("none", CatchUpPolicy::None)];
         let catch_up = fields.get("catch_up").and_then(|n| read_choice(n, findings, &choices));
         let mut length = |key, least| fields.get(key).and_then(|n| read_duration(n, findings, least));
         let within = length("catch_up_within", Duration::from_secs(1));

@@ -1,6 +1,6 @@
 //! Reads the section `schedules`: events to emit and orders to add at planned times.
 
-use pointsman_core::chain::{ChainPath, ChainNodeId, OrderId, OrderKey};
+use pointsman_core::chain::{ChainNodeId, ChainPath, OrderId, OrderKey};
 use pointsman_core::cron::{self, Dialect, Zone};
 use pointsman_core::event::{MAX_CONTEXT_BYTES, MAX_CONTEXT_ENTRIES};
 use pointsman_core::fire::{FireAction, OverlapPolicy};
@@ -81,9 +81,10 @@ fn read_schedule(
     let when = read_cron_schedule(&fields, findings);
     let makes = read_fired_action(&fields, chains, findings);
     let policy = SchedulePolicy::read(&fields, findings);
-    let choices = [("skip", OverlapPolicy::Skip), ("queue", OverlapPolicy::Queue), ("cancel", OverlapPolicy::Cancel)];
-    let overlap =
-        fields.read_or_default("overlap", OverlapPolicy::default(), findings, |n, f| read_choice(n, f, &choices));
+    let choices =
+        [("skip", OverlapPolicy::Skip), ("queue", OverlapPolicy::Queue), ("cancel", OverlapPolicy::Cancel)];
+    let overlap = fields
+        .read_or_default("overlap", OverlapPolicy::default(), findings, |n, f| read_choice(n, f, &choices));
     let name = ScheduleName::new(name?.as_str()).ok()?;
     let schedule = ScheduleSpec::new(name, when?, makes?);
     Some(policy.apply_to(ScheduleSpec { overlap, ..schedule }))
@@ -107,7 +108,9 @@ fn read_fired_action(
 ) -> Option<FireAction> {
     match (fields.get("emit"), fields.get("order")) {
         (Some(emit), None) => read_event(emit, findings).map(|event| FireAction::EmitEvent(Box::new(event))),
-        (None, Some(order)) => read_order(order, chains, findings).map(|order| FireAction::AddOrder(Box::new(order))),
+        (None, Some(order)) => {
+            read_order(order, chains, findings).map(|order| FireAction::AddOrder(Box::new(order)))
+        }
         (Some(_), Some(order)) => {
             findings.add_fault(&order.location, "a schedule has either `emit` or `order`, not both");
             None

@@ -22,7 +22,13 @@ pub(super) struct SelectedServices {
 /// Reads a list, or names separated by commas as in a flag or variable.
 pub(super) fn read_services(node: &YamlNode, findings: &mut Findings) -> Option<SelectedServices> {
     let mut selected = SelectedServices {
-        engine: EnabledServices { scheduler: false, worker: false, clock: false, rescuer: false, pruner: false },
+        engine: EnabledServices {
+            scheduler: false,
+            worker: false,
+            clock: false,
+            rescuer: false,
+            pruner: false,
+        },
         http: false,
     };
     let mut enable = |name: &str, at: &YamlNode, findings: &mut Findings| match name {

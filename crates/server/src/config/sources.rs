@@ -15,7 +15,9 @@ use pointsman_core::fire::{FireAction, OverlapPolicy};
 use pointsman_core::handler::ObservePolicy;
 use pointsman_core::store::NewCollectionRun;
 use pointsman_core::task::retry::RetryPolicy;
-use pointsman_core::{CollectionName, HandlerDef, HandlerName, SourceCollection, Priority, SourceDef, Tenant};
+use pointsman_core::{
+    CollectionName, HandlerDef, HandlerName, Priority, SourceCollection, SourceDef, Tenant,
+};
 use pointsman_engine::ScheduleSpec;
 use pointsman_engine::handlers::http::NetworkAccess;
 
@@ -189,7 +191,11 @@ impl CollectionConfig {
         let pair = SourceCollection { source: source.clone(), collection: self.name.clone() };
         let when = cron::Schedule::new(expression.clone(), self.timing.zone.clone());
         let name = pair.schedule_name();
-        let schedule = ScheduleSpec::new(name, when, FireAction::RunCollection(NewCollectionRun { source_collection: pair, priority: None }));
+        let schedule = ScheduleSpec::new(
+            name,
+            when,
+            FireAction::RunCollection(NewCollectionRun { source_collection: pair, priority: None }),
+        );
         let schedule = policy.apply_to(ScheduleSpec { overlap: OverlapPolicy::Skip, ..schedule });
         Some(ScheduleConfig { schedule, location: location.clone() })
     }

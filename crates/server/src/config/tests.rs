@@ -110,7 +110,8 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
     assert_eq!(timeouts(&config), timeouts(&defaults), "and so are the timeouts");
     let policies = |config: &Config| {
         let policies = |planned: &ScheduleConfig| {
-            let ScheduleSpec { catch_up, catch_up_window: catch_up_within, overlap, jitter, .. } = planned.schedule;
+            let ScheduleSpec { catch_up, catch_up_window: catch_up_within, overlap, jitter, .. } =
+                planned.schedule;
             (catch_up, catch_up_within, overlap, jitter)
         };
         config
@@ -122,12 +123,15 @@ fn values_in_the_comments_of_default_yml_are_the_real_defaults() {
             .collect::<Vec<_>>()
     };
     assert_eq!(policies(&config), policies(&defaults), "and the policies");
-    let treatment = |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.max_crashes);
+    let treatment =
+        |config: &Config| (config.sources[0].def.retry.clone(), config.sources[0].def.max_crashes);
     assert_eq!(treatment(&config), treatment(&defaults));
     assert_eq!((config.routes.iter().count(), config.tenants.len()), (1, 1));
     let names: Vec<&str> = config.schedules.iter().map(|planned| planned.schedule.name.as_str()).collect();
     assert_eq!(names, ["beat", "nightly", "shop/orders", "shop/customers"]);
-    let ChainNodeRole::Step(step) = &config.chains[0].chain.nodes[0].role else { panic!("{:?}", config.chains) };
+    let ChainNodeRole::Step(step) = &config.chains[0].chain.nodes[0].role else {
+        panic!("{:?}", config.chains)
+    };
     let defaults = RetryPolicy { backoff: Backoff::Fixed, ..RetryPolicy::default() };
     assert_eq!(step.retry, Some(defaults), "and so is the setback");
     assert_eq!(config.chain_routes.iter().count(), 1);

@@ -31,8 +31,11 @@ pub(super) async fn build_causal_tree(
     let visible: Vec<&Event> =
         view.caused_events.iter().map(AsRef::as_ref).filter(|e| caller.can_see_tenant(&e.tenant)).collect();
     let tasks = read_task_ids(app, caller, view, &visible).await?;
-    let mut builder =
-        TreeBuilder { tasks, children: HashMap::new(), is_truncated: view.caused_events.len() >= MAX_CAUSED_EVENTS };
+    let mut builder = TreeBuilder {
+        tasks,
+        children: HashMap::new(),
+        is_truncated: view.caused_events.len() >= MAX_CAUSED_EVENTS,
+    };
     for event in visible {
         if let Some(cause) = event.cause.and_then(|cause| cause.event) {
             builder.children.entry(cause).or_default().push(event);
@@ -75,7 +78,8 @@ async fn read_task_ids(
     let mut task_ids: HashMap<_, _> = view.tasks.iter().map(|task| (task.seq, task.id.to_string())).collect();
     for seq in events.iter().filter_map(|event| event.cause).map(|cause| cause.task) {
         if !task_ids.contains_key(&seq)
-            && let Some(task) = find_task_by_seq(app, seq).await?.filter(|task| caller.can_see_tenant(&task.tenant))
+            && let Some(task) =
+                find_task_by_seq(app, seq).await?.filter(|task| caller.can_see_tenant(&task.tenant))
         {
             task_ids.insert(seq, task.id.to_string());
         }

@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
 use pointsman_core::Timestamp;
-use pointsman_core::event_json::{EventBody, JsonError, to_pointer_segment, parse_string};
+use pointsman_core::event_json::{EventBody, JsonError, parse_string, to_pointer_segment};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -64,7 +64,8 @@ impl CloudEventAttributes {
         let priority = match self.values.remove("priority") {
             // Headers have no numbers.
             Some(text) => Some(
-                text.parse::<i64>().map_err(|_| JsonError::new("/priority", "`priority` is a whole number"))?,
+                text.parse::<i64>()
+                    .map_err(|_| JsonError::new("/priority", "`priority` is a whole number"))?,
             ),
             None => None,
         };
@@ -94,7 +95,9 @@ pub(super) fn parse_structured(raw: &RawValue) -> Result<EventBody, JsonError> {
     let mut base64 = None;
     for (name, raw) in members.0 {
         match name.as_str() {
-            "data" if attributes.data.is_some() => return Err(JsonError::new("/data", "`data` is given twice")),
+            "data" if attributes.data.is_some() => {
+                return Err(JsonError::new("/data", "`data` is given twice"));
+            }
             "data" => attributes.data = Some(raw),
             "data_base64" if base64.is_some() => {
                 return Err(JsonError::new("/data_base64", "`data_base64` is given twice"));
@@ -124,7 +127,8 @@ fn parse_attribute(name: &str, raw: &RawValue) -> Result<String, JsonError> {
         return parse_string(&to_pointer_segment(name), raw);
     }
     let scalar = matches!(text, "true" | "false") || text.parse::<i64>().is_ok();
-    let fault = || JsonError::new(to_pointer_segment(name), "an attribute is a string, a boolean or a whole number");
+    let fault =
+        || JsonError::new(to_pointer_segment(name), "an attribute is a string, a boolean or a whole number");
     scalar.then(|| text.to_owned()).ok_or_else(fault)
 }
 

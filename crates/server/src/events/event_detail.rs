@@ -54,7 +54,9 @@ async fn cause_body(app: &App, caller: &Caller, cause: Cause) -> Result<EventCau
     let task = causal_tree::find_task_by_seq(app, cause.task).await?;
     let hidden = match (&task, cause.event) {
         (Some(task), _) => !caller.can_see_tenant(&task.tenant),
-        (None, Some(id)) => app.store().read_event(id).await?.is_some_and(|view| !caller.can_see_tenant(&view.event.tenant)),
+        (None, Some(id)) => {
+            app.store().read_event(id).await?.is_some_and(|view| !caller.can_see_tenant(&view.event.tenant))
+        }
         (None, None) => false,
     };
     let (event, task) = if hidden { (None, None) } else { (cause.event, task) };

@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use http::{Uri, header};
-use pointsman_api::{EventSnapshot, ObjectLaneBody, ObjectDetail};
+use pointsman_api::{EventSnapshot, ObjectDetail, ObjectLaneBody};
 use pointsman_core::{Event, ObjectKey};
 
 use crate::app::App;

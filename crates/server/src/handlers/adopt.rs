@@ -72,7 +72,11 @@ pub(crate) async fn adopt_tasks(
     }
     let inner = app.clone();
     app.run_to_completion(async move {
-        let mut done = AdoptResponse { adopted: inner.engine.adopt_missing_tasks(&name).await?, replayed: 0, more: false };
+        let mut done = AdoptResponse {
+            adopted: inner.engine.adopt_missing_tasks(&name).await?,
+            replayed: 0,
+            more: false,
+        };
         let replayed = match from {
             Some(from) => replay_history(&inner, &name, from, &mut done).await,
             None => Ok(()),

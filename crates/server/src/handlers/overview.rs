@@ -4,11 +4,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pointsman_api::{
-    TaskCounts, HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody,
+    HandlerBody, HandlerDetail, HandlerList, LimitsBody, QueueBody, RouteBody, SourceBody, TaskCounts,
 };
 use pointsman_core::store::{QueueView, Registration};
 use pointsman_core::task::QueueSubject;
-use pointsman_core::{HandlerName, SourceCollection, RuleScope, Rule, Timestamp};
+use pointsman_core::{HandlerName, Rule, RuleScope, SourceCollection, Timestamp};
 
 use crate::app::App;
 use crate::auth::Caller;
@@ -116,7 +116,9 @@ async fn read_handlers(
     let registration = store.read_merged_registration().await?;
     let mut handlers = registered_handlers(app, &registration);
     let now = app.now();
-    for queue in store.list_queues(queues_of).await?.iter().filter(|queue| caller.can_see_tenant(&queue.tenant)) {
+    for queue in
+        store.list_queues(queues_of).await?.iter().filter(|queue| caller.can_see_tenant(&queue.tenant))
+    {
         add_queue(&mut handlers, queue, now);
     }
     let visible = |rule: &&Rule| rule.tenant.as_ref().is_none_or(|tenant| caller.can_see_tenant(tenant));

@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use pointsman_api::{HandlerDetail, RuleRequestBody};
 use pointsman_core::names::BadName;
-use pointsman_core::{HandlerName, RuleScope, RuleKind};
+use pointsman_core::{HandlerName, RuleKind, RuleScope};
 
 use super::overview::{find_rule_target, with_busiest_queues};
 use crate::app::App;

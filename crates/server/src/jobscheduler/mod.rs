@@ -22,8 +22,8 @@ use axum::extract::{FromRequest, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::Uri;
-use pointsman_core::journal::EventFilter;
 use pointsman_core::event_json::{JsonError, parse_string};
+use pointsman_core::journal::EventFilter;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -153,8 +153,8 @@ impl FromRequest<App> for PostedSelection {
     async fn from_request(request: Request, app: &App) -> Result<Self, Problem> {
         let PathQuery { path } = json_body::read_json_body(request, app).await?;
         let Some(path) = path else { return Ok(Self(OrderSelection::all())) };
-        let selection =
-            OrderSelection::parse(&parse_string("/path", &path)?).map_err(|bad| JsonError::new("/path", bad))?;
+        let selection = OrderSelection::parse(&parse_string("/path", &path)?)
+            .map_err(|bad| JsonError::new("/path", bad))?;
         Ok(Self(selection))
     }
 }

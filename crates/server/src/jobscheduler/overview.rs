@@ -224,7 +224,14 @@ mod tests {
             suspended_by_task: None,
             took_on_error: false,
         };
-        OrderView { order, task: None, retry_at: None, orphaned: false, paused_because: None, suspended_by: None }
+        OrderView {
+            order,
+            task: None,
+            retry_at: None,
+            orphaned: false,
+            paused_because: None,
+            suspended_by: None,
+        }
     }
 
     fn encode_orders(count: usize) -> Value {

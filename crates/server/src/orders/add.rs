@@ -7,11 +7,12 @@ use axum::Json;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, StatusCode, Uri, header};
-use pointsman_api::{AddedOrderBody, AddOrdersResponse, NewOrderBody};
-use pointsman_core::store::{
-    AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderReceipt, OrderRefusal, OrderBatchRefusal,
-};
+use pointsman_api::{AddOrdersResponse, AddedOrderBody, NewOrderBody};
 use pointsman_core::event_json::JsonError;
+use pointsman_core::store::{
+    AddedOrder, ChainView, IdempotencyKey, NewOrder, OrderBatch, OrderBatchRefusal, OrderReceipt,
+    OrderRefusal,
+};
 use pointsman_core::{Tenant, Timestamp};
 use serde_json::value::RawValue;
 use utoipa::openapi::{ArrayBuilder, OneOfBuilder, Ref, RefOr, Schema};
@@ -112,7 +113,8 @@ struct NewOrdersRequest {
 impl NewOrdersRequest {
     fn parse(text: &str, tenant: &Tenant, now: Timestamp) -> Result<Self, Problem> {
         let order = |raw: &RawValue, at: &str| {
-            let members = members::NewOrderMembers::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
+            let members =
+                members::NewOrderMembers::parse(raw.get()).map_err(|fault| fault.with_prefix(at))?;
             members.into_order(now, tenant).map_err(|problem| problem.with_pointer_prefix(at))
         };
         let is_array = text.trim_start().starts_with('[');

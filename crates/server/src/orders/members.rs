@@ -1,9 +1,11 @@
 //! Members of the bodies that add or change orders. Each stays raw until it is parsed, so that a fault points at it.
 
-use pointsman_core::chain::{ChainPath, ChainNodeId, OrderId, OrderKey};
+use pointsman_core::chain::{ChainNodeId, ChainPath, OrderId, OrderKey};
+use pointsman_core::event_json::{
+    JsonError, MAX_VALUE_BYTES, parse_duration, parse_member, parse_object, parse_string,
+};
 use pointsman_core::names::BadName;
 use pointsman_core::store::NewOrder;
-use pointsman_core::event_json::{JsonError, MAX_VALUE_BYTES, parse_duration, parse_object, parse_member, parse_string};
 use pointsman_core::{Json, Priority, Tenant, Timestamp};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -31,8 +33,10 @@ impl NewOrderMembers {
 
     /// Parses the order. `delay` counts from `now`.
     pub(super) fn into_order(self, now: Timestamp, tenant: &Tenant) -> Result<NewOrder, Problem> {
-        let path = self.path.ok_or_else(|| JsonError::new("/path", "an order has a path: `/chain/path,id`"))?;
-        let (chain, id) = parse_target(&parse_string("/path", &path)?).map_err(|e| JsonError::new("/path", e))?;
+        let path =
+            self.path.ok_or_else(|| JsonError::new("/path", "an order has a path: `/chain/path,id`"))?;
+        let (chain, id) =
+            parse_target(&parse_string("/path", &path)?).map_err(|e| JsonError::new("/path", e))?;
         let named = self.tenant.map(|raw| parse_string("/tenant", &raw)).transpose()?;
         let named = named.map(Tenant::new).transpose().map_err(|e| JsonError::new("/tenant", e))?;
         Ok(NewOrder {

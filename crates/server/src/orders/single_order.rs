@@ -71,7 +71,8 @@ pub(crate) async fn change_order(
         at.map(|at| format!("at {at}")),
     ];
     let detail = changed.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    apply_command(&app, caller, (tenant, key), OrderCommand::Change { value, node, planned_at: at }, detail).await
+    apply_command(&app, caller, (tenant, key), OrderCommand::Change { value, node, planned_at: at }, detail)
+        .await
 }
 
 /// Removes an order, unless a step of it is running.

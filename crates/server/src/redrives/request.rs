@@ -1,10 +1,12 @@
 //! Parsing of the request for a redrive, member by member.
 
+use pointsman_core::event_json::{JsonError, parse_member, parse_string};
 use pointsman_core::names::BadName;
 use pointsman_core::store::TaskFilter;
 use pointsman_core::task::ErrorReason;
-use pointsman_core::event_json::{JsonError, parse_member, parse_string};
-use pointsman_core::{CollectionName, HandlerName, HandlingKey, ObjectKey, Rate, TaskStatus, Tenant, Timestamp};
+use pointsman_core::{
+    CollectionName, HandlerName, HandlingKey, ObjectKey, Rate, TaskStatus, Tenant, Timestamp,
+};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -118,7 +118,8 @@ pub(crate) async fn list_fires(
     let before: Option<Timestamp> = query.parse("before")?;
     find_schedule(&app, &caller, &name).await?;
     let page = app.store().list_fires(&name, before, limit).await?;
-    let next = page.fires.last().map(|fire| fire.planned_at.to_string()).filter(|_| page.fires.len() == limit);
+    let next =
+        page.fires.last().map(|fire| fire.planned_at.to_string()).filter(|_| page.fires.len() == limit);
     let fires = page.fires.iter().map(FireBody::from).collect();
     Ok(Json(FireList { newest_event_id: page.journal_range.head.get(), fires, next }))
 }

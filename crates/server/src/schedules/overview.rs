@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pointsman_api::{FireBody, ScheduleActionBody, RuleBody, ScheduleBody, ScheduleDetail, ScheduleList};
+use pointsman_api::{FireBody, RuleBody, ScheduleActionBody, ScheduleBody, ScheduleDetail, ScheduleList};
 use pointsman_core::fire::FireAction;
-use pointsman_core::{HandlerName, RuleScope, Rule, ScheduleName, Tenant, Timestamp};
+use pointsman_core::{HandlerName, Rule, RuleScope, ScheduleName, Tenant, Timestamp};
 use pointsman_engine::{ScheduleSpec, Setup};
 
 use crate::app::App;
 use crate::auth::Caller;
+use crate::config::schedule_lints::{lint_fired_action, lint_schedule_times};
 use crate::config::suggestion::did_you_mean_suffix;
-use crate::config::schedule_lints::{lint_schedule_times, lint_fired_action};
 use crate::problem::Problem;
 use crate::query::Query;
 
@@ -177,7 +177,8 @@ async fn schedule_body(
     times: PlannedTimesQuery,
 ) -> Result<ScheduleBody, Problem> {
     let last = app.store().list_fires(name, None, 1).await?;
-    let rules: Vec<_> = rules.iter().filter(|rule| rule.applies_to_schedule(name)).map(RuleBody::from).collect();
+    let rules: Vec<_> =
+        rules.iter().filter(|rule| rule.applies_to_schedule(name)).map(RuleBody::from).collect();
     let when = schedule.map(|schedule| &schedule.cron);
     let in_time = |planned: &Timestamp| times.until.is_none_or(|until| *planned <= until);
     let upcoming = when.map(|when| when.upcoming(times.after).take_while(in_time).take(times.max));

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use pointsman_api::{RuleRequestBody, ScheduleDetail};
-use pointsman_core::{RuleScope, RuleKind, ScheduleName};
+use pointsman_core::{RuleKind, RuleScope, ScheduleName};
 
 use super::overview::find_schedule;
 use crate::app::App;

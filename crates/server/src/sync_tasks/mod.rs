@@ -8,8 +8,8 @@ use axum::extract::State;
 use axum::response::Response;
 use axum::routing::get;
 use http::{HeaderMap, StatusCode, Uri};
-use pointsman_api::{SourceTaskLogs, SourceRunResponse, TaskBody};
-use pointsman_core::store::{IdempotencyKey, NewCollectionRun, Registration, RunRefusal, RunReceipt};
+use pointsman_api::{SourceRunResponse, SourceTaskLogs, TaskBody};
+use pointsman_core::store::{IdempotencyKey, NewCollectionRun, Registration, RunReceipt, RunRefusal};
 use pointsman_core::{CollectionName, HandlerName, SourceCollection, SourceDef};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -129,7 +129,10 @@ async fn start_run(
     pair: SourceCollection,
     idempotency: Option<IdempotencyKey>,
 ) -> Result<RunReceipt, Problem> {
-    let ran = app.engine.run_collection(NewCollectionRun { source_collection: pair.clone(), priority: None }, idempotency).await?;
+    let ran = app
+        .engine
+        .run_collection(NewCollectionRun { source_collection: pair.clone(), priority: None }, idempotency)
+        .await?;
     let ran = ran.map_err(|refused| match refused {
         // It may have been removed since it was checked.
         RunRefusal::NoSuchCollection(gone) => Problem::not_found(gone).parameter("collection"),
@@ -151,7 +154,11 @@ fn visible_sources<'a>(
 }
 
 /// Requires that the source and its collection exist.
-fn require_collection(registration: &Registration, caller: &Caller, pair: &SourceCollection) -> Result<(), Problem> {
+fn require_collection(
+    registration: &Registration,
+    caller: &Caller,
+    pair: &SourceCollection,
+) -> Result<(), Problem> {
     let Some((_, source)) = visible_sources(registration, caller).find(|(name, _)| **name == pair.source)
     else {
         let names = visible_sources(registration, caller).map(|(name, _)| name.as_str());
@@ -163,7 +170,8 @@ fn require_collection(registration: &Registration, caller: &Caller, pair: &Sourc
     if source.collections.contains_key(&pair.collection) {
         return Ok(());
     }
-    let hint = did_you_mean_suffix(pair.collection.as_str(), source.collections.keys().map(CollectionName::as_str));
+    let hint =
+        did_you_mean_suffix(pair.collection.as_str(), source.collections.keys().map(CollectionName::as_str));
     let detail = format!("the source {} has no collection {}{hint}", pair.source, pair.collection);
     Err(Problem::not_found(detail).parameter("collection"))
 }

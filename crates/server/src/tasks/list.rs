@@ -6,7 +6,7 @@ use http::Uri;
 use pointsman_api::{TaskBody, TaskList};
 use pointsman_core::store::TaskFilter;
 use pointsman_core::task::ErrorReason;
-use pointsman_core::{HandlerName, TaskStatus, TaskSeq};
+use pointsman_core::{HandlerName, TaskSeq, TaskStatus};
 
 use crate::app::App;
 use crate::auth::Viewer;
@@ -143,7 +143,9 @@ impl StatusFilter {
             "SCHEDULED" => of(&[TaskStatus::New, TaskStatus::Scheduled], &[]),
             "RUNNING" => of(&[TaskStatus::Locked], &[]),
             "SUCCESS" => of(&[TaskStatus::Done], &[]),
-            "FAILED" => of(&[TaskStatus::Error, TaskStatus::Missing], &[ErrorReason::Failed, ErrorReason::Crashed]),
+            "FAILED" => {
+                of(&[TaskStatus::Error, TaskStatus::Missing], &[ErrorReason::Failed, ErrorReason::Crashed])
+            }
             "CANCELED" => of(&[TaskStatus::Error], &[ErrorReason::Canceled]),
             _ => None,
         }
@@ -161,7 +163,10 @@ mod tests {
 
     #[test]
     fn public_and_internal_statuses_are_parsed() {
-        assert_eq!(StatusFilter::parse("SCHEDULED").unwrap().statuses, [TaskStatus::New, TaskStatus::Scheduled]);
+        assert_eq!(
+            StatusFilter::parse("SCHEDULED").unwrap().statuses,
+            [TaskStatus::New, TaskStatus::Scheduled]
+        );
         assert_eq!(StatusFilter::parse("CANCELED").unwrap().reasons, [ErrorReason::Canceled]);
         let error = StatusFilter { statuses: vec![TaskStatus::Error], reasons: vec![] };
         assert_eq!(StatusFilter::parse("error").unwrap(), error);

@@ -10,7 +10,7 @@ use futures::stream;
 use http::{HeaderMap, Uri};
 use pointsman_api::{LogLineBody, LogList};
 use pointsman_core::store::StoredLogLine;
-use pointsman_core::{EventId, TaskStatus, TaskId};
+use pointsman_core::{EventId, TaskId, TaskStatus};
 use pointsman_engine::TaskChange;
 use tokio::sync::{broadcast, watch};
 use tokio::time::{Instant, sleep};
@@ -63,7 +63,8 @@ pub(crate) async fn read_logs(
         query.parse_with("follow", |text| text.parse().map_err(|_| "`follow` is `true` or `false`"))?;
     let period = query.parse_period()?;
     // Subscribe before reading, so that no line is missed between the two.
-    let (log_notifications, task_changes) = (app.engine.subscribe_log_writes(), Some(app.engine.subscribe_task_changes()));
+    let (log_notifications, task_changes) =
+        (app.engine.subscribe_log_writes(), Some(app.engine.subscribe_task_changes()));
     let (_, extent) = find_visible_task(&app, &caller, &id).await?;
     let reader = LogReader::new(app, id, period);
     if follow != Some(true) {
@@ -114,8 +115,12 @@ impl LogReader {
 
     /// Reads the next lines of the period; `None` if the task is no longer retained.
     async fn next_page(&mut self) -> io::Result<Option<LogPage>> {
-        let page =
-            self.app.store().read_logs(&self.id, self.next_line, PAGE_LINES).await.map_err(io::Error::other)?;
+        let page = self
+            .app
+            .store()
+            .read_logs(&self.id, self.next_line, PAGE_LINES)
+            .await
+            .map_err(io::Error::other)?;
         let Some(page) = page else { return Ok(None) };
         let last = page.lines.last().map(|line| line.number);
         self.next_line = last.map_or(self.next_line, |number| number + 1);

@@ -5,7 +5,7 @@ use axum::extract::State;
 use http::Uri;
 use pointsman_api::{TaskGateBody, TaskWhyBody};
 use pointsman_core::task::gates::{Gate, GateKind};
-use pointsman_core::task::{ErrorReason, TaskState as TaskState, Task};
+use pointsman_core::task::{ErrorReason, Task, TaskState};
 
 use super::single_task::find_visible_task;
 use crate::app::App;
@@ -92,7 +92,9 @@ fn summarize(task: &Task, gates: &[Gate]) -> String {
     }
     let ended = task.finished_at.map(|at| format!(" at {at}")).unwrap_or_default();
     match task.lifecycle.state {
-        TaskState::Locked(lease) => format!("attempt {} has run since {}", task.lifecycle.attempt, lease.since),
+        TaskState::Locked(lease) => {
+            format!("attempt {} has run since {}", task.lifecycle.attempt, lease.since)
+        }
         TaskState::Done => format!("it succeeded{ended}"),
         TaskState::Error { reason: ErrorReason::Canceled, .. } => {
             let left = task.error.as_ref().map(|error| format!(" (last error: {error})")).unwrap_or_default();

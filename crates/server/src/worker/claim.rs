@@ -82,8 +82,9 @@ pub(crate) async fn claim_tasks(
 
 fn parse_handlers(raw: Option<Box<RawValue>>) -> Result<Vec<HandlerName>, Problem> {
     const HANDLERS_POINTER: &str = "/handlers";
-    let raw = raw
-        .ok_or_else(|| JsonError::new(HANDLERS_POINTER, "a claim names the handlers that the worker can run"))?;
+    let raw = raw.ok_or_else(|| {
+        JsonError::new(HANDLERS_POINTER, "a claim names the handlers that the worker can run")
+    })?;
     let list: Vec<Box<RawValue>> = parse_member(HANDLERS_POINTER, &raw, "a list of handlers' names")?;
     if list.is_empty() || list.len() > MAX_PER_CLAIM {
         return Err(JsonError::new(
@@ -109,14 +110,17 @@ fn parse_max(raw: &RawValue) -> Result<usize, JsonError> {
 fn parse_wait(raw: &RawValue) -> Result<Duration, JsonError> {
     let wait = parse_duration("/wait", raw)?;
     let short = (wait <= MAX_WAIT).then_some(wait);
-    short.ok_or_else(|| JsonError::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer"))
+    short.ok_or_else(|| {
+        JsonError::new("/wait", "a claim waits for at most 5 minutes; repeat it to wait longer")
+    })
 }
 
 /// Parses a lease: how long a worker may be without a heartbeat.
 pub(super) fn parse_lease(raw: &RawValue) -> Result<Duration, JsonError> {
     let lease = parse_duration("/lease", raw)?;
     let within = (MIN_LEASE..=MAX_LEASE).contains(&lease).then_some(lease);
-    within.ok_or_else(|| JsonError::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
+    within
+        .ok_or_else(|| JsonError::new("/lease", "a lease lasts from 1 second to 1 hour; heartbeats renew it"))
 }
 
 /// Requires that all handlers are defined and have `run: pull`. The setup of this node is checked first, then the
@@ -135,7 +139,8 @@ fn find_refusal<'a>(
     caller: &Caller,
     names: &[HandlerName],
 ) -> Option<Problem> {
-    let visible = |def: &&HandlerDef| def.source.as_ref().is_none_or(|source| caller.can_see_tenant(&source.tenant));
+    let visible =
+        |def: &&HandlerDef| def.source.as_ref().is_none_or(|source| caller.can_see_tenant(&source.tenant));
     let defs = defs.into_iter().filter(visible).map(|def| (&def.name, def.pull));
     let defs: BTreeMap<&HandlerName, bool> = defs.collect();
     let (index, name) = names.iter().enumerate().find(|(_, name)| defs.get(name) != Some(&true))?;

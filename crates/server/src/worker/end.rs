@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::worker::{DoneBody, AttemptEndResponse as EndedBody, FailBody, SnoozeBody};
-use pointsman_core::store::AttemptResult;
+use pointsman_api::worker::{AttemptEndResponse as EndedBody, DoneBody, FailBody, SnoozeBody};
 use pointsman_core::event_json::{JsonError, check_result_size, parse_duration, parse_member, parse_string};
+use pointsman_core::store::AttemptResult;
 use pointsman_core::{Json as Value, NewEvent, TaskId, Tenant, Timestamp};
-use pointsman_engine::{LeasedTaskInfo, HandlerOutcome};
+use pointsman_engine::{HandlerOutcome, LeasedTaskInfo};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -59,13 +59,15 @@ pub(crate) async fn complete_task(
     JsonBody(members): JsonBody<DoneMembers>,
 ) -> Result<Json<EndedBody>, Problem> {
     let fence = parse_fence(members.fence)?;
-    let LeasedTaskInfo { tenant, max_result_bytes: max_result } = require_visible_lease(&app, &caller, &id, fence).await?;
+    let LeasedTaskInfo { tenant, max_result_bytes: max_result } =
+        require_visible_lease(&app, &caller, &id, fence).await?;
     let result = members.result.map(|raw| parse_result(&raw, max_result)).transpose()?;
     let emits =
         members.emit.map(|raw| parse_emits(&raw, &tenant, app.now())).transpose()?.unwrap_or_default();
     let logs =
         members.log.map(|raw| parse_log_lines("/log", &raw, app.now())).transpose()?.unwrap_or_default();
-    let outcome = HandlerOutcome { ended: AttemptResult::Succeeded { result }, target_health: None, emits, logs };
+    let outcome =
+        HandlerOutcome { ended: AttemptResult::Succeeded { result }, target_health: None, emits, logs };
     end_attempt(&app, &id, fence, outcome).await
 }
 
@@ -132,8 +134,10 @@ pub(crate) async fn fail_task(
     if error.len() > MAX_ERROR_BYTES {
         return Err(JsonError::new("/error", format!("an error has at most {MAX_ERROR_BYTES} bytes")).into());
     }
-    let code = members.code.map(|raw| parse_member("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
-    let retry = members.retry.map(|raw| parse_member("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
+    let code =
+        members.code.map(|raw| parse_member("/code", &raw, "a whole number")).transpose()?.unwrap_or(1);
+    let retry =
+        members.retry.map(|raw| parse_member("/retry", &raw, "true or false")).transpose()?.unwrap_or(true);
     let after = members.after.map(|raw| parse_duration("/after", &raw)).transpose()?;
     require_visible_lease(&app, &caller, &id, fence).await?;
     let after = after.map(|wait| app.now().plus(wait));
@@ -173,7 +177,13 @@ pub(crate) async fn snooze_task(
     let fence = parse_fence(members.fence)?;
     let until = parse_snooze_until(members.duration.as_deref(), members.until.as_deref(), app.now())?;
     require_visible_lease(&app, &caller, &id, fence).await?;
-    end_attempt(&app, &id, fence, HandlerOutcome { ended: AttemptResult::Snoozed { until }, ..HandlerOutcome::done() }).await
+    end_attempt(
+        &app,
+        &id,
+        fence,
+        HandlerOutcome { ended: AttemptResult::Snoozed { until }, ..HandlerOutcome::done() },
+    )
+    .await
 }
 
 fn parse_snooze_until(
@@ -197,7 +207,8 @@ async fn end_attempt(
 ) -> Result<Json<EndedBody>, Problem> {
     let (inner, task) = (app.clone(), id.clone());
     // The end is stored and its waiters are notified even if the worker disconnects.
-    let ended = app.run_to_completion(async move { Ok(inner.engine.end_leased_task(&task, fence, outcome).await?) });
+    let ended =
+        app.run_to_completion(async move { Ok(inner.engine.end_leased_task(&task, fence, outcome).await?) });
     let finished = ended.await?.map_err(lease_lost_problem)?;
     Ok(Json(EndedBody {
         id: id.to_string(),

@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use pointsman_api::worker::{HeartbeatBody, HeartbeatResponse, AddLogsResponse, AddLogsBody};
+use pointsman_api::worker::{AddLogsBody, AddLogsResponse, HeartbeatBody, HeartbeatResponse};
 use pointsman_core::event_json::JsonError;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -79,7 +79,8 @@ pub(crate) async fn add_logs(
     JsonBody(members): JsonBody<LogMembers>,
 ) -> Result<Json<AddLogsResponse>, Problem> {
     let fence = parse_fence(members.fence)?;
-    let logs = members.logs.ok_or_else(|| JsonError::new("/logs", "`logs` is required: a list of log lines"))?;
+    let logs =
+        members.logs.ok_or_else(|| JsonError::new("/logs", "`logs` is required: a list of log lines"))?;
     let lines = parse_log_lines("/logs", &logs, app.now())?;
     require_visible_lease(&app, &caller, &id, fence).await?;
     let logged = app.engine.append_task_log(&id, fence, lines).await?.map_err(lease_lost_problem)?;

@@ -1,8 +1,8 @@
 //! Log lines as workers write them: a text, or an object with a message, a level and a time.
 
 use pointsman_core::Timestamp;
+use pointsman_core::event_json::{JsonError, parse_member, parse_object, parse_string};
 use pointsman_core::task::{LogLevel, LogLine};
-use pointsman_core::event_json::{JsonError, parse_object, parse_member, parse_string};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -21,11 +21,16 @@ struct LogLineMembers {
 pub(super) fn parse_log_lines(at: &str, raw: &RawValue, now: Timestamp) -> Result<Vec<LogLine>, JsonError> {
     let list: Vec<Box<RawValue>> = parse_member(at, raw, "a list of log lines")?;
     if list.len() > MAX_LINES {
-        return Err(JsonError::new(at, format!("at most {MAX_LINES} lines at a time, these are {}", list.len())));
+        return Err(JsonError::new(
+            at,
+            format!("at most {MAX_LINES} lines at a time, these are {}", list.len()),
+        ));
     }
     let each = list.iter().enumerate();
-    each.map(|(index, raw)| parse_log_line(raw, now).map_err(|fault| fault.with_prefix(format!("{at}/{index}"))))
-        .collect()
+    each.map(|(index, raw)| {
+        parse_log_line(raw, now).map_err(|fault| fault.with_prefix(format!("{at}/{index}")))
+    })
+    .collect()
 }
 
 fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, JsonError> {
@@ -35,7 +40,10 @@ fn parse_log_line(raw: &RawValue, now: Timestamp) -> Result<LogLine, JsonError> 
     let members: LogLineMembers = parse_object(raw.get())?;
     let message = members.message.ok_or_else(|| JsonError::new("/message", "a log line has a message"))?;
     let level = members.level.map(|raw| parse_member("/level", &raw, "`info` or `error`")).transpose()?;
-    let time = members.time.map(|raw| parse_member("/time", &raw, "a time like 2026-01-31T12:00:00Z")).transpose()?;
+    let time = members
+        .time
+        .map(|raw| parse_member("/time", &raw, "a time like 2026-01-31T12:00:00Z"))
+        .transpose()?;
     Ok(LogLine {
         time: time.unwrap_or(now),
         level: level.unwrap_or(LogLevel::Info),

@@ -16,8 +16,8 @@ mod heartbeat;
 mod log_lines;
 
 use pointsman_core::TaskId;
-use pointsman_core::task::TaskRejection;
 use pointsman_core::event_json::{JsonError, parse_member};
+use pointsman_core::task::TaskRejection;
 use pointsman_engine::LeasedTaskInfo;
 use serde_json::value::RawValue;
 use utoipa_axum::router::OpenApiRouter;
@@ -74,6 +74,8 @@ fn lease_lost_problem(rejected: TaskRejection) -> Problem {
             status.as_str()
         ))
         .pointer("/fence"),
-        TaskRejection::EventExpired | TaskRejection::IsOrderStep | TaskRejection::CollectionBusy => Problem::conflict(rejected),
+        TaskRejection::EventExpired | TaskRejection::IsOrderStep | TaskRejection::CollectionBusy => {
+            Problem::conflict(rejected)
+        }
     }
 }

@@ -1,20 +1,20 @@
-use pointsman_api::CausedBody;
+use pointsman_api::CausedEventBody;
 use pointsman_api::client::Client;
 use pointsman_core::{HandlingKey, Json, NewEvent, Tenant};
-use pointsman_engine::{Delivery, Outcome};
+use pointsman_engine::{Delivery, HandlerOutcome};
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
 use crate::test_server::{TestServer, in_process_handler};
 
 /// Emits an event with the next lower number. An event of `job.fork` also causes one of another tenant.
-fn count_down(delivery: &Delivery) -> Outcome {
+fn count_down(delivery: &Delivery) -> HandlerOutcome {
     let event = delivery.task.subject.event().expect("an event");
-    let number: u64 = event.value.to().expect("a number");
+    let number: u64 = event.value.decode().expect("a number");
     let child = |tenant: &Tenant| NewEvent {
-        value: Json::of(&(number - 1)).expect("a number"),
+        value: Json::from_value(&(number - 1)).expect("a number"),
         tenant: tenant.clone(),
-        ..NewEvent::of(event.kind.clone())
+        ..NewEvent::new(event.kind.clone())
     };
     let mut emits = Vec::new();
     if number > 0 {
@@ -23,7 +23,7 @@ fn count_down(delivery: &Delivery) -> Outcome {
     if number > 0 && event.kind == HandlingKey::new("job.fork").expect("a type") {
         emits.push(child(&Tenant::new("other").expect("a tenant")));
     }
-    Outcome { emits, ..Outcome::done() }
+    HandlerOutcome { emits, ..HandlerOutcome::done() }
 }
 
 /// Waits until this many caused events have reached zero.
@@ -76,8 +76,8 @@ async fn an_event_shows_the_tree_of_what_it_caused() {
 async fn causes_of_other_tenants_are_hidden() {
     let act = |_: &Delivery| {
         let tenant = Tenant::new("other").expect("a tenant");
-        let child = NewEvent { tenant, ..NewEvent::of(HandlingKey::new("child").expect("a type")) };
-        Outcome { emits: vec![child], ..Outcome::done() }
+        let child = NewEvent { tenant, ..NewEvent::new(HandlingKey::new("child").expect("a type")) };
+        HandlerOutcome { emits: vec![child], ..HandlerOutcome::done() }
     };
     let list = [("root", "admin", None), ("bound", "viewer", Some("other"))];
     let mut server = TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", act)).await;
@@ -97,21 +97,22 @@ async fn deep_causal_trees_are_truncated_and_marked() {
     let id = server.emit(r#"{"type":"job","value":50}"#).await;
     wait_until_zeros(&server, "job", 1).await;
     let client = Client::new(&format!("http://{}", server.address), Some(&server.token)).unwrap();
-    let detail = client.event(id).await.unwrap();
-    assert!(detail.caused_cut);
-    let mut last: &CausedBody = &detail.caused[0];
+    let detail = client.read_event(id).await.unwrap();
+    assert!(detail.is_caused_truncated);
+    let mut last: &CausedEventBody = &detail.caused[0];
     let mut depth = 1;
     while let Some(below) = last.caused.first() {
         (last, depth) = (below, depth + 1);
     }
-    let rest = client.event(last.event.event_id).await.unwrap();
-    assert_eq!((rest.caused.len(), rest.caused_cut), (1, false), "the rest can be read separately");
+    let rest = client.read_event(last.event.event_id).await.unwrap();
+    assert_eq!((rest.caused.len(), rest.is_caused_truncated), (1, false), "the rest can be read separately");
     assert_eq!(rest.cause.unwrap().depth, depth);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn engine_events_are_shown_as_in_the_stream() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::failed("no"))).await;
+    let server =
+        TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::failed("no"))).await;
     server.emit(r#"{"type":"job"}"#).await;
     let path = "/api/v1/events?after=0&return=TaskClosed";
     let seq = server.wait_until(path, |seq| seq["TYPE"] == "NonEmpty").await;

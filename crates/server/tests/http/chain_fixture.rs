@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pointsman_core::chain::{Chain, ChainPath, Node, NodeId, OrderKey, Role, Step};
+use pointsman_core::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainPath, ChainStep, OrderKey};
 use pointsman_core::store::{NewOrder, OrderCommand};
-use pointsman_core::task::Subject;
+use pointsman_core::task::TaskSubject;
 use pointsman_core::task::retry::{Backoff, RetryPolicy};
 use pointsman_core::{HandlerDef, HandlerName, Json, Tenant};
-use pointsman_engine::{Delivery, HandlerSpec, Outcome, Runner, Setup};
+use pointsman_engine::{Delivery, HandlerOutcome, HandlerSpec, Runner, Setup};
 use tokio::sync::Semaphore;
 
 use crate::test_server::TestServer;
@@ -41,11 +41,13 @@ impl Runner for GatedRunner {
         "in-process"
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> HandlerOutcome {
         self.0.0.acquire().await.expect("never closed").forget();
         match &delivery.task.subject {
-            Subject::Step(step) if step.value.as_str() == "\"fail\"" => Outcome::failed_with(7, "as asked"),
-            _ => Outcome::done(),
+            TaskSubject::Step(step) if step.value.as_str() == "\"fail\"" => {
+                HandlerOutcome::failed_with_code(7, "as asked")
+            }
+            _ => HandlerOutcome::done(),
         }
     }
 }
@@ -60,29 +62,29 @@ pub(crate) fn two_step_chain(path: &str) -> Chain {
 /// A chain of one step that is retried after an hour.
 pub(crate) fn retrying_chain(path: &str) -> Chain {
     let hour = Duration::from_secs(3600);
-    let setback = RetryPolicy { max: 3, backoff: Backoff::Fixed, delay: hour, max_delay: hour };
+    let setback = RetryPolicy { max_retries: 3, backoff: Backoff::Fixed, delay: hour, max_delay: hour };
     let nodes = vec![step_node("a", "done", Some(setback)), end_node("done"), end_node("failed")];
     Chain { path: ChainPath::new(path).expect("a path"), nodes }
 }
 
-fn node_id(id: &str) -> NodeId {
-    NodeId::new(id).expect("a name")
+fn node_id(id: &str) -> ChainNodeId {
+    ChainNodeId::new(id).expect("a name")
 }
 
-fn step_node(id: &str, next: &str, setback: Option<RetryPolicy>) -> Node {
+fn step_node(id: &str, next: &str, setback: Option<RetryPolicy>) -> ChainNode {
     let handler = HandlerName::new("work").expect("a name");
-    let step = Step { handler, next: node_id(next), on_error: Some(node_id("failed")), setback };
-    Node { id: node_id(id), role: Role::Step(step) }
+    let step = ChainStep { handler, next: node_id(next), on_error: Some(node_id("failed")), retry: setback };
+    ChainNode { id: node_id(id), role: ChainNodeRole::Step(step) }
 }
 
-fn end_node(id: &str) -> Node {
-    Node { id: node_id(id), role: Role::End }
+fn end_node(id: &str) -> ChainNode {
+    ChainNode { id: node_id(id), role: ChainNodeRole::End }
 }
 
 /// A setup with these chains, whose steps wait at the gate.
 pub(crate) fn chain_setup(gate: &StepGate, chains: Vec<Chain>) -> Setup {
     let mut def = HandlerDef::new(HandlerName::new("work").expect("a name"));
-    def.retry.max = 0;
+    def.retry.max_retries = 0;
     let runner: Arc<dyn Runner> = Arc::new(GatedRunner(gate.clone()));
     let spec = HandlerSpec { def, timeout: Duration::from_secs(600), runner: Some(runner) };
     Setup { handlers: vec![spec], chains, ..Setup::default() }
@@ -91,7 +93,7 @@ pub(crate) fn chain_setup(gate: &StepGate, chains: Vec<Chain>) -> Setup {
 /// An order to be added, by its key.
 pub(crate) fn new_order(key: &str) -> NewOrder {
     let key: OrderKey = key.parse().expect("an order");
-    NewOrder { id: Some(key.id), ..NewOrder::of(key.chain) }
+    NewOrder { id: Some(key.id), ..NewOrder::new(key.chain) }
 }
 
 impl TestServer {
@@ -101,7 +103,7 @@ impl TestServer {
 
     /// Adds an order whose steps fail.
     pub(crate) async fn add_failing_order(&self, key: &str) {
-        self.add_order(NewOrder { value: Json::trusted("\"fail\""), ..new_order(key) }).await;
+        self.add_order(NewOrder { value: Json::from_trusted("\"fail\""), ..new_order(key) }).await;
     }
 
     pub(crate) async fn control_order(&self, key: &str, command: OrderCommand) {
@@ -111,12 +113,12 @@ impl TestServer {
     /// Applies a command to an order of a tenant.
     pub(crate) async fn control_tenant_order(&self, tenant: &str, key: &str, command: OrderCommand) {
         let (tenant, key) = (Tenant::new(tenant).expect("a tenant"), key.parse().expect("an order"));
-        let steered = self.inner.engine().steer_order(&tenant, &key, command).await;
+        let steered = self.inner.engine().apply_order_command(&tenant, &key, command).await;
         steered.expect("a store").expect("steered");
     }
 
     pub(crate) async fn set_chain_stopped(&self, path: &str, stopped: bool) {
         let path = ChainPath::new(path).expect("a path");
-        self.inner.engine().stop_chain(&path, stopped).await.expect("a store").expect("a chain");
+        self.inner.engine().set_chain_stopped(&path, stopped).await.expect("a store").expect("a chain");
     }
 }

@@ -45,8 +45,9 @@ async fn reloads_are_listed_with_their_faults() {
         folder.path(),
         &format!("{BASE_CONFIG}workers: many\nhandlers:\n  a: {{run: {{http: 1}}, secret: hunter2}}\n"),
     );
-    let refused =
-        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
+    let refused = house
+        .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1))
+        .await;
     let reload = &refused["reloads"][0];
     assert_eq!(
         (&reload["applied"], &reload["error"]),
@@ -59,8 +60,9 @@ async fn reloads_are_listed_with_their_faults() {
     assert_eq!(refused["loaded_at"], before["loaded_at"], "the running configuration stays in force");
 
     write_config(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
-    let applied =
-        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
+    let applied = house
+        .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2))
+        .await;
     assert_eq!((&applied["reloads"][0]["applied"], &applied["reloads"][1]), (&json!(true), reload));
     assert!(applied["settings"].as_str().unwrap().contains("  b:\n    run: pull"), "{applied}");
     assert_ne!(applied["loaded_at"], before["loaded_at"]);
@@ -92,7 +94,9 @@ schedules:
 #[tokio::test(flavor = "multi_thread")]
 async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
     let list = [("root", "admin", None), ("view", "viewer", None)];
-    let house = TestServer::start_with(&format!("{CONFIG_WITH_SECRETS}{}", tokens_yaml(&list)), Setup::default()).await;
+    let house =
+        TestServer::start_with(&format!("{CONFIG_WITH_SECRETS}{}", tokens_yaml(&list)), Setup::default())
+            .await;
     let answer = house.call_as("root", "GET", CONFIG_PATH, "").await;
     assert!(!answer.text().contains("hunter2"), "{}", answer.text());
     let settings = answer.json()["settings"].as_str().unwrap().to_owned();
@@ -140,11 +144,13 @@ async fn faults_do_not_show_the_lines_of_urls_and_commands() {
   d: {run: {command: 'curl -u user:hunter2'}}
 ";
     write_config(folder.path(), &format!("{BASE_CONFIG}{faulty}"));
-    let refused =
-        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1)).await;
+    let refused = house
+        .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1))
+        .await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
     write_config(folder.path(), &format!("{BASE_CONFIG}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
-    let refused =
-        house.wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2)).await;
+    let refused = house
+        .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2))
+        .await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
 }

@@ -98,7 +98,11 @@ async fn development_files_of_the_console_are_not_served() {
         "/etc/passwd",
         "parts",
     ] {
-        assert_eq!(get_without_token(&house, &format!("{folder}{file}"), &[]).await.problem_status(), 404, "{file}");
+        assert_eq!(
+            get_without_token(&house, &format!("{folder}{file}"), &[]).await.problem_status(),
+            404,
+            "{file}"
+        );
     }
     assert_eq!(get_without_token(&house, "/console/older/main.js", &[]).await.problem_status(), 404);
     assert_eq!(get_without_token(&house, "/console/", &[]).await.problem_status(), 404);

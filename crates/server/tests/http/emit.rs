@@ -1,10 +1,10 @@
 use crate::test_server::{TestServer, in_process_handler};
-use pointsman_engine::Outcome;
+use pointsman_engine::HandlerOutcome;
 use serde_json::json;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_event_is_journaled_with_its_tasks() {
-    let server = TestServer::start_with("", in_process_handler("record", |_| Outcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("record", |_| HandlerOutcome::done())).await;
     let response = server
         .post("/api/v1/events", r#"{"type":"record.published","key":"record:1","value":{"n":1}}"#)
         .await;
@@ -84,7 +84,7 @@ async fn an_idempotency_key_gives_the_same_response() {
 #[tokio::test(flavor = "multi_thread")]
 async fn reserved_types_are_refused() {
     let server = TestServer::start().await;
-    for kind in pointsman_core::names::RESERVED_TYPES {
+    for kind in pointsman_core::names::ENGINE_EVENT_TYPES {
         for kind in [kind.to_string(), format!("{kind}.mine")] {
             let response = server.post("/api/v1/events", &format!(r#"{{"type":"{kind}"}}"#)).await;
             assert_eq!(

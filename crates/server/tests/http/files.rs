@@ -45,7 +45,9 @@ async fn latest_event_id(house: &TestServer) -> u64 {
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_changes_are_published_and_a_restart_without_changes_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let house = TestServer::start_in(folder.path(), &config_yaml(folder.path(), FIRST_CONFIG), Setup::default()).await;
+    let house =
+        TestServer::start_in(folder.path(), &config_yaml(folder.path(), FIRST_CONFIG), Setup::default())
+            .await;
     assert_eq!(
         file_event_summaries(&house, 0).await,
         [
@@ -78,7 +80,8 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
 
     let end = latest_event_id(&house).await;
     house.inner.stop().await;
-    let again = TestServer::start_in(folder.path(), &config_yaml(folder.path(), &changed), Setup::default()).await;
+    let again =
+        TestServer::start_in(folder.path(), &config_yaml(folder.path(), &changed), Setup::default()).await;
     assert_eq!(file_event_summaries(&again, end).await, [""; 0]);
     again.inner.stop().await;
 }

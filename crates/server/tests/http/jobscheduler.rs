@@ -93,7 +93,7 @@ async fn an_overview_shows_the_state_of_an_order() {
             .await;
     let at = |key: &str| format!("{BASE_URL}/{key}");
     let later = Timestamp::from_millis(now().millis() + 3_600_000);
-    server.add_order(NewOrder { at: Some(later), ..new_order("/a,later") }).await;
+    server.add_order(NewOrder { planned_at: Some(later), ..new_order("/a,later") }).await;
     let one = get_json(&server, "/a,later").await;
     assert_eq!((&one["orderState"], &one["plannedAt"]), (&"planned".into(), &later.to_string().into()));
     assert!(one.get("startedAt").is_none());
@@ -317,7 +317,7 @@ async fn all_waiting_clients_get_the_same_change() {
 async fn an_order_that_becomes_due_changes_the_statistics() {
     let server = server_with_stopped_chains().await;
     let soon = now().plus(Duration::from_secs(2));
-    server.add_order(NewOrder { at: Some(soon), ..new_order("/a/x,1") }).await;
+    server.add_order(NewOrder { planned_at: Some(soon), ..new_order("/a/x,1") }).await;
     let before = get_json(&server, "?return=OrderStatistics").await;
     assert_eq!((&before["planned"], &before["due"]), (&1.into(), &0.into()));
     let after = before["eventId"].as_u64().unwrap();

@@ -68,7 +68,7 @@ async fn expired_events_give_torn() {
     for _ in 0..5 {
         all.push(server.emit(r#"{"type":"a"}"#).await);
     }
-    let nothing_older = Retention { age: std::time::Duration::ZERO, ..Retention::default() };
+    let nothing_older = Retention { max_age: std::time::Duration::ZERO, ..Retention::default() };
     let then = EventId::new(all[2]).unwrap().timestamp();
     server
         .inner

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pointsman_engine::Outcome;
+use pointsman_engine::HandlerOutcome;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
@@ -11,7 +11,8 @@ use crate::test_server::{TestServer, in_process_handler};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_is_listed_with_what_it_can_run() {
-    let server = TestServer::start_with("workers: 3\n", in_process_handler("job", |_| Outcome::done())).await;
+    let server =
+        TestServer::start_with("workers: 3\n", in_process_handler("job", |_| HandlerOutcome::done())).await;
     let list = server.get("/api/v1/nodes").await.json();
     let node = &list["nodes"][0];
     assert_eq!((&node["alive"], &node["handlers"]), (&json!(true), &json!(["job"])));
@@ -28,7 +29,8 @@ sources:
 schedules:
   nightly: {cron: '0 3 * * *', emit: {type: report.due}}
 ";
-    let server = TestServer::start_with(yaml, in_process_handler("job", |_| Outcome::failed("no"))).await;
+    let server =
+        TestServer::start_with(yaml, in_process_handler("job", |_| HandlerOutcome::failed("no"))).await;
     server.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch","tenant":"shop"}"#).await;
     server
         .call(
@@ -93,7 +95,7 @@ schedules:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_are_audited_though_clients_disconnect() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
     for n in 0..200_u64 {
         let body = format!(r#"{{"tenant":"t{n}"}}"#);
         let head =

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pointsman_engine::{Outcome, Setup};
+use pointsman_engine::{HandlerOutcome, Setup};
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
@@ -12,8 +12,8 @@ fn failing_handler_with_switch() -> (Setup, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let switch = works.clone();
     let act = move |_: &_| match switch.load(Ordering::SeqCst) {
-        true => Outcome::done(),
-        false => Outcome::failed("not yet"),
+        true => HandlerOutcome::done(),
+        false => HandlerOutcome::failed("not yet"),
     };
     (in_process_handler("job", act), works)
 }

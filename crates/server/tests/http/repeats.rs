@@ -1,8 +1,8 @@
 //! Requests that are repeated: an order id runs once, and an idempotency key makes every request that creates something
 //! safe to repeat.
 
-use pointsman_engine::{Outcome, Setup};
-use pointsman_testing::{Postgres, Proxy, Settings};
+use pointsman_engine::{HandlerOutcome, Setup};
+use pointsman_testing::{PostgresServer, PostgresSettings, Proxy};
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
@@ -161,7 +161,8 @@ async fn a_schedule_with_a_fixed_id_runs_again_when_its_order_has_ended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_key_makes_redrive_and_adopt_safe_to_repeat() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::failed("no luck"))).await;
+    let server =
+        TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::failed("no luck"))).await;
     server.emit(r#"{"type":"job"}"#).await;
     let failed = |list: &Value| list["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
     server.wait_until("/api/v1/tasks?status=FAILED", failed).await;
@@ -252,16 +253,19 @@ const IS_COMMIT_ASLEEP_SQL: &str = "SELECT 1 FROM pg_stat_activity WHERE wait_ev
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redrive_recorded_without_a_response_starts() {
-    let postgres = Postgres::start(Settings::default()).unwrap();
+    let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     let url = postgres.create_database().unwrap();
     let database = url.rsplit('/').next().unwrap();
     let proxy = Proxy::start(postgres.address()).unwrap();
     let store = postgres.url_through(&proxy, database).unwrap();
     let yaml = format!("store: '{store}'\nserver: {{listen: '127.0.0.1:0', drain: 1s}}\n");
     let folder = tempfile::tempdir().unwrap();
-    let server =
-        TestServer::start_in(folder.path(), &yaml, in_process_handler("job", |_| Outcome::failed("no luck")))
-            .await;
+    let server = TestServer::start_in(
+        folder.path(),
+        &yaml,
+        in_process_handler("job", |_| HandlerOutcome::failed("no luck")),
+    )
+    .await;
     server.emit(r#"{"type":"job"}"#).await;
     let failed = |list: &Value| list["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty());
     server.wait_until("/api/v1/tasks?status=FAILED", failed).await;
@@ -272,7 +276,7 @@ async fn a_redrive_recorded_without_a_response_starts() {
         while postgres.query(database, IS_COMMIT_ASLEEP_SQL).unwrap().is_empty() {
             tokio::time::sleep(std::time::Duration::from_millis(10)).await;
         }
-        proxy.cut();
+        proxy.close_connections();
     };
     let (lost, ()) = tokio::join!(post_with_key(&server, "/api/v1/tasks/redrive", "k", &filter), cut);
     assert_eq!(lost.problem_status(), 503);

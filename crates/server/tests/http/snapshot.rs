@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use pointsman_core::chain::Action;
-use pointsman_core::journal::{Filter, Retention};
+use pointsman_core::chain::ChainNodeAction;
+use pointsman_core::journal::{EventFilter, Retention};
 use pointsman_core::store::{NewOrder, OrderCommand};
 use pointsman_core::{EventId, Json, Tenant};
 use pointsman_engine::Engine;
@@ -186,7 +186,7 @@ impl RandomOperator {
             self.number += 1;
             let key = format!("{},{}", CHAINS[self.rng.below(CHAINS.len())], self.number);
             let value = if self.rng.below(4) == 0 { "\"fail\"" } else { "null" };
-            new.push(NewOrder { value: Json::trusted(value), ..new_order(&key) });
+            new.push(NewOrder { value: Json::from_trusted(value), ..new_order(&key) });
             self.keys.push(key);
         }
         self.engine.add_orders(new).await.expect("a store").expect("nothing to refuse");
@@ -202,7 +202,11 @@ impl RandomOperator {
             0 | 1 => OrderCommand::Suspend,
             2..=5 => OrderCommand::Resume,
             6 => OrderCommand::Remove,
-            _ => OrderCommand::Change { value: None, node: node(["a", "b"][self.rng.below(2)]), at: None },
+            _ => OrderCommand::Change {
+                value: None,
+                node: node(["a", "b"][self.rng.below(2)]),
+                planned_at: None,
+            },
         };
         self.send_command(&key, command).await;
     }
@@ -210,29 +214,34 @@ impl RandomOperator {
     /// Sends a command. It is refused if the order has finished or its step is running.
     async fn send_command(&self, key: &str, command: OrderCommand) {
         let key = key.parse().expect("an order");
-        let _ = self.engine.steer_order(&Tenant::default(), &key, command).await.expect("a store");
+        let _ = self.engine.apply_order_command(&Tenant::default(), &key, command).await.expect("a store");
     }
 
     async fn set_random_chain_or_node(&mut self) {
         let chain = CHAINS[self.rng.below(CHAINS.len())].parse().expect("a chain");
         if self.rng.below(2) == 0 {
             let stopped = self.rng.below(3) == 0;
-            self.engine.stop_chain(&chain, stopped).await.expect("a store").expect("a chain");
+            self.engine.set_chain_stopped(&chain, stopped).await.expect("a store").expect("a chain");
         } else {
-            let action =
-                [Action::Process, Action::Process, Action::Stop, Action::NextState][self.rng.below(4)];
+            let action = [
+                ChainNodeAction::Process,
+                ChainNodeAction::Process,
+                ChainNodeAction::Stop,
+                ChainNodeAction::NextState,
+            ][self.rng.below(4)];
             let node = ["a", "b"][self.rng.below(2)].parse().expect("a node");
-            self.engine.set_node(&chain, &node, action).await.expect("a store").expect("a node");
+            self.engine.set_chain_node_action(&chain, &node, action).await.expect("a store").expect("a node");
         }
     }
 }
 
 /// Prunes all but the newest events, repeatedly.
 async fn prune_repeatedly(engine: Engine, stop: Arc<AtomicBool>, pruned_events: Arc<AtomicUsize>) {
-    let nothing_older = Retention { age: Duration::ZERO, ..Retention::default() };
-    let (all, beginning) = (Filter::default(), EventId::ZERO);
+    let nothing_older = Retention { max_age: Duration::ZERO, ..Retention::default() };
+    let (all, beginning) = (EventFilter::default(), EventId::ZERO);
     while !stop.load(Ordering::Relaxed) {
-        let young = engine.observer().newest(&all, beginning, RETAINED_EVENTS).await.expect("a store").events;
+        let young =
+            engine.observer().read_newest(&all, beginning, RETAINED_EVENTS).await.expect("a store").events;
         if young.len() == RETAINED_EVENTS
             && let Some(oldest) = young.last()
         {
@@ -290,15 +299,16 @@ impl BusyServer {
 
 /// Waits until enough events have been journaled after this id.
 async fn wait_for_events(server: &TestServer, after: u64) {
-    let (observer, all) = (server.inner.engine().observer(), Filter::default());
+    let (observer, all) = (server.inner.engine().observer(), EventFilter::default());
     let start = EventId::new(after).expect("an id");
     let grown = async {
         let mut seen = 0;
         let mut last = start;
         while seen < MIN_EVENTS_BETWEEN_SNAPSHOTS {
-            observer.matched(&all, &mut last).await;
-            let page = observer.page(&all, last, None, MIN_EVENTS_BETWEEN_SNAPSHOTS).await.expect("a store");
-            (seen, last) = (seen + page.events.len(), page.scanned);
+            observer.wait_for_match(&all, &mut last).await;
+            let page =
+                observer.read_page(&all, last, None, MIN_EVENTS_BETWEEN_SNAPSHOTS).await.expect("a store");
+            (seen, last) = (seen + page.events.len(), page.scanned_up_to);
         }
     };
     timeout(TEST_TIMEOUT, grown).await.expect("events in time");

@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use pointsman_core::Timestamp;
-use pointsman_engine::{Outcome, Setup};
+use pointsman_engine::{HandlerOutcome, Setup};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -124,7 +124,8 @@ sources:
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_complete_and_newest_first() {
-    let server = TestServer::start_with(SOURCES_CONFIG, in_process_handler("job", |_| Outcome::done())).await;
+    let server =
+        TestServer::start_with(SOURCES_CONFIG, in_process_handler("job", |_| HandlerOutcome::done())).await;
     server.emit(&format!("[{}]", vec![r#"{"type":"job"}"#; 450].join(","))).await;
     let list = server.get(&format!("/tasks?source=job&{ALL_TIME}")).await.json();
     let events: Vec<_> =
@@ -208,7 +209,8 @@ async fn an_unknown_source_is_not_found_however_long_the_history() {
     let list =
         [("root", "admin", None), ("ours", "viewer", Some("default")), ("others", "viewer", Some("other"))];
     let mut server =
-        TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", |_| Outcome::done())).await;
+        TestServer::start_with(&tokens_yaml(&list), in_process_handler("job", |_| HandlerOutcome::done()))
+            .await;
     server.token = "root".into();
     let many = vec![r#"{"type":"job","delay":"1h"}"#; 10_000].join(",");
     for _ in 0..3 {

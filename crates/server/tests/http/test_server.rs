@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pointsman_core::route::Binding;
+use pointsman_core::route::HandlerBinding;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey};
-use pointsman_engine::{Delivery, HandlerSpec, Outcome, Runner, Setup};
+use pointsman_engine::{Delivery, HandlerOutcome, HandlerSpec, Runner, Setup};
 use pointsman_server::Server;
-use pointsman_server::config::Sources;
+use pointsman_server::config::ConfigSources;
 use serde_json::Value;
 
 use crate::client::{TEST_TIMEOUT, TestResponse, send_request};
@@ -128,13 +128,13 @@ impl TestServer {
 }
 
 /// Writes a configuration file and returns its source.
-pub(crate) fn write_config(folder: &Path, yaml: &str) -> Sources {
+pub(crate) fn write_config(folder: &Path, yaml: &str) -> ConfigSources {
     let file = folder.join("pointsman.yml");
     std::fs::write(&file, yaml).expect("a file");
-    Sources { files: vec![file], working: folder.into(), ..Sources::default() }
+    ConfigSources { files: vec![file], working: folder.into(), ..ConfigSources::default() }
 }
 
-type HandlerFn = Arc<dyn Fn(&Delivery) -> Outcome + Send + Sync>;
+type HandlerFn = Arc<dyn Fn(&Delivery) -> HandlerOutcome + Send + Sync>;
 
 struct InProcessRunner(HandlerFn);
 
@@ -144,7 +144,7 @@ impl Runner for InProcessRunner {
         "in-process"
     }
 
-    async fn run(&self, delivery: Delivery) -> Outcome {
+    async fn run(&self, delivery: Delivery) -> HandlerOutcome {
         (self.0)(&delivery)
     }
 }
@@ -152,14 +152,14 @@ impl Runner for InProcessRunner {
 /// A handler of the program, routed to the event type of its name.
 pub(crate) fn in_process_handler(
     name: &str,
-    act: impl Fn(&Delivery) -> Outcome + Send + Sync + 'static,
+    act: impl Fn(&Delivery) -> HandlerOutcome + Send + Sync + 'static,
 ) -> Setup {
     let name = HandlerName::new(name).expect("a name");
     let mut setup = Setup::default();
     let mut def = HandlerDef::new(name.clone());
-    def.retry.max = 0;
+    def.retry.max_retries = 0;
     let timeout = std::time::Duration::from_secs(30);
     setup.handlers.push(HandlerSpec { def, timeout, runner: Some(Arc::new(InProcessRunner(Arc::new(act)))) });
-    setup.routes.bind(HandlingKey::new(name.as_str()).expect("a type"), Binding::queued(name));
+    setup.routes.bind(HandlingKey::new(name.as_str()).expect("a type"), HandlerBinding::queued(name));
     setup
 }

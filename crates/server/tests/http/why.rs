@@ -1,4 +1,4 @@
-use pointsman_engine::{Outcome, Setup};
+use pointsman_engine::{HandlerOutcome, Setup};
 use serde_json::{Value, json};
 
 use crate::auth::tokens_yaml;
@@ -11,7 +11,7 @@ fn find_gate<'a>(why: &'a Value, name: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_task_names_the_gate_that_blocks_it() {
-    let server = TestServer::start_with("", in_process_handler("job", |_| Outcome::done())).await;
+    let server = TestServer::start_with("", in_process_handler("job", |_| HandlerOutcome::done())).await;
     let late = server.emit_for_task(r#"{"type":"job","key":"k","delay":"1h"}"#).await;
     server.put("/api/v1/handlers/job/pause", r#"{"reason":"lunch"}"#).await;
     let next = server.emit_for_task(r#"{"type":"job","key":"k"}"#).await;
@@ -72,7 +72,8 @@ handlers:
 event_handlers: {stay: [stay]}
 ";
     let list = [("rootadmin", "admin", None), ("shop", "viewer", Some("shop"))];
-    let mut server = TestServer::start_with(&format!("{config}{}", tokens_yaml(&list)), Setup::default()).await;
+    let mut server =
+        TestServer::start_with(&format!("{config}{}", tokens_yaml(&list)), Setup::default()).await;
     server.token = "rootadmin".into();
     let theirs = server.emit_for_task(r#"{"type":"stay","tenant":"other"}"#).await;
     server.wait_until(&format!("/api/v1/tasks/{theirs}"), |task| task["status"] == "RUNNING").await;

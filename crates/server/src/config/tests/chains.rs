@@ -234,7 +234,13 @@ fn changed_digest_keys(from: &str, to: &str) -> Vec<String> {
     let config_folder = ConfigFolder::new();
     let digests = |text: &str| {
         config_folder.write_file("pointsman.yml", text);
-        config_folder.inputs().load().unwrap_or_else(|faults| panic!("{faults}")).build_setup().unwrap().file_digests
+        config_folder
+            .inputs()
+            .load()
+            .unwrap_or_else(|faults| panic!("{faults}"))
+            .build_setup()
+            .unwrap()
+            .file_digests
     };
     let (before, after) = (digests(from), digests(to));
     let keys = before.keys().chain(after.keys()).filter(|key| before.get(*key) != after.get(*key));

@@ -2,7 +2,9 @@
 
 use std::net::SocketAddr;
 
-use pointsman_testing::{Proxy, RedisSettings, Settings, fresh_prefix, shared, shared_redis};
+use pointsman_testing::{
+    PostgresSettings, Proxy, RedisSettings, shared_postgres, shared_redis, unique_key_prefix,
+};
 
 /// A database for tests. One on its own server is stopped when this is dropped.
 pub(super) trait TestDatabase {
@@ -24,7 +26,7 @@ pub(super) trait TestDatabase {
 }
 
 pub(super) struct PostgresDatabase {
-    server: pointsman_testing::Postgres,
+    server: pointsman_testing::PostgresServer,
     url: String,
 }
 
@@ -43,12 +45,12 @@ impl TestDatabase for PostgresDatabase {
     const STORE_KIND: &str = "postgres";
 
     fn create_shared() -> String {
-        shared().expect("a server").create_database().expect("a database")
+        shared_postgres().expect("a server").create_database().expect("a database")
     }
 
     fn start_own() -> Self {
-        let settings = Settings { durable: true, ..Settings::default() };
-        let server = pointsman_testing::Postgres::start(settings).expect("a server");
+        let settings = PostgresSettings { durable: true, ..PostgresSettings::default() };
+        let server = pointsman_testing::PostgresServer::start(settings).expect("a server");
         let url = server.create_database().expect("a database");
         Self { server, url }
     }
@@ -82,15 +84,15 @@ impl TestDatabase for PostgresDatabase {
     }
 }
 
-pub(super) struct RedisDatabase(pointsman_testing::Redis);
+pub(super) struct RedisDatabase(pointsman_testing::RedisServer);
 
 impl RedisDatabase {
     pub(super) fn start(settings: RedisSettings) -> Self {
-        Self(pointsman_testing::Redis::start(settings).expect("a server"))
+        Self(pointsman_testing::RedisServer::start(settings).expect("a server"))
     }
 
-    pub(super) fn command(&self, words: &[&str]) -> pointsman_testing::Reply {
-        self.0.command(words).expect("an answer")
+    pub(super) fn command(&self, words: &[&str]) -> pointsman_testing::RedisReply {
+        self.0.run_command(words).expect("an answer")
     }
 
     pub(super) fn set_config(&self, name: &str, value: &str) {
@@ -102,7 +104,7 @@ impl TestDatabase for RedisDatabase {
     const STORE_KIND: &str = "redis";
 
     fn create_shared() -> String {
-        shared_redis().expect("a server").url_under(&fresh_prefix())
+        shared_redis().expect("a server").url_with_prefix(&unique_key_prefix())
     }
 
     fn start_own() -> Self {

@@ -3,7 +3,7 @@
 mod database;
 mod redis;
 
-use pointsman_engine::{Outcome, Setup};
+use pointsman_engine::{HandlerOutcome, Setup};
 use pointsman_testing::Proxy;
 use serde_json::json;
 
@@ -67,7 +67,7 @@ test_on_each_database! {
 }
 
 fn job_handler() -> Setup {
-    in_process_handler("job", |_| Outcome::done())
+    in_process_handler("job", |_| HandlerOutcome::done())
 }
 
 async fn all_servers_accept_the_first_token<D: TestDatabase>() {
@@ -222,11 +222,11 @@ async fn metrics_do_not_wait_for_an_unresponsive_database<D: TestDatabase>() {
     let text = server.get("/metrics").await.text();
     assert_eq!(metric_value(&text, "pointsman_backlog_read").as_deref(), Some("1"));
     assert!(text.contains("pointsman_backlog_tasks{"), "{text}");
-    proxy.freeze(true);
+    proxy.set_frozen(true);
     // Far less than the timeout of a read.
     let scrape = tokio::time::timeout(std::time::Duration::from_secs(10), server.get("/metrics")).await;
     let text = scrape.expect("in time").text();
-    proxy.freeze(false);
+    proxy.set_frozen(false);
     assert_eq!(metric_value(&text, "pointsman_backlog_read").as_deref(), Some("0"));
     assert!(
         !text.contains("pointsman_backlog_tasks{") && metric_value(&text, "pointsman_slots").is_some(),

@@ -1,8 +1,8 @@
 //! Conditions that only Redis has: settings that lose acknowledged data, and full memory.
 
 use pointsman_core::{HandlingKey, NewEvent};
-use pointsman_engine::{Delivery, Outcome, Setup};
-use pointsman_testing::{RedisCluster, RedisSentinel, RedisSettings};
+use pointsman_engine::{Delivery, HandlerOutcome, Setup};
+use pointsman_testing::{RedisCluster, RedisSentinelGroup, RedisSettings};
 use serde_json::json;
 
 use super::database::{RedisDatabase, TestDatabase};
@@ -11,7 +11,7 @@ use crate::test_server::{TestServer, in_process_handler};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn healthz_warns_of_redis_settings_that_lose_data() {
-    let redis = RedisDatabase::start(RedisSettings::with(&[("appendfsync", "everysec")]));
+    let redis = RedisDatabase::start(RedisSettings::with_directives(&[("appendfsync", "everysec")]));
     let mut servers = TestCluster::new(redis.url());
     let server = servers.start_server("server", "", Setup::default()).await;
     let health = server.get("/healthz").await.json();
@@ -33,7 +33,7 @@ async fn healthz_warns_of_redis_settings_that_lose_data() {
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_run_on_redis_cluster_and_sentinel() {
     let (cluster, sentinel) =
-        (RedisCluster::start().expect("a cluster"), RedisSentinel::start().expect("sentinels"));
+        (RedisCluster::start().expect("a cluster"), RedisSentinelGroup::start().expect("sentinels"));
     for url in [cluster.url(), sentinel.url()] {
         let mut servers = TestCluster::new(url);
         let back = servers.start_server("back", "", job_handler()).await;
@@ -45,9 +45,9 @@ async fn servers_run_on_redis_cluster_and_sentinel() {
 }
 
 /// Succeeds and emits an event of type `made`.
-fn emit_made_event(_: &Delivery) -> Outcome {
-    let made = NewEvent::of(HandlingKey::new("made").expect("a type"));
-    Outcome { emits: vec![made], ..Outcome::done() }
+fn emit_made_event(_: &Delivery) -> HandlerOutcome {
+    let made = NewEvent::new(HandlingKey::new("made").expect("a type"));
+    HandlerOutcome { emits: vec![made], ..HandlerOutcome::done() }
 }
 
 fn used_memory(redis: &RedisDatabase) -> u64 {

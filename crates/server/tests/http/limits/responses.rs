@@ -45,7 +45,12 @@ async fn send_slow_request(
     (stream, std::str::from_utf8(&status[9..]).unwrap().parse().unwrap())
 }
 
-async fn open_slow_readers(house: &TestServer, token: &str, path: &str, count: usize) -> (Vec<TcpStream>, usize) {
+async fn open_slow_readers(
+    house: &TestServer,
+    token: &str,
+    path: &str,
+    count: usize,
+) -> (Vec<TcpStream>, usize) {
     let (mut served, mut refused) = (Vec::new(), 0);
     for _ in 0..count {
         match open_slow_reader(house, token, path).await {
