@@ -126,15 +126,16 @@ fn room(path: &Path) -> Finding {
 
 /// Who has it open.
 fn user(path: &Path) -> Finding {
-    match holder(path) {
+    match lock_holder(path) {
         Ok(None) => Finding::ok("in use", "no"),
         Ok(Some(who)) => Finding::ok("in use", who),
         Err(error) => Finding::warning("in use", format!("cannot be told: {error}")),
     }
 }
 
-/// Who holds the lock. It is tried and given back at once; whoever starts meanwhile waits for longer than that.
-fn holder(path: &Path) -> io::Result<Option<String>> {
+/// The process that has locked the store: `by pointsman, pid 4711`. None if it is not in use. The lock is tried and released
+/// immediately; a server that starts meanwhile waits for longer than that.
+pub fn lock_holder(path: &Path) -> io::Result<Option<String>> {
     let lock = match File::open(beside(path, ".lock")) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -175,7 +176,7 @@ fn contents(path: &Path, depth: Depth) -> Vec<Finding> {
         Finding::fault("contents", format!("cannot be read: {error}")).advise(advice)
     };
     let quiet = || {
-        matches!(holder(path), Ok(None))
+        matches!(lock_holder(path), Ok(None))
             && std::fs::metadata(beside(path, "-wal")).map_or(0, |m| m.len()) == 0
     };
     let alone = quiet();

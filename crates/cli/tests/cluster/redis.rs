@@ -2,23 +2,23 @@
 
 use pointsman_testing::{Redis, RedisSettings};
 
-use super::{Place, an_outage_is_told_without_a_flood, refused, until};
+use super::{TestServer, assert_outage_is_logged_briefly, refused, wait_until};
 
 #[test]
-fn a_password_may_stand_in_the_environment() {
+fn the_database_password_can_be_given_in_the_environment() {
     let settings = RedisSettings { password: Some("hunter2".into()), ..RedisSettings::default() };
     let redis = Redis::start(settings).unwrap();
     let store = format!("store: redis://{}\n", redis.address());
     refused(&store, 78, &["does not let the user default in", "REDISCLI_AUTH", "POINTSMAN_STORE_FILE"]);
-    let wrong = Place::new(&store).with_variable("REDISCLI_AUTH", "wrong").run(&["work"]);
+    let wrong = TestServer::new(&store).with_variable("REDISCLI_AUTH", "wrong").run(&["work"]);
     let told = String::from_utf8(wrong.stderr).unwrap();
     assert!(told.contains("the password in REDISCLI_AUTH"), "{told}");
-    let mut place = Place::new(&store).with_variable("REDISCLI_AUTH", "hunter2");
-    assert!(place.serve().stop().success());
-    let mut in_url = Place::new(&format!("store: {}\n", redis.url())).with_token(place.token());
+    let mut pointsman = TestServer::new(&store).with_variable("REDISCLI_AUTH", "hunter2");
+    assert!(pointsman.serve().stop().success());
+    let mut in_url = TestServer::new(&format!("store: {}\n", redis.url())).with_token(pointsman.token());
     assert!(in_url.serve().stop().success());
-    for place in [&place, &in_url] {
-        let shown = place.ok(&["config", "show"]);
+    for pointsman in [&pointsman, &in_url] {
+        let shown = pointsman.run_ok(&["config", "show"]);
         assert!(
             shown.contains(&format!("redis://{}", redis.address())) && !shown.contains("hunter2"),
             "{shown}"
@@ -27,7 +27,7 @@ fn a_password_may_stand_in_the_environment() {
 }
 
 #[test]
-fn without_its_server_a_node_says_what_to_do_and_ends() {
+fn a_server_that_cannot_use_its_redis_explains_why() {
     let redis = Redis::start(RedisSettings::default()).unwrap();
     let address = redis.address();
     let url = |rest: &str| format!("store: 'redis://{address}{rest}'\n");
@@ -39,7 +39,7 @@ fn without_its_server_a_node_says_what_to_do_and_ends() {
     redis.command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"]).unwrap();
     let of_clerk = format!("store: redis://clerk:hunter2@{address}\n");
     refused(&of_clerk, 78, &["has not the rights", "ACL SETUSER clerk"]);
-    let mut newer = Place::new(&url(""));
+    let mut newer = TestServer::new(&url(""));
     assert!(newer.serve().stop().success());
     redis.command(&["HSET", "pointsman:texts", "layout", "1000"]).unwrap();
     refused(&url(""), 78, &["newer version of Pointsman"]);
@@ -51,29 +51,29 @@ fn without_its_server_a_node_says_what_to_do_and_ends() {
 fn an_outage_does_not_flood_the_log() {
     let redis = Redis::start(RedisSettings::default()).unwrap();
     let start_again = || redis.start_again().unwrap();
-    an_outage_is_told_without_a_flood(&redis.url(), || redis.kill().unwrap(), start_again);
+    assert_outage_is_logged_briefly(&redis.url(), || redis.kill().unwrap(), start_again);
 }
 
 /// Settings by which acknowledged data are lost are told at the start, and so is what fills the memory.
 #[test]
-fn what_is_not_as_it_should_be_is_logged_once() {
+fn unsafe_redis_settings_and_full_memory_are_logged_once() {
     let redis = Redis::start(RedisSettings::with(&[("appendonly", "no")])).unwrap();
-    let mut place = Place::new(&format!("store: {}\n", redis.url()));
-    let node = place.serve_elsewhere();
+    let mut pointsman = TestServer::new(&format!("store: {}\n", redis.url()));
+    let node = pointsman.serve_on_new_port();
     let about = |words: &str| {
-        let log = place.log();
+        let log = pointsman.log();
         log.lines().filter(|line| line.contains("WARN") && line.contains(words)).count()
     };
-    assert_eq!(about("Redis can lose what it has acknowledged: appendonly is no"), 1, "{}", place.log());
+    assert_eq!(about("Redis can lose what it has acknowledged: appendonly is no"), 1, "{}", pointsman.log());
     redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
-    until("emits are refused", || !place.run(&["emit", "record"]).status.success());
-    let refused = place.run(&["emit", "record"]);
+    wait_until("emits are refused", || !pointsman.run(&["emit", "record"]).status.success());
+    let refused = pointsman.run(&["emit", "record"]);
     let told = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(75), "{told}");
     assert!(told.contains("raise maxmemory") && told.contains("nothing was changed"), "{told}");
     redis.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-    until("they are taken in again", || place.run(&["emit", "record"]).status.success());
-    assert_eq!(about("events and orders are refused"), 1, "{}", place.log());
-    assert_eq!(about("appendonly is no"), 1, "{}", place.log());
+    wait_until("they are taken in again", || pointsman.run(&["emit", "record"]).status.success());
+    assert_eq!(about("events and orders are refused"), 1, "{}", pointsman.log());
+    assert_eq!(about("appendonly is no"), 1, "{}", pointsman.log());
     assert!(node.stop().success());
 }

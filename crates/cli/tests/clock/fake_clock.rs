@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use pointsman_testing::remove_stale_faketime;
 
-use crate::node::{Node, Place};
+use crate::test_server::{ServerProcess, TestServer};
 
 /// Becomes the server, whose clock is off by what the file `clock` says (`+26h`, `-40d`). Its monotonic clock is the
 /// machine's.
@@ -16,24 +16,24 @@ exec env LD_PRELOAD="$lib" FAKETIME_TIMESTAMP_FILE="$PWD/clock" FAKETIME_NO_CACH
     NO_FAKE_STAT=1 "$@" 2>>server.log
 "#;
 
-/// Sets the clock of the server in this place. Readers see the old offset or the new one, never a part.
-pub(crate) fn set_clock(place: &Place, offset: &str) {
-    let (draft, file) = (place.path("clock.new"), place.path("clock"));
+/// Sets the clock of the server in this pointsman. Readers see the old offset or the new one, never a part.
+pub(crate) fn set_clock(pointsman: &TestServer, offset: &str) {
+    let (draft, file) = (pointsman.path("clock.new"), pointsman.path("clock"));
     std::fs::write(&draft, offset).unwrap();
     std::fs::rename(draft, file).unwrap();
 }
 
 /// Starts a server whose clock is off.
-pub(crate) fn serve_off(place: &mut Place, offset: &str) -> Node {
-    set_clock(place, offset);
+pub(crate) fn serve_off(pointsman: &mut TestServer, offset: &str) -> ServerProcess {
+    set_clock(pointsman, offset);
     remove_stale_faketime();
-    place.serve_under("sh", &["-c", UNDER, "sh"])
+    pointsman.serve_through("sh", &["-c", UNDER, "sh"])
 }
 
 /// The status and the whole text of an answer to GET.
-pub(crate) fn get(place: &Place, path: &str) -> (u16, String) {
-    let mut stream = TcpStream::connect(place.address()).unwrap();
-    let (host, token) = (place.address(), place.token());
+pub(crate) fn get(pointsman: &TestServer, path: &str) -> (u16, String) {
+    let mut stream = TcpStream::connect(pointsman.address()).unwrap();
+    let (host, token) = (pointsman.address(), pointsman.token());
     write!(stream, "GET {path} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -42,8 +42,8 @@ pub(crate) fn get(place: &Place, path: &str) -> (u16, String) {
 }
 
 /// The body of an answer to GET that must be 200.
-pub(crate) fn get_json(place: &Place, path: &str) -> serde_json::Value {
-    let (status, answer) = get(place, path);
+pub(crate) fn get_json(pointsman: &TestServer, path: &str) -> serde_json::Value {
+    let (status, answer) = get(pointsman, path);
     assert_eq!(status, 200, "{answer}");
     let body = answer.split_once("\r\n\r\n").map(|(_, body)| body);
     serde_json::from_str(body.unwrap_or_default()).unwrap_or_else(|error| panic!("{error}: {answer}"))

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
 /// Stands before a server and loses its first answer to a request whose path ends so. Answers where it listens.
-pub(crate) fn before(server: &str, path: &'static str) -> String {
+pub(crate) fn start_before(server: &str, path: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = server.to_owned();
