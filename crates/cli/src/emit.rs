@@ -123,7 +123,7 @@ impl EmitCommand {
     }
 }
 
-/// How many events are searched: those of the started orders directly follow the event.
+/// The number of events to search: the events of started orders directly follow the emitted event.
 const SEARCHED_EVENTS: i64 = 10;
 
 /// Whether the event started an order, which then has its id. False for a token that may not read events.

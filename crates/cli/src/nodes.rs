@@ -9,9 +9,9 @@ use crate::output::{Output, escape_controls, format_timestamp, shorten};
 
 /// List the nodes: processes that run tasks
 ///
-/// STATE is `alive`, `gone` or `out of service`. A node that was stopped with SIGTERM or Ctrl-C stays listed as `gone`.
-/// A node that crashed or was killed is `alive` until its heartbeat expires; when a node of the same store takes over its
-/// tasks, its entry is deleted.
+/// STATE is `alive`, `gone` or `out of service`. A node that was stopped with SIGTERM or Ctrl-C stays listed as `gone`. A
+/// node that crashed or was killed is `alive` until its lease expires, then `gone`; on SQLite it disappears from the list
+/// when the next server starts. At most 100 nodes are listed.
 ///
 /// LAST SEEN is its last heartbeat. CLOCK is the offset of its machine's clock from the store's time; a node that is off
 /// by more than 30 s is out of service until the clocks agree again. RUNNING is the number of running tasks and of slots.

@@ -143,7 +143,7 @@ fn start_error_exit(error: &StartError) -> Exit {
         | StartError::Engine(_) => Exit::Unavailable,
         StartError::Postgres(error) => postgres_error_exit(error),
         StartError::Redis(error) => redis_error_exit(error),
-        // All others need somebody to act.
+        // All others need a change by the operator.
         _ => Exit::Runtime,
     }
 }

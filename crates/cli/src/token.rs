@@ -84,7 +84,7 @@ impl TokenCommand {
         output.print_line(format!("    - {{{}}}", new.configuration_entry(&sha256)))?;
         output.print_line("")?;
         output.print_line(
-            "A server with `auth.tokens` accepts only those tokens: the token that it created on its first start ends.",
+            "A server with `auth.tokens` accepts only those tokens: the token that it created on its first start is no longer valid.",
         )?;
         Ok(())
     }

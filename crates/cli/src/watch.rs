@@ -119,7 +119,7 @@ impl WatchCommand {
         let tree = self.tree.then(EventTree::default);
         let lines = LineFormatter::new(output.paint, output.terminal_width());
         let mut view = WatchView { output, shows_tasks: !self.no_tasks, lines, tree, day, last_id: None };
-        // An unreachable server is an error at the start; later it is expected to come back.
+        // An unreachable server is an error at the start; later the command waits for it.
         let mut frames = client.stream(&query, None).await?;
         loop {
             match view.print_frames(&client, &mut frames).await? {

@@ -12,7 +12,7 @@ use test_server::TestServer;
 #[test]
 fn help_and_errors_match_the_recorded_output() {
     trycmd::TestCases::new()
-        // No server listens there; this overrides the environment of whoever runs the tests.
+        // No server listens there; this overrides the environment of the test run.
         .env("POINTSMAN_URL", "http://127.0.0.1:1")
         .env("POINTSMAN_TOKEN", "")
         .env("POINTSMAN_TOKEN_FILE", "")

@@ -8,12 +8,12 @@ use crate::output::{Output, escape_controls, format_count};
 pub(super) fn to_json(findings: &[Finding]) -> serde_json::Value {
     serde_json::json!({
         "findings": findings,
-        "warnings": count_verdict(findings, Verdict::Warning),
-        "faults": count_verdict(findings, Verdict::Fault),
+        "warnings": count_with_verdict(findings, Verdict::Warning),
+        "faults": count_with_verdict(findings, Verdict::Fault),
     })
 }
 
-fn count_verdict(findings: &[Finding], verdict: Verdict) -> u64 {
+fn count_with_verdict(findings: &[Finding], verdict: Verdict) -> u64 {
     findings.iter().filter(|finding| finding.verdict == verdict).count() as u64
 }
 
@@ -34,9 +34,9 @@ pub(super) fn print_findings(output: Output, findings: &[Finding]) -> Result {
         }
     }
     let totals = [
-        format!("{} failed", count_verdict(findings, Verdict::Fault)),
-        format_count(count_verdict(findings, Verdict::Warning), "warning", "warnings"),
-        format!("{} passed", count_verdict(findings, Verdict::Ok)),
+        format!("{} failed", count_with_verdict(findings, Verdict::Fault)),
+        format_count(count_with_verdict(findings, Verdict::Warning), "warning", "warnings"),
+        format!("{} passed", count_with_verdict(findings, Verdict::Ok)),
     ];
     output.print_line("")?;
     Ok(output.print_line(totals.join(", "))?)

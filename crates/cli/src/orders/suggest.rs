@@ -4,7 +4,7 @@ use pointsman_api::client::{Client, OrderName, OrderQuery};
 use pointsman_core::chain::OrderKey;
 use pointsman_server::config::nearest::several;
 
-/// How many orders of the chain are searched: the largest page of the server.
+/// The number of orders to search: the largest page of the server.
 const SEARCHED_ORDERS: u32 = 1000;
 /// The maximum number of suggestions.
 const MAX_SUGGESTIONS: usize = 5;

@@ -1,4 +1,4 @@
-//! Tables that keep to the width of a terminal.
+//! Tables that fit the width of a terminal.
 //!
 //! A table that is too wide leaves out columns that are empty in every row, then wraps long texts at blanks. If that is
 //! not enough, its last column, which holds long ids, goes below the others:

@@ -185,7 +185,7 @@ fn describe_overlap(schedule: &ScheduleBody, policy: String) -> String {
     }
 }
 
-/// What a schedule creates when it fires.
+/// Describes the event, task or order that a schedule creates.
 fn describe_result(result: &MakesBody) -> String {
     match result {
         MakesBody::Event { kind, key, tenant } => {

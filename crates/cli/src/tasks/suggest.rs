@@ -3,7 +3,7 @@
 use pointsman_api::client::{Client, TaskQuery};
 use pointsman_server::config::nearest::several;
 
-/// How many of the newest tasks are searched: the largest page of the server.
+/// The number of newest tasks to search: the largest page of the server.
 pub(super) const SEARCHED_TASKS: u32 = 1000;
 /// The maximum number of suggestions.
 pub(super) const MAX_SUGGESTIONS: usize = 5;

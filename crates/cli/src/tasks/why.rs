@@ -80,7 +80,7 @@ fn gate_row(gate: &GateBody) -> Vec<String> {
     ]
 }
 
-/// What blocks the gate: a rule with the name of the token that set it, or other tasks.
+/// Describes the blocker of the gate: a rule with the name of the token that set it, or other tasks.
 fn describe_blocker(gate: &GateBody) -> String {
     match &gate.rule {
         // A token bound to a tenant does not see who set a rule for all tenants.

@@ -23,7 +23,7 @@ use super::line::{WatchLine, order_key_of_step};
 use crate::output::{Paint, shorten, time_of_day};
 use crate::stream_line::{EventSubject, StreamLine};
 
-/// How many events are kept as possible parents. A child of an older event starts a new tree.
+/// The number of events kept as possible parents. A child of an older event starts a new tree.
 const MAX_EVENTS: usize = 5000;
 /// The longest error in columns.
 const MAX_ERROR_WIDTH: usize = 160;

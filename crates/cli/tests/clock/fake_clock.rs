@@ -1,4 +1,4 @@
-//! Servers whose clock is set by a file, while everything else keeps the true time.
+//! Servers with a fake clock, which a file sets; all other processes use the real time.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,30 +7,30 @@ use pointsman_testing::remove_stale_faketime;
 
 use crate::test_server::{ServerProcess, TestServer};
 
-/// Becomes the server, whose clock is off by what the file `clock` says (`+26h`, `-40d`). Its monotonic clock is the
+/// Starts the server with its clock offset by the content of the file `clock` (`+26h`, `-40d`). Its monotonic clock is the
 /// machine's.
-const UNDER: &str = r#"
+const FAKETIME_SCRIPT: &str = r#"
 lib=$(faketime -f +0s sh -c 'echo $LD_PRELOAD') || exit
 rm -f "/dev/shm/sem.faketime_sem_$$" "/dev/shm/faketime_shm_$$"
 exec env LD_PRELOAD="$lib" FAKETIME_TIMESTAMP_FILE="$PWD/clock" FAKETIME_NO_CACHE=1 FAKETIME_DONT_FAKE_MONOTONIC=1 \
     NO_FAKE_STAT=1 "$@" 2>>server.log
 "#;
 
-/// Sets the clock of the server in this pointsman. Readers see the old offset or the new one, never a part.
+/// Sets the server's clock. The file is replaced atomically.
 pub(crate) fn set_clock(pointsman: &TestServer, offset: &str) {
     let (draft, file) = (pointsman.path("clock.new"), pointsman.path("clock"));
     std::fs::write(&draft, offset).unwrap();
     std::fs::rename(draft, file).unwrap();
 }
 
-/// Starts a server whose clock is off.
-pub(crate) fn serve_off(pointsman: &mut TestServer, offset: &str) -> ServerProcess {
+/// Starts a server with a clock offset.
+pub(crate) fn serve_with_offset(pointsman: &mut TestServer, offset: &str) -> ServerProcess {
     set_clock(pointsman, offset);
     remove_stale_faketime();
-    pointsman.serve_through("sh", &["-c", UNDER, "sh"])
+    pointsman.serve_through("sh", &["-c", FAKETIME_SCRIPT, "sh"])
 }
 
-/// The status and the whole text of an answer to GET.
+/// Sends a GET, and returns the status and the full response.
 pub(crate) fn get(pointsman: &TestServer, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(pointsman.address()).unwrap();
     let (host, token) = (pointsman.address(), pointsman.token());
@@ -41,7 +41,7 @@ pub(crate) fn get(pointsman: &TestServer, path: &str) -> (u16, String) {
     (status.unwrap_or_else(|| panic!("no status: {answer}")), answer)
 }
 
-/// The body of an answer to GET that must be 200.
+/// Sends a GET that must return 200, and parses the body.
 pub(crate) fn get_json(pointsman: &TestServer, path: &str) -> serde_json::Value {
     let (status, answer) = get(pointsman, path);
     assert_eq!(status, 200, "{answer}");

@@ -18,7 +18,7 @@ use pointsman_core::Timestamp;
 use serde_json::Value;
 use test_server::{TestServer, wait_until};
 
-/// `note` writes down that it ran, and where; `later` must not run in a test.
+/// `note` appends to a file when it runs; `later` must not run in a test.
 const CONFIG: &str = r#"
 handlers:
   note: {run: {command: ["sh", "-c", "echo $POINTSMAN_EVENT_ID >> ran"]}}
@@ -30,11 +30,11 @@ schedules:
   tick: {cron: "every 1s", emit: {type: tick}, catch_up: all}
 "#;
 
-/// The pruner looks every ten seconds; a node that has lived for longer has had its rng.
-const PRUNED_BY: Duration = Duration::from_secs(12);
+/// The pruner runs every ten seconds; a node that is older has pruned.
+const PRUNED_AFTER: Duration = Duration::from_secs(12);
 
-/// What is stored before a clock goes wrong, and must be there afterwards.
-struct Kept {
+/// Data stored before a clock goes wrong, which must still exist afterwards.
+struct StoredData {
     /// The id of an event that was emitted with an idempotency key, and of its task.
     event: u64,
     done: String,
@@ -42,60 +42,57 @@ struct Kept {
     delayed: String,
 }
 
-const ONCE: [&str; 6] = ["emit", "record", "--key", "k", "--idempotency-key", "once"];
+const EMIT_ONCE: [&str; 6] = ["emit", "record", "--key", "k", "--idempotency-key", "once"];
 
-fn task_of(emitted: &Value) -> String {
+fn first_task_id(emitted: &Value) -> String {
     emitted["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
-impl Kept {
+impl StoredData {
     fn store(pointsman: &TestServer) -> Self {
-        let once = pointsman.run_json(&ONCE);
-        let done = task_of(&once);
+        let once = pointsman.run_json(&EMIT_ONCE);
+        let done = first_task_id(&once);
         wait_until("the task has run", || {
             pointsman.run_json(&["tasks", "show", &done])["status"] == "SUCCESS"
         });
-        let delayed = task_of(&pointsman.run_json(&["emit", "later", "--delay", "30m"]));
+        let delayed = first_task_id(&pointsman.run_json(&["emit", "later", "--delay", "30m"]));
         Self { event: once["eventId"].as_u64().unwrap(), done, delayed }
     }
 
-    /// Nothing was deleted, and nothing has started early.
+    /// Checks that nothing was deleted and nothing started early.
     fn check(&self, pointsman: &TestServer) {
-        assert_eq!(pointsman.run_json(&ONCE)["eventId"], self.event, "the idempotency key is known");
+        assert_eq!(pointsman.run_json(&EMIT_ONCE)["eventId"], self.event, "the idempotency key is stored");
         let journal = get_json(pointsman, "/api/v1/events?return=record&after=0&limit=1");
         assert_eq!(journal["eventSnapshots"][0]["eventId"], self.event, "{journal}");
         assert_eq!(pointsman.run_json(&["tasks", "show", &self.done])["status"], "SUCCESS");
         let delayed = pointsman.run_json(&["tasks", "show", &self.delayed]);
         assert_eq!(delayed["status"], "SCHEDULED", "{delayed}");
         assert_eq!(delayed["attempts"].as_array().map(Vec::len), Some(0), "{delayed}");
-        for fire in fires(pointsman) {
+        for fire in list_fires(pointsman) {
             let planned: Timestamp = fire["planned_at"].as_str().unwrap().parse().unwrap();
-            assert!(
-                planned <= now().plus(Duration::from_secs(1)),
-                "a planned time that is still to come has a row: {fire}"
-            );
+            assert!(planned <= now().plus(Duration::from_secs(1)), "a future planned time has a row: {fire}");
         }
     }
 }
 
 /// The ledger of the schedule, the newest first.
-fn fires(pointsman: &TestServer) -> Vec<Value> {
+fn list_fires(pointsman: &TestServer) -> Vec<Value> {
     let ledger = get_json(pointsman, "/api/v1/schedules/tick/fires?limit=1000");
     ledger["fires"].as_array().unwrap().clone()
 }
 
-/// Waits until so many planned times have come up since now.
-fn ticks(pointsman: &TestServer, count: u32) {
+/// Waits until this many planned times have fired from now on.
+fn wait_for_ticks(pointsman: &TestServer, count: u32) {
     let from = now();
     let is_new = |fire: &Value| fire["planned_at"].as_str().unwrap().parse::<Timestamp>().unwrap() > from;
-    wait_until("planned times have come up", || {
-        fires(pointsman).into_iter().filter(is_new).count() >= usize::try_from(count).unwrap()
+    wait_until("planned times have fired", || {
+        list_fires(pointsman).into_iter().filter(is_new).count() >= usize::try_from(count).unwrap()
     });
 }
 
-/// No planned time was left out or fired twice.
-fn check_ticks(pointsman: &TestServer) {
-    let fires = fires(pointsman);
+/// Checks that no planned time was left out or fired twice.
+fn check_no_tick_lost(pointsman: &TestServer) {
+    let fires = list_fires(pointsman);
     let planned: BTreeSet<i64> = fires
         .iter()
         .map(|fire| fire["planned_at"].as_str().unwrap().parse::<Timestamp>().unwrap().micros() / 1_000_000)
@@ -106,8 +103,8 @@ fn check_ticks(pointsman: &TestServer) {
     assert!(fires.iter().all(|fire| fire["event_id"].is_u64()), "{fires:?}");
 }
 
-/// What the doctor says. The databases of tests have settings that it calls faults.
-fn doctor(pointsman: &TestServer) -> String {
+/// The output of `doctor`. It fails on the settings of test databases.
+fn doctor_output(pointsman: &TestServer) -> String {
     String::from_utf8(pointsman.run(&["doctor"]).stdout).unwrap()
 }
 

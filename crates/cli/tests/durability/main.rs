@@ -126,7 +126,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
         routes().map(|(kind, list)| (kind.into(), list.iter().map(ToString::to_string).collect())).into();
     history.emits = producers.emits.lock().unwrap().clone();
     let emits_echo = |entry: &&JournalEntry| entry.event.kind == "record.published";
-    let echoes: Vec<EmitRequest> = history.journal.iter().filter(emits_echo).map(echo_of).collect();
+    let echoes: Vec<EmitRequest> = history.journal.iter().filter(emits_echo).map(echo_request).collect();
     history.emits.extend(echoes);
     history.deliveries = target.deliveries();
     history.deliveries.extend(target::read_notes(&pointsman.path("notes")));
@@ -134,7 +134,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
 }
 
 /// The event that the handling of an event emits.
-fn echo_of(entry: &JournalEntry) -> EmitRequest {
+fn echo_request(entry: &JournalEntry) -> EmitRequest {
     EmitRequest {
         events: vec![target::echo_event(entry.id)],
         floor: entry.id,

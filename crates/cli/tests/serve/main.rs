@@ -1,4 +1,4 @@
-//! The real binary, from end to end: a server, a producer, a handler and an observer, each a process.
+//! The real binary from end to end: server, producer, handler and observer as separate processes.
 
 // The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
@@ -18,8 +18,8 @@ use nix::unistd::Pid;
 
 use test_server::{TestServer, wait_for_file};
 
-/// A command handler that keeps what it was given, and says something about it.
-const KEEPER: &str = r#"
+/// A command handler that stores its input in a file and logs a line, and one that fails.
+const STORING_HANDLER: &str = r#"
 handlers:
   keep: {run: {command: ["sh", "-c", "cat > seen.json; echo kept $POINTSMAN_KEY"]}}
   fail: {run: {command: ["sh", "-c", "echo no good >&2; exit 3"]}, retry: {max: 0}}
@@ -28,8 +28,8 @@ event_handlers:
   record.spoilt: [fail]
 "#;
 
-/// A command handler that tells that it has begun, and goes on until it is told to.
-const WAITER: &str = r#"
+/// A command handler that creates a file when it starts, and runs until another file exists.
+const WAITING_HANDLER: &str = r#"
 server: {drain: 600s}
 handlers:
   wait:
@@ -40,10 +40,10 @@ event_handlers:
 
 #[test]
 fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
-    let mut pointsman = TestServer::new(KEEPER);
+    let mut pointsman = TestServer::new(STORING_HANDLER);
     let node = pointsman.serve();
     let watch = pointsman.start_watch(&["-o", "json", "--since-start"]);
-    // Once an event is seen, task changes are listened to as well.
+    // Once the event arrives, task changes are streamed as well.
     pointsman.run_ok(&["emit", "probe"]);
     watch.lines.find_json("the probe", |line| line["TYPE"] == "probe");
 
@@ -66,7 +66,7 @@ fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
 
     let seen: serde_json::Value =
         serde_json::from_slice(&std::fs::read(pointsman.path("seen.json")).unwrap()).unwrap();
-    assert_eq!(seen, event, "the handler is given the event as the stream shows it");
+    assert_eq!(seen, event, "the handler gets the event as the stream shows it");
     let task = done["id"].as_str().unwrap();
     assert!(pointsman.run_ok(&["tasks", "logs", task]).ends_with("kept record:1"));
     assert!(pointsman.run_ok(&["tasks", "logs", "--follow", task]).ends_with("kept record:1"));
@@ -78,7 +78,7 @@ fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
 
 #[test]
 fn a_failed_task_is_listed_and_retried() {
-    let mut pointsman = TestServer::new(KEEPER);
+    let mut pointsman = TestServer::new(STORING_HANDLER);
     let _node = pointsman.serve();
     let emitted = pointsman.run_json(&["emit", "record.spoilt"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
@@ -103,7 +103,7 @@ fn a_failed_task_is_listed_and_retried() {
 
 #[test]
 fn tasks_created_during_a_pause_run_after_resume() {
-    let mut pointsman = TestServer::new(KEEPER);
+    let mut pointsman = TestServer::new(STORING_HANDLER);
     let _node = pointsman.serve();
     let paused = pointsman.run_json(&["pause", "keep", "--reason", "a test"]);
     assert_eq!(
@@ -130,8 +130,8 @@ fn events_are_emitted_from_a_file_and_a_repeat_adds_none() {
     std::fs::write(pointsman.path("events.jsonl"), lines.join("\n")).unwrap();
     let send = ["emit", "--file", "events.jsonl", "--idempotency-key", "import-1"];
     let first = pointsman.run_ok(&send);
-    assert!(first.starts_with("2500 events, the last is "), "{first}");
-    assert_eq!(pointsman.run_ok(&send), first, "a repeat answers the same");
+    assert!(first.starts_with("2500 events emitted, the last id is "), "{first}");
+    assert_eq!(pointsman.run_ok(&send), first, "a repeat prints the same");
 
     let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--no-tasks", "--return", "line"]);
     for n in 0..2500 {
@@ -142,14 +142,14 @@ fn events_are_emitted_from_a_file_and_a_repeat_adds_none() {
 
 #[test]
 fn a_stopping_server_waits_for_its_running_tasks() {
-    let mut pointsman = TestServer::new(WAITER);
+    let mut pointsman = TestServer::new(WAITING_HANDLER);
     let node = pointsman.serve_on_new_port();
     let emitted = pointsman.run_json(&["emit", "job.asked"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
     wait_for_file(&pointsman.path("begun"));
     node.signal(Signal::SIGTERM);
-    let told = "stopping: waiting for 1 running task, at most 600 s; another signal stops at once";
-    test_server::wait_until("it tells what it waits for", || pointsman.log().contains(told));
+    let message = "stopping: waiting for 1 running task, at most 600 s; another signal stops immediately";
+    test_server::wait_until("it logs what it waits for", || pointsman.log().contains(message));
     std::fs::write(pointsman.path("go"), "").unwrap();
     assert!(node.wait_for_exit().success());
     assert!(pointsman.log().trim_end().ends_with("stopped"), "{}", pointsman.log());
@@ -161,7 +161,7 @@ fn a_stopping_server_waits_for_its_running_tasks() {
 
 #[test]
 fn a_second_signal_stops_the_server_and_its_commands_immediately() {
-    let mut pointsman = TestServer::new(WAITER);
+    let mut pointsman = TestServer::new(WAITING_HANDLER);
     let node = pointsman.serve();
     pointsman.run_ok(&["emit", "job.asked"]);
     wait_for_file(&pointsman.path("begun"));
@@ -186,7 +186,7 @@ fn watch_resumes_after_a_server_restart() {
     emitted.push(pointsman.run_ok(&["emit", "second"]));
     emitted.push(pointsman.run_ok(&["emit", "third"]));
     for (id, kind) in emitted[1..].iter().zip(["second", "third"]) {
-        // Between them the server tells of its own end and start.
+        // In between, the server records its own stop and start.
         let event = watch.lines.find_json(kind, |event| event["tenant"] == "default");
         assert_eq!((event["eventId"].to_string(), &event["TYPE"]), (id.clone(), &kind.into()));
     }
@@ -197,8 +197,8 @@ fn a_cursor_of_another_journal_is_reported_as_torn() {
     let mut pointsman = TestServer::new("");
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--after", "9007199254740991"]);
-    watch.lines.find("the tear", |line| line.starts_with("TORN: ").then_some(()));
-    // Told, it goes on with what comes now.
+    watch.lines.find("the gap", |line| line.starts_with("TORN: ").then_some(()));
+    // Then it continues with new events.
     pointsman.run_ok(&["emit", "after.all"]);
     watch.lines.find("the next event", |line| line.contains("after.all").then_some(()));
 }
@@ -210,16 +210,16 @@ fn an_event_type_cannot_be_confused_with_a_stream_frame() {
     let watch = pointsman.start_watch(&["--since-start"]);
     for kind in ["Torn", "task"] {
         let refused = pointsman.run(&["emit", kind]);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            !refused.status.success() && said.contains("is the name of a frame of the event stream"),
-            "{said}"
+            !refused.status.success() && stderr.contains("is the name of a frame of the event stream"),
+            "{stderr}"
         );
     }
     for kind in ["Torn.page", "task.done", "last"] {
         pointsman.run_ok(&["emit", kind]);
     }
-    // Before what lies back stands its day.
+    // Past events have a line with their day above.
     watch.lines.find("the day", |line| line.starts_with("── 20").then_some(()));
     for kind in ["Torn.page", "task.done", "last"] {
         let line = watch.lines.find(kind, |line| (!line.contains("Scheduler")).then(|| line.to_owned()));
@@ -232,18 +232,18 @@ fn a_missing_token_is_explained() {
     let mut pointsman = TestServer::new("");
     let _node = pointsman.serve();
     let output = pointsman.command(&["emit", "a.b"]).env("POINTSMAN_TOKEN", "").output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("HTTP 401") && told.contains("POINTSMAN_TOKEN_FILE"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("HTTP 401") && stderr.contains("POINTSMAN_TOKEN_FILE"), "{stderr}");
 }
 
 #[test]
 fn start_errors_have_their_exit_codes() {
     let bad = TestServer::new("workres: 3\n");
     let output = bad.run(&["serve", "--listen", "127.0.0.1:0"]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(78), "{told}");
-    assert!(told.contains("pointsman.yml:1:1") && told.contains("`workers`"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(78), "{stderr}");
+    assert!(stderr.contains("pointsman.yml:1:1") && stderr.contains("`workers`"), "{stderr}");
 
     let pointsman = TestServer::new("");
     let output =

@@ -1,11 +1,11 @@
-//! Chains and orders from the command line: the example of the house, and every way to steer.
+//! Chains and orders from the command line: the example, and every command that controls them.
 
 use serde_json::Value;
 
 use crate::test_server::{TestServer, wait_until};
 
-/// Steps that do nothing but return, one of them an event as well.
-const CHAIN: &str = r#"
+/// Chains whose steps succeed, emit an event, or fail.
+const CHAINS: &str = r#"
 handlers:
   first: {run: {command: ["sh", "-c", "echo '{\"result\": {\"by\": \"first\"}}' >> $POINTSMAN_EFFECTS"]}}
   second: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"order.done\"}]}' >> $POINTSMAN_EFFECTS"]}}
@@ -21,8 +21,8 @@ event_handlers:
   order.placed: [/a/way]
 "#;
 
-/// The example, in a folder of its own.
-fn example() -> TestServer {
+/// A server with the example of `examples/publish`.
+fn example_server() -> TestServer {
     let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/publish");
     let file = |name: &str| std::fs::read_to_string(format!("{from}/{name}")).unwrap();
     let pointsman = TestServer::new(&file("pointsman.yml"));
@@ -32,20 +32,20 @@ fn example() -> TestServer {
     pointsman
 }
 
-fn words(pointsman: &TestServer, words: &[&str]) -> (i32, String) {
-    let output = pointsman.run(words);
+fn run_failing(pointsman: &TestServer, arguments: &[&str]) -> (i32, String) {
+    let output = pointsman.run(arguments);
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-fn orders(pointsman: &TestServer) -> Vec<Value> {
+fn list_orders(pointsman: &TestServer) -> Vec<Value> {
     pointsman.run_json(&["orders"])["orders"].as_array().unwrap().clone()
 }
 
 #[test]
 fn the_example_publishes_an_article_after_a_retried_step() {
-    let mut pointsman = example();
+    let mut pointsman = example_server();
     let _node = pointsman.serve();
-    // The pages of all who run this lie in one folder.
+    // All runs of this test share one directory of pages.
     let id = format!("test-{}", std::process::id());
     let order = format!("/publish/article,{id}");
     let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--no-tasks"]);
@@ -62,12 +62,11 @@ fn the_example_publishes_an_article_after_a_retried_step() {
     assert_eq!(next("OrderSetBack")["nodeId"], "deploy");
     assert_eq!(next("OrderStepEnded")["nodeTransition"]["TYPE"], "Success");
     assert_eq!(next("OrderFinished")["nodeId"], "done");
-    let deployed =
-        watch.lines.find_json("what the step emitted", |event| event["TYPE"] == "article.deployed");
+    let deployed = watch.lines.find_json("the emitted event", |event| event["TYPE"] == "article.deployed");
     let page = std::fs::read_to_string(deployed["value"]["page"].as_str().unwrap()).unwrap();
     assert!(page.contains("<h1>&lt;Hello&gt;</h1>"), "{page}");
     std::fs::remove_file(deployed["value"]["page"].as_str().unwrap()).unwrap();
-    assert!(orders(&pointsman).is_empty());
+    assert!(list_orders(&pointsman).is_empty());
 
     pointsman.run_ok(&["orders", "add", "/publish/article,untitled", "--value", "{}"]);
     let failed = watch.lines.find_json("the end", |event| {
@@ -78,13 +77,13 @@ fn the_example_publishes_an_article_after_a_retried_step() {
 
 #[test]
 fn an_order_is_suspended_changed_moved_and_resumed() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let _node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     assert_eq!(pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]), "/a/way,1");
     let fresh = pointsman.run_ok(&["orders", "add", "/a/way", "--node", "two"]);
     assert!(fresh.starts_with("/a/way,"), "{fresh}");
-    assert_eq!(orders(&pointsman).len(), 2);
+    assert_eq!(list_orders(&pointsman).len(), 2);
 
     assert_eq!(pointsman.run_ok(&["orders", "suspend", "/a/way,1"]), "/a/way,1  one  suspended");
     assert_eq!(
@@ -104,142 +103,151 @@ fn an_order_is_suspended_changed_moved_and_resumed() {
     assert_eq!(pointsman.run_ok(&["chains", "start", "/a/way"]), "/a/way is running.");
     pointsman.run_ok(&["orders", "resume", "/a/way,1"]);
     watch.lines.find("the move", |line| {
-        (line.contains("OrderNodeChanged") && line.contains("one → two")).then_some(())
+        (line.contains("OrderNodeChanged") && line.contains("order 1 moved from one to two")).then_some(())
     });
-    watch
-        .lines
-        .find("the end", |line| (line.contains("OrderFinished") && line.ends_with("at done")).then_some(()));
+    watch.lines.find("the end", |line| {
+        (line.contains("OrderFinished") && line.ends_with("order 1 finished at done")).then_some(())
+    });
     assert_eq!(pointsman.run_ok(&["orders", "list", "/a/way"]), "No orders at /a/way.");
 }
 
 #[test]
 fn changes_of_chains_and_nodes_print_a_sentence() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let _node = pointsman.serve();
     assert_eq!(pointsman.run_ok(&["chains", "stop", "/a/way"]), "/a/way is stopped.");
     assert_eq!(
         pointsman.run_ok(&["chains", "node", "/a/way", "two", "next_state"]),
-        "two of /a/way is set to next_state."
+        "Node two of /a/way is set to next_state."
     );
     pointsman.run_ok(&["orders", "add", "/a/way,1"]);
     let list = pointsman.run_ok(&["chains"]);
     assert!(list.contains("stopped") && list.contains("one two(next_state) done"), "{list}");
     let table = pointsman.run_ok(&["chains", "show", "/a/way"]);
-    assert!(table.contains("next_state") && table.contains("(suspended)"), "{table}");
+    assert!(table.contains("next_state") && table.contains("(suspend)"), "{table}");
 
     let paused = pointsman.run_ok(&["pause", "/a/way", "--reason", "a test"]);
     assert!(paused.starts_with("/a/way is paused.\n\nRULE") && paused.ends_with("a test"), "{paused}");
     pointsman.run_ok(&["chains", "start", "/a/way"]);
-    let task = orders(&pointsman)[0]["task"]["id"].as_str().unwrap().to_owned();
+    let task = list_orders(&pointsman)[0]["task"]["id"].as_str().unwrap().to_owned();
     assert!(pointsman.run_ok(&["tasks", "why", &task]).contains("a test"));
     assert_eq!(pointsman.run_ok(&["resume", "/a/way"]), "/a/way is no longer paused.");
     assert_eq!(pointsman.run_ok(&["resume", "/a/way"]), "/a/way was not paused.");
-    wait_until("it has arrived", || orders(&pointsman).is_empty());
+    wait_until("it has arrived", || list_orders(&pointsman).is_empty());
 }
 
 #[test]
 fn errors_about_orders_have_hints() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
-    wait_until("it is suspended by its failure", || orders(&pointsman)[0]["suspended"] == true);
-    for (command, told) in [
-        (&["orders", "add", "/a/fault,1"][..], "Leave the id out"),
-        (&["orders", "add", "/a/fault,1794765138252000"], "Leave the id out"),
+    wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
+    for (command, expected) in [
+        (&["orders", "add", "/a/fault,1"][..], "Without an id the order gets a new one"),
+        (&["orders", "add", "/a/fault,1794765138252000"], "Without an id the order gets a new one"),
         (&["orders", "add", "/a/falt,1"], "did you mean `/a/fault`?"),
         (&["orders", "add", "/a/way,1", "--node", "three"], "`pointsman chains show /a/way`"),
         (&["orders", "show", "/a/way,9"], "`pointsman tasks --key /a/way,9`"),
         (&["orders", "move", "/a/fault,1", "--node", "oen"], "lists its nodes; did you mean `one`?"),
-        (&["orders", "suspend", "/a/way,8", "/a/way,9"], "2 of 2 orders are not suspended"),
+        (&["orders", "suspend", "/a/way,8", "/a/way,9"], "2 of 2 orders could not be suspended"),
         (&["chains", "stop", "/a/wy"], "`pointsman chains`"),
         (&["pause", "/a/wy"], "`pointsman chains`"),
     ] {
-        let (code, said) = words(&pointsman, command);
-        assert_eq!(code, 1, "{command:?}: {said}");
-        assert!(said.contains(told), "{command:?}: {said}");
+        let (code, stderr) = run_failing(&pointsman, command);
+        assert_eq!(code, 1, "{command:?}: {stderr}");
+        assert!(stderr.contains(expected), "{command:?}: {stderr}");
     }
     let task =
         pointsman.run_json(&["tasks", "--handler", "fails"])["tasks"][0]["id"].as_str().unwrap().to_owned();
-    let retried = words(&pointsman, &["tasks", "retry", &task]).1;
+    let retried = run_failing(&pointsman, &["tasks", "retry", &task]).1;
     assert!(retried.contains("`pointsman orders resume /a/fault,1`"), "{retried}");
-    for (command, told) in [
-        (&["orders", "set", "/a/fault,1"][..], "another value with --value, another time with --at"),
-        (&["orders", "add", "/a/way", "--in", "-5s"], "cannot begin in the past"),
+    for (command, expected) in [
+        (&["orders", "set", "/a/fault,1"][..], "a new value with --value or a new time with --at"),
+        (&["orders", "add", "/a/way", "--in", "-5s"], "cannot start in the past"),
     ] {
-        let (code, said) = words(&pointsman, command);
-        assert!(code == 2 && said.contains(told), "{command:?}: {said}");
+        let (code, stderr) = run_failing(&pointsman, command);
+        assert!(code == 2 && stderr.contains(expected), "{command:?}: {stderr}");
     }
 }
 
 #[test]
 fn the_state_of_an_order_is_shown_with_the_next_command() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
-    wait_until("it is suspended by its failure", || orders(&pointsman)[0]["suspended"] == true);
+    wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1"]);
 
     let list = pointsman.run_ok(&["orders"]);
     assert!(list.contains("suspended: exit code 3"), "{list}");
-    assert!(list.contains("held: the chain /a/way is stopped"), "{list}");
+    assert!(list.contains("blocked: the chain /a/way is stopped"), "{list}");
     assert!(list.lines().next().is_some_and(|head| head.ends_with("VALUE")), "{list}");
     let failed = pointsman.run_ok(&["orders", "show", "/a/fault,1"]);
     assert!(failed.contains("fails_one_") && failed.contains("exit code 3"), "{failed}");
-    assert!(failed.ends_with("`pointsman orders resume /a/fault,1` tries again"), "{failed}");
+    assert!(failed.ends_with("To retry the step: pointsman orders resume /a/fault,1"), "{failed}");
 
     assert_eq!(
         pointsman.run_ok(&["orders", "move", "/a/way,1", "--node", "done"]),
-        "/a/way,1  has arrived at done"
+        "/a/way,1  done  finished"
     );
-    let nothing = |path: &str| pointsman.run_ok(&["orders", "list", path]);
-    assert_eq!(nothing("/a/way"), "No orders at /a/way.");
-    assert_eq!(nothing("/a"), "No orders at /a. /a is a folder: write `/a/` for the orders in it.");
-    assert_eq!(nothing("/a/nope"), "No orders at /a/nope. There is no chain /a/nope.");
-    assert_eq!(pointsman.run_ok(&["orders", "stats", "/b/"]), "No orders. There is no folder /b/ of chains.");
+    let list = |path: &str| pointsman.run_ok(&["orders", "list", path]);
+    assert_eq!(list("/a/way"), "No orders at /a/way.");
+    assert_eq!(list("/a"), "No orders at /a. /a is a folder: write `/a/` for the orders in it.");
+    assert_eq!(list("/a/nope"), "No orders at /a/nope. There is no chain /a/nope.");
+    assert_eq!(
+        pointsman.run_ok(&["orders", "stats", "/b/"]),
+        "No orders. There is no folder /b/ with chains."
+    );
 }
 
 #[test]
 fn an_order_without_its_chain_gets_no_suggestion_to_move_it() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1"]);
     assert!(node.stop().success());
-    let kept = CHAIN.replace("/a/way", "/a/other");
+    let kept = CHAINS.replace("/a/way", "/a/other");
     std::fs::write(pointsman.path("pointsman.yml"), kept).unwrap();
     let _node = pointsman.serve();
     let list = pointsman.run_ok(&["orders"]);
-    assert!(list.contains("stranded: its chain is gone"), "{list}");
+    assert!(list.contains("stranded: its chain is not configured"), "{list}");
     let shown = pointsman.run_ok(&["orders", "show", "/a/way,1"]);
-    assert!(shown.contains("Its chain is gone.") && !shown.contains("orders move"), "{shown}");
+    assert!(
+        shown.contains("Its chain is no longer configured.") && !shown.contains("orders move"),
+        "{shown}"
+    );
 }
 
 #[test]
 fn why_explains_a_step_that_waits_for_its_retry() {
-    const SETBACK: &str = r#"
+    const RETRIED_STEP: &str = r#"
 handlers: {fails: {run: {command: ["sh", "-c", "echo no luck >&2; exit 3"]}}}
 chains:
   /a: {nodes: [{id: one, handler: fails, next: done, setback: {delay: 1h, max: 3}}, {id: done, end: true}]}
 "#;
-    let mut pointsman = TestServer::new(SETBACK);
+    let mut pointsman = TestServer::new(RETRIED_STEP);
     let _node = pointsman.serve();
     pointsman.run_ok(&["orders", "add", "/a,1"]);
-    wait_until("it is set back", || orders(&pointsman)[0]["setback_until"] != "");
+    wait_until("it is set back", || list_orders(&pointsman)[0]["setback_until"] != "");
     assert!(pointsman.run_ok(&["orders"]).contains("set back until 20"));
-    let task = orders(&pointsman)[0]["task"]["id"].as_str().unwrap().to_owned();
+    let task = list_orders(&pointsman)[0]["task"]["id"].as_str().unwrap().to_owned();
     let why = pointsman.run_ok(&["tasks", "why", &task]);
-    assert!(why.contains("\nattempt 1 failed: exit code 3") && why.contains("; tried again at 20"), "{why}");
+    assert!(
+        why.contains("\nattempt 1 failed: exit code 3") && why.contains("; will be retried at 20"),
+        "{why}"
+    );
 }
 
 #[test]
 fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_order() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let _node = pointsman.serve();
     let watch = pointsman.start_watch(&["--tree", "--since-start"]);
     let output = pointsman.run(&["emit", "order.placed", "--key", "o:1"]);
-    let (id, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(told, "", "a chain gets it");
+    let (id, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(stderr, "", "a chain is routed");
     let order = format!("Order:/a/way,{}", id.trim());
     let depth = |line: &str, what: &str| {
         line.contains(what)
@@ -248,8 +256,8 @@ fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_orde
     assert_eq!(watch.lines.find("the event", |line| depth(line, "order.placed")), 0);
     assert_eq!(watch.lines.find("the order", |line| depth(line, &order)), 3);
     assert_eq!(watch.lines.find("its first step", |line| depth(line, "OrderStepStarted")), 6);
-    assert_eq!(watch.lines.find("its way", |line| depth(line, "one → two")), 6);
-    assert_eq!(watch.lines.find("what it emitted", |line| depth(line, "order.done")), 6);
+    assert_eq!(watch.lines.find("its move", |line| depth(line, "moved from one to two")), 6);
+    assert_eq!(watch.lines.find("the emitted event", |line| depth(line, "order.done")), 6);
     assert_eq!(watch.lines.find("the end of the step", |line| depth(line, "SUCCESS  second")), 6);
 }
 
@@ -275,13 +283,13 @@ event_handlers:
     assert_eq!(made["event"]["TYPE"], "invoice.made");
     let of_made = pointsman.run_ok(&["events", "show", &made["event"]["eventId"].to_string()]);
     assert!(of_made.contains(&format!("caused by  {id}, by bill_")), "{of_made}");
-    let (code, told) = words(&pointsman, &["events", "show", "17"]);
-    assert!(code == 1 && told.contains("forgotten"), "{told}");
+    let (code, stderr) = run_failing(&pointsman, &["events", "show", "17"]);
+    assert!(code == 1 && stderr.contains("expired"), "{stderr}");
 }
 
 #[test]
 fn orders_of_a_tenant_are_selected_with_the_tenant_option() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let _node = pointsman.serve();
     pointsman.run_ok(&["chains", "stop", "/a/way"]);
     pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]);
@@ -296,26 +304,36 @@ fn orders_of_a_tenant_are_selected_with_the_tenant_option() {
     let stats = pointsman.run_json(&["orders", "stats", "--tenant", "shop"]);
     assert_eq!((&stats["total"], &stats["suspended"]), (&1.into(), &1.into()));
     pointsman.run_ok(&["orders", "remove", "/a/way,1", "--tenant", "shop"]);
-    let (code, said) = words(&pointsman, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
-    assert!(code == 1 && said.contains("--path /a/way,1 --tenant shop"), "{said}");
-    assert_eq!(orders(&pointsman).len(), 1);
+    let (code, stderr) = run_failing(&pointsman, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
+    assert!(code == 1 && stderr.contains("--path /a/way,1 --tenant shop"), "{stderr}");
+    assert_eq!(list_orders(&pointsman).len(), 1);
 }
 
 #[test]
 fn a_repeated_add_does_not_create_a_second_order() {
-    let mut pointsman = TestServer::new(CHAIN);
+    let mut pointsman = TestServer::new(CHAINS);
     let _node = pointsman.serve();
     let add = ["orders", "add", "/a/way", "--idempotency-key", "once"];
     let name = pointsman.run_ok(&add);
-    wait_until("it has arrived", || orders(&pointsman).is_empty());
+    wait_until("it has arrived", || list_orders(&pointsman).is_empty());
     assert_eq!(pointsman.run_ok(&add), name);
-    assert!(orders(&pointsman).is_empty(), "nothing was added");
-    let (code, said) = words(&pointsman, &["orders", "add", &name]);
-    assert!(code == 1 && said.contains("numbers of 13 digits"), "{said}");
+    assert!(list_orders(&pointsman).is_empty(), "nothing was added");
+    let (code, stderr) = run_failing(&pointsman, &["orders", "add", &name]);
+    assert!(code == 1 && stderr.contains("numbers of 13 digits"), "{stderr}");
     pointsman.run_ok(&["orders", "add", "/a/way,7"]);
-    wait_until("it has arrived", || orders(&pointsman).is_empty());
-    let (code, said) = words(&pointsman, &["orders", "add", "/a/way,7"]);
-    assert!(code == 1 && said.contains("has ended: finished at the node done"), "{said}");
-    let (code, said) = words(&pointsman, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
-    assert!(code == 1 && said.contains("another idempotency key"), "{said}");
+    wait_until("it has arrived", || list_orders(&pointsman).is_empty());
+    let (code, stderr) = run_failing(&pointsman, &["orders", "add", "/a/way,7"]);
+    assert!(code == 1 && stderr.contains("has ended: finished at the node done"), "{stderr}");
+    let find_ended = ["`pointsman tasks --key /a/way,7`", "`pointsman watch --since-start --path /a/way,7`"];
+    assert!(
+        find_ended.iter().all(|hint| stderr.contains(hint)) && !stderr.contains("orders show"),
+        "{stderr}"
+    );
+    let (code, stderr) = run_failing(&pointsman, &["orders", "show", "/a/way,7"]);
+    assert!(
+        code == 1 && stderr.contains("there is no order /a/way,7") && !stderr.contains("tenant="),
+        "{stderr}"
+    );
+    let (code, stderr) = run_failing(&pointsman, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
+    assert!(code == 1 && stderr.contains("another idempotency key"), "{stderr}");
 }

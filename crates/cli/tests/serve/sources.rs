@@ -1,8 +1,8 @@
-//! Sources and schedules: running one now, and seeing when they fire.
+//! Sources and schedules: running one now, and listing their times.
 
 use crate::test_server::{TestServer, wait_for_file, wait_until};
 
-const SHOP: &str = r#"
+const SOURCES_AND_SCHEDULES: &str = r#"
 handlers:
   report: {run: {command: ["true"]}}
 event_handlers:
@@ -24,7 +24,7 @@ schedules:
 
 #[test]
 fn run_wait_follows_the_log_and_fails_with_the_task() {
-    let mut pointsman = TestServer::new(SHOP);
+    let mut pointsman = TestServer::new(SOURCES_AND_SCHEDULES);
     let _node = pointsman.serve();
     let good = pointsman.run_ok(&["run", "shop/orders", "--wait"]);
     assert!(good.starts_with("shop_orders_") && good.ends_with("orders"), "{good}");
@@ -34,25 +34,25 @@ fn run_wait_follows_the_log_and_fails_with_the_task() {
     assert!(String::from_utf8_lossy(&bad.stderr).contains("FAILED"));
 
     let unknown = pointsman.run(&["run", "shop/order"]);
-    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
-    assert!(unknown.status.code() == Some(1) && told.contains("orders"), "the nearest is named: {told}");
+    let stderr = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(unknown.status.code() == Some(1) && stderr.contains("orders"), "the nearest is named: {stderr}");
     let tasks = pointsman.run_json(&["tasks", "list", "--source", "shop", "--collection", "orders"]);
     assert_eq!(tasks["tasks"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_collection_has_one_task_at_a_time() {
-    let mut pointsman = TestServer::new(SHOP);
+    let mut pointsman = TestServer::new(SOURCES_AND_SCHEDULES);
     let _node = pointsman.serve();
     let first = pointsman.run_json(&["run", "slow/all"]);
     wait_for_file(&pointsman.path("begun"));
     let again = pointsman.run_json(&["run", "slow/all"]);
     assert_eq!((&first["created"], &again["created"]), (&true.into(), &false.into()));
     assert_eq!(first["task_id"], again["task_id"]);
-    // Scripts read the id; that it is not new is told beside it.
-    let told = pointsman.run(&["run", "slow/all"]);
-    assert_eq!(String::from_utf8_lossy(&told.stdout).trim_end(), first["task_id"].as_str().unwrap());
-    assert!(String::from_utf8_lossy(&told.stderr).contains("already"));
+    // Standard output has only the id, for scripts; the note is on standard error.
+    let repeated = pointsman.run(&["run", "slow/all"]);
+    assert_eq!(String::from_utf8_lossy(&repeated.stdout).trim_end(), first["task_id"].as_str().unwrap());
+    assert!(String::from_utf8_lossy(&repeated.stderr).contains("already"));
     std::fs::write(pointsman.path("go"), "").unwrap();
     wait_until("it has ended", || {
         pointsman.run_json(&["tasks", "show", first["task_id"].as_str().unwrap()])["status"] == "SUCCESS"
@@ -62,7 +62,7 @@ fn a_collection_has_one_task_at_a_time() {
 
 #[test]
 fn schedules_are_listed_with_past_times_and_can_be_run_and_paused() {
-    let mut pointsman = TestServer::new(SHOP);
+    let mut pointsman = TestServer::new(SOURCES_AND_SCHEDULES);
     let _node = pointsman.serve();
     let list = pointsman.run_ok(&["schedules"]);
     for name in ["often", "nightly", "shop/orders"] {

@@ -1,9 +1,9 @@
-//! `pointsman work`: a run that ends by itself.
+//! `pointsman work`: a run with limits.
 
 use crate::test_server::{TestServer, wait_until};
 
-/// Keeps count of its runs. The server itself runs nothing.
-const IDLE: &str = r#"
+/// A server that runs no tasks, and a handler that counts its runs in a file.
+const IDLE_SERVER: &str = r#"
 rooms: [http]
 handlers:
   keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
@@ -14,34 +14,34 @@ event_handlers:
   record.spoilt: [other]
 "#;
 
-fn kept(pointsman: &TestServer) -> usize {
+fn count_runs(pointsman: &TestServer) -> usize {
     std::fs::read_to_string(pointsman.path("kept")).unwrap_or_default().lines().count()
 }
 
 #[test]
 fn work_ends_after_max_events_and_leaves_the_rest() {
-    let mut pointsman = TestServer::new(IDLE);
+    let mut pointsman = TestServer::new(IDLE_SERVER);
     let node = pointsman.serve();
     for _ in 0..5 {
         pointsman.run_ok(&["emit", "record.published"]);
     }
     pointsman.run_ok(&["emit", "record.spoilt"]);
     let in_use = pointsman.run(&["work", "--handler", "keep"]);
-    let told = String::from_utf8_lossy(&in_use.stderr).into_owned();
-    assert_eq!(in_use.status.code(), Some(75), "{told}");
-    assert!(told.contains("stop the server") && told.contains("pull worker"), "{told}");
+    let stderr = String::from_utf8_lossy(&in_use.stderr).into_owned();
+    assert_eq!(in_use.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("Stop the server") && stderr.contains("pull worker"), "{stderr}");
     assert!(node.stop().success());
-    assert_eq!(kept(&pointsman), 0);
+    assert_eq!(count_runs(&pointsman), 0);
 
     let none = pointsman.run_json(&["work", "--handler", "keep", "--ttl", "0s"]);
     assert_eq!((&none["attempts"], &none["ended"]), (&0.into(), &"time".into()));
-    assert_eq!(kept(&pointsman), 0, "without time nothing begins");
+    assert_eq!(count_runs(&pointsman), 0, "without time no task starts");
     let done = pointsman.run_ok(&["work", "--handler", "keep", "--max-events", "3"]);
-    assert_eq!(done, "3 attempts: 3 succeeded, 0 failed; as many as were to be begun");
-    assert_eq!(kept(&pointsman), 3);
+    assert_eq!(done, "3 attempts: 3 succeeded, 0 failed; reached --max-events");
+    assert_eq!(count_runs(&pointsman), 3);
     let rest = pointsman.run_json(&["work", "--handler", "keep", "--max-events", "2"]);
     assert_eq!((&rest["succeeded"], &rest["ended"]), (&2.into(), &"events".into()));
-    assert_eq!(kept(&pointsman), 5);
+    assert_eq!(count_runs(&pointsman), 5);
 
     let _node = pointsman.serve();
     let counts = || pointsman.run_json(&["handlers", "show", "other"])["counts"].clone();
@@ -50,15 +50,15 @@ fn work_ends_after_max_events_and_leaves_the_rest() {
 
 #[test]
 fn invalid_work_requests_fail_before_any_task_starts() {
-    let pointsman = TestServer::new(IDLE);
-    for (words, said) in [
+    let pointsman = TestServer::new(IDLE_SERVER);
+    for (arguments, expected) in [
         (&["work", "--handler", "kepe"][..], "keep"),
-        (&["work", "--handler", "far"], "is pulled"),
+        (&["work", "--handler", "far"], "is a pull handler"),
         (&["work", "--store", "sqlite::memory:"], "in memory"),
     ] {
-        let output = pointsman.run(words);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(2) && told.contains(said), "{words:?}: {told}");
+        let output = pointsman.run(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && stderr.contains(expected), "{arguments:?}: {stderr}");
     }
     let missing = pointsman.run(&["work"]);
     assert_eq!(missing.status.code(), Some(1));
@@ -67,29 +67,29 @@ fn invalid_work_requests_fail_before_any_task_starts() {
 
 #[test]
 fn work_with_another_configuration_is_refused_and_changes_nothing() {
-    let mut pointsman = TestServer::new(IDLE);
-    let untold = pointsman.run(&["work"]);
-    assert_eq!(untold.status.code(), Some(1));
+    let mut pointsman = TestServer::new(IDLE_SERVER);
+    let without_store = pointsman.run(&["work"]);
+    assert_eq!(without_store.status.code(), Some(1));
     let node = pointsman.serve();
     pointsman.run_ok(&["emit", "record.published"]);
     let other =
         pointsman.run_json(&["emit", "record.spoilt"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
     assert!(node.stop().success());
-    for (file, config, said) in [
+    for (file, config, expected) in [
         ("new.yml", r#"handlers: {new: {run: {command: ["true"]}}}"#, "no handler new"),
         ("changed.yml", r#"handlers: {keep: {run: {command: ["true"]}, retry: {max: 9}}}"#, "otherwise"),
     ] {
         std::fs::write(pointsman.path(file), config).unwrap();
         let refused = pointsman.run(&["work", "--config", file]);
-        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(78), "{told}");
-        assert!(told.contains(said) && told.contains("pointsman serve"), "{told}");
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(78), "{stderr}");
+        assert!(stderr.contains(expected) && stderr.contains("pointsman serve"), "{stderr}");
     }
-    // One that knows less runs what it knows and leaves the rest as it is, routes and all.
+    // A configuration with fewer handlers runs those and leaves the others and the routes unchanged.
     let keep = r#"handlers: {keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}}"#;
     std::fs::write(pointsman.path("narrow.yml"), keep).unwrap();
     let done = pointsman.run_json(&["work", "--config", "narrow.yml", "--max-events", "1"]);
-    assert_eq!((&done["succeeded"], kept(&pointsman)), (&1.into(), 1));
+    assert_eq!((&done["succeeded"], count_runs(&pointsman)), (&1.into(), 1));
     let _node = pointsman.serve();
     assert_eq!(pointsman.run_json(&["tasks", "show", &other])["state"], "new");
     pointsman.run_ok(&["emit", "record.published"]);
@@ -101,7 +101,7 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
 
 #[test]
 fn tasks_running_at_the_end_of_the_ttl_are_released() {
-    // A server would let it end.
+    // A server would wait for the task.
     let slow = r#"
 rooms: [http]
 server: {drain: 60s}

@@ -11,7 +11,7 @@ use super::{Delivery, History, JournalEntry, Violation};
 type HandlerEvent<'a> = (&'a str, u64);
 
 impl History {
-    /// Every event reached each of its handlers and nobody else, with the same data each time, and seldom twice.
+    /// Every event reached exactly its handlers, with the same data each time, and with few repeats.
     pub(super) fn check_deliveries(&self, violations: &mut Vec<Violation>) {
         let mut entries: HashMap<u64, &JournalEntry> = HashMap::new();
         for entry in &self.journal {

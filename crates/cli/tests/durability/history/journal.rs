@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::{EmitRequest, History, JournalEntry, Violation};
 
 impl History {
-    /// What was acknowledged is there, once; what was not is there at most once; requests are whole.
+    /// Acknowledged events are stored once, others at most once, and requests completely or not at all.
     pub(super) fn check_emits(&self, violations: &mut Vec<Violation>) {
         let mut found: HashMap<&str, Vec<&JournalEntry>> = HashMap::new();
         for entry in &self.journal {
@@ -16,7 +16,7 @@ impl History {
                 emit.events.iter().map(|sent| found.remove(&*sent.name).unwrap_or_default()).collect();
             check_emit(emit, &entries, violations);
         }
-        // Whatever is left was never sent.
+        // The remaining events were never sent.
         violations.extend(found.into_values().flatten().map(|entry| Violation::Unexpected { id: entry.id }));
     }
 
@@ -38,7 +38,7 @@ impl History {
         }
     }
 
-    /// Every reader saw every event once, in order, and was never told of a gap.
+    /// Every reader got every event once, in order, without a gap.
     pub(super) fn check_reader_logs(&self, violations: &mut Vec<Violation>) {
         for reading in &self.reader_logs {
             let reader = || reading.reader.clone();
@@ -50,7 +50,7 @@ impl History {
         }
     }
 
-    /// Where a reading first differs from the journal. Everything after that is shifted, and says nothing.
+    /// The first id that differs from the journal. Later ids are shifted and not compared.
     fn first_wrong_id(&self, read: &[u64]) -> Option<u64> {
         let mut journal = self.ids().into_iter();
         for &id in read {

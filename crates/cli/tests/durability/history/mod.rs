@@ -23,11 +23,11 @@ pub(crate) struct SentEvent {
 #[derive(Clone, Debug)]
 pub(crate) struct EmitRequest {
     pub(crate) events: Vec<SentEvent>,
-    /// The highest id that anybody had been told when the request was first sent.
+    /// The highest acknowledged id when the request was first sent.
     pub(crate) floor: u64,
-    /// What the server acknowledged; nothing if the producer was never told.
+    /// The acknowledged events; none if no response arrived.
     pub(crate) acknowledged: Option<Vec<AcknowledgedEvent>>,
-    /// It must be there though nobody was actual: a handler emitted it, and its task is done.
+    /// A handler emitted the events and its task is done: they must be stored without an acknowledgement.
     pub(crate) effect: bool,
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct JournalEntry {
     pub(crate) event: SentEvent,
 }
 
-/// A task as it stands in the end.
+/// A task at the end of the run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct FinalTask {
     pub(crate) id: String,
@@ -61,7 +61,7 @@ pub(crate) struct Delivery {
     pub(crate) handler: String,
     pub(crate) event: u64,
     pub(crate) prev: Option<u64>,
-    /// The previous event of the object that this handler was sent. Not every kind of handler is told.
+    /// The previous event of the object that this handler got, if the handler is given that id.
     pub(crate) prev_sent: Option<Option<u64>>,
     pub(crate) attempt: u32,
     pub(crate) fence: u64,
@@ -70,12 +70,12 @@ pub(crate) struct Delivery {
     pub(crate) ended: Option<u64>,
 }
 
-/// What one observer read, in the order it read it.
+/// The ids that one reader has read, in order.
 #[derive(Clone, Debug)]
 pub(crate) struct ReaderLog {
     pub(crate) reader: String,
     pub(crate) ids: Vec<u64>,
-    /// How often it was told that something is missing.
+    /// How often a gap was reported to it.
     pub(crate) torn: usize,
 }
 
@@ -115,7 +115,7 @@ pub(crate) enum Violation {
     WrongPrev { whose: String, id: u64, actual: Option<u64>, expected: Option<u64> },
     /// A reader was not shown an event, or one that is not there, or out of order.
     WrongReading { reader: String, id: u64 },
-    /// A reader was told of a gap.
+    /// A gap was reported to a reader.
     Torn { reader: String },
     /// An event does not have exactly one task for each of its handlers.
     WrongTasks { event: u64, handlers: Vec<String> },
