@@ -93,7 +93,7 @@ impl EmitCommand {
     async fn emit_one(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
         let key = self.idempotency_key.clone();
-        let (client, body) = (global.client()?, self.body()?);
+        let (client, body) = (global.client()?, self.request_body()?);
         let response = client.emit(&body, key.as_deref()).await?;
         if output.is_json() {
             return Ok(output.print_json(&response)?);
@@ -107,7 +107,7 @@ impl EmitCommand {
         Ok(())
     }
 
-    fn body(self) -> Result<EmitBody> {
+    fn request_body(self) -> Result<EmitBody> {
         let kind = self.event_type.ok_or_else(|| Failure::usage("the event type is missing"))?;
         Ok(EmitBody {
             kind,

@@ -2,7 +2,7 @@
 
 use pointsman_server::config::{Config, Run};
 
-pub(crate) const ADVICE: &str =
+pub(crate) const ROOT_COMMANDS_ADVICE: &str =
     "Run Pointsman as an unprivileged user, or set `user` in the `run` of these handlers and sources.";
 
 /// The handlers and sources whose commands have no `user`, if this process runs as root.

@@ -14,7 +14,7 @@ use crate::config::{ConfigArgs, configuration_failure};
 use crate::failure::Result;
 use crate::output::{Output, format_count};
 use crate::process::{self, Signals};
-use crate::root_commands::{ADVICE, describe_root_commands};
+use crate::root_commands::{ROOT_COMMANDS_ADVICE, describe_root_commands};
 use banner::Banner;
 
 /// Run the server: store, scheduler, workers and the HTTP API
@@ -52,7 +52,7 @@ impl ServeCommand {
             tracing::warn!("{warning}");
         }
         if let Some(warning) = describe_root_commands(&config, nix::unistd::geteuid().is_root()) {
-            tracing::warn!("{warning}. {ADVICE}");
+            tracing::warn!("{warning}. {ROOT_COMMANDS_ADVICE}");
         }
         let banner = Banner::from_config(&config);
         let (name, drain) = (settings(&config).node_name, config.drain);

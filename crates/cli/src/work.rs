@@ -105,19 +105,19 @@ impl WorkCommand {
         started: Instant,
         signals: &mut Signals,
     ) -> Result<RunSummary> {
-        let (bound, drain) = (self.bound(), config.drain.min(self.ttl / 4));
+        let (bound, drain) = (self.engine_bound(), config.drain.min(self.ttl / 4));
         let checked = bound.check(&**store, &setup).await;
         checked.map_err(store_failure)?.map_err(outdated_store_failure)?;
         let remaining =
             |reserve: Duration| self.ttl.saturating_sub(reserve).saturating_sub(started.elapsed());
         if remaining(drain).is_zero() {
-            return Ok(RunSummary::new(Attempts::default(), EndReason::Time));
+            return Ok(RunSummary::new(Attempts::default(), EndReason::TimeLimit));
         }
         let settings = engine_settings(config, bound);
         let engine = Engine::start(store.clone(), settings, setup).await.map_err(store_failure)?;
         let reason = tokio::select! {
-            () = engine.bound_reached() => EndReason::Events,
-            () = tokio::time::sleep(remaining(drain)) => EndReason::Time,
+            () = engine.bound_reached() => EndReason::MaxEvents,
+            () = tokio::time::sleep(remaining(drain)) => EndReason::TimeLimit,
             () = signals.recv() => EndReason::Signal,
         };
         process::wait_for_stop(engine.stop(config.drain.min(remaining(Duration::ZERO))), signals).await?;
@@ -141,7 +141,7 @@ impl WorkCommand {
         (waiting > 0 && !reasons.is_empty()).then(|| format!("{tasks} waiting: {}", reasons.join(", ")))
     }
 
-    fn bound(&self) -> Bound {
+    fn engine_bound(&self) -> Bound {
         Bound { handlers: self.handlers.iter().cloned().collect(), max_events: self.max_events }
     }
 
@@ -231,10 +231,11 @@ fn open_failure(error: StartError) -> Failure {
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
 enum EndReason {
-    Events,
-    Time,
+    #[serde(rename = "events")]
+    MaxEvents,
+    #[serde(rename = "time")]
+    TimeLimit,
     #[serde(rename = "told")]
     Signal,
 }
@@ -242,8 +243,8 @@ enum EndReason {
 impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Events => "reached --max-events",
-            Self::Time => "reached --ttl",
+            Self::MaxEvents => "reached --max-events",
+            Self::TimeLimit => "reached --ttl",
             Self::Signal => "stopped by a signal",
         })
     }

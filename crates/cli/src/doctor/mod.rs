@@ -125,7 +125,7 @@ fn check_configuration(sources: &Sources) -> (Vec<Finding>, Option<StoreUrl>) {
 /// A warning if commands would run as root.
 fn root_commands_finding(config: &config::Config) -> Option<Finding> {
     let warning = root_commands::describe_root_commands(config, nix::unistd::geteuid().is_root())?;
-    Some(Finding::warning("commands", warning).advise(root_commands::ADVICE))
+    Some(Finding::warning("commands", warning).advise(root_commands::ROOT_COMMANDS_ADVICE))
 }
 
 /// Makes a sentence of a clause: a capital letter and a full stop.

@@ -84,7 +84,7 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
     vec![
         handler.name.clone(),
         describe_run(handler),
-        shorten(&routes(handler).join(" "), 40),
+        shorten(&route_names(handler).join(" "), 40),
         handler.limits.as_ref().map(describe_limits).unwrap_or_default(),
         (counts.ready + counts.scheduled).to_string(),
         handler.oldest_runnable_seconds.map(age).unwrap_or_default(),
@@ -97,7 +97,7 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
 }
 
 /// The event types of a handler, or the collections of a source.
-fn routes(handler: &HandlerBody) -> Vec<&str> {
+fn route_names(handler: &HandlerBody) -> Vec<&str> {
     match &handler.source {
         Some(source) => source.collections.iter().map(|collection| collection.name.as_str()).collect(),
         None => handler.routes.iter().map(|route| route.kind.as_str()).collect(),

@@ -22,7 +22,7 @@ pub(super) enum OrderControl {
 }
 
 impl OrderControl {
-    fn past_participle(self) -> &'static str {
+    fn completed_verb(self) -> &'static str {
         match self {
             Self::Suspend => "suspended",
             Self::Resume => "resumed",
@@ -53,7 +53,7 @@ pub(super) async fn control_orders(
     match failed {
         0 => Ok(()),
         n => {
-            let verb = control.past_participle();
+            let verb = control.completed_verb();
             Err(Failure::runtime(format!("{n} of {} orders could not be {verb}", orders.len())))
         }
     }

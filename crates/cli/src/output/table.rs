@@ -197,7 +197,7 @@ mod tests {
     use crate::args::ColorChoice;
 
     const HEAD: [&str; 4] = ["status", "halted", "error", "id"];
-    const ID: &str = "notify_order.paid_04b6f200-0000-8000-8000-00000000000f";
+    const LONG_ID: &str = "notify_order.paid_04b6f200-0000-8000-8000-00000000000f";
 
     fn render_plain(head: &[&str], rows: Vec<Vec<String>>, width: Option<usize>) -> Vec<String> {
         render_lines(head, rows, width, Paint::for_stdout(ColorChoice::Never))
@@ -206,7 +206,7 @@ mod tests {
     fn sample_table(width: Option<usize>) -> Vec<String> {
         let error = "the target answered that it has no time for this now, and will have none tomorrow";
         let row = |id: &str| ["FAILED", "0", error, id].map(String::from).to_vec();
-        render_plain(&HEAD, vec![row(ID), row("x")], width)
+        render_plain(&HEAD, vec![row(LONG_ID), row("x")], width)
     }
 
     fn fits(lines: &[String], max_width: usize) -> bool {
@@ -224,13 +224,13 @@ mod tests {
     fn empty_columns_are_left_out_and_texts_wrap_at_blanks() {
         let lines = sample_table(Some(100));
         assert!(!lines[0].contains("HALTED") && lines.len() > 3, "{lines:?}");
-        assert!(fits(&lines, 100) && lines[1].ends_with(ID), "{lines:?}");
+        assert!(fits(&lines, 100) && lines[1].ends_with(LONG_ID), "{lines:?}");
     }
 
     #[test]
     fn a_long_id_goes_below_its_row_unbroken() {
         let lines = sample_table(Some(60));
-        assert!(fits(&lines, 60) && lines.contains(&format!("  {ID}")), "{lines:?}");
+        assert!(fits(&lines, 60) && lines.contains(&format!("  {LONG_ID}")), "{lines:?}");
         assert_eq!(lines[..2], ["STATUS  ERROR", "  ID"]);
     }
 
@@ -245,7 +245,7 @@ mod tests {
                 .take_while(|line| !line.is_empty())
                 .map(|line| line[2..].trim())
                 .collect();
-            assert_eq!(id, ID);
+            assert_eq!(id, LONG_ID);
         }
         assert!(!sample_table(Some(1)).is_empty());
     }

@@ -86,7 +86,7 @@ impl RedriveCommand {
         if !self.has_filter() {
             return Err(Failure::usage("give at least one filter, or --all"));
         }
-        let body = self.body();
+        let body = self.request_body();
         let count = client.redrive_count(&body).await.map_err(handlers::handler_failure)?;
         if self.dry_run {
             return print_preview(output, &count);
@@ -109,7 +109,7 @@ impl RedriveCommand {
         self.all || names.iter().any(|name| name.is_some()) || self.start.or(self.end).is_some()
     }
 
-    fn body(&self) -> RedriveBody {
+    fn request_body(&self) -> RedriveBody {
         RedriveBody {
             handler: self.handler.clone(),
             source: self.source.clone(),

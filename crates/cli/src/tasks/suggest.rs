@@ -18,7 +18,7 @@ pub(super) async fn newest_task_ids(
     Ok(list.tasks.into_iter().map(|task| task.id).collect())
 }
 
-/// A question that lists similar ids, one per line. None if there are none or the tasks cannot be read: it only
+/// INDEX_TASK question that lists similar ids, one per line. None if there are none or the tasks cannot be read: it only
 /// completes another error.
 pub(super) async fn suggest_tasks(client: &Client, unknown_id: &str) -> Option<String> {
     let ids = newest_task_ids(client).await.ok()?;
@@ -63,19 +63,19 @@ pub(super) fn similar_by_end<'a>(unknown_end: &str, ids: &'a [String]) -> Vec<&'
 mod tests {
     use super::*;
 
-    const A: &str = "index_record.published_fdcb8f6e-b524-8c7e-8000-000000000001";
-    const B: &str = "notify_record.published_fdcb8f6e-b524-8c7e-8000-000000000002";
-    const C: &str = "shop_orders_fdcb8f6e-b524-8c7e-8000-0000000000a3";
+    const INDEX_TASK: &str = "index_record.published_fdcb8f6e-b524-8c7e-8000-000000000001";
+    const NOTIFY_TASK: &str = "notify_record.published_fdcb8f6e-b524-8c7e-8000-000000000002";
+    const SHOP_TASK: &str = "shop_orders_fdcb8f6e-b524-8c7e-8000-0000000000a3";
 
     fn ids() -> Vec<String> {
-        [C, B, A].map(String::from).to_vec()
+        [SHOP_TASK, NOTIFY_TASK, INDEX_TASK].map(String::from).to_vec()
     }
 
     #[test]
     fn a_mistyped_id_suggests_the_most_similar_task() {
         let ids = ids();
-        assert_eq!(similar_ids(&A.replace("8c7e", "8c8e"), &ids)[0], A);
-        assert_eq!(similar_ids(&C.replace("shop", "shpo"), &ids)[0], C);
+        assert_eq!(similar_ids(&INDEX_TASK.replace("8c7e", "8c8e"), &ids)[0], INDEX_TASK);
+        assert_eq!(similar_ids(&SHOP_TASK.replace("shop", "shpo"), &ids)[0], SHOP_TASK);
         assert_eq!(similar_ids("banana", &ids), [] as [&str; 0]);
         assert_eq!(similar_ids("", &ids), [] as [&str; 0]);
     }
@@ -83,18 +83,18 @@ mod tests {
     #[test]
     fn a_part_of_an_id_suggests_all_ids_that_contain_it() {
         let ids = ids();
-        assert_eq!(similar_ids("record.published", &ids), [B, A]);
-        assert_eq!(similar_ids("shop_orders", &ids), [C]);
+        assert_eq!(similar_ids("record.published", &ids), [NOTIFY_TASK, INDEX_TASK]);
+        assert_eq!(similar_ids("shop_orders", &ids), [SHOP_TASK]);
     }
 
     #[test]
     fn the_end_of_an_id_is_compared_with_ends() {
         let ids = ids();
-        assert_eq!(similar_by_end("0000b3", &ids)[0], C);
+        assert_eq!(similar_by_end("0000b3", &ids)[0], SHOP_TASK);
         assert_eq!(
             similar_by_end("8000-000000000021", &ids)[0],
-            A,
-            "two ids are equally similar; the first one is {A}"
+            INDEX_TASK,
+            "two ids are equally similar; the first one is {INDEX_TASK}"
         );
         assert_eq!(similar_by_end("ffffff", &ids), [] as [&str; 0]);
     }

@@ -159,8 +159,8 @@ mod tests {
     use super::*;
     use crate::args::ColorChoice;
 
-    const EVENT: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
-    const TASK: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
+    const EVENT_JSON: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
+    const TASK_JSON: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
 
     fn formatter(is_terminal: bool) -> LineFormatter {
         LineFormatter::new(Paint::for_stdout(ColorChoice::Never), is_terminal.then_some(200))
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_narrow_terminal_gets_narrow_columns() {
         let mut lines = LineFormatter::new(Paint::for_stdout(ColorChoice::Never), Some(80));
-        let line = lines.format_event(EVENT).unwrap().text;
+        let line = lines.format_event(EVENT_JSON).unwrap().text;
         assert!(
             line.starts_with("11:07:35.827  event      record.published  record:1      1478257655827000"),
             "{line}"
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn events_and_task_changes_are_aligned() {
         let mut lines = formatter(false);
-        let (event, task) = (lines.format_event(EVENT).unwrap(), lines.format_task(TASK).unwrap());
+        let (event, task) = (lines.format_event(EVENT_JSON).unwrap(), lines.format_task(TASK_JSON).unwrap());
         assert_eq!((event.day.as_deref(), event.day == task.day), (Some("2016-11-04"), true));
         let (event, task) = (event.text, task.text);
         assert_eq!(
@@ -222,12 +222,12 @@ mod tests {
         let added = r#"{"eventId":1478257655827000,"key":"Order:/publish/article,1478257655827000","TYPE":"FileBasedAdded","nodeId":"x"}"#;
         let long = lines.format_event(added).unwrap().text;
         assert!(long.contains("  /publish/article,1478257655827000  1478257655827000  order 1478257655827000 added to /publish/article at x"), "{long}");
-        let short = lines.format_event(EVENT).unwrap().text;
+        let short = lines.format_event(EVENT_JSON).unwrap().text;
         assert_eq!(short.find("1478257655827000"), long.find("  1478257655827000  ").map(|start| start + 2));
-        let too_long = EVENT.replace("record:1", &"k".repeat(200));
+        let too_long = EVENT_JSON.replace("record:1", &"k".repeat(200));
         lines.format_event(&too_long).unwrap();
         assert_eq!(
-            lines.format_event(EVENT).unwrap().text,
+            lines.format_event(EVENT_JSON).unwrap().text,
             short,
             "a key above the maximum does not widen the column"
         );
@@ -236,14 +236,14 @@ mod tests {
     #[test]
     fn a_terminal_does_not_repeat_the_order_key() {
         let order = r#"{"eventId":1478257655827000,"key":"/publish/article,117","TYPE":"OrderSuspended"}"#;
-        let step = TASK
+        let step = TASK_JSON
             .replace("record:1", "/publish/article,117")
             .replace(r#""event_id":1478257655827000"#, r#""event_id":null"#);
         let mut terminal = formatter(true);
         let texts = [
             terminal.format_event(order),
             terminal.format_task(&step),
-            terminal.format_event(EVENT),
+            terminal.format_event(EVENT_JSON),
             terminal.format_event(order),
         ];
         let has_key = texts.map(|line| line.unwrap().text.contains("/publish/article,117"));
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_delay_that_has_passed_is_not_printed() {
-        let due = TASK.replace("11:07:40", "11:07:36");
+        let due = TASK_JSON.replace("11:07:40", "11:07:36");
         let line = formatter(false).format_task(&due).unwrap().text;
         assert!(line.ends_with("attempt 1: refused  index_record.published_x"), "{line}");
     }

@@ -129,14 +129,14 @@ fn results_of_a_server_that_was_suspended_past_its_lease_are_refused(store: &str
 }
 
 fn work_runs_tasks_next_to_running_servers(store: &str) {
-    const IDLE: &str = r#"
+    const IDLE_SERVER: &str = r#"
 rooms: [http, rescuer]
 handlers:
   keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
 event_handlers:
   record.published: [keep]
 "#;
-    let (first, _node, second) = start_first_of_two(store, IDLE);
+    let (first, _node, second) = start_first_of_two(store, IDLE_SERVER);
     for _ in 0..5 {
         first.run_ok(&["emit", "record.published"]);
     }

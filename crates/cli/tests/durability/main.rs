@@ -50,7 +50,7 @@ const WORKER_SLOTS: usize = 8;
 /// The maximum number of acknowledged requests before a kill.
 const MAX_REQUESTS_PER_CYCLE: usize = 120;
 
-fn config(target: &HttpTarget) -> String {
+fn server_config(target: &HttpTarget) -> String {
     let at = target.address;
     let note = target::NOTE_COMMAND;
     format!(
@@ -72,7 +72,7 @@ event_handlers:
 }
 
 /// The routes of the configuration, resolved by hand.
-fn routes() -> [(&'static str, &'static [&'static str]); 3] {
+fn expected_routes() -> [(&'static str, &'static [&'static str]); 3] {
     [
         ("record.moved", &["index"]),
         ("record.published", &["index", "audit", "mirror"]),
@@ -85,7 +85,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     let mut rng = Chance::new(seed::choose_seed());
     let cycles = seed::read_env_number(CYCLES_VARIABLE).unwrap_or(DEFAULT_CYCLES);
     let target = HttpTarget::start().await;
-    let mut pointsman = TestServer::new(&config(&target));
+    let mut pointsman = TestServer::new(&server_config(&target));
     let (server, current_server) = watch::channel(None);
     let (end, ending) = watch::channel(None);
     let producers = Producers::new(current_server.clone());
@@ -122,8 +122,9 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     let mut history = History { kills, slots: WORKER_SLOTS, ..final_state::read(&client).await };
     end.send_replace(Some(history.ids().last().copied().unwrap_or(0)));
     history.reader_logs = vec![readers.stream.finish().await, readers.poll.finish().await];
-    history.routes =
-        routes().map(|(kind, list)| (kind.into(), list.iter().map(ToString::to_string).collect())).into();
+    history.routes = expected_routes()
+        .map(|(kind, list)| (kind.into(), list.iter().map(ToString::to_string).collect()))
+        .into();
     history.emits = producers.emits.lock().unwrap().clone();
     let emits_echo = |entry: &&JournalEntry| entry.event.kind == "record.published";
     let echoes: Vec<EmitRequest> = history.journal.iter().filter(emits_echo).map(echo_request).collect();

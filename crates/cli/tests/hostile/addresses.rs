@@ -57,7 +57,7 @@ const READ_CALLS: &[(&str, &[&str])] = &[
 ];
 
 /// Any method on any address.
-pub(crate) fn methods(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn any_method(rng: &mut Chance, token: &str) -> HostileRequest {
     let name =
         if rng.one_in(2) { "known".to_owned() } else { escape_for_address(&random_hostile_text(rng), rng) };
     let address = rng.of(ADDRESSES).replace("{}", &name);
@@ -65,7 +65,7 @@ pub(crate) fn methods(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Unusual names in unusual encodings.
-pub(crate) fn names(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn unusual_names(rng: &mut Chance, token: &str) -> HostileRequest {
     let with_name: Vec<&str> = ADDRESSES.iter().copied().filter(|address| address.contains("{}")).collect();
     let name = escape_for_address(&random_hostile_text(rng), rng);
     let method = rng.of(&["GET", "GET", "POST", "PUT", "DELETE"]);
@@ -73,7 +73,7 @@ pub(crate) fn names(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Read calls with invalid, unknown, duplicate or garbled parameters.
-pub(crate) fn queries(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn questionable_queries(rng: &mut Chance, token: &str) -> HostileRequest {
     let (address, parameters) = READ_CALLS[rng.below(READ_CALLS.len())];
     let mut pairs = vec![];
     for _ in 0..1 + rng.below(4) {
@@ -130,7 +130,7 @@ pub(crate) fn wrong_queries(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Missing, wrong or malformed tokens.
-pub(crate) fn tokens(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_tokens(rng: &mut Chance, token: &str) -> HostileRequest {
     let guarded: Vec<&str> =
         ADDRESSES.iter().copied().filter(|address| !PUBLIC_ADDRESSES.contains(address)).collect();
     let address = rng.of(&guarded).replace("{}", "known");
@@ -151,7 +151,7 @@ pub(crate) fn tokens(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Valid requests with one invalid header.
-pub(crate) fn headers(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_headers(rng: &mut Chance, token: &str) -> HostileRequest {
     let emit = || RequestDraft::emit(token, "{\"type\":\"a\"}");
     let long = "x".repeat(256);
     let key: &[&[u8]] = &[b"", b"\xff", b"a\tb", b"\xc3\xbc", long.as_bytes()];
@@ -169,7 +169,7 @@ pub(crate) fn headers(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Valid requests that keep a connection for a long time.
-pub(crate) fn long_lasting(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn long_lasting_request(rng: &mut Chance, token: &str) -> HostileRequest {
     let waiting =
         ["/api/v1/stream", "/api/v1/stream?after=0", "/api/v1/events?after=0&return=never&timeout=1h"];
     RequestDraft::new("GET", *rng.of(&waiting), token).expect_response()

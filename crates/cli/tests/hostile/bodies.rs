@@ -86,7 +86,7 @@ fn context_entries(count: usize) -> String {
 }
 
 /// An emit that must be refused.
-pub(crate) fn wrong_events(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_events(rng: &mut Chance, token: &str) -> HostileRequest {
     let draft = RequestDraft::emit(token, invalid_body(rng));
     if rng.one_in(5) {
         draft.build_chunked(1 + rng.below(50), ExpectedOutcome::Refused)
@@ -133,7 +133,7 @@ fn unusual_event(rng: &mut Chance) -> String {
 }
 
 /// A valid body with a wrong media type.
-pub(crate) fn media_types(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn wrong_media_types(rng: &mut Chance, token: &str) -> HostileRequest {
     let types: &[&[u8]] = &[
         b"text/plain",
         b"application/xml",
@@ -158,7 +158,7 @@ pub(crate) fn media_types(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// CloudEvents with missing or surplus attributes.
-pub(crate) fn cloud_events(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_cloud_events(rng: &mut Chance, token: &str) -> HostileRequest {
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let structured = |body: &str| post().header("content-type", "application/cloudevents+json").body(body);
     let binary = |kind: &str| {
@@ -202,18 +202,18 @@ pub(crate) fn cloud_events(rng: &mut Chance, token: &str) -> HostileRequest {
         12 => binary("a").header("ce-time", "yesterday").expect_refusal(),
         _ => {
             let draft = binary("a").header("content-type", "application/json");
-            draft.header("ce-priority", printable(rng)).body(random_bytes(rng, 40)).expect_response()
+            draft.header("ce-priority", printable_text(rng)).body(random_bytes(rng, 40)).expect_response()
         }
     }
 }
 
 /// A text that is valid in a header.
-fn printable(rng: &mut Chance) -> String {
+fn printable_text(rng: &mut Chance) -> String {
     random_hostile_text(rng).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
 /// Actions with wrong bodies, and on unknown names.
-pub(crate) fn actions(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_actions(rng: &mut Chance, token: &str) -> HostileRequest {
     let calls = [
         ("PUT", "/api/v1/handlers/known/pause"),
         ("PUT", "/api/v1/handlers/known/block"),
@@ -235,7 +235,7 @@ pub(crate) fn actions(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Requests that are too large. They are expensive, so that few are sent.
-pub(crate) fn too_large(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn too_large_request(rng: &mut Chance, token: &str) -> HostileRequest {
     let emit = |body: Vec<u8>| RequestDraft::emit(token, body);
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let name = "x".repeat(1 << 20);

@@ -9,7 +9,7 @@ fn broken_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
 }
 
 /// Invalid heads.
-pub(crate) fn heads(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_heads(rng: &mut Chance, token: &str) -> HostileRequest {
     let fixed: &[&[u8]] = &[
         b"\r\n\r\n",
         b"GARBAGE\r\n\r\n",
@@ -65,7 +65,7 @@ pub(crate) fn heads(rng: &mut Chance, token: &str) -> HostileRequest {
 const INVALID_BODY: &str = "[[[";
 
 /// Invalid body framing.
-pub(crate) fn frames(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_frames(rng: &mut Chance, token: &str) -> HostileRequest {
     let fixed = [
         "content-length: x\r\n\r\n",
         "content-length: -1\r\n\r\n",
@@ -104,7 +104,7 @@ pub(crate) fn frames(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Valid requests with a few changed bytes. None of them stores anything in its original form.
-pub(crate) fn mutations(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn mutated_requests(rng: &mut Chance, token: &str) -> HostileRequest {
     let draft = match rng.below(4) {
         0 => RequestDraft::new("GET", "/api/v1/events?after=0&limit=3&timeout=0", token),
         1 => RequestDraft::new("GET", "/api/v1/tasks?status=done&limit=2", token),
@@ -117,7 +117,7 @@ pub(crate) fn mutations(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Several requests on one connection, the first with a body that contains another.
-pub(crate) fn pipelines(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn pipelined_requests(rng: &mut Chance, token: &str) -> HostileRequest {
     let inner = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
     let mut all = match rng.below(4) {
@@ -132,7 +132,7 @@ pub(crate) fn pipelines(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Truncated requests.
-pub(crate) fn cut_short(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn truncated_request(rng: &mut Chance, token: &str) -> HostileRequest {
     let mut request = RequestDraft::emit(token, "{\"type\":\"cut.short\"}").build(ExpectedOutcome::Broken);
     request.bytes.truncate(1 + rng.below(request.bytes.len() - 1));
     request

@@ -227,7 +227,7 @@ pub(crate) fn escape_for_address(text: &str, rng: &mut Chance) -> String {
     let mut out = String::new();
     for &byte in text.as_bytes() {
         let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        // Only characters that are valid in an address; invalid ones are sent by `framing::heads`.
+        // Only characters that are valid in an address; invalid ones are sent by `framing::invalid_heads`.
         let is_reserved_and_unescaped = b":/?#@!$&'()*+,;=%".contains(&byte) && style == 0;
         match byte {
             _ if is_unreserved && style != 3 => out.push(byte as char),

@@ -44,26 +44,26 @@ type RequestGenerator = fn(&mut Chance, &str) -> HostileRequest;
 
 /// All generators but the most expensive one, which has its own attacker.
 const GENERATORS: &[(&str, RequestGenerator)] = &[
-    ("wrong events", bodies::wrong_events),
+    ("wrong events", bodies::invalid_events),
     ("questionable events", bodies::questionable_events),
     ("questionable events", bodies::questionable_events),
-    ("media types", bodies::media_types),
-    ("CloudEvents", bodies::cloud_events),
-    ("actions", bodies::actions),
-    ("methods", addresses::methods),
-    ("names", addresses::names),
-    ("queries", addresses::queries),
-    ("queries", addresses::queries),
+    ("media types", bodies::wrong_media_types),
+    ("CloudEvents", bodies::invalid_cloud_events),
+    ("actions", bodies::invalid_actions),
+    ("methods", addresses::any_method),
+    ("names", addresses::unusual_names),
+    ("queries", addresses::questionable_queries),
+    ("queries", addresses::questionable_queries),
     ("wrong queries", addresses::wrong_queries),
-    ("tokens", addresses::tokens),
-    ("headers", addresses::headers),
+    ("tokens", addresses::invalid_tokens),
+    ("headers", addresses::invalid_headers),
     ("long addresses", addresses::long_addresses),
-    ("heads", framing::heads),
-    ("frames", framing::frames),
-    ("mutations", framing::mutations),
-    ("mutations", framing::mutations),
-    ("cut short", framing::cut_short),
-    ("pipelines", framing::pipelines),
+    ("heads", framing::invalid_heads),
+    ("frames", framing::invalid_frames),
+    ("mutations", framing::mutated_requests),
+    ("mutations", framing::mutated_requests),
+    ("cut short", framing::truncated_request),
+    ("pipelines", framing::pipelined_requests),
 ];
 
 const CONFIG: &str = r#"
@@ -104,7 +104,7 @@ async fn attack(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
         let request = generate(&mut rng, &target.token);
         target.send(name, &request).await;
         if number % 20 == 0 {
-            target.send_and_disconnect(&addresses::long_lasting(&mut rng, &target.token)).await;
+            target.send_and_disconnect(&addresses::long_lasting_request(&mut rng, &target.token)).await;
         }
         if number % 100 == 0 {
             target.assert_healthy().await;
@@ -115,7 +115,7 @@ async fn attack(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
 /// Sends requests that are too large, one at a time: many at once would need more memory than is checked here.
 async fn send_too_large(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
     for _ in 0..count {
-        let request = bodies::too_large(&mut rng, &target.token);
+        let request = bodies::too_large_request(&mut rng, &target.token);
         target.send("too large", &request).await;
     }
 }

@@ -18,7 +18,7 @@ schedules:
 "#;
 
 /// A handler that fails for good and halts its lane, and one whose tasks wait.
-const HALTING: &str = r#"
+const HALTING_HANDLER: &str = r#"
 handlers:
   strict: {run: {command: ["false"]}, retry: {max: 0}, on_error: halt}
   far: {run: pull}
@@ -85,7 +85,7 @@ fn all_given_ids_are_tried_and_the_end_of_an_id_is_enough() {
 
 #[test]
 fn an_object_is_shown_with_its_lanes_and_how_to_release_a_halted_one() {
-    let mut pointsman = TestServer::new(HALTING);
+    let mut pointsman = TestServer::new(HALTING_HANDLER);
     let _node = pointsman.serve();
     let emit = |kind: &str| pointsman.run_json(&["emit", kind, "--key", "record:1"]);
     let [first, second] = [emit("record.spoilt"), emit("record.spoilt")].map(|emitted| {

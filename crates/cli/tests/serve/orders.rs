@@ -263,7 +263,7 @@ fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_orde
 
 #[test]
 fn events_show_prints_the_cause_and_the_caused_events() {
-    const CASCADE: &str = r#"
+    const CAUSING_HANDLERS: &str = r#"
 handlers:
   bill: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"invoice.made\"}]}' >> $POINTSMAN_EFFECTS"]}}
   mail: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"mail.sent\"}]}' >> $POINTSMAN_EFFECTS"]}}
@@ -271,7 +271,7 @@ event_handlers:
   order.placed: [bill]
   invoice.made: [mail]
 "#;
-    let mut pointsman = TestServer::new(CASCADE);
+    let mut pointsman = TestServer::new(CAUSING_HANDLERS);
     let _node = pointsman.serve();
     let id = pointsman.run_ok(&["emit", "order.placed"]);
     let shown = || pointsman.run_ok(&["events", "show", &id]);

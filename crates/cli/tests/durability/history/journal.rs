@@ -81,12 +81,13 @@ impl History {
             handlers.sort_unstable();
             expected.sort_unstable();
             if handlers != expected {
-                violations.push(Violation::WrongTasks { event: entry.id, handlers: owned(&handlers) });
+                violations
+                    .push(Violation::WrongTasks { event: entry.id, handlers: to_owned_names(&handlers) });
             }
         }
         violations.extend(tasks.into_iter().map(|(event, left)| {
             let handlers: Vec<&str> = left.iter().map(|(handler, _)| *handler).collect();
-            Violation::WrongTasks { event, handlers: owned(&handlers) }
+            Violation::WrongTasks { event, handlers: to_owned_names(&handlers) }
         }));
         self.check_acknowledged_tasks(violations);
     }
@@ -104,7 +105,7 @@ impl History {
     }
 }
 
-fn owned(names: &[&str]) -> Vec<String> {
+fn to_owned_names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 

@@ -2,13 +2,13 @@
 
 use super::*;
 
-const OBJECT: &str = "record:1";
+const OBJECT_KEY: &str = "record:1";
 
-fn sent(name: &str) -> SentEvent {
-    SentEvent { name: name.into(), kind: "a.b".into(), key: Some(OBJECT.into()) }
+fn sample_event(name: &str) -> SentEvent {
+    SentEvent { name: name.into(), kind: "a.b".into(), key: Some(OBJECT_KEY.into()) }
 }
 
-fn delivery(handler: &str, event: u64, prev: Option<u64>, began: u64) -> Delivery {
+fn sample_delivery(handler: &str, event: u64, prev: Option<u64>, began: u64) -> Delivery {
     Delivery {
         handler: handler.into(),
         event,
@@ -28,21 +28,26 @@ fn correct_history() -> History {
     let chain = [(10, None, "one"), (20, Some(10), "two"), (30, Some(20), "three")];
     let mut acknowledged = vec![];
     for (index, (id, prev, name)) in chain.into_iter().enumerate() {
-        history.journal.push(JournalEntry { id, prev, event: sent(name) });
+        history.journal.push(JournalEntry { id, prev, event: sample_event(name) });
         let tasks: Vec<String> = ["x", "y"].map(|handler| format!("{handler}-{id}")).into();
         for (offset, handler) in ["x", "y"].into_iter().enumerate() {
             let (task, event, state) = (tasks[offset].clone(), id, "done".into());
             history.tasks.push(FinalTask { id: task, event, handler: handler.into(), state });
             let began = (index * 4 + offset * 2) as u64;
-            history.deliveries.push(delivery(handler, id, prev, began));
+            history.deliveries.push(sample_delivery(handler, id, prev, began));
         }
         acknowledged.push(AcknowledgedEvent { id, prev, tasks });
     }
     let rest = acknowledged.split_off(1);
     history.emits = vec![
-        EmitRequest { events: vec![sent("one")], floor: 0, acknowledged: Some(acknowledged), effect: false },
         EmitRequest {
-            events: vec![sent("two"), sent("three")],
+            events: vec![sample_event("one")],
+            floor: 0,
+            acknowledged: Some(acknowledged),
+            effect: false,
+        },
+        EmitRequest {
+            events: vec![sample_event("two"), sample_event("three")],
             floor: 10,
             acknowledged: Some(rest),
             effect: false,
@@ -70,8 +75,12 @@ fn a_correct_history_has_no_violations() {
 
 #[test]
 fn unacknowledged_events_may_be_missing_or_stored_once() {
-    let unsure =
-        |name: &str| EmitRequest { events: vec![sent(name)], floor: 0, acknowledged: None, effect: false };
+    let unsure = |name: &str| EmitRequest {
+        events: vec![sample_event(name)],
+        floor: 0,
+        acknowledged: None,
+        effect: false,
+    };
     assert_eq!(violations(|h| h.emits.push(unsure("never arrived"))), []);
     assert_eq!(violations(|h| h.emits[0].acknowledged = None), []);
 }
@@ -85,8 +94,12 @@ fn a_missing_acknowledged_event_is_lost() {
 
 #[test]
 fn events_emitted_by_a_done_task_must_be_stored() {
-    let effect =
-        |name: &str| EmitRequest { events: vec![sent(name)], floor: 0, acknowledged: None, effect: true };
+    let effect = |name: &str| EmitRequest {
+        events: vec![sample_event(name)],
+        floor: 0,
+        acknowledged: None,
+        effect: true,
+    };
     assert_eq!(violations(|h| h.emits[0] = effect("one")), []);
     assert_contains(&violations(|h| h.emits.push(effect("none"))), |f| {
         *f == Violation::Lost { name: "none".into() }
@@ -95,7 +108,8 @@ fn events_emitted_by_a_done_task_must_be_stored() {
 
 #[test]
 fn an_event_stored_twice_is_a_duplicate() {
-    let twice = |h: &mut History| h.journal.push(JournalEntry { id: 40, prev: Some(30), event: sent("one") });
+    let twice =
+        |h: &mut History| h.journal.push(JournalEntry { id: 40, prev: Some(30), event: sample_event("one") });
     assert_contains(&violations(twice), |f| {
         *f == Violation::Duplicate { name: "one".into(), ids: vec![10, 40] }
     });
@@ -194,7 +208,7 @@ fn missing_and_misrouted_deliveries_are_found() {
     assert_contains(&violations(|h| h.deliveries[0].ended = None), |f| {
         matches!(f, Violation::NotDelivered { event: 10, .. })
     });
-    let stray = |h: &mut History| h.deliveries.push(delivery("z", 10, None, 99));
+    let stray = |h: &mut History| h.deliveries.push(sample_delivery("z", 10, None, 99));
     assert_contains(&violations(stray), |f| *f == Violation::Misdelivered { handler: "z".into(), event: 10 });
 }
 
@@ -219,7 +233,7 @@ fn a_late_request_of_a_killed_server_is_not_out_of_order() {
     let late = |h: &mut History| {
         h.deliveries[0].attempt = 2;
         h.deliveries[0].fence = 50;
-        let straggler = Delivery { fence: 49, ended: None, ..delivery("x", 10, None, 20) };
+        let straggler = Delivery { fence: 49, ended: None, ..sample_delivery("x", 10, None, 20) };
         h.deliveries.push(straggler);
     };
     assert_eq!(violations(late), []);
@@ -229,7 +243,7 @@ fn a_late_request_of_a_killed_server_is_not_out_of_order() {
 fn repeated_deliveries_are_limited_consistent_and_distinct() {
     let again = |h: &mut History, count: u64| {
         for n in 0..count {
-            let repeat = delivery("x", 30, Some(20), 30 + n * 2);
+            let repeat = sample_delivery("x", 30, Some(20), 30 + n * 2);
             h.deliveries.push(Delivery { attempt: 2 + n as u32, ..repeat });
         }
     };
