@@ -1,4 +1,4 @@
-//! The command line as a whole: what all commands share, and which commands there are.
+//! The command line: global options and the list of commands.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -9,36 +9,36 @@ use pointsman_api::client::{Client, DEFAULT_URL};
 use pointsman_core::Timestamp;
 
 use crate::failure::{Failure, Result};
-use crate::output::{clean, say};
+use crate::output::{escape_controls, print_to_stderr};
 use crate::{
-    bench, chains, completions, config, doctor, emit, events, handlers, man, nodes, objects, orders, rules,
-    run, schedules, serve, tasks, token, transfer, watch, work,
+    bench, chains, completions, config, doctor, emit, events, handlers, man, move_store, nodes, objects,
+    orders, rules, run, schedules, serve, tasks, token, watch, work,
 };
 
 /// A durable event bus and job scheduler in one binary
 ///
-/// Emit an event, and it reaches every handler that should act on it, in order, when its time has come; and
-/// anyone allowed to can watch it happen.
+/// Stores events, delivers each one to its handlers in order, runs jobs on schedules and orders through chains, and
+/// shows what is happening.
 #[derive(Debug, Parser)]
 #[command(name = "pointsman", version, after_long_help = AFTER_HELP, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) global: Global,
+    pub(crate) global: GlobalOptions,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
 }
 
-/// A literal, so that it can be a part of others.
+/// A literal, so that `concat!` can use it.
 macro_rules! exit_codes {
     () => {
         "\
 Exit codes:
-  0    it worked
-  1    it failed while running
-  2    the command line is wrong
+  0    success
+  1    the command failed
+  2    invalid command line
   75   the server or its store is not available; try again later
-  78   the configuration is wrong
-  130  ended by Ctrl-C, as `watch` and `tasks logs -f` are"
+  78   invalid configuration
+  130  interrupted by Ctrl-C, such as `watch` and `tasks logs -f`"
     };
 }
 
@@ -58,129 +58,130 @@ Examples:
 );
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    Serve(serve::Serve),
-    Emit(emit::Emit),
-    Watch(watch::Watch),
-    Events(events::Events),
-    Tasks(Box<tasks::Tasks>),
-    Run(run::Run),
-    Orders(Box<orders::Orders>),
-    Chains(chains::Chains),
-    Handlers(handlers::Handlers),
-    Pause(rules::Pause),
-    Resume(rules::Resume),
-    Block(rules::Block),
-    Unblock(rules::Unblock),
-    Objects(objects::Objects),
-    Schedules(schedules::Schedules),
-    Work(work::Work),
-    Nodes(nodes::Nodes),
-    Audit(nodes::Audit),
-    Config(config::Config),
-    Doctor(doctor::Doctor),
-    Token(token::Token),
-    Move(transfer::Move),
-    Bench(bench::Bench),
-    Completions(completions::Completions),
-    Man(man::Man),
+pub(crate) enum CliCommand {
+    Serve(serve::ServeCommand),
+    Emit(emit::EmitCommand),
+    Watch(watch::WatchCommand),
+    Events(events::EventsCommand),
+    Tasks(Box<tasks::TasksCommand>),
+    Run(run::RunCommand),
+    Orders(Box<orders::OrdersCommand>),
+    Chains(chains::ChainsCommand),
+    Handlers(handlers::HandlersCommand),
+    Pause(rules::PauseCommand),
+    Resume(rules::ResumeCommand),
+    Block(rules::BlockCommand),
+    Unblock(rules::UnblockCommand),
+    Objects(objects::ObjectsCommand),
+    Schedules(schedules::SchedulesCommand),
+    Work(work::WorkCommand),
+    Nodes(nodes::NodesCommand),
+    Audit(nodes::AuditCommand),
+    Config(config::ConfigCommand),
+    Doctor(doctor::DoctorCommand),
+    Token(token::TokenCommand),
+    Move(move_store::MoveStoreCommand),
+    Bench(bench::BenchCommand),
+    Completions(completions::CompletionsCommand),
+    Man(man::ManCommand),
 }
 
-/// What all commands take.
+/// Options of all commands.
 ///
-/// The environment is read here and not by clap, whose usage lines would show each variable that is set as an
-/// option that must be given.
+/// Environment variables are read here and not by clap: its usage lines would show each variable that is set as a
+/// required option.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Common options")]
-pub(crate) struct Global {
-    /// Where the server is [env: POINTSMAN_URL] [default: http://127.0.0.1:7646]
+pub(crate) struct GlobalOptions {
+    /// URL of the server [env: POINTSMAN_URL] [default: http://127.0.0.1:7646]
     #[arg(long, global = true, value_name = "URL")]
     url: Option<String>,
 
-    /// Who you are. Better given in the environment, where other users of the machine cannot read it [env:
+    /// Access token. Prefer the environment variable: other users of this machine can read command lines [env:
     /// POINTSMAN_TOKEN]
     #[arg(long, global = true, value_name = "TOKEN")]
     token: Option<String>,
 
-    /// A file that holds the token, if --token is not given [env: POINTSMAN_TOKEN_FILE]
+    /// File that contains the token, used without --token [env: POINTSMAN_TOKEN_FILE]
     #[arg(long, global = true, value_name = "FILE")]
     token_file: Option<OsString>,
 
-    /// Tables for people, JSON for programs
-    #[arg(short, long, global = true, value_enum, default_value_t = Format::Table, value_name = "FORMAT")]
-    pub(crate) output: Format,
+    /// Output format
+    #[arg(short, long, global = true, value_enum, default_value_t = OutputFormat::Table, value_name = "FORMAT")]
+    pub(crate) output: OutputFormat,
 
-    /// When to use colours; NO_COLOR in the environment means never
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
-    pub(crate) color: Color,
+    /// When to use colours; a NO_COLOR variable turns off `auto`
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto, value_name = "WHEN")]
+    pub(crate) color: ColorChoice,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     Table,
     Json,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Color {
+pub(crate) enum ColorChoice {
     /// On a terminal
     Auto,
     Always,
     Never,
 }
 
-/// The command line. If it is wrong, says so and ends the process; help ends it, too.
-pub(crate) fn read() -> Cli {
+/// Parses the command line. Prints help or a usage error and exits the process where there is one.
+pub(crate) fn parse_command_line() -> Cli {
     Cli::try_parse().unwrap_or_else(|error| {
-        let steers = |word: OsString| matches!(clean(&word.to_string_lossy()), Cow::Owned(_));
-        // Clap repeats what it was given as it came, among colours of its own.
-        if error.use_stderr() && std::env::args_os().any(steers) {
-            say(error.render().to_string().trim_end());
+        let has_controls =
+            |argument: OsString| matches!(escape_controls(&argument.to_string_lossy()), Cow::Owned(_));
+        // Clap prints arguments unescaped, between colour codes of its own.
+        if error.use_stderr() && std::env::args_os().any(has_controls) {
+            print_to_stderr(error.render().to_string().trim_end());
             std::process::exit(error.exit_code());
         }
         error.exit()
     })
 }
 
-impl Global {
-    /// A client for the server that the options name.
+impl GlobalOptions {
+    /// A client for the server and token of these options.
     pub(crate) fn client(&self) -> Result<Client> {
-        let url = self.url.clone().or_else(|| variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
-        Ok(Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.token()?.as_deref())?)
+        let url = self.url.clone().or_else(|| env_variable("POINTSMAN_URL")).filter(|url| !url.is_empty());
+        Ok(Client::new(url.as_deref().unwrap_or(DEFAULT_URL), self.read_token()?.as_deref())?)
     }
 
-    /// Whether the command line itself says where the server is.
-    pub(crate) fn names_server(&self) -> bool {
+    /// Whether --url is given on the command line.
+    pub(crate) fn has_explicit_url(&self) -> bool {
         self.url.is_some()
     }
 
-    fn token(&self) -> Result<Option<String>> {
-        let token = self.token.clone().or_else(|| variable("POINTSMAN_TOKEN"));
+    fn read_token(&self) -> Result<Option<String>> {
+        let token = self.token.clone().or_else(|| env_variable("POINTSMAN_TOKEN"));
         if let Some(token) = token.as_deref().map(str::trim).filter(|token| !token.is_empty()) {
             return Ok(Some(token.into()));
         }
         let file = self.token_file.clone().or_else(|| std::env::var_os("POINTSMAN_TOKEN_FILE"));
-        let Some(file) = file.as_deref().and_then(named) else { return Ok(None) };
+        let Some(file) = file.as_deref().and_then(non_empty_path) else { return Ok(None) };
         let text = std::fs::read_to_string(file)
             .map_err(|e| Failure::usage(format!("cannot read the token file {}: {e}", file.display())))?;
         Ok(Some(text.trim().into()))
     }
 }
 
-fn variable(name: &str) -> Option<String> {
+fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// A path that was given. An empty variable is how a script says that there is none.
-pub(crate) fn named(path: &OsStr) -> Option<&Path> {
+/// The path, or none for an empty one: scripts set a variable to empty instead of unsetting it.
+pub(crate) fn non_empty_path(path: &OsStr) -> Option<&Path> {
     (!path.is_empty()).then_some(Path::new(path))
 }
 
-/// A time as people write it and as the tables print it: RFC 3339, or in UTC without saying so, or a day.
-pub(crate) fn moment(text: &str) -> std::result::Result<Timestamp, String> {
-    let written = text.trim().replacen(' ', "T", 1);
-    let forms = [written.clone(), format!("{written}Z"), format!("{written}T00:00:00Z")];
-    forms.iter().find_map(|form| form.parse().ok()).ok_or_else(|| {
+/// Parses RFC 3339, or `2026-01-31 12:00:00` in UTC as the tables print it, or a date.
+pub(crate) fn parse_time(text: &str) -> std::result::Result<Timestamp, String> {
+    let normalized = text.trim().replacen(' ', "T", 1);
+    let candidates = [normalized.clone(), format!("{normalized}Z"), format!("{normalized}T00:00:00Z")];
+    candidates.iter().find_map(|candidate| candidate.parse().ok()).ok_or_else(|| {
         format!(
             "{text:?} is not a time; write one like `2026-01-31T12:00:00Z`, `2026-01-31 12:00:00` (in UTC) or \
              `2026-01-31`"
@@ -194,32 +195,33 @@ mod tests {
 
     use super::*;
 
-    /// Every command, with what it is called.
-    fn commands(command: &clap::Command, called: &str) -> Vec<(String, clap::Command)> {
-        let below = command.get_subcommands().filter(|below| below.get_name() != "help");
-        let below = below.flat_map(|below| commands(below, &format!("{called} {}", below.get_name())));
-        [(called.to_owned(), command.clone())].into_iter().chain(below).collect()
+    /// The command and all its subcommands, each with its full name.
+    fn list_commands(command: &clap::Command, name: &str) -> Vec<(String, clap::Command)> {
+        let subcommands = command.get_subcommands().filter(|subcommand| subcommand.get_name() != "help");
+        let subcommands =
+            subcommands.flat_map(|sub| list_commands(sub, &format!("{name} {}", sub.get_name())));
+        [(name.to_owned(), command.clone())].into_iter().chain(subcommands).collect()
     }
 
     #[test]
     fn every_command_has_examples_of_its_own() {
-        for (called, command) in commands(&Cli::command(), "pointsman") {
+        for (name, command) in list_commands(&Cli::command(), "pointsman") {
             let help = command.get_after_long_help().map(ToString::to_string).unwrap_or_default();
             let (_, examples) = help.split_once("Example").unwrap_or_default();
-            assert!(examples.contains(&called), "`{called} --help` has no example of it:\n{help}");
-            assert!(!command.is_hide_set(), "{called}");
+            assert!(examples.contains(&name), "`{name} --help` has no example of it:\n{help}");
+            assert!(!command.is_hide_set(), "{name}");
         }
     }
 
     #[test]
-    fn times_are_taken_as_the_tables_print_them() {
-        let noon = moment("2026-01-31T12:00:00Z").unwrap();
+    fn times_are_parsed_as_the_tables_print_them() {
+        let noon = parse_time("2026-01-31T12:00:00Z").unwrap();
         for form in ["2026-01-31 12:00:00", "2026-01-31T12:00:00", "2026-01-31T13:00:00+01:00"] {
-            assert_eq!(moment(form).unwrap(), noon, "{form}");
+            assert_eq!(parse_time(form).unwrap(), noon, "{form}");
         }
-        assert_eq!(moment("2026-01-31").unwrap(), moment("2026-01-31T00:00:00Z").unwrap());
+        assert_eq!(parse_time("2026-01-31").unwrap(), parse_time("2026-01-31T00:00:00Z").unwrap());
         for form in ["yesterday", "", "12:00:00", "2026-02-30"] {
-            assert!(moment(form).is_err(), "{form}");
+            assert!(parse_time(form).is_err(), "{form}");
         }
     }
 }

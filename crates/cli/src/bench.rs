@@ -1,4 +1,4 @@
-//! `pointsman bench`: what this machine reaches.
+//! `pointsman bench`: measures throughput and latency on this machine.
 
 use std::path::PathBuf;
 
@@ -6,152 +6,149 @@ use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use pointsman_bench::{Course, Options, Part, Report, Target, Unit};
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::{Output, Progress};
 use crate::process;
 
-/// Measure this machine: Pointsman beside the bare store, in one run
+/// Benchmark Pointsman against the bare store
 ///
-/// Needs no server. Throughput and latency stand beside the limit that they could reach at best: the same rows
-/// written by plain SQL with the same durability, on SQLite in transactions of the same size, on PostgreSQL a thousand
-/// at a time over one connection; on Redis by plain commands, a thousand tasks in a pipeline. What should not matter (a backlog, the flood of one tenant, idle queues, a limit,
-/// readers, a second node) is measured with it and without it. Absolute figures move with the machine and its
-/// neighbours; the ratios are what counts. Small runs are noisy: there a ratio of two rates can come out above 1,
-/// though nothing is faster than its limit.
+/// Needs no server. Throughput and latency are compared with their limit: the same rows written by plain SQL with the
+/// same durability, on SQLite in transactions of the same size, on PostgreSQL a thousand at a time over one connection; on
+/// Redis by plain commands, a thousand tasks per pipeline. Factors that should not matter (a backlog, one busy tenant,
+/// idle queues, a limit, readers, a second node) are measured with and without. Absolute numbers depend on the machine
+/// and its load; compare the ratios. Small runs are noisy: a ratio of two rates can exceed 1.
 ///
-/// On PostgreSQL it measures latency, emits, end-to-end, nodes, backlog, flood, orders and load; the last one watches the
-/// tables for minutes at full load and says whether they stay as large as they are. On Redis it measures latency, emits,
-/// end-to-end, nodes, backlog, flood, orders and waiting; the last one is the memory that a waiting task takes.
+/// On PostgreSQL it measures latency, emits, end-to-end, nodes, backlog, flood, orders and load; `load` checks for minutes
+/// whether the tables keep their size at full load. On Redis it measures latency, emits, end-to-end, nodes, backlog,
+/// flood, orders and waiting; `waiting` is the memory per waiting task.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman bench
-  pointsman bench --events 20000 --seconds 5 --backlog 100000     a quick look
-  pointsman bench --only flood --only schedules                   some of it
-  pointsman bench --dir /mnt/disk -o json > figures.json          another disk, for a program
-  pointsman bench --postgres                                      on a PostgreSQL server of its own
-  pointsman bench --store postgres://me@host/db                   on one that is there
-  pointsman bench --redis                                         on a Redis of its own
-  pointsman bench --postgres --only backlog --backlog 1000000     beside a million waiting and five million ended
-  pointsman bench --postgres --only load --load 900               a quarter of an hour at full load")]
-pub(crate) struct Bench {
-    /// Measure on this PostgreSQL or Redis server instead of SQLite. Databases are made there and dropped again, so that
-    /// the role must be allowed to make some; the one that is named is not touched. On Redis all keys have a prefix of
-    /// their own and are removed again
-    #[arg(long, value_name = "URL", value_parser = server)]
+  pointsman bench --events 20000 --seconds 5 --backlog 100000     a quick run
+  pointsman bench --only flood --only schedules                   only some parts
+  pointsman bench --dir /mnt/disk -o json > figures.json          another disk, as JSON
+  pointsman bench --postgres                                      on a temporary PostgreSQL server
+  pointsman bench --store postgres://me@host/db                   on an existing server
+  pointsman bench --redis                                         on a temporary Redis
+  pointsman bench --postgres --only backlog --backlog 1000000     with a million waiting and five million ended tasks
+  pointsman bench --postgres --only load --load 900               15 minutes at full load")]
+pub(crate) struct BenchCommand {
+    /// PostgreSQL or Redis server to measure instead of SQLite. On PostgreSQL, databases are created and dropped, so the
+    /// role needs CREATEDB; the database of the URL is not changed. On Redis, all keys have their own prefix and are
+    /// deleted afterwards
+    #[arg(long, value_name = "URL", value_parser = validate_server_url)]
     store: Option<String>,
-    /// Measure on a PostgreSQL server that is started for the run, with the durability that it has by default. Its data
-    /// lie in the folder for temporary files
+    /// Start a temporary PostgreSQL server with its default durability, with its data in the directory for temporary
+    /// files
     #[arg(long, conflicts_with = "store")]
     postgres: bool,
-    /// Measure on a Redis that is started for the run and writes each commit to the disk before it answers
+    /// Start a temporary Redis that writes each commit to disk before it replies
     #[arg(long, conflicts_with_all = ["store", "postgres"])]
     redis: bool,
-    /// Where SQLite's files are made: the disk under this folder is measured
+    /// Directory for SQLite files; its disk is measured
     #[arg(long, default_value = ".")]
     dir: PathBuf,
-    /// How many events the throughput measurements take
+    /// Number of events for the throughput measurements
     #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
     events: u32,
-    /// How long latency is measured; and the waits beside a flood, three times; and each pace with readers, a quarter
+    /// Duration of the latency measurement; the flood takes three times, and each rate with readers a quarter of it
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// How many tasks wait in the measurements of the backlog and of the flood [default: 1000000, on PostgreSQL and Redis 100000]
+    /// Number of waiting tasks for backlog and flood [default: 1000000; on PostgreSQL and Redis 100000]
     #[arg(long, value_parser = clap::value_parser!(u32).range(10_000..=100_000_000))]
     backlog: Option<u32>,
-    /// On PostgreSQL, how many ended tasks are kept beside the backlog [default: five times as many as wait]
+    /// Number of ended tasks kept besides the backlog, on PostgreSQL [default: five times the backlog]
     #[arg(long, value_parser = clap::value_parser!(u32).range(0..=500_000_000))]
     kept: Option<u32>,
-    /// On PostgreSQL, for how many seconds the tables are watched at full load
+    /// Duration of the load measurement in seconds, on PostgreSQL
     #[arg(long, default_value_t = 240, value_parser = clap::value_parser!(u64).range(6..=86_400))]
     load: u64,
-    /// How many queues are idle in the measurement of idle queues
+    /// Number of idle queues
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(100..=1_000_000))]
     queues: u32,
-    /// How many schedules are checked
+    /// Number of schedules
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     schedules: u32,
-    /// How many readers follow an object each by long poll; as many do it as server-sent events, and a tenth as many
-    /// of each read everything
+    /// Number of readers that follow one object each by long poll; as many use server-sent events, and a tenth of each
+    /// kind read everything
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(20..=100_000))]
     readers: u32,
-    /// How many orders travel a chain of five steps
+    /// Number of orders that run through a chain of five steps
     #[arg(long, default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(100..=10_000_000))]
     orders: u32,
-    /// Measure only this; may be given more than once. `postgres` is the same as --postgres
-    #[arg(long, value_name = "PART", value_parser = only())]
-    only: Vec<Only>,
+    /// Measure only this part; can be repeated. `postgres` is the same as --postgres
+    #[arg(long, value_name = "PART", value_parser = part_filter_parser())]
+    only: Vec<PartFilter>,
 }
 
-/// What is measured alone.
+/// A value of `--only`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Only {
+enum PartFilter {
     Part(Part),
-    /// What is measured on PostgreSQL.
+    /// All parts, on PostgreSQL.
     Postgres,
 }
 
-const POSTGRES: &str = "postgres";
+const POSTGRES_FILTER: &str = "postgres";
 
-fn only() -> impl TypedValueParser<Value = Only> {
-    let names = Part::ALL.map(Part::name).into_iter().chain([POSTGRES]);
+fn part_filter_parser() -> impl TypedValueParser<Value = PartFilter> {
+    let names = Part::ALL.map(Part::name).into_iter().chain([POSTGRES_FILTER]);
     PossibleValuesParser::new(names).try_map(|name| match name.as_str() {
-        POSTGRES => Ok(Only::Postgres),
-        part => part.parse().map(Only::Part),
+        POSTGRES_FILTER => Ok(PartFilter::Postgres),
+        part => part.parse().map(PartFilter::Part),
     })
 }
 
-/// The URL of a server.
-fn server(url: &str) -> std::result::Result<String, String> {
+/// Checks the URL of a PostgreSQL or Redis server.
+fn validate_server_url(url: &str) -> std::result::Result<String, String> {
     match url.split_once("://") {
         Some(("postgres" | "postgresql" | "redis", _)) => Ok(url.to_owned()),
         Some(_) | None => {
-            Err("this is neither postgres://… nor redis://…; without --store, SQLite is measured in \
-                               files of its own"
-                .into())
+            Err("expected postgres://… or redis://…; without --store, SQLite is measured".into())
         }
     }
 }
 
-/// How many tasks wait, where nothing else is said.
-fn usual_backlog(target: &Target) -> u32 {
+/// The number of waiting tasks without --backlog.
+fn default_backlog(target: &Target) -> u32 {
     match target {
         Target::Sqlite => 1_000_000,
         Target::Postgres { .. } | Target::Redis { .. } => 100_000,
     }
 }
 
-impl Bench {
+impl BenchCommand {
     fn target(&self) -> Target {
-        let wanted = self.postgres || self.only.contains(&Only::Postgres);
+        let is_postgres = self.postgres || self.only.contains(&PartFilter::Postgres);
         match &self.store {
             Some(url) if url.starts_with("redis") => Target::Redis { url: Some(url.clone()) },
             Some(url) => Target::Postgres { url: Some(url.clone()) },
-            None if wanted => Target::Postgres { url: None },
+            None if is_postgres => Target::Postgres { url: None },
             None if self.redis => Target::Redis { url: None },
             None => Target::Sqlite,
         }
     }
 
-    /// The parts that are wanted; none if all that there are.
-    fn parts(&self, target: &Target) -> Result<Vec<Part>> {
+    /// The parts given by --only; empty for all.
+    fn selected_parts(&self, target: &Target) -> Result<Vec<Part>> {
         let mut parts = Vec::new();
         for only in &self.only {
             match only {
-                Only::Postgres => {}
-                Only::Part(part) if part.is_on(target) => parts.push(*part),
-                Only::Part(part) => return Err(elsewhere(*part, target)),
+                PartFilter::Postgres => {}
+                PartFilter::Part(part) if part.is_on(target) => parts.push(*part),
+                PartFilter::Part(part) => return Err(unsupported_part_failure(*part, target)),
             }
         }
         Ok(parts)
     }
 
-    pub(crate) fn run(self, global: &Global) -> Result {
+    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
         let target = self.target();
-        let only = self.parts(&target)?;
-        let backlog = self.backlog.unwrap_or(usual_backlog(&target)) as usize;
+        let only = self.selected_parts(&target)?;
+        let backlog = self.backlog.unwrap_or(default_backlog(&target)) as usize;
         let options = Options {
             target,
             dir: self.dir,
@@ -168,55 +165,55 @@ impl Bench {
             program: std::env::current_exe().ok(),
         };
         let steps = pointsman_bench::steps(&options);
-        let progress = Progress::of(steps);
-        let tell = |step, what: &str| {
-            progress.is_at(step, steps);
-            progress.doing(what);
+        let progress = Progress::with_steps(steps);
+        let report_step = |step, message: &str| {
+            progress.set_position(step, steps);
+            progress.set_message(message);
         };
-        let measured = pointsman_bench::run_until(&options, &tell, process::interrupted());
+        let outcome = pointsman_bench::run_until(&options, &report_step, process::wait_for_interrupt());
         drop(progress);
-        let measured =
-            measured.map_err(|error| Failure::runtime(format!("the measurement failed: {error:#}")))?;
-        let report = measured.ok_or_else(|| {
-            Failure::new(Exit::Interrupted, "interrupted; what was made for the measurement is removed")
+        let outcome =
+            outcome.map_err(|error| Failure::runtime(format!("the benchmark failed: {error:#}")))?;
+        let report = outcome.ok_or_else(|| {
+            Failure::new(Exit::Interrupted, "interrupted; the data of the benchmark was deleted")
         })?;
         if output.is_json() {
-            return Ok(output.json(&report)?);
+            return Ok(output.print_json(&report)?);
         }
-        print(output, &report)?;
-        report.courses.iter().try_for_each(|course| print_course(output, course))
+        print_figures(output, &report)?;
+        report.courses.iter().try_for_each(|course| print_time_series(output, course))
     }
 }
 
-/// A part that is measured on another store.
-fn elsewhere(part: Part, target: &Target) -> Failure {
+/// The error for a part that cannot be measured on this store.
+fn unsupported_part_failure(part: Part, target: &Target) -> Failure {
     let stores = [
-        (Target::Sqlite, "SQLite", "Leave out --postgres, --redis and --store."),
+        (Target::Sqlite, "SQLite", "Omit --postgres, --redis and --store."),
         (
             Target::Postgres { url: None },
             "PostgreSQL",
-            "Say --postgres, or --store with the URL of a server.",
+            "Use --postgres, or --store with the URL of a server.",
         ),
-        (Target::Redis { url: None }, "Redis", "Say --redis, or --store with the URL of a server."),
+        (Target::Redis { url: None }, "Redis", "Use --redis, or --store with the URL of a server."),
     ];
-    let here =
+    let current =
         stores.iter().find(|(other, ..)| std::mem::discriminant(other) == std::mem::discriminant(target));
-    let there: Vec<_> = stores.iter().filter(|(other, ..)| part.is_on(other)).collect();
-    let names: Vec<&str> = there.iter().map(|(_, name, _)| *name).collect();
-    let here = here.map_or("this store", |(_, name, _)| *name);
-    let said = format!("{} is measured on {}, and not on {here}", part.name(), names.join(" and "));
-    Failure::usage(said).hint(there.first().map_or("", |(.., hint)| *hint))
+    let supported: Vec<_> = stores.iter().filter(|(other, ..)| part.is_on(other)).collect();
+    let names: Vec<&str> = supported.iter().map(|(_, name, _)| *name).collect();
+    let current = current.map_or("this store", |(_, name, _)| *name);
+    let message = format!("{} is measured on {}, not on {current}", part.name(), names.join(" and "));
+    Failure::usage(message).with_hint(supported.first().map_or("", |(.., hint)| *hint))
 }
 
-fn print(output: Output, report: &Report) -> Result {
-    let head = ["what", "measured", "beside", "ratio", "goal", ""];
+fn print_figures(output: Output, report: &Report) -> Result {
+    let head = ["measurement", "result", "compared with", "ratio", "goal", ""];
     let rows = report.figures.iter().map(|figure| {
-        let (against, ratio) = match (&figure.against, figure.ratio) {
+        let (reference, ratio) = match (&figure.against, figure.ratio) {
             (Some((name, value)), Some(ratio)) => {
-                (format!("{} ({name})", shown(*value, figure.unit)), format!("{ratio:.2}"))
+                (format!("{} ({name})", format_value(*value, figure.unit)), format!("{ratio:.2}"))
             }
             (Some((name, value)), None) => {
-                (format!("{} ({name})", shown(*value, figure.unit)), String::new())
+                (format!("{} ({name})", format_value(*value, figure.unit)), String::new())
             }
             (None, _) => (String::new(), String::new()),
         };
@@ -226,28 +223,35 @@ fn print(output: Output, report: &Report) -> Result {
             None => "",
         };
         let goal = figure.goal.clone().unwrap_or_default();
-        vec![figure.name.clone(), shown(figure.value, figure.unit), against, ratio, goal, verdict.to_string()]
+        vec![
+            figure.name.clone(),
+            format_value(figure.value, figure.unit),
+            reference,
+            ratio,
+            goal,
+            verdict.to_string(),
+        ]
     });
-    Ok(output.table(&head, rows.collect(), "nothing was measured")?)
+    Ok(output.print_table(&head, rows.collect(), "no measurements")?)
 }
 
-/// A line for each time, a column for each thing that was looked at.
-fn print_course(output: Output, course: &Course) -> Result {
-    output.line("")?;
-    output.line(&course.name)?;
+/// Prints a table with a row per time and a column per measured value.
+fn print_time_series(output: Output, series: &Course) -> Result {
+    output.print_line("")?;
+    output.print_line(&series.name)?;
     let head: Vec<&str> =
-        ["after"].into_iter().chain(course.lines.iter().map(|line| line.name.as_str())).collect();
-    let rows = course.times.iter().enumerate().map(|(i, time)| {
-        let values = course.lines.iter().map(|line| {
+        ["after"].into_iter().chain(series.lines.iter().map(|line| line.name.as_str())).collect();
+    let rows = series.times.iter().enumerate().map(|(i, time)| {
+        let values = series.lines.iter().map(|line| {
             let value = line.values.get(i).copied();
-            value.map_or_else(String::new, |value| shown(value, line.unit))
+            value.map_or_else(String::new, |value| format_value(value, line.unit))
         });
         [format!("{time:.0} s")].into_iter().chain(values).collect()
     });
-    Ok(output.table(&head, rows.collect(), "nothing was looked at")?)
+    Ok(output.print_table(&head, rows.collect(), "no measurements")?)
 }
 
-fn shown(value: f64, unit: Unit) -> String {
+fn format_value(value: f64, unit: Unit) -> String {
     let sign = unit.sign();
     match unit {
         Unit::PerSecond | Unit::Rows | Unit::Bytes => format!("{value:.0}{sign}"),

@@ -1,4 +1,4 @@
-//! `pointsman completions`: made from the command line's own definition.
+//! `pointsman completions`: shell completions, generated from the definition of the command line.
 
 use std::io::Write;
 
@@ -14,12 +14,12 @@ Examples:
   pointsman completions bash > ~/.local/share/bash-completion/completions/pointsman
   pointsman completions zsh > ~/.zfunc/_pointsman
   pointsman completions fish > ~/.config/fish/completions/pointsman.fish")]
-pub(crate) struct Completions {
-    /// The shell to complete in
+pub(crate) struct CompletionsCommand {
+    /// Shell
     shell: clap_complete::Shell,
 }
 
-impl Completions {
+impl CompletionsCommand {
     pub(crate) fn run(self) -> Result {
         let mut script = vec![];
         clap_complete::generate(self.shell, &mut Cli::command(), "pointsman", &mut script);

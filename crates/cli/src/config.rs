@@ -1,4 +1,4 @@
-//! `pointsman config`, and the options by which every command finds its configuration.
+//! `pointsman config`, and the configuration options of all commands.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -6,38 +6,37 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use pointsman_server::config::{self, Env, Faults, Flag, Sources, Summary};
 
-use crate::args::{Global, named};
+use crate::args::{GlobalOptions, non_empty_path};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, clean, say};
+use crate::output::{Output, escape_controls, print_to_stderr};
 
-/// Where the configuration is, and what goes over it.
+/// The configuration files, and options that override their settings.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Configuration")]
 pub(crate) struct ConfigArgs {
-    /// A configuration file; may be given several times [default: pointsman.yml, if there is one] [env:
-    /// POINTSMAN_CONFIG]
+    /// Configuration file; can be repeated [default: pointsman.yml if it exists] [env: POINTSMAN_CONFIG]
     #[arg(long, value_name = "FILE")]
     config: Vec<OsString>,
 
-    /// A folder whose `*.yml` and `*.yaml` files are read [env: POINTSMAN_CONFIG_DIR]
+    /// Directory whose `*.yml` and `*.yaml` files are read [env: POINTSMAN_CONFIG_DIR]
     #[arg(long, value_name = "DIR")]
     config_dir: Option<OsString>,
 
-    /// Where to listen, over `server.listen`; port 0 takes a free one
+    /// Address to listen on; overrides `server.listen`. Port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
 
-    /// Where events and tasks are kept, over `store`: sqlite:PATH, sqlite::memory:, postgres://…,
-    /// redis://…
+    /// Store; overrides `store`: sqlite:PATH, sqlite::memory:, postgres://…, redis://…
     #[arg(long, value_name = "URL")]
     store: Option<String>,
 
-    /// How many tasks run at a time, over `workers`
+    /// Maximum number of tasks that run at a time; overrides `workers`
     #[arg(long, value_name = "N")]
     workers: Option<String>,
 
-    /// Which parts this process runs, over `rooms`: http,sequencer,scheduler,worker,clock,rescuer,pruner
-    #[arg(long, value_name = "ROOM,…")]
+    /// Services that this process runs; overrides `rooms`:
+    /// http,sequencer,scheduler,worker,clock,rescuer,pruner
+    #[arg(long, value_name = "SERVICE,…")]
     rooms: Option<String>,
 }
 
@@ -59,8 +58,8 @@ impl ConfigArgs {
             files.extend(std::env::var_os("POINTSMAN_CONFIG"));
         }
         Sources {
-            files: files.iter().filter_map(|file| named(file)).map(Into::into).collect(),
-            dir: dir.as_deref().and_then(named).map(Into::into),
+            files: files.iter().filter_map(|file| non_empty_path(file)).map(Into::into).collect(),
+            dir: dir.as_deref().and_then(non_empty_path).map(Into::into),
             env: Env::of_process(),
             flags: flags.into_iter().filter_map(flag).collect(),
             working: PathBuf::new(),
@@ -68,44 +67,44 @@ impl ConfigArgs {
     }
 }
 
-/// A configuration that cannot be used.
-pub(crate) fn faulty(faults: &Faults) -> Failure {
-    Failure::new(Exit::Configuration, format!("the configuration is not good\n{faults}"))
-        .hint("`pointsman config check` checks it without starting anything.")
+/// The error of an invalid configuration.
+pub(crate) fn configuration_failure(faults: &Faults) -> Failure {
+    Failure::new(Exit::Configuration, format!("the configuration is invalid\n{faults}"))
+        .with_hint("`pointsman config check` checks it without starting anything.")
 }
 
-/// The configuration for those who only look at it: secrets that are not there are warned of.
-pub(crate) fn viewed(sources: &Sources) -> Result<config::Config> {
-    let (config, unset) = sources.view().map_err(|faults| faulty(&faults))?;
-    for warning in unset {
-        say(format!("warning: {warning}"));
+/// Loads the configuration to print it: a missing secret is only a warning.
+pub(crate) fn load_for_display(sources: &Sources) -> Result<config::Config> {
+    let (config, missing_secrets) = sources.view().map_err(|faults| configuration_failure(&faults))?;
+    for warning in missing_secrets {
+        print_to_stderr(format!("warning: {warning}"));
     }
     Ok(config)
 }
 
-/// Check the configuration, or show it as it is understood
+/// Check or show the configuration
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman config check
   pointsman config check --config pointsman.yml --config tokens.yml
   POINTSMAN_WORKERS=4 pointsman config show")]
-pub(crate) struct Config {
+pub(crate) struct ConfigCommand {
     #[command(subcommand)]
-    action: Action,
+    subcommand: ConfigSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Check the configuration and say what it means
+enum ConfigSubcommand {
+    /// Check the configuration and summarize it
     ///
-    /// Shows every fault at once, each with its file, line and column. Nothing is started or changed.
+    /// Reports all errors at once, each with its file, line and column. Nothing is started or changed.
     #[command(after_long_help = "\
 Examples:
   pointsman config check
   pointsman config check --config pointsman.yml --config tokens.yml")]
     Check(ConfigArgs),
-    /// Show the configuration in force, and where each value comes from
+    /// Show the effective configuration and the origin of each value
     #[command(after_long_help = "\
 Examples:
   POINTSMAN_WORKERS=4 pointsman config show
@@ -114,30 +113,30 @@ Examples:
     Show(ConfigArgs),
 }
 
-impl Config {
-    pub(crate) fn run(self, global: &Global) -> Result {
-        match self.action {
-            Action::Check(args) => check(&args.sources(), Output::new(global)),
-            Action::Show(args) => show(&args.sources(), Output::new(global)),
+impl ConfigCommand {
+    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+        match self.subcommand {
+            ConfigSubcommand::Check(args) => check_configuration(&args.sources(), Output::new(global)),
+            ConfigSubcommand::Show(args) => print_configuration(&args.sources(), Output::new(global)),
         }
     }
 }
 
-fn check(sources: &Sources, output: Output) -> Result {
+fn check_configuration(sources: &Sources, output: Output) -> Result {
     let report = config::check(sources, pointsman_engine::now());
     match report.outcome {
-        Ok(summary) if output.is_json() => Ok(output.json(&good(&summary))?),
-        Ok(summary) => Ok(output.line(summary.to_string())?),
+        Ok(summary) if output.is_json() => Ok(output.print_json(&summary_json(&summary))?),
+        Ok(summary) => Ok(output.print_line(summary.to_string())?),
         Err(faults) => {
             if output.is_json() {
-                output.json(&bad(&faults))?;
+                output.print_json(&faults_json(&faults))?;
             }
-            Err(Failure::new(Exit::Configuration, format!("the configuration is not good\n{faults}")))
+            Err(Failure::new(Exit::Configuration, format!("the configuration is invalid\n{faults}")))
         }
     }
 }
 
-fn good(summary: &Summary) -> serde_json::Value {
+fn summary_json(summary: &Summary) -> serde_json::Value {
     let routes =
         summary.routes.iter().map(|(kind, handlers)| serde_json::json!({"type": kind, "handlers": handlers}));
     let tenants =
@@ -156,16 +155,16 @@ fn good(summary: &Summary) -> serde_json::Value {
     })
 }
 
-fn bad(faults: &Faults) -> serde_json::Value {
+fn faults_json(faults: &Faults) -> serde_json::Value {
     let fault =
         |fault: &config::Fault| serde_json::json!({"place": fault.place(), "message": fault.message()});
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 
-fn show(sources: &Sources, output: Output) -> Result {
-    let config = viewed(sources)?;
+fn print_configuration(sources: &Sources, output: Output) -> Result {
+    let config = load_for_display(sources)?;
     match output.is_json() {
-        true => Ok(output.json(&config.to_json())?),
-        false => config.to_yaml().lines().try_for_each(|line| Ok(output.line(clean(line))?)),
+        true => Ok(output.print_json(&config.to_json())?),
+        false => config.to_yaml().lines().try_for_each(|line| Ok(output.print_line(escape_controls(line))?)),
     }
 }

@@ -1,102 +1,104 @@
-//! `pointsman events`: one event, what caused it and what it caused.
+//! `pointsman events`: one event with its tasks, its cause and the events it caused.
 
 use clap::{Args, Subcommand};
 use pointsman_api::{CauseBody, CausedBody, EventDetail, EventSnapshot, TaskBody};
 use pointsman_core::EventId;
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::happening::Happening;
-use crate::output::{Output, Paint, clean, clock, short};
+use crate::output::{Output, Paint, escape_controls, shorten, time_of_day};
+use crate::stream_line::StreamLine;
 
-/// Look at an event: its cause, its tasks, and the tree of what it caused
+/// Show an event with its cause, its tasks and the events it caused
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman events show 1478257655827000
   pointsman events show 1478257655827000 -o json | jq '.. | .event? | .TYPE?'
 
-To see it as it happens: pointsman watch --tree")]
-pub(crate) struct Events {
+To follow events live: pointsman watch --tree")]
+pub(crate) struct EventsCommand {
     #[command(subcommand)]
-    action: Action,
+    subcommand: EventSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Show one event with its tasks, what caused it, and what it caused
+enum EventSubcommand {
+    /// Show one event with its tasks, its cause and the events it caused
     #[command(after_long_help = "\
 Examples:
   pointsman events show 1478257655827000
   pointsman events show 1478257655827000 -o json | jq -r '.tasks[].id'")]
     Show {
-        /// The event's id, as `emit` and `watch` show it
+        /// Id of the event, as printed by `emit` and `watch`
         #[arg(value_name = "EVENT_ID")]
         id: EventId,
     },
 }
 
-impl Events {
-    pub(crate) async fn run(self, global: &Global) -> Result {
-        let Action::Show { id } = self.action;
+impl EventsCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+        let EventSubcommand::Show { id } = self.subcommand;
         let (client, output) = (global.client()?, Output::new(global));
-        let answer = client.event(id.get()).await;
-        let detail = answer.map_err(|e| {
+        let response = client.event(id.get()).await;
+        let detail = response.map_err(|e| {
             let status = e.status();
             match (status, Failure::from(e)) {
-                (Some(404), failure) => failure.hint(
-                    "It may have been forgotten (see `journal` in the configuration), or be another tenant's.\n\
-                     `pointsman watch --since-start` shows what is remembered.",
+                (Some(404), failure) => failure.with_hint(
+                    "It may have expired (see `journal` in the configuration) or belong to another tenant.\n\
+                     `pointsman watch --since-start` lists the events that are kept.",
                 ),
                 (_, failure) => failure,
             }
         })?;
-        show(output, &detail)
+        print_event(output, &detail)
     }
 }
 
-fn show(output: Output, detail: &EventDetail) -> Result {
+fn print_event(output: Output, detail: &EventDetail) -> Result {
     if output.is_json() {
-        return Ok(output.json(detail)?);
+        return Ok(output.print_json(detail)?);
     }
-    output.facts(&facts(detail))?;
+    output.print_fields(&event_fields(detail))?;
     if !detail.tasks.is_empty() {
-        output.line("")?;
+        output.print_line("")?;
         let head = ["status", "handler", "tries", "error", "task"];
-        output.table(&head, detail.tasks.iter().map(task).collect(), "")?;
+        output.print_table(&head, detail.tasks.iter().map(task_row).collect(), "")?;
     }
     if detail.caused.is_empty() {
         return Ok(());
     }
-    output.line("")?;
-    let mut lines = vec![told(output.paint, &detail.event, None)];
-    branches(output.paint, &detail.caused, "", &mut lines);
-    lines.iter().try_for_each(|line| output.line(line))?;
+    output.print_line("")?;
+    let mut lines = vec![format_event(output.paint, &detail.event, None)];
+    append_branches(output.paint, &detail.caused, "", &mut lines);
+    lines.iter().try_for_each(|line| output.print_line(line))?;
     if detail.caused_cut {
-        output.line("… and perhaps more: the tree has its bounds.")?;
+        output.print_line("… and possibly more: the tree is cut off at its size limit.")?;
     }
     Ok(())
 }
 
-fn facts(detail: &EventDetail) -> Vec<(&'static str, String)> {
+fn event_fields(detail: &EventDetail) -> Vec<(&'static str, String)> {
     let event = &detail.event;
-    let at = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
+    let time = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
+    let summary = Some(event).filter(|event| event.is_engine()).and_then(read_line).map(|line| line.text);
     let context = event.context.iter().map(|(name, value)| format!("{name}={value}"));
     vec![
         ("event", event.event_id.to_string()),
         ("type", event.kind.clone()),
+        ("summary", summary.unwrap_or_default()),
         ("key", event.key.clone().unwrap_or_default()),
         ("sub", event.sub.clone().unwrap_or_default()),
         ("tenant", event.tenant.clone()),
-        ("at", at),
+        ("time", time),
         ("prev", event.prev.flatten().map(|prev| prev.to_string()).unwrap_or_default()),
-        ("caused by", detail.cause.as_ref().map(cause).unwrap_or_default()),
+        ("caused by", detail.cause.as_ref().map(describe_cause).unwrap_or_default()),
         ("context", context.collect::<Vec<_>>().join(" ")),
         ("value", event.value.as_str().to_owned()),
     ]
 }
 
-fn cause(cause: &CauseBody) -> String {
+fn describe_cause(cause: &CauseBody) -> String {
     match (cause.event_id, &cause.task) {
         (Some(event), Some(task)) => format!("{event}, by {task}"),
         (Some(event), None) => event.to_string(),
@@ -105,79 +107,104 @@ fn cause(cause: &CauseBody) -> String {
     }
 }
 
-fn task(task: &TaskBody) -> Vec<String> {
+fn task_row(task: &TaskBody) -> Vec<String> {
     vec![
         task.status.clone(),
         task.handler.clone(),
         task.attempt.to_string(),
-        short(task.error.as_deref().unwrap_or(""), 60),
+        shorten(task.error.as_deref().unwrap_or(""), 60),
         task.id.clone(),
     ]
 }
 
-/// An event in one line.
-fn told(paint: Paint, event: &EventSnapshot, by: Option<&str>) -> String {
-    let json = serde_json::to_string(event).unwrap_or_default();
-    let Some(event) = Happening::read(&json) else { return String::new() };
+fn read_line(event: &EventSnapshot) -> Option<StreamLine> {
+    StreamLine::from_json(&serde_json::to_string(event).ok()?)
+}
+
+/// An event in one line, with the task that emitted it.
+fn format_event(paint: Paint, event: &EventSnapshot, emitted_by: Option<&str>) -> String {
+    let Some(event) = read_line(event) else { return String::new() };
     let time = event.id.timestamp().to_string();
-    let mut parts = vec![paint.dim(clock(&time)).into_owned(), paint.name(&event.kind).into_owned()];
-    parts.extend(event.key.as_deref().map(|key| clean(key).into_owned()));
+    let mut parts =
+        vec![paint.dim(time_of_day(&time)).into_owned(), paint.cyan(&event.event_type).into_owned()];
+    parts.extend(event.key.as_deref().map(|key| escape_controls(key).into_owned()));
     parts.push(event.id.to_string());
-    parts.extend(by.map(|by| paint.dim(&clean(by)).into_owned()));
+    parts.extend(emitted_by.map(|task| paint.dim(&escape_controls(task)).into_owned()));
     parts.join("  ")
 }
 
-/// What was caused, a line each, drawn as a tree below what stands above.
-fn branches(paint: Paint, caused: &[CausedBody], before: &str, lines: &mut Vec<String>) {
-    for (at, event) in caused.iter().enumerate() {
-        let is_last = at + 1 == caused.len();
+/// Appends a line for each caused event, drawn as a tree. `indent` is the part of the tree above them.
+fn append_branches(paint: Paint, caused: &[CausedBody], indent: &str, lines: &mut Vec<String>) {
+    for (index, event) in caused.iter().enumerate() {
+        let is_last = index + 1 == caused.len();
         let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        let text = told(paint, &event.event, event.task.as_deref());
-        lines.push(format!("{}{text}", paint.dim(&format!("{before}{branch}"))));
-        branches(paint, &event.caused, &format!("{before}{below}"), lines);
+        let text = format_event(paint, &event.event, event.task.as_deref());
+        lines.push(format!("{}{text}", paint.dim(&format!("{indent}{branch}"))));
+        append_branches(paint, &event.caused, &format!("{indent}{below}"), lines);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Color;
+    use crate::args::ColorChoice;
 
-    fn event(id: u64, kind: &str) -> EventSnapshot {
-        let json =
-            format!(r#"{{"eventId":{id},"TYPE":"{kind}","value":null,"context":{{}},"tenant":"default"}}"#);
+    fn sample_event(id: u64, event_type: &str) -> EventSnapshot {
+        let json = format!(
+            r#"{{"eventId":{id},"TYPE":"{event_type}","value":null,"context":{{}},"tenant":"default"}}"#
+        );
         serde_json::from_str(&json).unwrap()
     }
 
-    fn caused(id: u64, kind: &str, caused: Vec<CausedBody>) -> CausedBody {
-        CausedBody { event: event(id, kind), task: Some(format!("t{id}")), caused }
+    fn caused_event(id: u64, event_type: &str, caused: Vec<CausedBody>) -> CausedBody {
+        CausedBody { event: sample_event(id, event_type), task: Some(format!("t{id}")), caused }
     }
 
     #[test]
-    fn what_was_caused_is_drawn_as_a_tree() {
+    fn caused_events_are_drawn_as_a_tree() {
         let tree = vec![
-            caused(2, "billed", vec![caused(3, "mailed", vec![]), caused(4, "booked", vec![])]),
-            caused(5, "packed", vec![caused(6, "sent", vec![])]),
+            caused_event(
+                2,
+                "billed",
+                vec![caused_event(3, "mailed", vec![]), caused_event(4, "booked", vec![])],
+            ),
+            caused_event(5, "packed", vec![caused_event(6, "sent", vec![])]),
         ];
         let mut lines = vec![];
-        branches(Paint::new(Color::Never), &tree, "", &mut lines);
-        let want = [
+        append_branches(Paint::for_stdout(ColorChoice::Never), &tree, "", &mut lines);
+        let expected = [
             "├─ 00:00:00.000  billed  2  t2",
             "│  ├─ 00:00:00.000  mailed  3  t3",
             "│  └─ 00:00:00.000  booked  4  t4",
             "└─ 00:00:00.000  packed  5  t5",
             "   └─ 00:00:00.000  sent  6  t6",
         ];
-        assert_eq!(lines, want);
+        assert_eq!(lines, expected);
     }
 
     #[test]
-    fn a_cause_names_the_event_and_the_task_as_far_as_they_are_known() {
-        let of = |event_id, task: Option<&str>| {
-            cause(&CauseBody { event_id, task: task.map(Into::into), depth: 1 })
+    fn a_cause_names_the_event_and_the_task_if_present() {
+        let describe = |event_id, task: Option<&str>| {
+            describe_cause(&CauseBody { event_id, task: task.map(Into::into), depth: 1 })
         };
-        assert_eq!(of(Some(7), Some("t")), "7, by t");
-        assert_eq!(of(Some(7), None), "7");
-        assert_eq!(of(None, Some("t")), "t");
+        assert_eq!(describe(Some(7), Some("t")), "7, by t");
+        assert_eq!(describe(Some(7), None), "7");
+        assert_eq!(describe(None, Some("t")), "t");
+    }
+
+    #[test]
+    fn an_engine_event_has_a_readable_summary() {
+        let shown = |event: &str| -> Option<String> {
+            let json = format!(
+                r#"{{"event":{event},"tasks":[],"cause":null,"caused":[],"causedCut":false,"eventId":9}}"#
+            );
+            let detail: EventDetail = serde_json::from_str(&json).unwrap();
+            let summary = event_fields(&detail).into_iter().find(|(name, _)| *name == "summary")?.1;
+            (!summary.is_empty()).then_some(summary)
+        };
+        let finished = r#"{"eventId":7,"key":"/publish/article,203","TYPE":"OrderFinished","nodeId":"done"}"#;
+        assert_eq!(shown(finished).as_deref(), Some("order 203 finished at done"));
+        let emitted = r#"{"eventId":7,"TYPE":"a","value":{"n":1},"context":{},"tenant":"default"}"#;
+        assert_eq!(shown(emitted), None, "an emitted event has its value");
     }
 }

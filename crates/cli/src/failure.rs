@@ -1,4 +1,4 @@
-//! Failures that a person reads: what was wrong, and what to do next. Each has its exit code.
+//! Errors for the user: what failed, what to do next, and the exit code.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -6,25 +6,25 @@ use std::process::ExitCode;
 
 use pointsman_api::client::ClientError;
 
-use crate::output::{Paint, clean_lines};
+use crate::output::{Paint, escape_controls_in_lines};
 
 /// The exit codes, as `--help` lists them. 75 and 78 are those of `sysexits.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Whoever read our output has gone. That is no failure of ours, and nobody is there to be told.
-    Unheard = 0,
+    /// The reader of standard output closed it. Not an error, and nothing is printed.
+    OutputClosed = 0,
     Runtime = 1,
     Usage = 2,
     Unavailable = 75,
     Configuration = 78,
-    /// Ended by a signal after all was put in order: what a shell makes of one that ends a process.
+    /// Ended by a signal after cleaning up: the code that a shell reports for SIGINT.
     Interrupted = 130,
 }
 
 #[derive(Debug)]
 pub(crate) struct Failure {
     exit: Exit,
-    what: String,
+    message: String,
     /// What to do next.
     hint: Option<String>,
 }
@@ -32,53 +32,56 @@ pub(crate) struct Failure {
 pub(crate) type Result<T = ()> = std::result::Result<T, Failure>;
 
 impl Failure {
-    pub(crate) fn new(exit: Exit, what: impl Display) -> Self {
-        Self { exit, what: what.to_string(), hint: None }
+    pub(crate) fn new(exit: Exit, message: impl Display) -> Self {
+        Self { exit, message: message.to_string(), hint: None }
     }
 
-    pub(crate) fn runtime(what: impl Display) -> Self {
-        Self::new(Exit::Runtime, what)
+    pub(crate) fn runtime(message: impl Display) -> Self {
+        Self::new(Exit::Runtime, message)
     }
 
-    pub(crate) fn usage(what: impl Display) -> Self {
-        Self::new(Exit::Usage, what)
+    pub(crate) fn usage(message: impl Display) -> Self {
+        Self::new(Exit::Usage, message)
     }
 
-    pub(crate) fn hint(mut self, hint: impl Display) -> Self {
+    pub(crate) fn with_hint(mut self, hint: impl Display) -> Self {
         self.hint = Some(hint.to_string());
         self
     }
 
-    /// Whether the same may work later.
+    /// Whether the same command may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
         self.exit == Exit::Unavailable
     }
 
-    /// Tells the person, and gives the process its exit code.
+    /// Prints the error and returns the exit code.
     pub(crate) fn report(&self, paint: Paint) -> ExitCode {
-        if self.exit != Exit::Unheard {
-            let hint =
-                self.hint.as_ref().map(|hint| format!("\n\n{}", clean_lines(hint))).unwrap_or_default();
-            let what = clean_lines(&self.what);
-            // That nobody reads it any more changes nothing.
-            let _ = writeln!(io::stderr().lock(), "{} {what}{hint}", paint.bad("error:"));
+        if self.exit != Exit::OutputClosed {
+            let hint = self
+                .hint
+                .as_ref()
+                .map(|hint| format!("\n\n{}", escape_controls_in_lines(hint)))
+                .unwrap_or_default();
+            let message = escape_controls_in_lines(&self.message);
+            // A closed standard error does not change the exit code.
+            let _ = writeln!(io::stderr().lock(), "{} {message}{hint}", paint.red("error:"));
         }
         ExitCode::from(self.exit as u8)
     }
 }
 
-/// What was wrong, without what to do next.
+/// The message without the hint.
 impl Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.what)
+        f.write_str(&self.message)
     }
 }
 
-/// Writing to standard output failed, or reading a file did.
+/// An I/O error of standard output or of a file.
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
         match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Self::new(Exit::Unheard, error),
+            std::io::ErrorKind::BrokenPipe => Self::new(Exit::OutputClosed, error),
             _ => Self::runtime(error),
         }
     }
@@ -90,64 +93,71 @@ impl From<serde_json::Error> for Failure {
     }
 }
 
-/// What every call of the API can meet. A command that knows more replaces the hint with a better one.
+/// Errors that any API call can return. A command that knows more replaces the hint.
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match &error {
             ClientError::Address(_) => Self::usage(&error),
             ClientError::Unreachable { .. } | ClientError::Silent { .. } => {
-                Self::new(Exit::Unavailable, with_root(&error)).hint(START_A_SERVER)
+                Self::new(Exit::Unavailable, with_root_cause(&error)).with_hint(NO_SERVER_HINT)
             }
             ClientError::Unreadable { .. } => Self::runtime(&error)
-                .hint("Is it a Pointsman server, and of the same version as this command? See `--url`."),
+                .with_hint("Check --url: is it a Pointsman server of the same version as this command?"),
             ClientError::Refused(refusal) => match refusal.status {
-                401 => Self::runtime(&error).hint(ABOUT_TOKENS),
-                403 => Self::runtime(&error).hint(ABOUT_ROLES),
-                // A server says itself whether something may have been done.
-                503 if refusal.kind.starts_with(OURS) => Self::new(Exit::Unavailable, &error).hint(LATER),
-                429 | 502..=504 => Self::new(Exit::Unavailable, &error).hint(TRY_AGAIN),
+                401 => Self::runtime(&error).with_hint(TOKEN_HINT),
+                403 => Self::runtime(&error).with_hint(ROLE_HINT),
+                // The server's own message says whether the request may have taken effect.
+                503 if is_server_problem(&error) => {
+                    Self::new(Exit::Unavailable, &error).with_hint(RETRY_HINT)
+                }
+                429 | 502..=504 => Self::new(Exit::Unavailable, &error).with_hint(UNKNOWN_OUTCOME_HINT),
                 _ => Self::runtime(&error),
             },
         }
     }
 }
 
-/// How the types of problems begin that a Pointsman server tells of.
-const OURS: &str = "urn:pointsman:problem:";
+/// The prefix of problem types that a Pointsman server sends.
+const PROBLEM_TYPE_PREFIX: &str = "urn:pointsman:problem:";
 
-const LATER: &str = "Try again in a moment.";
+const RETRY_HINT: &str = "Try again in a moment.";
 
-const TRY_AGAIN: &str = "Try again in a moment. Whether what was asked for has been done may not be known: with \
-     --idempotency-key, `emit` can be repeated safely.";
+const UNKNOWN_OUTCOME_HINT: &str = "Try again in a moment. The request may have taken effect: with --idempotency-key, \
+     `emit` can be repeated safely.";
 
-const START_A_SERVER: &str = "\
+const NO_SERVER_HINT: &str = "\
 Start a server in another terminal:
 
     pointsman serve
 
-or name one that runs elsewhere with --url or POINTSMAN_URL.";
+or set the URL of a running server with --url or POINTSMAN_URL.";
 
-const ABOUT_ROLES: &str = "\
-The token is good, but its role or its tenant does not allow this. Use one that may: an admin of the server makes
-it with `pointsman token new --role ROLE`, and puts the line that this prints into the server's configuration.";
+const ROLE_HINT: &str = "\
+The token is valid, but its role or its tenant does not allow this. An admin can create another one with
+`pointsman token new --role ROLE` and add the line that it prints to the server's configuration.";
 
-const ABOUT_TOKENS: &str = "\
-Commands find their token in --token, POINTSMAN_TOKEN, or the file named by POINTSMAN_TOKEN_FILE.
-A server that has no tokens configured makes one on its first start and prints it, once:
+const TOKEN_HINT: &str = "\
+Set the token with --token, POINTSMAN_TOKEN, or a file named by POINTSMAN_TOKEN_FILE.
+A server without configured tokens creates one on its first start and prints it once:
 
     export POINTSMAN_TOKEN=…
 
-It keeps only a hash. If that token is lost, remove what is kept of it, and start the servers again:
+The server stores only a hash. If that token is lost, delete the hash and restart the servers to get a new token:
 
-    SQLite      delete the file that ends in `.token` beside the store
+    SQLite      delete the file next to the store whose name ends in `.token`
     PostgreSQL  DELETE FROM pointsman.meta WHERE name = 'first_token'
-    Redis       HDEL pointsman:texts first_token, behind the prefix of the URL
+    Redis       HDEL pointsman:texts first_token (with the prefix of the URL before `pointsman:texts`)
 
-That works only where no tokens are configured: a server with `auth.tokens` accepts those and no other.
-`pointsman token new` makes one and prints its line for there.";
+A server with `auth.tokens` in its configuration accepts only those tokens.
+`pointsman token new` creates one and prints its line for the configuration.";
 
-/// An error and what lies at the bottom of it. The layers between speak of the client's own workings.
-fn with_root(error: &dyn std::error::Error) -> String {
+/// Whether the response is a Pointsman server's own problem document, and not that of a proxy.
+pub(crate) fn is_server_problem(error: &ClientError) -> bool {
+    matches!(error, ClientError::Refused(problem) if problem.kind.starts_with(PROBLEM_TYPE_PREFIX))
+}
+
+/// The error and its root cause. The layers between are details of the HTTP client.
+fn with_root_cause(error: &dyn std::error::Error) -> String {
     match std::iter::successors(error.source(), |cause| cause.source()).last() {
         Some(root) => format!("{error}: {root}"),
         None => error.to_string(),
@@ -161,7 +171,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_server_says_of_an_outage_is_not_said_again() {
+    fn the_hint_of_a_503_depends_on_who_sent_it() {
         let hint = |kind: &str| {
             let problem = Problem {
                 kind: kind.into(),
@@ -173,7 +183,7 @@ mod tests {
             };
             Failure::from(ClientError::Refused(Box::new(problem))).hint
         };
-        assert_eq!(hint("urn:pointsman:problem:unavailable").as_deref(), Some(LATER));
-        assert_eq!(hint("about:blank").as_deref(), Some(TRY_AGAIN), "a proxy does not know");
+        assert_eq!(hint("urn:pointsman:problem:unavailable").as_deref(), Some(RETRY_HINT));
+        assert_eq!(hint("about:blank").as_deref(), Some(UNKNOWN_OUTCOME_HINT), "a proxy does not know");
     }
 }

@@ -1,17 +1,18 @@
-//! The one binary: a file a command.
+//! The `pointsman` binary: one module per command.
 //!
 //! ```text
-//!  args        what all commands share
-//!  failure     what a person is told when something is wrong, and the exit codes
+//!  args        global options and the list of commands
+//!  failure     errors for the user, hints and exit codes
 //!  output      tables, colours, JSON
-//!  process     what the commands share that run a node
-//!  protect     keeps other processes of the user out of this one
-//!  serve work  run a node: for good, or for a while
+//!  process     logging, signals and start errors of `serve` and `work`
+//!  protect     denies other processes of the user access to this one
+//!  root_commands  warns of commands that run as root
+//!  serve work  run a node: until stopped, or for a limited time
 //!  emit watch events tasks run orders chains handlers rules schedules objects nodes
-//!              talk to a node over HTTP
-//!  happening   an event as `watch` and `events` tell it
-//!  config doctor token transfer bench completions man
-//!              need no node, nor does `schedules next`
+//!              talk to a server over HTTP
+//!  stream_line one event as `watch` and `events show` print it
+//!  config doctor token move_store bench completions man
+//!              need no server, nor does `schedules next`
 //! ```
 
 mod args;
@@ -24,35 +25,36 @@ mod emit;
 mod events;
 mod failure;
 mod handlers;
-mod happening;
 mod man;
+mod move_store;
 mod nodes;
 mod objects;
 mod orders;
 mod output;
 mod process;
 mod protect;
+mod root_commands;
 mod rules;
 mod run;
 mod schedules;
 mod serve;
+mod stream_line;
 mod tasks;
 mod token;
-mod transfer;
 mod watch;
 mod work;
 
 use std::future::Future;
 use std::process::ExitCode;
 
-use args::{Cli, Command};
+use args::{Cli, CliCommand};
 use failure::{Failure, Result};
 use output::Paint;
 
 fn main() -> ExitCode {
-    let protected = protect::refuse_inspection();
-    let cli = args::read();
-    let paint = Paint::of_stderr(cli.global.color);
+    let protected = protect::protect_process();
+    let cli = args::parse_command_line();
+    let paint = Paint::for_stderr(cli.global.color);
     match protected.and_then(|()| run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(paint),
@@ -62,35 +64,39 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result {
     let global = &cli.global;
     match cli.command {
-        Command::Serve(command) => command.run(global),
-        Command::Emit(command) => wait(command.run(global)),
-        Command::Watch(command) => wait(command.run(global)),
-        Command::Events(command) => wait(command.run(global)),
-        Command::Tasks(command) => wait(command.run(global)),
-        Command::Run(command) => wait(command.run(global)),
-        Command::Orders(command) => wait(command.run(global)),
-        Command::Chains(command) => wait(command.run(global)),
-        Command::Handlers(command) => wait(command.run(global)),
-        Command::Pause(command) => wait(command.run(global)),
-        Command::Resume(command) => wait(command.run(global)),
-        Command::Block(command) => wait(command.run(global)),
-        Command::Unblock(command) => wait(command.run(global)),
-        Command::Objects(command) => wait(command.run(global)),
-        Command::Schedules(command) => wait(command.run(global)),
-        Command::Nodes(command) => wait(command.run(global)),
-        Command::Audit(command) => wait(command.run(global)),
-        Command::Work(command) => command.run(global),
-        Command::Config(command) => command.run(global),
-        Command::Doctor(command) => wait(command.run(global)),
-        Command::Token(command) => command.run(global),
-        Command::Move(command) => command.run(global),
-        Command::Bench(command) => command.run(global),
-        Command::Completions(command) => command.run(),
-        Command::Man(command) => command.run(),
+        CliCommand::Serve(command) => command.run(global),
+        CliCommand::Emit(command) => block_on(command.run(global)),
+        CliCommand::Watch(command) => block_on(command.run(global)),
+        CliCommand::Events(command) => block_on(command.run(global)),
+        CliCommand::Tasks(command) => block_on(command.run(global)),
+        CliCommand::Run(command) => block_on(command.run(global)),
+        CliCommand::Orders(command) => block_on(command.run(global)),
+        CliCommand::Chains(command) => block_on(command.run(global)),
+        CliCommand::Handlers(command) => block_on(command.run(global)),
+        CliCommand::Pause(command) => block_on(command.run(global)),
+        CliCommand::Resume(command) => block_on(command.run(global)),
+        CliCommand::Block(command) => block_on(command.run(global)),
+        CliCommand::Unblock(command) => block_on(command.run(global)),
+        CliCommand::Objects(command) => block_on(command.run(global)),
+        CliCommand::Schedules(command) => block_on(command.run(global)),
+        CliCommand::Nodes(command) => block_on(command.run(global)),
+        CliCommand::Audit(command) => block_on(command.run(global)),
+        CliCommand::Work(command) => command.run(global),
+        CliCommand::Config(command) => command.run(global),
+        CliCommand::Doctor(command) => block_on(command.run(global)),
+        CliCommand::Token(command) => command.run(global),
+        CliCommand::Move(command) => command.run(global),
+        CliCommand::Bench(command) => command.run(global),
+        CliCommand::Completions(command) => command.run(),
+        CliCommand::Man(command) => command.run(),
     }
 }
 
-/// Runs a command that talks to a server. One thread is plenty for that.
-fn wait(work: impl Future<Output = Result>) -> Result {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Failure::from)?.block_on(work)
+/// Runs a command that talks to a server, on one thread.
+fn block_on(future: impl Future<Output = Result>) -> Result {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(Failure::from)?
+        .block_on(future)
 }

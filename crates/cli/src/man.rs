@@ -1,4 +1,4 @@
-//! `pointsman man`: manual pages, made from the command line's own definition.
+//! `pointsman man`: manual pages, generated from the definition of the command line.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 
 /// Print a manual page, or write all of them
 ///
-/// Each command has a page of its own, called as it is with hyphens: pointsman-tasks-list(1).
+/// Each command has its own page, named with hyphens: pointsman-tasks-list(1).
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -20,67 +20,70 @@ Examples:
       then: man pointsman, man pointsman-tasks-list
   pointsman man | man -l -
   pointsman man tasks list | man -l -")]
-pub(crate) struct Man {
-    /// The command whose page is printed [default: pointsman itself]
+pub(crate) struct ManCommand {
+    /// Command whose page is printed [default: pointsman itself]
     command: Vec<String>,
-    /// Write the pages of all commands into this folder, which is made if it is not there
+    /// Write the pages of all commands into this directory, which is created if needed
     #[arg(long, value_name = "DIR", conflicts_with = "command")]
     dir: Option<PathBuf>,
 }
 
-impl Man {
+impl ManCommand {
     pub(crate) fn run(self) -> Result {
         let mut root = Cli::command().disable_help_subcommand(true);
         root.build();
         match self.dir {
             Some(dir) => {
-                std::fs::create_dir_all(&dir).map_err(|error| unwritten(&dir, error))?;
-                write_all(&root, None, &dir)
+                std::fs::create_dir_all(&dir).map_err(|error| write_failure(&dir, error))?;
+                write_pages(&root, None, &dir)
             }
             None => {
-                let (command, above) = named(&root, &self.command)?;
-                Ok(std::io::stdout().write_all(page(command, above)?.as_bytes())?)
+                let (command, parent) = find_command(&root, &self.command)?;
+                Ok(std::io::stdout().write_all(render_page(command, parent)?.as_bytes())?)
             }
         }
     }
 }
 
-/// The command that the words lead to, and the one above it.
-fn named<'a>(root: &'a Command, words: &[String]) -> Result<(&'a Command, Option<&'a Command>)> {
-    let (mut command, mut above) = (root, None);
+/// The command with these words, and its parent command.
+fn find_command<'a>(root: &'a Command, words: &[String]) -> Result<(&'a Command, Option<&'a Command>)> {
+    let (mut command, mut parent) = (root, None);
     for word in words {
-        let below = command.find_subcommand(word).ok_or_else(|| {
+        let subcommand = command.find_subcommand(word).ok_or_else(|| {
             let names = command.get_subcommands().map(Command::get_name);
             let near = pointsman_server::config::nearest::hint(word, names);
-            Failure::usage(format!("`{}` has no command {word:?}{near}", title(command).replace('-', " ")))
-                .hint("`pointsman --help` lists the commands.")
+            Failure::usage(format!(
+                "`{}` has no command {word:?}{near}",
+                page_name(command).replace('-', " ")
+            ))
+            .with_hint("`pointsman --help` lists the commands.")
         })?;
-        (command, above) = (below, Some(command));
+        (command, parent) = (subcommand, Some(command));
     }
-    Ok((command, above))
+    Ok((command, parent))
 }
 
-fn write_all(command: &Command, above: Option<&Command>, dir: &Path) -> Result {
-    let file = dir.join(format!("{}.1", title(command)));
-    std::fs::write(&file, page(command, above)?).map_err(|error| unwritten(&file, error))?;
-    let mut below = command.get_subcommands().filter(|below| !below.is_hide_set());
-    below.try_for_each(|below| write_all(below, Some(command), dir))
+fn write_pages(command: &Command, parent: Option<&Command>, dir: &Path) -> Result {
+    let file = dir.join(format!("{}.1", page_name(command)));
+    std::fs::write(&file, render_page(command, parent)?).map_err(|error| write_failure(&file, error))?;
+    let mut subcommands = command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set());
+    subcommands.try_for_each(|subcommand| write_pages(subcommand, Some(command), dir))
 }
 
-fn unwritten(path: &Path, error: std::io::Error) -> Failure {
+fn write_failure(path: &Path, error: std::io::Error) -> Failure {
     Failure::runtime(format!("cannot write to {}: {error}", path.display()))
 }
 
-/// What a page is called: `pointsman-tasks-list`.
-fn title(command: &Command) -> &str {
+/// The name of a page: `pointsman-tasks-list`.
+fn page_name(command: &Command) -> &str {
     command.get_display_name().unwrap_or_else(|| command.get_name())
 }
 
-fn page(command: &Command, above: Option<&Command>) -> Result<String> {
+fn render_page(command: &Command, parent: Option<&Command>) -> Result<String> {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").to_owned();
     let (source, mut out) = (concat!("pointsman ", env!("CARGO_PKG_VERSION")), vec![]);
-    // Without a date, what follows would be taken for one.
+    // Without a date, the next field would be taken for one.
     let page = Page::new(command.clone().override_usage(usage)).date(" ").source(source).manual("Pointsman");
     page.render_title(&mut out)?;
     page.render_name_section(&mut out)?;
@@ -90,35 +93,35 @@ fn page(command: &Command, above: Option<&Command>) -> Result<String> {
     if command.has_subcommands() {
         page.render_subcommands_section(&mut out)?;
     }
-    let mut rest = Roff::new();
+    let mut sections = Roff::new();
     if let Some(text) = command.get_after_long_help() {
-        explain(&mut rest, &text.to_string());
+        append_help_text(&mut sections, &text.to_string());
     }
-    if above.is_some() {
-        explain(&mut rest, EXIT_CODES);
+    if parent.is_some() {
+        append_help_text(&mut sections, EXIT_CODES);
     }
-    if let Some(above) = above {
-        rest.control("SH", ["SEE ALSO"]);
-        rest.text([bold(title(above)), roman("(1)")]);
+    if let Some(parent) = parent {
+        sections.control("SH", ["SEE ALSO"]);
+        sections.text([bold(page_name(parent)), roman("(1)")]);
     }
-    rest.to_writer(&mut out)?;
-    Ok(in_ascii(&String::from_utf8_lossy(&out)))
+    sections.to_writer(&mut out)?;
+    Ok(escape_non_ascii(&String::from_utf8_lossy(&out)))
 }
 
-/// A page that reads the same whatever the encoding of the terminal is.
-fn in_ascii(page: &str) -> String {
+/// Escapes non-ASCII characters, so that a page does not depend on the terminal's encoding.
+fn escape_non_ascii(page: &str) -> String {
     let escaped = |c: char| if c.is_ascii() { c.to_string() } else { format!("\\[u{:04X}]", u32::from(c)) };
     page.chars().map(escaped).collect()
 }
 
-/// What stands below the options in the help: sections, sentences, and lines that stay as they are.
-fn explain(page: &mut Roff, text: &str) {
+/// Appends the text below the options of the help: sections, sentences and verbatim lines.
+fn append_help_text(page: &mut Roff, text: &str) {
     let mut is_verbatim = false;
     for line in text.lines() {
-        let indented = line.starts_with("  ");
-        if indented != is_verbatim && !line.is_empty() {
-            page.control(if indented { "nf" } else { "fi" }, []);
-            is_verbatim = indented;
+        let is_indented = line.starts_with("  ");
+        if is_indented != is_verbatim && !line.is_empty() {
+            page.control(if is_indented { "nf" } else { "fi" }, []);
+            is_verbatim = is_indented;
         }
         match line {
             "" => page.control("PP", []),

@@ -1,37 +1,41 @@
-//! `pointsman nodes` and `pointsman audit`: who is alive, and who changed what.
+//! `pointsman nodes` and `pointsman audit`: the nodes of the store, and the audit log.
 
 use clap::Args;
 use pointsman_api::{DeedBody, NodeBody};
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::Result;
-use crate::output::{Output, clean, day_and_time, short};
+use crate::output::{Output, escape_controls, format_timestamp, shorten};
 
-/// List the processes that run tasks
+/// List the nodes: processes that run tasks
 ///
-/// Nodes that are alive, and those that were last heard from. `clock` is the offset of the node's machine from the
-/// store's time; a node that is off by more than 30 s is out of service until it agrees again.
+/// STATE is `alive`, `gone` or `out of service`. A node that was stopped with SIGTERM or Ctrl-C stays listed as `gone`. A
+/// node that crashed or was killed is `alive` until its lease expires, then `gone`; on SQLite it disappears from the list
+/// when the next server starts. At most 100 nodes are listed.
+///
+/// LAST SEEN is its last heartbeat. CLOCK is the offset of its machine's clock from the store's time; a node that is off
+/// by more than 30 s is out of service until the clocks agree again. RUNNING is the number of running tasks and of slots.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman nodes
   pointsman nodes -o json | jq -r '.nodes[] | select(.alive).name'")]
-pub(crate) struct Nodes {}
+pub(crate) struct NodesCommand {}
 
-impl Nodes {
-    pub(crate) async fn run(self, global: &Global) -> Result {
+impl NodesCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
         let list = client.nodes().await?;
         if output.is_json() {
-            return Ok(output.json(&list)?);
+            return Ok(output.print_json(&list)?);
         }
-        let rows = list.nodes.iter().map(node).collect();
-        let head = ["node", "id", "state", "since", "heard", "clock", "running", "handlers"];
-        Ok(output.table(&head, rows, "No nodes.")?)
+        let rows = list.nodes.iter().map(node_row).collect();
+        let head = ["node", "id", "state", "since", "last seen", "clock", "running", "handlers"];
+        Ok(output.print_table(&head, rows, "No nodes.")?)
     }
 }
 
-fn state(node: &NodeBody) -> &'static str {
+fn node_state(node: &NodeBody) -> &'static str {
     match (node.alive, node.clock.out_of_service) {
         (false, _) => "gone",
         (true, true) => "out of service",
@@ -39,63 +43,68 @@ fn state(node: &NodeBody) -> &'static str {
     }
 }
 
-fn node(node: &NodeBody) -> Vec<String> {
+fn node_row(node: &NodeBody) -> Vec<String> {
     vec![
-        clean(&node.name).into_owned(),
+        escape_controls(&node.name).into_owned(),
         node.id.to_string(),
-        state(node).into(),
-        day_and_time(&node.joined_at),
-        day_and_time(&node.heard_at),
+        node_state(node).into(),
+        format_timestamp(&node.joined_at),
+        format_timestamp(&node.heard_at),
         format!("{:+.1} s", node.clock.offset_ms as f64 / 1000.0),
         format!("{} of {}", node.running, node.slots),
-        short(&node.handlers.join(" "), 60),
+        shorten(&node.handlers.join(" "), 60),
     ]
 }
 
-/// List who changed what, the newest first
+/// List the audit log, newest first
 ///
-/// Pauses and blocks, retries and cancels, redrives, runs and adoptions, each with the name of the token.
+/// Records rules, retries, cancels, redrives, runs, adoptions and changes of orders and chains, each with the name of the
+/// token.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman audit
   pointsman audit --limit 20
   pointsman audit -o json | jq -r '.deeds[] | select(.by == \"ops\")'")]
-pub(crate) struct Audit {
-    /// At most so many
+pub(crate) struct AuditCommand {
+    /// Maximum number of results
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on where an earlier list ended, with what it said
-    #[arg(long, value_name = "NUMBER", value_parser = number)]
+    /// Continue after an earlier page, with the number that it printed
+    #[arg(long, value_name = "NUMBER", value_parser = parse_page_number)]
     before: Option<i64>,
 }
 
-fn number(text: &str) -> std::result::Result<i64, &'static str> {
-    text.parse().map_err(|_| "it is the number that an earlier list ended with, not a time")
+fn parse_page_number(text: &str) -> std::result::Result<i64, &'static str> {
+    text.parse().map_err(|_| "expected the number printed at the end of an earlier page, not a time")
 }
 
-impl Audit {
-    pub(crate) async fn run(self, global: &Global) -> Result {
+impl AuditCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
         let list = client.audit(self.before, self.limit).await?;
         if output.is_json() {
-            return Ok(output.json(&list)?);
+            return Ok(output.print_json(&list)?);
         }
-        let rows = list.deeds.iter().map(deed).collect();
-        output.table(&["time", "by", "did", "to", "detail"], rows, "Nobody has changed anything.")?;
+        let rows = list.deeds.iter().map(audit_row).collect();
+        output.print_table(
+            &["time", "token", "action", "target", "detail"],
+            rows,
+            "The audit log is empty.",
+        )?;
         if let Some(next) = list.next {
-            output.line(format!("There are more: --before {next}"))?;
+            output.print_line(format!("More results: --before {next}"))?;
         }
         Ok(())
     }
 }
 
-fn deed(deed: &DeedBody) -> Vec<String> {
+fn audit_row(entry: &DeedBody) -> Vec<String> {
     vec![
-        day_and_time(&deed.time),
-        clean(&deed.by).into_owned(),
-        deed.action.clone(),
-        clean(&deed.what).into_owned(),
-        short(&deed.detail, 80),
+        format_timestamp(&entry.time),
+        escape_controls(&entry.by).into_owned(),
+        entry.action.clone(),
+        escape_controls(&entry.what).into_owned(),
+        shorten(&entry.detail, 80),
     ]
 }

@@ -1,4 +1,4 @@
-//! `pointsman objects`: what happened to one thing, and what is still to be done for it.
+//! `pointsman objects`: an object's lanes and events.
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::ClientError;
@@ -6,99 +6,101 @@ use pointsman_api::{EventSnapshot, LaneBody, ObjectDetail};
 use pointsman_core::chain::OrderKey;
 use pointsman_core::{EventId, ObjectKey, Tenant};
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, day_and_time, short};
+use crate::output::{Output, format_timestamp, shorten};
 
-/// Look at an object: its lanes, and the chain of its events
+/// Show an object with its lanes and events
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Example:
   pointsman objects show record:1")]
-pub(crate) struct Objects {
+pub(crate) struct ObjectsCommand {
     #[command(subcommand)]
-    action: Action,
+    subcommand: ObjectSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// Show an object's lanes, and its events, the newest first
+enum ObjectSubcommand {
+    /// Show an object's lanes and events, newest first
     ///
-    /// A lane is all tasks of one handler for the object, which run one after the other. Of each in which something is
-    /// to be done, the head is shown, and how many tasks wait behind it. One that is HALTED stands still until somebody
-    /// retries or cancels its head.
+    /// A lane holds the tasks of one handler for the object, which run one after the other. For each lane with unfinished
+    /// tasks, the first task is shown, with the number of tasks that wait behind it. A HALTED lane stops until its first
+    /// task is retried or canceled.
     #[command(after_long_help = "\
 Examples:
   pointsman objects show record:1
   pointsman objects show record:1 -o json | jq -r '.lanes[] | select(.halted) | .head.id'")]
     Show {
-        /// The object's key
+        /// Key of the object
         key: ObjectKey,
-        /// Whose object it is
+        /// Tenant of the object [default: the token's tenant, or `default`]
         #[arg(long)]
         tenant: Option<Tenant>,
     },
 }
 
-impl Objects {
-    pub(crate) async fn run(self, global: &Global) -> Result {
-        let Action::Show { key, tenant } = self.action;
+impl ObjectsCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+        let ObjectSubcommand::Show { key, tenant } = self.subcommand;
         let (client, output) = (global.client()?, Output::new(global));
-        let answer = client.object(key.as_str(), tenant.as_ref().map(Tenant::as_str)).await;
-        let object = answer.map_err(|error| about(&key, error))?;
+        let response = client.object(key.as_str(), tenant.as_ref().map(Tenant::as_str)).await;
+        let object = response.map_err(|error| object_failure(&key, error))?;
         if output.is_json() {
-            return Ok(output.json(&object)?);
+            return Ok(output.print_json(&object)?);
         }
-        output.facts(&[
+        output.print_fields(&[
             ("object", object.key.clone()),
             ("tenant", object.tenant.clone()),
-            ("last", object.last.to_string()),
+            ("last event", object.last.to_string()),
         ])?;
-        output.line("")?;
+        output.print_line("")?;
         if !object.lanes.is_empty() {
-            lanes(output, &object)?;
-            output.line("")?;
+            print_lanes(output, &object)?;
+            output.print_line("")?;
         }
-        let rows = object.events.iter().map(row).collect();
-        Ok(output.table(
-            &["event", "at", "prev", "type", "value"],
+        let rows = object.events.iter().map(event_row).collect();
+        Ok(output.print_table(
+            &["event", "time", "previous", "type", "value"],
             rows,
-            "Its events have been forgotten.",
+            "Its events have expired.",
         )?)
     }
 }
 
-/// A call about an object failed.
-fn about(key: &ObjectKey, error: ClientError) -> Failure {
+/// Converts an error of a call for an object, with a hint.
+fn object_failure(key: &ObjectKey, error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
-        Some(404) => failure.hint(unknown(key)),
+        Some(404) => failure.with_hint(explain_unknown_key(key)),
         _ => failure,
     }
 }
 
-/// What could be wrong with a key to which nothing has happened.
-fn unknown(key: &ObjectKey) -> String {
+/// Explains why a key may have no events.
+fn explain_unknown_key(key: &ObjectKey) -> String {
     let order = match key.as_str().parse::<OrderKey>() {
-        Ok(order) => format!("\nThe path of an order is no object: see `pointsman orders show {order}`."),
+        Ok(order) => {
+            format!("\nThis is the key of an order, not of an object: see `pointsman orders show {order}`.")
+        }
         Err(_) => String::new(),
     };
     format!(
-        "Keys are exact: look at the spelling, at capitals and at blanks. Each tenant has objects of its own: name\n\
-         another one with --tenant. `pointsman watch --since-start --no-tasks` shows events with their keys.{order}"
+        "Keys are case-sensitive: check the spelling. Each tenant has its own objects: select another one with --tenant.\n\
+         `pointsman watch --since-start --no-tasks` lists events with their keys.{order}"
     )
 }
 
-/// What stands in its lanes, and what to do about what stands still.
-fn lanes(output: Output, object: &ObjectDetail) -> Result {
+/// Prints the lanes, and the commands that release a halted one.
+fn print_lanes(output: Output, object: &ObjectDetail) -> Result {
     let rows = object.lanes.iter().map(lane_row).collect();
-    output.table(&["handler", "status", "waiting", "error", "head"], rows, "")?;
+    output.print_table(&["handler", "status", "waiting", "error", "first task"], rows, "")?;
     if object.more_lanes {
-        output.line(format!("It has more lanes than these {}.", object.lanes.len()))?;
+        output.print_line(format!("Only the first {} lanes are listed.", object.lanes.len()))?;
     }
     for lane in object.lanes.iter().filter(|lane| lane.halted) {
-        output.line(format!("\n{}", way_out(lane)))?;
+        output.print_line(format!("\n{}", suggest_release(lane)))?;
     }
     Ok(())
 }
@@ -109,29 +111,29 @@ fn lane_row(lane: &LaneBody) -> Vec<String> {
         handler.clone(),
         if *halted { "HALTED".into() } else { head.status.clone() },
         if *more { format!("over {waiting}") } else { waiting.to_string() },
-        short(head.error.as_deref().unwrap_or(""), 60),
+        shorten(head.error.as_deref().unwrap_or(""), 60),
         head.id.clone(),
     ]
 }
 
-fn way_out(lane: &LaneBody) -> String {
+fn suggest_release(lane: &LaneBody) -> String {
     let LaneBody { handler, head, .. } = lane;
     let id = &head.id;
     format!(
-        "{handler} stands still: its head failed for good. Run it again, or give it up so that the next one runs:\n    \
+        "The lane of {handler} is halted: its first task failed permanently. Retry or cancel that task to continue:\n    \
          pointsman tasks retry {id}\n    \
          pointsman tasks cancel {id}"
     )
 }
 
-fn row(event: &EventSnapshot) -> Vec<String> {
-    let at = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
+fn event_row(event: &EventSnapshot) -> Vec<String> {
+    let time = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
     vec![
         event.event_id.to_string(),
-        day_and_time(&at),
+        format_timestamp(&time),
         event.prev.flatten().map_or_else(|| "-".into(), |prev| prev.to_string()),
         event.kind.clone(),
-        short(event.value.as_str(), 80),
+        shorten(event.value.as_str(), 80),
     ]
 }
 
@@ -140,8 +142,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_that_reads_like_an_order_is_told_as_such() {
-        let hint = |key: &str| unknown(&ObjectKey::new(key).unwrap());
+    fn a_key_that_looks_like_an_order_gets_its_own_hint() {
+        let hint = |key: &str| explain_unknown_key(&ObjectKey::new(key).unwrap());
         assert!(hint("/publish/article,117").ends_with("`pointsman orders show /publish/article,117`."));
         assert!(hint("record:1").ends_with("with their keys."));
     }

@@ -1,10 +1,10 @@
-//! What commands print: tables and lines for people, JSON for programs.
+//! Output of commands: tables and lines for people, JSON for programs.
 //!
 //! ```text
-//!  paint     colours, on a terminal
-//!  progress  how far long work has come
-//!  table     tables that fit a terminal
-//!  text      what is safe to show there, and how much room it takes
+//!  paint     colours on a terminal
+//!  progress  progress bars
+//!  table     tables that fit the terminal
+//!  text      escaping, measuring and wrapping text
 //! ```
 
 mod paint;
@@ -18,95 +18,109 @@ pub(crate) use pointsman_store::finding::age;
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::args::{Format, Global};
+use crate::args::{GlobalOptions, OutputFormat};
 pub(crate) use paint::Paint;
 pub(crate) use progress::Progress;
-pub(crate) use text::{clean, clean_lines, clock, counted, day_and_time, fold, pad, short, width};
+pub(crate) use text::{
+    display_width, escape_controls, escape_controls_in_lines, format_count, format_timestamp, pad_to_width,
+    shorten, time_of_day, wrap_text,
+};
 
-/// Standard output, and how it is to be written to.
+/// Standard output with its format and colours.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Output {
-    pub(crate) format: Format,
+    pub(crate) format: OutputFormat,
     pub(crate) paint: Paint,
 }
 
 impl Output {
-    pub(crate) fn new(global: &Global) -> Self {
-        Self { format: global.output, paint: Paint::new(global.color) }
+    pub(crate) fn new(global: &GlobalOptions) -> Self {
+        Self { format: global.output, paint: Paint::for_stdout(global.color) }
     }
 
     pub(crate) fn is_json(self) -> bool {
-        self.format == Format::Json
+        self.format == OutputFormat::Json
     }
 
-    pub(crate) fn line(self, text: impl AsRef<str>) -> io::Result<()> {
+    pub(crate) fn print_line(self, text: impl AsRef<str>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         out.write_all(text.as_ref().as_bytes())?;
         out.write_all(b"\n")?;
-        // A line at a time also into a pipe: whoever follows a stream wants what has happened so far.
+        // Flush each line into a pipe too: readers of a stream need it now.
         out.flush()
     }
 
-    /// One JSON document on a line of its own.
-    pub(crate) fn json(self, value: &impl Serialize) -> io::Result<()> {
-        self.json_text(&serde_json::to_string(value)?)
+    /// Prints one JSON document on one line.
+    pub(crate) fn print_json(self, value: &impl Serialize) -> io::Result<()> {
+        self.print_json_text(&serde_json::to_string(value)?)
     }
 
-    /// The same, of one that is a text already. Payloads in it are as they came, also with line breaks: those are blanks
-    /// between tokens.
-    pub(crate) fn json_text(self, json: &str) -> io::Result<()> {
+    /// Prints a serialized JSON document on one line. Line breaks in payloads are whitespace between tokens and become
+    /// blanks.
+    pub(crate) fn print_json_text(self, json: &str) -> io::Result<()> {
         let line = json.replace(['\n', '\r'], " ");
-        if io::stdout().is_terminal() { self.line(text::clean_json(&line)) } else { self.line(line) }
+        if io::stdout().is_terminal() {
+            self.print_line(text::escape_controls_in_json(&line))
+        } else {
+            self.print_line(line)
+        }
     }
 
-    /// The width of the terminal; a pipe has none.
-    pub(crate) fn width(self) -> Option<usize> {
+    /// The width of the terminal; none for a pipe.
+    pub(crate) fn terminal_width(self) -> Option<usize> {
         terminal_size_of(io::stdout())
             .map(|(Width(columns), _)| columns.into())
             .filter(|columns| *columns > 0)
     }
 
-    /// A table, or a sentence if it would be empty.
-    pub(crate) fn table(self, head: &[&str], rows: Vec<Vec<String>>, empty: &str) -> io::Result<()> {
+    /// Prints a table, or `empty_message` if it has no rows.
+    pub(crate) fn print_table(
+        self,
+        head: &[&str],
+        rows: Vec<Vec<String>>,
+        empty_message: &str,
+    ) -> io::Result<()> {
         if rows.is_empty() {
-            return self.line(empty);
+            return self.print_line(empty_message);
         }
-        table::lines(head, rows, self.width(), self.paint).iter().try_for_each(|line| self.line(line))
+        let lines = table::render_lines(head, rows, self.terminal_width(), self.paint);
+        lines.iter().try_for_each(|line| self.print_line(line))
     }
 
-    /// Names and values, one pair a line. What is empty is left out.
-    pub(crate) fn facts(self, facts: &[(&str, String)]) -> io::Result<()> {
-        let facts: Vec<_> = facts.iter().filter(|(_, value)| !value.is_empty()).collect();
-        let columns = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
-        for (name, value) in facts {
-            let (name, value) = (self.paint.dim(&pad(name, columns)).into_owned(), clean(value));
-            // A payload is for copying.
+    /// Prints names and values, one pair per line. Empty values are left out.
+    pub(crate) fn print_fields(self, fields: &[(&str, String)]) -> io::Result<()> {
+        let fields: Vec<_> = fields.iter().filter(|(_, value)| !value.is_empty()).collect();
+        let columns = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+        for (name, value) in fields {
+            let (name, value) =
+                (self.paint.dim(&pad_to_width(name, columns)).into_owned(), escape_controls(value));
+            // A payload is not wrapped, so that it can be copied.
             match value.starts_with(['{', '[', '"']) {
-                true => self.line(format!("{name}  {value}"))?,
-                false => self.hanging(&format!("{name}  "), &value)?,
+                true => self.print_line(format!("{name}  {value}"))?,
+                false => self.print_with_hanging_indent(&format!("{name}  "), &value)?,
             }
         }
         Ok(())
     }
 
-    /// A text behind what begins its line; what a terminal has no room for goes below the text's own beginning.
-    pub(crate) fn hanging(self, start: &str, text: &str) -> io::Result<()> {
-        let indent = width(start);
-        let room = self.width().map_or(usize::MAX, |columns| columns.saturating_sub(indent));
-        for (at, line) in fold(text, room.max(LEAST)).iter().enumerate() {
-            match at {
-                0 => self.line(format!("{start}{line}"))?,
-                _ => self.line(format!("{:indent$}{line}", ""))?,
+    /// Prints `prefix` and a text. Wrapped lines are indented to the start of the text.
+    pub(crate) fn print_with_hanging_indent(self, prefix: &str, text: &str) -> io::Result<()> {
+        let indent = display_width(prefix);
+        let text_width = self.terminal_width().map_or(usize::MAX, |columns| columns.saturating_sub(indent));
+        for (index, line) in wrap_text(text, text_width.max(MIN_TEXT_WIDTH)).iter().enumerate() {
+            match index {
+                0 => self.print_line(format!("{prefix}{line}"))?,
+                _ => self.print_line(format!("{:indent$}{line}", ""))?,
             }
         }
         Ok(())
     }
 }
 
-/// The fewest columns that a text is broken into.
-const LEAST: usize = 20;
+/// The narrowest width that text is wrapped to.
+const MIN_TEXT_WIDTH: usize = 20;
 
-/// Something for a person beside the answer, on standard error. That nobody reads it any more is no failure.
-pub(crate) fn say(text: impl AsRef<str>) {
-    let _ = writeln!(io::stderr().lock(), "{}", clean_lines(text.as_ref()));
+/// Prints a note for the user to standard error. A closed standard error is ignored.
+pub(crate) fn print_to_stderr(text: impl AsRef<str>) {
+    let _ = writeln!(io::stderr().lock(), "{}", escape_controls_in_lines(text.as_ref()));
 }

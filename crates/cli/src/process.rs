@@ -1,5 +1,5 @@
-//! What the commands share that run a node themselves, `serve` and `work`: the log, the signals that end them,
-//! and what a person is told when the store cannot be opened. A redrive and a measurement listen to the signals too.
+//! Logging, signals and start errors of the commands that run a node, `serve` and `work`. `tasks redrive` and `bench` use
+//! the signals as well.
 
 use std::error::Error;
 use std::time::Duration;
@@ -9,34 +9,39 @@ use pointsman_server::StartError;
 use pointsman_store_postgres::OpenError as PostgresError;
 use pointsman_store_redis::OpenError as RedisError;
 use pointsman_store_sqlite::OpenError;
+use pointsman_store_sqlite::doctor::find_lock_holder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::Paint;
 
-/// How long tasks may take to let go after a second signal: programs that they started are killed meanwhile.
-const AT_ONCE: Duration = Duration::from_secs(2);
+/// How long tasks may take to end after a second signal; the programs they started are killed meanwhile.
+const FORCED_STOP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Runs a node to its end, on all cores. `level` is how much is logged unless POINTSMAN_LOG says otherwise.
-pub(crate) fn run(global: &Global, level: &str, node: impl Future<Output = Result>) -> Result {
-    log_to_stderr(global, level)?;
+/// Runs a node until it ends, on all cores. `default_level` is the log level without POINTSMAN_LOG.
+pub(crate) fn run_node(
+    global: &GlobalOptions,
+    default_level: &str,
+    node: impl Future<Output = Result>,
+) -> Result {
+    log_to_stderr(global, default_level)?;
     if let Err(error) = adopt_orphans() {
         tracing::warn!(%error, "cannot become a child subreaper; a process that a command detaches may outlive its attempt");
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let outcome = runtime.block_on(node);
-    runtime.shutdown_timeout(AT_ONCE);
+    runtime.shutdown_timeout(FORCED_STOP_TIMEOUT);
     kill_orphans();
     outcome
 }
 
-/// Lets a node stop in good order; a signal meanwhile stops it at once.
-pub(crate) async fn stop(stopped: impl Future<Output = ()>, signals: &mut Signals) -> Result {
+/// Waits for a graceful stop; another signal stops the node immediately.
+pub(crate) async fn wait_for_stop(stopped: impl Future<Output = ()>, signals: &mut Signals) -> Result {
     tokio::select! {
         () = stopped => Ok(()),
-        () = signals.next() => Err(Failure::runtime("stopped at once; running tasks were cut off")),
+        () = signals.recv() => Err(Failure::runtime("stopped immediately; running tasks were aborted and will be retried")),
     }
 }
 
@@ -47,13 +52,12 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// From now on they are heard. Asked for before anything starts, so that a signal during a long start is not
-    /// lost.
+    /// Installs the signal handlers. Called before anything starts, so that a signal during a long start is not lost.
     pub(crate) fn new() -> std::io::Result<Self> {
         Ok(Self { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
     }
 
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn recv(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
@@ -61,71 +65,75 @@ impl Signals {
     }
 }
 
-/// Waits for a signal, which is heard as soon as this is waited for. A second one ends the process at once, for what is put in
-/// order after the first may take long.
-pub(crate) async fn interrupted() {
+/// Waits for a signal. A second one exits the process immediately, because cleaning up after the first may take long.
+pub(crate) async fn wait_for_interrupt() {
     let Ok(mut signals) = Signals::new() else { return std::future::pending().await };
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (interrupt_sender, interrupt) = tokio::sync::oneshot::channel();
     tokio::spawn(async move {
-        signals.next().await;
-        // Nobody listens any more if all has ended meanwhile.
-        let _ = tell.send(());
-        signals.next().await;
+        signals.recv().await;
+        // The receiver is gone if the work has ended meanwhile.
+        let _ = interrupt_sender.send(());
+        signals.recv().await;
         std::process::exit(Exit::Interrupted as i32);
     });
-    let _ = told.await;
+    let _ = interrupt.await;
 }
 
-fn log_to_stderr(global: &Global, level: &str) -> Result {
-    let wish = std::env::var("POINTSMAN_LOG").ok().filter(|wish| !wish.is_empty());
-    let filter = EnvFilter::try_new(wish.as_deref().unwrap_or(level))
-        .map_err(|e| Failure::usage(format!("POINTSMAN_LOG does not say what to log: {e}")))?;
+fn log_to_stderr(global: &GlobalOptions, default_level: &str) -> Result {
+    let directives = std::env::var("POINTSMAN_LOG").ok().filter(|directives| !directives.is_empty());
+    let filter = EnvFilter::try_new(directives.as_deref().unwrap_or(default_level))
+        .map_err(|e| Failure::usage(format!("POINTSMAN_LOG is not a valid log filter: {e}")))?;
     tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_ansi(Paint::of_stderr(global.color).is_on())
+        .with_ansi(Paint::for_stderr(global.color).is_enabled())
         .init();
     Ok(())
 }
 
-/// Why a node did not start, and what to do about it.
-pub(crate) fn not_started(error: StartError) -> Failure {
-    let exit = exit_of(&error);
+/// Converts a start error: the message with its causes, a hint and the exit code.
+pub(crate) fn start_failure(error: StartError) -> Failure {
+    let exit = start_error_exit(&error);
     let hint = match &error {
         StartError::Listen { .. } => {
-            Some("Another server may be running there. --listen names another address.")
+            Some("Another server may be listening there. Choose another address with --listen.")
         }
         StartError::Store(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
-            Some("Its folder must exist and be writable. --store names another file.")
+            Some("Its directory must exist and be writable. Choose another file with --store.")
         }
         StartError::Postgres(PostgresError::Unreachable { .. })
         | StartError::Redis(RedisError::Unreachable { .. } | RedisError::NotServed { .. }) => Some(
-            "A node needs its database at the start; once it runs, it outlives an outage. --store or POINTSMAN_STORE\n\
-             names another database.",
+            "A node needs its database to start; once it runs, it survives an outage. Choose another database with\n\
+             --store or POINTSMAN_STORE.",
         ),
         StartError::Postgres(PostgresError::NotLetIn { .. })
-        | StartError::Redis(RedisError::NotLetIn { .. }) => Some(
-            "A URL with a password belongs into POINTSMAN_STORE, or into a file that POINTSMAN_STORE_FILE names.",
-        ),
+        | StartError::Redis(RedisError::NotLetIn { .. }) => {
+            Some("Pass a URL with a password in POINTSMAN_STORE, or in a file named by POINTSMAN_STORE_FILE.")
+        }
         _ => None,
     };
-    let mut what = error.to_string();
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        what = format!("{what}: {error}");
+        message = format!("{message}: {error}");
         cause = error.source();
     }
-    let failure = Failure::new(exit, what);
+    if let StartError::Store(OpenError::InUse { path }) = &error
+        && let Ok(Some(holder)) = find_lock_holder(path)
+    {
+        message = format!("{message} (in use {holder})");
+    }
+    let failure = Failure::new(exit, message);
     match hint {
-        Some(hint) => failure.hint(hint),
+        Some(hint) => failure.with_hint(hint),
         None => failure,
     }
 }
 
-fn exit_of(error: &StartError) -> Exit {
+fn start_error_exit(error: &StartError) -> Exit {
     match error {
         StartError::Unguarded(_) | StartError::Config(_) | StartError::HandlerTwice(_) => Exit::Configuration,
-        // These may go away by themselves, or when another process ends.
+        // These may pass without a change, or when another process ends.
         StartError::Store(
             OpenError::InUse { .. }
             | OpenError::DiskFull { .. }
@@ -133,14 +141,14 @@ fn exit_of(error: &StartError) -> Exit {
             | OpenError::Sqlite { .. },
         )
         | StartError::Engine(_) => Exit::Unavailable,
-        StartError::Postgres(error) => exit_of_postgres(error),
-        StartError::Redis(error) => exit_of_redis(error),
-        // The rest will not.
+        StartError::Postgres(error) => postgres_error_exit(error),
+        StartError::Redis(error) => redis_error_exit(error),
+        // All others need a change by the operator.
         _ => Exit::Runtime,
     }
 }
 
-fn exit_of_postgres(error: &PostgresError) -> Exit {
+fn postgres_error_exit(error: &PostgresError) -> Exit {
     match error {
         PostgresError::Unreachable { .. } | PostgresError::Failed { .. } | PostgresError::Held { .. } => {
             Exit::Unavailable
@@ -163,7 +171,7 @@ fn exit_of_postgres(error: &PostgresError) -> Exit {
     }
 }
 
-fn exit_of_redis(error: &RedisError) -> Exit {
+fn redis_error_exit(error: &RedisError) -> Exit {
     match error {
         RedisError::Unreachable { .. } | RedisError::Failed { .. } | RedisError::NotServed { .. } => {
             Exit::Unavailable

@@ -1,4 +1,4 @@
-//! Keeps other processes of the same user out of this one, whose memory and environment hold tokens and passwords.
+//! Denies other processes of the same user access to this one, whose memory and environment contain tokens and passwords.
 //!
 //! A command handler runs under the server's user unless it has a `user` of its own. Without this it could read
 //! `/proc/PID/environ` and `/proc/PID/mem` of the server, and attach a debugger to it. The kernel also writes no core dump
@@ -14,9 +14,9 @@ use rustix::thread::{
 
 use crate::failure::{Failure, Result};
 
-/// Refuses to be inspected by other processes of this user, and keeps capabilities from them. To be called before a
-/// thread is started: capabilities belong to threads, which inherit them from the thread that starts them.
-pub(crate) fn refuse_inspection() -> Result {
+/// Denies other processes of this user access to this one, and drops inheritable capabilities. Must be called before any
+/// thread starts: capabilities belong to threads, which inherit them from the thread that starts them.
+pub(crate) fn protect_process() -> Result {
     // The programs that this process starts are not affected: the kernel resets the attribute when a program is
     // executed.
     set_dumpable(false).map_err(|errno| {
@@ -24,12 +24,12 @@ pub(crate) fn refuse_inspection() -> Result {
             "cannot deny other processes access to this process's memory: prctl(PR_SET_DUMPABLE): {errno}"
         ))
     })?;
-    keep_capabilities()
+    drop_inheritable_capabilities()
 }
 
-/// Lets no program that this process starts inherit its capabilities. It keeps them itself: a service manager gives them
-/// so that commands can run as other users (`AmbientCapabilities=` of systemd). Root's programs have all of them anyway.
-fn keep_capabilities() -> Result {
+/// Keeps started programs from inheriting capabilities. This process keeps its own: a service manager grants them so that
+/// commands can run as other users (`AmbientCapabilities=` of systemd). Programs of root have all of them anyway.
+fn drop_inheritable_capabilities() -> Result {
     let failed = |call: &str, errno: Errno| {
         Failure::runtime(format!("cannot keep commands from inheriting capabilities: {call}: {errno}"))
     };
@@ -41,15 +41,15 @@ fn keep_capabilities() -> Result {
     let sets = capabilities(None).map_err(|errno| failed("capget", errno))?;
     // Inheritable ones alone matter only to programs whose file has inheritable ones too. A seccomp filter such as
     // systemd's `SystemCallFilter=~@privileged` would kill this process for the call.
-    if sets.inheritable.is_empty() || is_filtered() {
+    if sets.inheritable.is_empty() || has_seccomp_filter() {
         return Ok(());
     }
-    let none = CapabilitySets { inheritable: CapabilitySet::empty(), ..sets };
-    set_capabilities(None, none).map_err(|errno| failed("capset", errno))
+    let without_inheritable = CapabilitySets { inheritable: CapabilitySet::empty(), ..sets };
+    set_capabilities(None, without_inheritable).map_err(|errno| failed("capset", errno))
 }
 
 /// Whether a seccomp filter limits the calls of this process.
-fn is_filtered() -> bool {
+fn has_seccomp_filter() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     status.lines().find_map(|line| line.strip_prefix("Seccomp:")).is_none_or(|mode| mode.trim() != "0")
 }

@@ -1,4 +1,4 @@
-//! `pointsman pause`, `resume`, `block` and `unblock`: hold tasks or a schedule back, and let them go on.
+//! `pointsman pause`, `resume`, `block` and `unblock`: rules that keep tasks from starting or schedules from firing.
 
 use clap::Args;
 use pointsman_api::client::{Client, ClientError};
@@ -7,17 +7,17 @@ use pointsman_core::chain::ChainPath;
 use pointsman_core::{HandlerName, Pair, RuleKind, Tenant};
 use serde::Serialize;
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::handlers::{self, RULE_HEAD, rule_rows};
+use crate::handlers::{self, RULE_COLUMNS, rule_rows};
 use crate::output::Output;
 use crate::{chains, schedules};
 
-/// Hold back a handler, a source, a collection, a chain or a schedule
+/// Pause a handler, a source, a collection, a chain or a schedule
 ///
-/// When this returns, no new attempt starts; what runs already runs to its end. What is emitted meanwhile
-/// waits, and runs in order after `resume`. The times of a paused schedule pass without firing; after `resume`
-/// its `catch_up` says what is made up for.
+/// When this returns, no new attempt starts; running ones finish. Tasks that are created meanwhile wait and run in order
+/// after `resume`. A paused schedule does not fire; after `resume`, its `catch_up` setting decides about the missed
+/// times.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -27,15 +27,15 @@ Examples:
   pointsman pause /publish/article
   pointsman pause --schedule nightly
 
-What begins with a slash is a chain: the steps of its orders are meant.")]
-pub(crate) struct Pause {
+A name that starts with a slash is a chain: its orders start no steps.")]
+pub(crate) struct PauseCommand {
     #[command(flatten)]
-    hold: Hold,
+    rule: SetRuleArgs,
 }
 
-/// Let what was paused go on
+/// Resume what was paused
 ///
-/// A block, which only an admin can lift, may still hold it.
+/// A block, which only an admin can lift, stays in force.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -43,72 +43,74 @@ Examples:
   pointsman resume /publish/article
   pointsman resume --schedule nightly
 
-For orders that are suspended: pointsman orders resume PATH,ID")]
-pub(crate) struct Resume {
+For suspended orders: pointsman orders resume PATH,ID")]
+pub(crate) struct ResumeCommand {
     #[command(flatten)]
-    release: Release,
+    rule: LiftRuleArgs,
 }
 
-/// Hold something back as an admin
+/// Block a handler, source, collection, chain or schedule as an admin
 ///
-/// Like `pause`, but operators cannot lift it.
+/// Like `pause`, but only an admin can lift it.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman block index --reason 'wrong data, see the incident'
   pointsman block shop/orders --tenant shop")]
-pub(crate) struct Block {
+pub(crate) struct BlockCommand {
     #[command(flatten)]
-    hold: Hold,
+    rule: SetRuleArgs,
 }
 
 /// Lift a block
 ///
-/// A pause may still hold what was blocked.
+/// A pause stays in force.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman unblock index
   pointsman unblock --schedule nightly")]
-pub(crate) struct Unblock {
+pub(crate) struct UnblockCommand {
     #[command(flatten)]
-    release: Release,
+    rule: LiftRuleArgs,
 }
 
 #[derive(Debug, Args)]
-struct Hold {
+struct SetRuleArgs {
     #[command(flatten)]
-    what: What,
-    /// Why, for those who wonder
+    target: RuleTarget,
+    /// Reason, shown with the rule
     #[arg(long)]
     reason: Option<String>,
 }
 
 #[derive(Debug, Args)]
-struct Release {
+struct LiftRuleArgs {
     #[command(flatten)]
-    what: What,
+    target: RuleTarget,
 }
 
-/// What a rule speaks of.
+/// The target of a rule.
 #[derive(Debug, Args)]
-struct What {
-    /// A handler, a source, SOURCE/COLLECTION, or a chain's path; with --schedule, a schedule
-    #[arg(value_parser = name)]
+struct RuleTarget {
+    /// Handler, source, SOURCE/COLLECTION or path of a chain; with --schedule, a schedule
+    #[arg(value_parser = validate_target_name)]
     name: String,
-    /// It is a schedule's name: its firings are meant, not tasks
+    /// NAME is a schedule
     #[arg(long, conflicts_with = "tenant")]
     schedule: bool,
-    /// Only one tenant's tasks
+    /// Only tasks of this tenant
     #[arg(long)]
     tenant: Option<Tenant>,
 }
 
-/// A name, or two with a slash between, or a path that begins with one; schedules are called the same as the first two.
-fn name(text: &str) -> std::result::Result<String, String> {
+/// Checks a name, SOURCE/COLLECTION or the path of a chain. Schedules have names like the first two.
+fn validate_target_name(text: &str) -> std::result::Result<String, String> {
     let checked = match text.find('/') {
         Some(0) if text.contains(',') => {
-            return Err(format!("an order is not paused but suspended: pointsman orders suspend {text}"));
+            return Err(format!(
+                "an order cannot be paused; suspend it with: pointsman orders suspend {text}"
+            ));
         }
         Some(0) => ChainPath::new(text).map(|_| ()),
         Some(_) => text.parse::<Pair>().map(|_| ()),
@@ -117,143 +119,144 @@ fn name(text: &str) -> std::result::Result<String, String> {
     checked.map(|()| text.into()).map_err(|e| e.to_string())
 }
 
-impl Pause {
-    pub(crate) async fn run(self, global: &Global) -> Result {
-        self.hold.run(global, RuleKind::Pause).await
+impl PauseCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+        self.rule.run(global, RuleKind::Pause).await
     }
 }
 
-impl Resume {
-    pub(crate) async fn run(self, global: &Global) -> Result {
-        self.release.run(global, RuleKind::Pause).await
+impl ResumeCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+        self.rule.run(global, RuleKind::Pause).await
     }
 }
 
-impl Block {
-    pub(crate) async fn run(self, global: &Global) -> Result {
-        self.hold.run(global, RuleKind::Block).await
+impl BlockCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+        self.rule.run(global, RuleKind::Block).await
     }
 }
 
-impl Unblock {
-    pub(crate) async fn run(self, global: &Global) -> Result {
-        self.release.run(global, RuleKind::Block).await
+impl UnblockCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+        self.rule.run(global, RuleKind::Block).await
     }
 }
 
-impl Hold {
-    async fn run(self, global: &Global, kind: RuleKind) -> Result {
-        let (client, output, what) = (global.client()?, Output::new(global), &self.what);
-        let body = HoldBody { tenant: what.tenant(), reason: self.reason };
-        if what.schedule {
-            let held = client.hold_schedule(kind, &what.name, &body).await.map_err(schedules::about)?;
-            return told(output, &held, &what.is(kind), &held.schedule.rules);
+impl SetRuleArgs {
+    async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
+        let (client, output, target) = (global.client()?, Output::new(global), &self.target);
+        let body = HoldBody { tenant: target.tenant_name(), reason: self.reason };
+        if target.schedule {
+            let detail =
+                client.hold_schedule(kind, &target.name, &body).await.map_err(schedules::schedule_failure)?;
+            return print_change(output, &detail, &target.describe_set(kind), &detail.schedule.rules);
         }
-        if let Some(chain) = what.chain() {
-            let held = client.hold_chain(kind, &chain, &body).await.map_err(chains::about)?;
-            return told(output, &held, &what.is(kind), &held.chain.rules);
+        if let Some(chain) = target.chain_path() {
+            let detail = client.hold_chain(kind, &chain, &body).await.map_err(chains::chain_failure)?;
+            return print_change(output, &detail, &target.describe_set(kind), &detail.chain.rules);
         }
-        let held = client.hold(kind, &what.name, &body).await;
-        let held = match held {
-            Ok(held) => held,
-            Err(error) => return Err(what.unknown(&client, error).await),
+        let detail = match client.hold(kind, &target.name, &body).await {
+            Ok(detail) => detail,
+            Err(error) => return Err(target.handler_failure(&client, error).await),
         };
-        told(output, &held, &what.is(kind), &held.handler.rules)
+        print_change(output, &detail, &target.describe_set(kind), &detail.handler.rules)
     }
 }
 
-impl Release {
-    async fn run(self, global: &Global, kind: RuleKind) -> Result {
-        let (client, output, what) = (global.client()?, Output::new(global), &self.what);
-        let stood = what.stands(&client, kind).await;
-        let said = if stood { what.is_no_longer(kind) } else { what.was_not(kind) };
-        if what.schedule {
-            let released = client.release_schedule(kind, &what.name).await.map_err(schedules::about)?;
-            return told(output, &released, &said, &released.schedule.rules);
+impl LiftRuleArgs {
+    async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
+        let (client, output, target) = (global.client()?, Output::new(global), &self.target);
+        let was_set = target.has_rule(&client, kind).await;
+        let message = if was_set { target.describe_lifted(kind) } else { target.describe_not_set(kind) };
+        if target.schedule {
+            let detail =
+                client.release_schedule(kind, &target.name).await.map_err(schedules::schedule_failure)?;
+            return print_change(output, &detail, &message, &detail.schedule.rules);
         }
-        let body = HoldBody { tenant: what.tenant(), reason: None };
-        if let Some(chain) = what.chain() {
-            let released = client.release_chain(kind, &chain, &body).await.map_err(chains::about)?;
-            return told(output, &released, &said, &released.chain.rules);
+        let body = HoldBody { tenant: target.tenant_name(), reason: None };
+        if let Some(chain) = target.chain_path() {
+            let detail = client.release_chain(kind, &chain, &body).await.map_err(chains::chain_failure)?;
+            return print_change(output, &detail, &message, &detail.chain.rules);
         }
-        let released = match client.release(kind, &what.name, &body).await {
-            Ok(released) => released,
-            Err(error) => return Err(what.unknown(&client, error).await),
+        let detail = match client.release(kind, &target.name, &body).await {
+            Ok(detail) => detail,
+            Err(error) => return Err(target.handler_failure(&client, error).await),
         };
-        told(output, &released, &said, &released.handler.rules)
+        print_change(output, &detail, &message, &detail.handler.rules)
     }
 }
 
-impl What {
-    fn tenant(&self) -> Option<String> {
+impl RuleTarget {
+    fn tenant_name(&self) -> Option<String> {
         self.tenant.as_ref().map(ToString::to_string)
     }
 
-    /// The chain, if it is one.
-    fn chain(&self) -> Option<ChainPath> {
+    /// The path, if the target is a chain.
+    fn chain_path(&self) -> Option<ChainPath> {
         ChainPath::new(&self.name).ok().filter(|_| !self.schedule)
     }
 
-    /// Whether the rule stands now that is to be lifted.
-    async fn stands(&self, client: &Client, kind: RuleKind) -> bool {
+    /// Whether such a rule is in force.
+    async fn has_rule(&self, client: &Client, kind: RuleKind) -> bool {
         let rules = if self.schedule {
             client.schedule(&self.name).await.map(|detail| detail.schedule.rules)
-        } else if let Some(chain) = self.chain() {
+        } else if let Some(chain) = self.chain_path() {
             client.chain(&chain).await.map(|detail| detail.chain.rules)
         } else {
-            // A collection's rules are told with its source.
+            // The rules of a collection are listed with its source.
             let handler = self.name.split('/').next().unwrap_or(&self.name);
             client.handler(handler).await.map(|detail| detail.handler.rules)
         };
-        // Where they cannot be read, the call that follows says why.
-        let (rules, tenant) = (rules.unwrap_or_default(), self.tenant());
+        // If they cannot be read, the next call returns the error.
+        let (rules, tenant) = (rules.unwrap_or_default(), self.tenant_name());
         rules.iter().any(|rule| rule.kind == kind && rule.name == self.name && rule.tenant == tenant)
     }
 
-    fn is(&self, kind: RuleKind) -> String {
-        self.sentence("is", kind)
+    fn describe_set(&self, kind: RuleKind) -> String {
+        self.describe("is", kind)
     }
 
-    fn is_no_longer(&self, kind: RuleKind) -> String {
-        self.sentence("is no longer", kind)
+    fn describe_lifted(&self, kind: RuleKind) -> String {
+        self.describe("is no longer", kind)
     }
 
-    fn was_not(&self, kind: RuleKind) -> String {
-        self.sentence("was not", kind)
+    fn describe_not_set(&self, kind: RuleKind) -> String {
+        self.describe("was not", kind)
     }
 
-    fn sentence(&self, verb: &str, kind: RuleKind) -> String {
-        let whose = if self.schedule { "The schedule " } else { "" };
+    fn describe(&self, verb: &str, kind: RuleKind) -> String {
+        let prefix = if self.schedule { "Schedule " } else { "" };
         let state = match kind {
             RuleKind::Pause => "paused",
             RuleKind::Block => "blocked",
         };
-        let tenant = self.tenant.as_ref().map(|tenant| format!(" for {tenant}")).unwrap_or_default();
-        format!("{whose}{} {verb} {state}{tenant}.", self.name)
+        let tenant = self.tenant.as_ref().map(|tenant| format!(" for tenant {tenant}")).unwrap_or_default();
+        format!("{prefix}{} {verb} {state}{tenant}.", self.name)
     }
 
-    /// A call about what is not a schedule failed; perhaps because it is one.
-    async fn unknown(&self, client: &Client, error: ClientError) -> Failure {
+    /// Converts an error of a handler's rule. If the name is a schedule, the hint says so.
+    async fn handler_failure(&self, client: &Client, error: ClientError) -> Failure {
         let is_unknown = error.status() == Some(404);
-        let failure = handlers::about(error);
+        let failure = handlers::handler_failure(error);
         if is_unknown && client.schedule(&self.name).await.is_ok() {
-            return failure.hint(format!("{} is a schedule: say --schedule {0}", self.name));
+            return failure.with_hint(format!("{} is a schedule; use --schedule {0}", self.name));
         }
         failure
     }
 }
 
-/// Says in a sentence how it stands now, and lists all that holds it.
-fn told(output: Output, detail: &impl Serialize, said: &str, rules: &[RuleBody]) -> Result {
+/// Prints what changed, and all rules of the target.
+fn print_change(output: Output, detail: &impl Serialize, message: &str, rules: &[RuleBody]) -> Result {
     if output.is_json() {
-        return Ok(output.json(detail)?);
+        return Ok(output.print_json(detail)?);
     }
-    output.line(said)?;
+    output.print_line(message)?;
     if rules.is_empty() {
         return Ok(());
     }
-    output.line("")?;
-    Ok(output.table(&RULE_HEAD, rule_rows(rules), "")?)
+    output.print_line("")?;
+    Ok(output.print_table(&RULE_COLUMNS, rule_rows(rules), "")?)
 }
 
 #[cfg(test)]
@@ -261,13 +264,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_done_is_a_sentence() {
-        let what = What { name: "notify".into(), schedule: false, tenant: None };
-        assert_eq!(what.is(RuleKind::Pause), "notify is paused.");
-        assert_eq!(what.was_not(RuleKind::Block), "notify was not blocked.");
-        let of_one = What { tenant: Tenant::new("shop").ok(), ..what };
-        assert_eq!(of_one.is_no_longer(RuleKind::Pause), "notify is no longer paused for shop.");
-        let nightly = What { name: "nightly".into(), schedule: true, tenant: None };
-        assert_eq!(nightly.is(RuleKind::Block), "The schedule nightly is blocked.");
+    fn changes_are_described_as_sentences() {
+        let notify = RuleTarget { name: "notify".into(), schedule: false, tenant: None };
+        assert_eq!(notify.describe_set(RuleKind::Pause), "notify is paused.");
+        assert_eq!(notify.describe_not_set(RuleKind::Block), "notify was not blocked.");
+        let one_tenant = RuleTarget { tenant: Tenant::new("shop").ok(), ..notify };
+        assert_eq!(
+            one_tenant.describe_lifted(RuleKind::Pause),
+            "notify is no longer paused for tenant shop."
+        );
+        let nightly = RuleTarget { name: "nightly".into(), schedule: true, tenant: None };
+        assert_eq!(nightly.describe_set(RuleKind::Block), "Schedule nightly is blocked.");
     }
 }

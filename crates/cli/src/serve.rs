@@ -1,4 +1,4 @@
-//! `pointsman serve`: runs a node until it is told to stop.
+//! `pointsman serve`: runs a node until a signal stops it.
 
 mod banner;
 
@@ -9,20 +9,21 @@ use pointsman_engine::Setup;
 use pointsman_server::Server;
 use pointsman_server::server::settings;
 
-use crate::args::Global;
-use crate::config::{ConfigArgs, faulty};
+use crate::args::GlobalOptions;
+use crate::config::{ConfigArgs, configuration_failure};
 use crate::failure::Result;
-use crate::output::{Output, counted};
+use crate::output::{Output, format_count};
 use crate::process::{self, Signals};
+use crate::root_commands::{ROOT_COMMANDS_ADVICE, describe_root_commands};
 use banner::Banner;
 
 /// Run the server: store, scheduler, workers and the HTTP API
 ///
-/// Without any configuration it keeps its data in `pointsman.db` in the working folder, listens on
-/// 127.0.0.1:7646, and makes a token on its first start, which it prints once.
+/// Without a configuration it stores its data in `pointsman.db` in the working directory, listens on 127.0.0.1:7646,
+/// and on its first start creates a token and prints it once.
 ///
-/// SIGTERM or SIGINT (Ctrl-C) stops it in good order: running tasks may end, the others are given back. A
-/// second one stops it at once.
+/// SIGTERM or SIGINT (Ctrl-C) stops it gracefully: running tasks may finish, all others stay queued. A second signal
+/// stops it immediately.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -30,50 +31,54 @@ Examples:
   pointsman serve --config pointsman.yml --listen 127.0.0.1:0
   POINTSMAN_LOG=debug pointsman serve --store sqlite::memory:
 
-The log goes to standard error. POINTSMAN_LOG says how much: error, warn, info (the default), debug, \
-or by module, as in info,pointsman_engine=debug.")]
-pub(crate) struct Serve {
+The log goes to standard error. POINTSMAN_LOG sets its level: error, warn, info (the default), debug, \
+or per module: info,pointsman_engine=debug.")]
+pub(crate) struct ServeCommand {
     #[command(flatten)]
     config: ConfigArgs,
 }
 
-impl Serve {
-    pub(crate) fn run(self, global: &Global) -> Result {
-        process::run(global, "info", self.serve(Output::new(global)))
+impl ServeCommand {
+    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+        process::run_node(global, "info", self.serve(Output::new(global)))
     }
 
     async fn serve(self, output: Output) -> Result {
         let mut signals = Signals::new()?;
         let sources = self.config.sources();
-        let config = sources.load().map_err(|faults| faulty(&faults))?;
+        let config = sources.load().map_err(|faults| configuration_failure(&faults))?;
         tracing::info!("{}", config.read_from());
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let banner = Banner::of(&config);
+        if let Some(warning) = describe_root_commands(&config, nix::unistd::geteuid().is_root()) {
+            tracing::warn!("{warning}. {ROOT_COMMANDS_ADVICE}");
+        }
+        let banner = Banner::from_config(&config);
         let (name, drain) = (settings(&config).node_name, config.drain);
         let started = Server::start(config, Some(sources), Setup::default()).await;
-        let server = started.map_err(process::not_started)?;
-        banner.show(&server, output)?;
-        signals.next().await;
+        let server = started.map_err(process::start_failure)?;
+        banner.print(&server, output)?;
+        signals.recv().await;
         let stopped = async {
-            tracing::info!("stopping{}; another signal stops at once", awaited(&server, &name, drain).await);
+            let waiting = describe_running_tasks(&server, &name, drain).await;
+            tracing::info!("stopping{waiting}; another signal stops immediately");
             server.stop().await;
         };
-        process::stop(stopped, &mut signals).await?;
+        process::wait_for_stop(stopped, &mut signals).await?;
         tracing::info!("stopped");
         Ok(())
     }
 }
 
-/// What keeps the server from ending at once, and how long at most.
-async fn awaited(server: &Server, name: &str, drain: Duration) -> String {
+/// The number of running tasks that a stop waits for, and the maximum time; empty without any.
+async fn describe_running_tasks(server: &Server, name: &str, drain: Duration) -> String {
     let nodes = server.engine().store().nodes().await.unwrap_or_default();
     let running = nodes.iter().filter(|node| !node.gone && node.name == name).map(|node| node.running).sum();
     match running {
         0 => String::new(),
         _ => {
-            let tasks = counted(running, "running task", "running tasks");
+            let tasks = format_count(running, "running task", "running tasks");
             format!(": waiting for {tasks}, at most {} s", drain.as_secs_f64())
         }
     }

@@ -1,34 +1,35 @@
-//! `pointsman token`: tokens for the configuration.
+//! `pointsman token`: creates tokens for the configuration.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use pointsman_core::{HandlerName, Tenant};
 use pointsman_server::auth::{self, Role};
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::Result;
 use crate::output::Output;
 
-/// Make tokens
+/// Create tokens
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman token new
   pointsman token new --name shop --role producer --tenant shop")]
-pub(crate) struct Token {
+pub(crate) struct TokenCommand {
     #[command(subcommand)]
-    action: Action,
+    subcommand: TokenSubcommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    New(New),
+enum TokenSubcommand {
+    New(NewTokenCommand),
 }
 
-/// Make a token, and print it with its line for the configuration
+/// Create a token and print it with its line for the configuration
 ///
-/// Nothing is stored anywhere: the token goes to whoever will use it, the line with its hash into the `auth:`
-/// section of the server's configuration.
+/// The token is not stored: give it to its user, and add the line with its hash to `auth.tokens` in the server's
+/// configuration. A server with `auth.tokens` accepts only those tokens, so the token that it created on its first start
+/// is no longer valid.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -39,34 +40,34 @@ Examples:
 Roles:
   viewer     reads everything, changes nothing
   producer   emits events
-  worker     fetches the tasks of pulled handlers, and tells how they ended
+  worker     claims the tasks of pull handlers and reports their results
   operator   reads, runs, retries, cancels, pauses, adopts
-  admin      may do all of it, block, and read the audit")]
-struct New {
-    /// What to call it
+  admin      all of these, blocks, and reads the audit log")]
+struct NewTokenCommand {
+    /// Name of the token
     #[arg(long, default_value = "me")]
     name: HandlerName,
-    /// What it may do
-    #[arg(long, default_value_t = Role::Admin, value_parser = role())]
+    /// Role
+    #[arg(long, default_value_t = Role::Admin, value_parser = role_parser())]
     role: Role,
-    /// The only tenant it may act for
+    /// Restrict the token to this tenant
     #[arg(long)]
     tenant: Option<Tenant>,
 }
 
-/// One of those that there are; clap then knows which is meant by one that is nearly so.
-fn role() -> impl TypedValueParser<Value = Role> {
+/// Parses a role; clap suggests a similar one for a typo.
+fn role_parser() -> impl TypedValueParser<Value = Role> {
     PossibleValuesParser::new(Role::ALL.map(Role::as_str)).try_map(|role| role.parse())
 }
 
-impl Token {
-    pub(crate) fn run(self, global: &Global) -> Result {
-        let Action::New(new) = self.action;
+impl TokenCommand {
+    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+        let TokenSubcommand::New(new) = self.subcommand;
         let output = Output::new(global);
         let token = auth::new_token();
         let sha256: String = auth::hash(&token).iter().map(|byte| format!("{byte:02x}")).collect();
         if output.is_json() {
-            return Ok(output.json(&serde_json::json!({
+            return Ok(output.print_json(&serde_json::json!({
                 "token": token,
                 "name": new.name,
                 "role": new.role.as_str(),
@@ -74,20 +75,24 @@ impl Token {
                 "sha256": sha256,
             }))?);
         }
-        output.line(&token)?;
-        output.line("")?;
-        output.line("It is shown only this once. In the server's configuration:")?;
-        output.line("")?;
-        output.line("auth:")?;
-        output.line("  tokens:  # these two lines once; each further token adds one like the one below")?;
-        output.line(format!("    - {{{}}}", new.line(&sha256)))?;
+        output.print_line(&token)?;
+        output.print_line("")?;
+        output.print_line("The token is shown only once. Add it to the server's configuration:")?;
+        output.print_line("")?;
+        output.print_line("auth:")?;
+        output.print_line("  tokens:  # these two lines once; further tokens add one line each")?;
+        output.print_line(format!("    - {{{}}}", new.configuration_entry(&sha256)))?;
+        output.print_line("")?;
+        output.print_line(
+            "A server with `auth.tokens` accepts only those tokens: the token that it created on its first start is no longer valid.",
+        )?;
         Ok(())
     }
 }
 
-impl New {
-    /// The entry of the configuration. The hash is quoted: one of digits alone would read as a number.
-    fn line(&self, sha256: &str) -> String {
+impl NewTokenCommand {
+    /// The entry of `auth.tokens`. The hash is quoted: YAML would read one of digits only as a number.
+    fn configuration_entry(&self, sha256: &str) -> String {
         let tenant = self.tenant.as_ref().map(|tenant| format!("tenant: \"{tenant}\", ")).unwrap_or_default();
         format!("name: \"{}\", role: {}, {tenant}sha256: \"{sha256}\"", self.name, self.role)
     }

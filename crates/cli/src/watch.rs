@@ -1,11 +1,11 @@
-//! `pointsman watch`: events and what becomes of them, as it happens.
+//! `pointsman watch`: follows events and task changes live.
 //!
-//! The stream is resumed where it broke: events have ids, so that none is shown twice and none is missed. Task
-//! changes have none; those of a moment without a connection are not seen again.
+//! After a disconnect the stream resumes at the last event id, so that no event is missed or shown twice. Task changes
+//! have no ids; those during a disconnect are not shown.
 //!
 //! ```text
-//!  line    what happens, a line each
-//!  tree    the same, each below what caused it
+//!  line    one line per event or task change, in columns
+//!  tree    each event below its cause
 //! ```
 
 mod line;
@@ -21,17 +21,17 @@ use pointsman_core::names::RESERVED_TYPES;
 use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
 use pointsman_server::config::nearest::hint;
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::happening::{Happening, Of};
-use crate::output::{Output, say};
-use line::{Line, Lines};
-use tree::Tree;
+use crate::output::{Output, print_to_stderr};
+use crate::stream_line::{EventSubject, StreamLine};
+use line::{LineFormatter, WatchLine};
+use tree::EventTree;
 
-/// Watch events and what becomes of them
+/// Follow events and task changes live
 ///
-/// Shows a line for each event and one for each change of a task, until it is interrupted. When the server is
-/// restarted, it connects again and goes on where it was. If events were forgotten meanwhile, it says so.
+/// Prints a line for each event and each change of a task until interrupted. After a restart of the server it
+/// reconnects and continues where it was. If events expired meanwhile, it prints TORN.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -41,113 +41,113 @@ Examples:
   pointsman watch --tree
   pointsman watch --since-start --no-tasks -o json | jq -c .value
 
-Orders, chains, failed tasks, configured objects and the scheduler have events of their own: \
-`--return OrderEvent`, JobChainEvent, TaskEvent, FileBasedEvent or SchedulerEvent narrows to them.")]
-pub(crate) struct Watch {
-    /// Begin after this event, rather than now
+The engine records events about orders, chains, failed tasks, configured objects and the scheduler: \
+`--return OrderEvent`, JobChainEvent, TaskEvent, FileBasedEvent or SchedulerEvent selects them.")]
+pub(crate) struct WatchCommand {
+    /// Start after this event instead of now
     #[arg(long, value_name = "EVENT_ID", conflicts_with = "since_start")]
     after: Option<EventId>,
 
-    /// Begin with the oldest event; in a journal that has forgotten its start, 1000 back from now
+    /// Start with the oldest event; if the start of the journal has expired, with the newest 1000
     #[arg(long)]
     since_start: bool,
 
-    /// Only events of this type, or below it; several with commas between; no tasks then
+    /// Only events of this type and its subtypes, without task changes; separate several with commas
     #[arg(long = "return", value_name = "TYPE", value_delimiter = ',')]
-    kinds: Vec<HandlingKey>,
+    event_types: Vec<HandlingKey>,
 
-    /// Only those of one object
+    /// Only events of this object
     #[arg(long)]
     key: Option<ObjectKey>,
 
-    /// Only objects there: `/folder/`, `/folder/*` or `/folder/name`
-    #[arg(long, value_parser = path)]
+    /// Only objects at this path: `/folder/`, `/folder/*` or `/folder/name`
+    #[arg(long, value_parser = parse_path_filter)]
     path: Option<String>,
 
-    /// Only those of one tenant
+    /// Only events of this tenant
     #[arg(long)]
     tenant: Option<Tenant>,
 
-    /// Show each event below the one that caused it, and an order's events below the order. Asks the server
-    /// about every event: for a close look, not for a flood
+    /// Show each event below its cause, and an order's events below the order. Sends one request per event, so
+    /// do not use it under high load
     #[arg(long)]
     tree: bool,
 
-    /// Show what becomes of tasks; this is the default
+    /// Show task changes (the default)
     #[arg(long, overrides_with = "no_tasks")]
     follow_tasks: bool,
 
-    /// Show events only
+    /// Show only events
     #[arg(long, overrides_with = "follow_tasks")]
     no_tasks: bool,
 }
 
-fn path(text: &str) -> std::result::Result<String, String> {
+fn parse_path_filter(text: &str) -> std::result::Result<String, String> {
     text.parse::<PathFilter>().map(|_| text.into()).map_err(|e| e.to_string())
 }
 
-/// The names of frames that are not events of the journal.
-const TORN: &str = "Torn";
-const TASK: &str = "task";
+/// The names of stream frames that are not events of the journal.
+const TORN_FRAME: &str = "Torn";
+const TASK_FRAME: &str = "task";
 
-/// How long to wait before connecting again, at first and at most.
-const FIRST_PAUSE: Duration = Duration::from_millis(200);
-const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The delay before reconnecting: at first, and at most.
+const MIN_RECONNECT_DELAY: Duration = Duration::from_millis(200);
+const MAX_RECONNECT_DELAY: Duration = Duration::from_secs(5);
 
-impl Watch {
-    pub(crate) async fn run(self, global: &Global) -> Result {
+impl WatchCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
         if self.tree && output.is_json() {
-            return Err(Failure::usage("a tree is for people, and JSON is not").hint(
-                "`pointsman events show ID -o json` tells of one event what caused it and what it caused.",
+            return Err(Failure::usage("--tree cannot be combined with -o json").with_hint(
+                "`pointsman events show ID -o json` prints the cause of one event and the events it caused.",
             ));
         }
-        for kind in &self.kinds {
-            mistyped(kind).iter().for_each(|hint| note(hint));
+        for event_type in &self.event_types {
+            suggest_engine_type(event_type).iter().for_each(|hint| print_notice(hint));
         }
         let mut query = EventQuery {
-            kind: self.kinds(),
+            kind: self.joined_event_types(),
             path: self.path.clone(),
             key: self.key.as_ref().map(ToString::to_string),
             tenant: self.tenant.as_ref().map(ToString::to_string),
             ..EventQuery::default()
         };
-        query.after = Some(self.start(&client, &query).await?);
-        // What is watched from now on needs no date before the day ends.
-        let from_now = self.after.is_none() && !self.since_start;
-        let day = from_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
-        let tree = self.tree.then(Tree::default);
-        let lines = Lines::new(output.paint, output.width());
-        let mut view = View { output, tasks: !self.no_tasks, lines, tree, day, resume: None };
-        // A server that is not there at first is a mistake to be told; one that goes away later comes back.
+        query.after = Some(self.start_id(&client, &query).await?);
+        // Lines of today need no date line above them.
+        let starts_now = self.after.is_none() && !self.since_start;
+        let day = starts_now.then(|| pointsman_engine::now().to_string().chars().take(10).collect());
+        let tree = self.tree.then(EventTree::default);
+        let lines = LineFormatter::new(output.paint, output.terminal_width());
+        let mut view = WatchView { output, shows_tasks: !self.no_tasks, lines, tree, day, last_id: None };
+        // An unreachable server is an error at the start; later the command waits for it.
         let mut frames = client.stream(&query, None).await?;
         loop {
-            match view.show_all(&client, &mut frames).await? {
-                End::Torn { head } => {
-                    query.after = Some(view.beyond_the_tear(&client, &query, head).await?);
-                    view.resume = None;
+            match view.print_frames(&client, &mut frames).await? {
+                StreamEnd::Torn { newest_id } => {
+                    query.after = Some(view.id_after_gap(&client, &query, newest_id).await?);
+                    view.last_id = None;
                     frames = client.stream(&query, None).await?;
                 }
-                End::Broken(why) => {
-                    note(&format!("{why}; connecting again…"));
-                    frames = reconnect(&client, &query, view.resume).await?;
-                    note("connected again");
+                StreamEnd::Disconnected(reason) => {
+                    print_notice(&format!("{reason}; reconnecting…"));
+                    frames = reconnect(&client, &query, view.last_id).await?;
+                    print_notice("reconnected");
                 }
             }
         }
     }
 
-    /// The types as the server takes them.
-    fn kinds(&self) -> Option<String> {
-        let kinds: Vec<&str> = self.kinds.iter().map(HandlingKey::as_str).collect();
-        (!kinds.is_empty()).then(|| kinds.join(","))
+    /// The event types as the `return` parameter of the API.
+    fn joined_event_types(&self) -> Option<String> {
+        let event_types: Vec<&str> = self.event_types.iter().map(HandlingKey::as_str).collect();
+        (!event_types.is_empty()).then(|| event_types.join(","))
     }
 
-    /// The id to begin after. Without a wish it is the newest there is.
-    async fn start(&self, client: &Client, query: &EventQuery) -> Result<u64> {
+    /// The id to start after: by default the newest one.
+    async fn start_id(&self, client: &Client, query: &EventQuery) -> Result<u64> {
         match self.after {
             Some(after) => Ok(after.get()),
-            None if self.since_start => before_the_oldest(client, query).await,
+            None if self.since_start => id_before_oldest(client, query).await,
             None => {
                 let newest = EventQuery { after: None, limit: Some(-1), ..query.clone() };
                 Ok(line::newest_id(&client.events(&newest).await?))
@@ -156,24 +156,24 @@ impl Watch {
     }
 }
 
-/// What is said of a type that is nearly one of the engine's. Anybody may emit others, which are told from those by
-/// having dots or no capital.
-fn mistyped(kind: &HandlingKey) -> Option<String> {
-    let text = kind.as_str();
-    let is_own =
+/// A hint for a type that is spelt like one of the engine's. Emitted types may have any name; one with dots or without a
+/// capital letter is taken for an emitted type.
+fn suggest_engine_type(event_type: &HandlingKey) -> Option<String> {
+    let text = event_type.as_str();
+    let needs_no_hint =
         RESERVED_TYPES.contains(&text) || !text.starts_with(char::is_uppercase) || text.contains('.');
-    let near = if is_own { String::new() } else { hint(text, RESERVED_TYPES.iter().copied()) };
-    (!near.is_empty()).then(|| format!("the engine tells of no {text}{near}"))
+    let near = if needs_no_hint { String::new() } else { hint(text, RESERVED_TYPES.iter().copied()) };
+    (!near.is_empty()).then(|| format!("the engine has no event type {text}{near}"))
 }
 
-/// How far back `--since-start` goes in a journal that has forgotten its start.
-const LOOK_BACK: i64 = 1000;
+/// The number of events that `--since-start` prints when the start of the journal has expired.
+const SINCE_START_LIMIT: i64 = 1000;
 
-/// The id just below the oldest event that is wanted and remembered. Once a journal has forgotten its start,
-/// it does not tell where it begins now; then a stretch back from the newest is taken.
-async fn before_the_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
+/// The id before the oldest matching event. Once the start of the journal has expired, the API does not return where it
+/// begins; then the newest [`SINCE_START_LIMIT`] events are used.
+async fn id_before_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
     let oldest = EventQuery { after: Some(0), limit: Some(1), ..query.clone() };
-    let newest = EventQuery { after: None, limit: Some(-LOOK_BACK), ..query.clone() };
+    let newest = EventQuery { after: None, limit: Some(-SINCE_START_LIMIT), ..query.clone() };
     let seq = match client.events(&oldest).await? {
         EventSeq::Torn { .. } => client.events(&newest).await?,
         seq => seq,
@@ -188,123 +188,126 @@ async fn before_the_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
     })
 }
 
-/// Connects again, however long it takes, unless the server says that it never will.
-async fn reconnect(client: &Client, query: &EventQuery, resume: Option<u64>) -> Result<Frames> {
-    let mut pause = FIRST_PAUSE;
+/// Reconnects, retrying until it works or the server refuses the request permanently.
+async fn reconnect(client: &Client, query: &EventQuery, last_id: Option<u64>) -> Result<Frames> {
+    let mut delay = MIN_RECONNECT_DELAY;
     loop {
-        tokio::time::sleep(pause).await;
-        match client.stream(query, resume).await {
-            Err(error) if error.is_temporary() => pause = (pause * 2).min(LONGEST_PAUSE),
-            answer => return Ok(answer?),
+        tokio::time::sleep(delay).await;
+        match client.stream(query, last_id).await {
+            Err(error) if error.is_temporary() => delay = (delay * 2).min(MAX_RECONNECT_DELAY),
+            response => return Ok(response?),
         }
     }
 }
 
-/// Why a stream is over.
-enum End {
-    Broken(String),
-    /// There is a gap. The newest id at that time.
+/// Why a stream ended.
+enum StreamEnd {
+    Disconnected(String),
+    /// Events are missing from the stream.
     Torn {
-        head: u64,
+        newest_id: u64,
     },
 }
 
-/// What is shown, and how far it has come.
-struct View {
+/// The state of the printed stream.
+struct WatchView {
     output: Output,
-    tasks: bool,
-    lines: Lines,
-    tree: Option<Tree>,
-    /// The day of the last line.
+    shows_tasks: bool,
+    lines: LineFormatter,
+    tree: Option<EventTree>,
+    /// The day of the last printed line.
     day: Option<String>,
-    /// The id of the last frame that had one.
-    resume: Option<u64>,
+    /// The id of the last frame with one, to resume from.
+    last_id: Option<u64>,
 }
 
-impl View {
-    /// Shows frames until the stream is over.
-    async fn show_all(&mut self, client: &Client, frames: &mut Frames) -> Result<End> {
+impl WatchView {
+    /// Prints frames until the stream ends.
+    async fn print_frames(&mut self, client: &Client, frames: &mut Frames) -> Result<StreamEnd> {
         loop {
             match frames.next().await {
                 Ok(Some(frame)) => {
-                    self.show(client, &frame).await?;
-                    if told(&frame) == TORN {
+                    self.print_frame(client, &frame).await?;
+                    if frame_name(&frame) == TORN_FRAME {
                         let torn = serde_json::from_str(&frame.data)?;
-                        return Ok(End::Torn { head: line::newest_id(&torn) });
+                        return Ok(StreamEnd::Torn { newest_id: line::newest_id(&torn) });
                     }
                 }
-                Ok(None) => return Ok(End::Broken("the server has ended the stream".into())),
-                Err(error) if error.is_temporary() => return Ok(End::Broken(error.to_string())),
+                Ok(None) => return Ok(StreamEnd::Disconnected("the server closed the stream".into())),
+                Err(error) if error.is_temporary() => return Ok(StreamEnd::Disconnected(error.to_string())),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    async fn show(&mut self, client: &Client, frame: &Frame) -> Result {
+    async fn print_frame(&mut self, client: &Client, frame: &Frame) -> Result {
         if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
-            self.resume = Some(id);
+            self.last_id = Some(id);
         }
-        let is_task = told(frame) == TASK;
-        if frame.data.is_empty() || (is_task && !self.tasks) {
+        let is_task = frame_name(frame) == TASK_FRAME;
+        if frame.data.is_empty() || (is_task && !self.shows_tasks) {
             return Ok(());
         }
         if self.output.is_json() {
-            return Ok(self.output.json_text(&frame.data)?);
+            return Ok(self.output.print_json_text(&frame.data)?);
         }
         let paint = self.output.paint;
-        // What is not understood is newer than this program; whoever wants it can have it with `-o json`.
-        let lines: Vec<Line> = match (told(frame), &mut self.tree) {
-            (TORN, _) => line::torn(paint, &frame.data).into_iter().collect(),
-            (TASK, None) => self.lines.task(&frame.data).into_iter().collect(),
-            (_, None) => self.lines.event(&frame.data).into_iter().collect(),
-            (TASK, Some(tree)) => {
-                serde_json::from_str(&frame.data).map(|change| tree.task(paint, &change)).unwrap_or_default()
+        // Frames of a newer server that this version cannot read are skipped; `-o json` prints them.
+        let lines: Vec<WatchLine> = match (frame_name(frame), &mut self.tree) {
+            (TORN_FRAME, _) => line::format_torn(paint, &frame.data).into_iter().collect(),
+            (TASK_FRAME, None) => self.lines.format_task(&frame.data).into_iter().collect(),
+            (_, None) => self.lines.format_event(&frame.data).into_iter().collect(),
+            (TASK_FRAME, Some(tree)) => {
+                let change = serde_json::from_str(&frame.data);
+                change.map(|change| tree.add_task_change(paint, &change)).unwrap_or_default()
             }
-            (_, Some(tree)) => match Happening::read(&frame.data) {
-                Some(event) => tree.event(paint, &event, cause(client, &event).await.as_ref()),
+            (_, Some(tree)) => match StreamLine::from_json(&frame.data) {
+                Some(event) => {
+                    let cause = fetch_cause(client, &event).await;
+                    tree.add_event(paint, &event, cause.as_ref())
+                }
                 None => vec![],
             },
         };
-        lines.into_iter().try_for_each(|line| self.print(line))
+        lines.into_iter().try_for_each(|line| self.print_line(line))
     }
 
-    fn print(&mut self, line: Line) -> Result {
+    fn print_line(&mut self, line: WatchLine) -> Result {
         if let Some(day) = line.day.filter(|day| self.day.as_ref() != Some(day)) {
-            self.output.line(self.output.paint.dim(&format!("── {day}")))?;
+            self.output.print_line(self.output.paint.dim(&format!("── {day}")))?;
             self.day = Some(day);
         }
-        // What a terminal has no room for stands below, behind the time.
+        // Wrapped lines are indented behind the time.
         match line.text.split_once("  ") {
-            Some((time, rest)) => Ok(self.output.hanging(&format!("{time}  "), rest)?),
-            None => Ok(self.output.hanging("", &line.text)?),
+            Some((time, rest)) => Ok(self.output.print_with_hanging_indent(&format!("{time}  "), rest)?),
+            None => Ok(self.output.print_with_hanging_indent("", &line.text)?),
         }
     }
 
-    /// Where to go on after a tear: with the oldest event there is, or, when the journal is not the one that
-    /// was watched before, with what comes now.
-    async fn beyond_the_tear(&self, client: &Client, query: &EventQuery, head: u64) -> Result<u64> {
-        let reached = self.resume.or(query.after).unwrap_or(0);
-        if reached > head { Ok(head) } else { before_the_oldest(client, query).await }
+    /// The id to continue after when events are missing: before the oldest event, or the newest id when this is not the
+    /// journal that was watched before.
+    async fn id_after_gap(&self, client: &Client, query: &EventQuery, newest_id: u64) -> Result<u64> {
+        let last_id = self.last_id.or(query.after).unwrap_or(0);
+        if last_id > newest_id { Ok(newest_id) } else { id_before_oldest(client, query).await }
     }
 }
 
-/// What caused an event. The stream does not say; and where the server cannot, the event begins a tree of its own.
-async fn cause(client: &Client, event: &Happening) -> Option<CauseBody> {
-    if event.of != Of::Emitted {
+/// Fetches the cause of an event, which the stream does not contain. Without one the event starts a new tree.
+async fn fetch_cause(client: &Client, event: &StreamLine) -> Option<CauseBody> {
+    if event.subject != EventSubject::Emitted {
         return None;
     }
     client.event(event.id.get()).await.ok()?.cause
 }
 
-/// Which of the frames that are no events this is, if it is one. An event has an id, and may have any type: also
-/// one that reads like those.
-fn told(frame: &Frame) -> &str {
+/// The name of a frame that is not an event, or an empty text. Events have ids, and may have a type of the same name.
+fn frame_name(frame: &Frame) -> &str {
     if frame.id.is_none() { &frame.event } else { "" }
 }
 
-/// Something about the watching itself: not a part of what is watched.
-fn note(text: &str) {
-    say(format!("── {text}"));
+/// Prints a notice about the connection to standard error.
+fn print_notice(text: &str) {
+    print_to_stderr(format!("── {text}"));
 }
 
 #[cfg(test)]
@@ -312,14 +315,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_type_that_is_nearly_one_of_the_engines_is_told() {
-        let told = |kind: &str| mistyped(&kind.parse().unwrap());
+    fn a_mistyped_engine_type_gets_a_suggestion() {
+        let suggest = |event_type: &str| suggest_engine_type(&event_type.parse().unwrap());
         assert_eq!(
-            told("OrderEvnt").unwrap(),
-            "the engine tells of no OrderEvnt; did you mean `OrderEvent`?"
+            suggest("OrderEvnt").unwrap(),
+            "the engine has no event type OrderEvnt; did you mean `OrderEvent`?"
         );
-        for fine in ["OrderEvent", "Event", "order.started", "order", "Wholesale"] {
-            assert_eq!(told(fine), None, "{fine}");
+        for valid in ["OrderEvent", "Event", "order.started", "order", "Wholesale"] {
+            assert_eq!(suggest(valid), None, "{valid}");
         }
     }
 }

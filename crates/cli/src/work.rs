@@ -1,4 +1,4 @@
-//! `pointsman work`: a bounded run. Takes so many tasks, or works for so long, and ends.
+//! `pointsman work`: runs a limited number of tasks, or for a limited time, and ends.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -18,27 +18,27 @@ use pointsman_server::config::{Config, StoreUrl};
 use pointsman_server::server;
 use pointsman_store_sqlite::OpenError;
 
-use crate::args::Global;
-use crate::config::{ConfigArgs, faulty};
+use crate::args::GlobalOptions;
+use crate::config::{ConfigArgs, configuration_failure};
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, clean, counted, say};
-use crate::process::{self, Signals, not_started};
+use crate::output::{Output, escape_controls, format_count, print_to_stderr};
+use crate::process::{self, Signals, start_failure};
 
-/// Work on what waits, for a while
+/// Run waiting tasks for a limited time, without a server
 ///
-/// Opens the store of the configuration itself, without a server and without HTTP, and runs the tasks of these
-/// handlers: for a job that is started by something else, or a machine that is lent for an hour. It ends when
-/// it has begun --max-events attempts and they have ended, or when --ttl is over, whichever comes first.
+/// Opens the configured store directly, without HTTP, and runs the tasks of these handlers: for a job started by another
+/// scheduler, or a machine that helps out for an hour. It ends after --max-events attempts, or after --ttl, whichever
+/// comes first.
 ///
-/// The time counts from the start. Its last part is for what still runs: as long as a server drains, and a
-/// quarter of the time at most, in which nothing new begins. What runs on after it is given back, at no cost;
+/// The time counts from the start. At its end, running tasks may finish for as long as a server drains, but at most a
+/// quarter of the time; no new task starts then. Tasks that still run afterwards are released without counting as failed;
 /// programs may need a few seconds more to end.
 ///
-/// It runs the handlers as the store has them from the last server, and changes neither them nor the routes.
-/// What the configuration says otherwise, a server has to tell the store first.
+/// It uses the handlers that the last server stored, and changes neither them nor the routes. After a change of the
+/// configuration, start a server first.
 ///
-/// On PostgreSQL and Redis it joins the servers that run there, as a node of its own. The embedded store belongs to one process at
-/// a time: while a server has it, use a pull worker instead.
+/// On PostgreSQL and Redis it joins the running servers as a node. A SQLite store can be used by one process at a time:
+/// while a server uses it, start a pull worker instead.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -46,230 +46,237 @@ Examples:
   pointsman work --handler index --handler notify --ttl 1h
   pointsman work --ttl 60s -o json | jq .succeeded
 
-It exits with 0 also if tasks have failed: they are tried again as their handlers say. The log goes to \
-standard error; POINTSMAN_LOG says how much.")]
-pub(crate) struct Work {
-    /// Run only this handler's or source's tasks; may be given several times [default: all]
+The exit code is 0 even if tasks failed: they are retried as their handlers are configured. The log goes to standard \
+error; POINTSMAN_LOG sets its level.")]
+pub(crate) struct WorkCommand {
+    /// Run only tasks of this handler or source; can be repeated [default: all]
     #[arg(long = "handler", value_name = "NAME")]
     handlers: Vec<HandlerName>,
-    /// Begin no more attempts than this
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = at_least_one)]
+    /// Maximum number of attempts
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = parse_max_events)]
     max_events: u64,
-    /// Give back what still runs after this time: `90`, `90s`, `1h30m`
-    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = duration)]
+    /// Maximum time: `90`, `90s`, `1h30m`
+    #[arg(long, value_name = "DURATION", default_value = "300s", value_parser = parse_duration)]
     ttl: Duration,
     #[command(flatten)]
     config: ConfigArgs,
 }
 
-fn at_least_one(text: &str) -> std::result::Result<u64, &'static str> {
-    text.parse().ok().filter(|many| *many > 0).ok_or("a run begins at least 1 attempt; write a whole number")
+fn parse_max_events(text: &str) -> std::result::Result<u64, &'static str> {
+    text.parse().ok().filter(|count| *count > 0).ok_or("expected a whole number of at least 1")
 }
 
-fn duration(text: &str) -> std::result::Result<Duration, String> {
+fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     parse_http_duration(text).map_err(|e| e.to_string())
 }
 
-impl Work {
-    pub(crate) fn run(self, global: &Global) -> Result {
-        process::run(global, "warn", self.work(Output::new(global)))
+impl WorkCommand {
+    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+        process::run_node(global, "warn", self.run_tasks(Output::new(global)))
     }
 
-    async fn work(self, output: Output) -> Result {
-        let (began, mut signals) = (Instant::now(), Signals::new()?);
-        let config = self.config.sources().load().map_err(|faults| faulty(&faults))?;
+    async fn run_tasks(self, output: Output) -> Result {
+        let (started, mut signals) = (Instant::now(), Signals::new()?);
+        let config = self.config.sources().load().map_err(|faults| configuration_failure(&faults))?;
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let setup = config.setup().map_err(|faults| faulty(&faults))?;
-        self.check(&setup)?;
-        let store = open(&config).await?;
-        let done = self.attend(&store, &config, setup, began, &mut signals).await;
-        let held = match &done {
-            Ok(summary) if summary.attempts == 0 => self.held(&*store).await,
+        let setup = config.setup().map_err(|faults| configuration_failure(&faults))?;
+        self.check_handlers(&setup)?;
+        let store = open_store(&config).await?;
+        let result = self.run_engine(&store, &config, setup, started, &mut signals).await;
+        let paused = match &result {
+            Ok(summary) if summary.attempts == 0 => self.describe_paused_tasks(&*store).await,
             _ => None,
         };
         store.close();
-        done?.show(output)?;
-        if let Some(held) = held.filter(|_| !output.is_json()) {
-            say(held);
+        result?.print(output)?;
+        if let Some(paused) = paused.filter(|_| !output.is_json()) {
+            print_to_stderr(paused);
         }
         Ok(())
     }
 
-    async fn attend(
+    async fn run_engine(
         &self,
         store: &Arc<dyn Store>,
         config: &Config,
         setup: Setup,
-        began: Instant,
+        started: Instant,
         signals: &mut Signals,
-    ) -> Result<Summary> {
-        let (bound, drain) = (self.bound(), config.drain.min(self.ttl / 4));
+    ) -> Result<RunSummary> {
+        let (bound, drain) = (self.engine_bound(), config.drain.min(self.ttl / 4));
         let checked = bound.check(&**store, &setup).await;
-        checked.map_err(unanswered)?.map_err(unfit)?;
-        let left = |reserve: Duration| self.ttl.saturating_sub(reserve).saturating_sub(began.elapsed());
-        if left(drain).is_zero() {
-            return Ok(Summary::of(Attempts::default(), Why::Time));
+        checked.map_err(store_failure)?.map_err(outdated_store_failure)?;
+        let remaining =
+            |reserve: Duration| self.ttl.saturating_sub(reserve).saturating_sub(started.elapsed());
+        if remaining(drain).is_zero() {
+            return Ok(RunSummary::new(Attempts::default(), EndReason::TimeLimit));
         }
-        let settings = settings(config, bound);
-        let engine = Engine::start(store.clone(), settings, setup).await.map_err(unanswered)?;
-        let why = tokio::select! {
-            () = engine.bound_reached() => Why::Events,
-            () = tokio::time::sleep(left(drain)) => Why::Time,
-            () = signals.next() => Why::Told,
+        let settings = engine_settings(config, bound);
+        let engine = Engine::start(store.clone(), settings, setup).await.map_err(store_failure)?;
+        let reason = tokio::select! {
+            () = engine.bound_reached() => EndReason::MaxEvents,
+            () = tokio::time::sleep(remaining(drain)) => EndReason::TimeLimit,
+            () = signals.recv() => EndReason::Signal,
         };
-        process::stop(engine.stop(config.drain.min(left(Duration::ZERO))), signals).await?;
-        Ok(Summary::of(engine.metrics().attempts(), why))
+        process::wait_for_stop(engine.stop(config.drain.min(remaining(Duration::ZERO))), signals).await?;
+        Ok(RunSummary::new(engine.metrics().attempts(), reason))
     }
 
-    /// How many tasks are held back by rules, and by which. Said beside a run that came to nothing: a store that does
-    /// not answer now is left alone.
-    async fn held(&self, store: &dyn Store) -> Option<String> {
-        let wanted = |name: &HandlerName| self.handlers.is_empty() || self.handlers.contains(name);
+    /// The number of tasks that rules keep from running, with the rules. None if the store cannot be read: it only explains
+    /// a run without attempts.
+    async fn describe_paused_tasks(&self, store: &dyn Store) -> Option<String> {
+        let is_selected = |name: &HandlerName| self.handlers.is_empty() || self.handlers.contains(name);
         let queues = store.queues(None).await.ok()?;
-        let queues: Vec<_> = queues.iter().filter(|queue| queue.held && wanted(&queue.handler)).collect();
+        let queues: Vec<_> =
+            queues.iter().filter(|queue| queue.held && is_selected(&queue.handler)).collect();
         let waiting: u64 = queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled).sum();
-        let holds =
+        let applies =
             |rule: &&Rule| queues.iter().any(|queue| rule.holds(&queue.handler, &queue.of, &queue.tenant));
         let rules = store.rules().await.ok()?;
-        let mut holders: Vec<String> = rules.iter().filter(holds).map(rule_in_words).collect();
-        holders.extend(stopped(&store.chains().await.ok()?.0, &queues));
-        let tasks = counted(waiting, "task is", "tasks are");
-        (waiting > 0 && !holders.is_empty()).then(|| format!("{tasks} held back: {}", holders.join(", ")))
+        let mut reasons: Vec<String> = rules.iter().filter(applies).map(describe_rule).collect();
+        reasons.extend(describe_stopped_nodes(&store.chains().await.ok()?.0, &queues));
+        let tasks = format_count(waiting, "task is", "tasks are");
+        (waiting > 0 && !reasons.is_empty()).then(|| format!("{tasks} waiting: {}", reasons.join(", ")))
     }
 
-    fn bound(&self) -> Bound {
+    fn engine_bound(&self) -> Bound {
         Bound { handlers: self.handlers.iter().cloned().collect(), max_events: self.max_events }
     }
 
-    /// What is to be run must be there, and run by nodes.
-    fn check(&self, setup: &Setup) -> Result {
+    /// Checks that the selected handlers are configured and not pull handlers.
+    fn check_handlers(&self, setup: &Setup) -> Result {
         for name in &self.handlers {
             let Some(spec) = setup.handlers.iter().find(|spec| spec.def.name == *name) else {
-                let known: Vec<&str> = setup.handlers.iter().map(|spec| spec.def.name.as_str()).collect();
-                let hint = hint(name.as_str(), known.iter().copied());
+                let names: Vec<&str> = setup.handlers.iter().map(|spec| spec.def.name.as_str()).collect();
+                let hint = hint(name.as_str(), names.iter().copied());
                 return Err(Failure::usage(format!("the configuration has no handler {name:?}{hint}"))
-                    .hint(format!("It has these: {}", known.join(", "))));
+                    .with_hint(format!("Configured handlers: {}", names.join(", "))));
             };
             if spec.def.pull {
-                return Err(Failure::usage(format!("{name} is pulled: its tasks are fetched by workers"))
-                    .hint("Give it a `run` in the configuration, or start a pull worker for it."));
+                return Err(Failure::usage(format!(
+                    "{name} is a pull handler: external workers run its tasks"
+                ))
+                .with_hint("Set a `run` command or URL in the configuration, or start a pull worker."));
             }
         }
         Ok(())
     }
 }
 
-/// The chains and nodes that are stopped, and hold one of these queues.
-fn stopped(chains: &[ChainView], queues: &[&QueueView]) -> BTreeSet<String> {
-    let word = |queue: &&QueueView| {
+/// The stopped chains and nodes of these queues.
+fn describe_stopped_nodes(chains: &[ChainView], queues: &[&QueueView]) -> BTreeSet<String> {
+    let describe = |queue: &&QueueView| {
         let QueueOf::Node { chain, node } = &queue.of else { return None };
         let state = &chains.iter().find(|view| view.chain.path == *chain)?.state;
-        let what = if state.stopped { chain.to_string() } else { format!("{node} of {chain}") };
-        state.holds(node).then(|| format!("{what} is stopped"))
+        let name =
+            if state.stopped { format!("chain {chain}") } else { format!("node {node} of chain {chain}") };
+        state.holds(node).then(|| format!("{name} is stopped"))
     };
-    queues.iter().filter_map(word).collect()
+    queues.iter().filter_map(describe).collect()
 }
 
-fn rule_in_words(rule: &Rule) -> String {
-    let tenant = rule.tenant.as_ref().map(|tenant| format!(" for {tenant}")).unwrap_or_default();
-    format!("a {} of {}{tenant} by {}", rule.kind.as_str(), rule.place.name(), clean(&rule.by))
+fn describe_rule(rule: &Rule) -> String {
+    let tenant = rule.tenant.as_ref().map(|tenant| format!(" for tenant {tenant}")).unwrap_or_default();
+    format!("{} of {}{tenant} by {}", rule.kind.as_str(), rule.place.name(), escape_controls(&rule.by))
 }
 
-fn settings(config: &Config, bound: Bound) -> Settings {
+fn engine_settings(config: &Config, bound: Bound) -> Settings {
     Settings {
-        // Planned times and old history are the server's business.
+        // Firing schedules and pruning are left to servers.
         rooms: Rooms { scheduler: true, worker: true, rescuer: true, clock: false, pruner: false },
         bound: Some(bound),
         ..server::settings(config)
     }
 }
 
-async fn open(config: &Config) -> Result<Arc<dyn Store>> {
+async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
     match &config.store {
         StoreUrl::SqliteMemory => {
-            return Err(Failure::usage("a store in memory ends with its process, and nothing waits in it")
-                .hint("--store names a file."));
+            return Err(Failure::usage("a store in memory has no waiting tasks")
+                .with_hint("Choose a file with --store."));
         }
         StoreUrl::Sqlite { path } if !path.exists() => {
             return Err(Failure::runtime(format!("there is no store at {}", path.display()))
-                .hint("A server makes it on its first start. --store names another file."));
+                .with_hint("A server creates it on its first start. Choose another file with --store."));
         }
         StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => {}
     }
-    server::open(&config.store).await.map_err(not_opened)
+    server::open(&config.store).await.map_err(open_failure)
 }
 
-fn unanswered(error: StoreError) -> Failure {
-    not_started(StartError::Engine(error))
+fn store_failure(error: StoreError) -> Failure {
+    start_failure(StartError::Engine(error))
 }
 
-fn unfit(unfit: Unfit) -> Failure {
-    Failure::new(Exit::Configuration, unfit).hint(
-        "A bounded run changes nothing for the others: it runs the handlers as the last server told the store of\n\
-         them. Start `pointsman serve` once with this configuration, or name other handlers with --handler.",
+fn outdated_store_failure(mismatch: Unfit) -> Failure {
+    Failure::new(Exit::Configuration, mismatch).with_hint(
+        "`work` uses the handlers that the last server stored. Start `pointsman serve` once with this configuration,\n\
+         or select other handlers with --handler.",
     )
 }
 
-fn not_opened(error: StartError) -> Failure {
+fn open_failure(error: StartError) -> Failure {
     let in_use = matches!(error, StartError::Store(OpenError::InUse { .. }));
-    let failure = not_started(error);
+    let failure = start_failure(error);
     match in_use {
-        true => failure.hint(
-            "A server works on it already, and runs its tasks too. To use this command, stop the server first;\n\
-             to lend it a hand, make the handler `run: pull` and start a pull worker, such as the one in\n\
-             examples/python.",
+        true => failure.with_hint(
+            "A server uses the store and runs its tasks. Stop the server to use this command; to add capacity, configure\n\
+             the handler with `run: pull` and start a pull worker, such as the one in examples/python.",
         ),
         false => failure,
     }
 }
 
-/// Why a run has ended.
+/// Why a run ended.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Why {
-    Events,
-    Time,
-    Told,
+enum EndReason {
+    #[serde(rename = "events")]
+    MaxEvents,
+    #[serde(rename = "time")]
+    TimeLimit,
+    #[serde(rename = "told")]
+    Signal,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for EndReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Events => "as many as were to be begun",
-            Self::Time => "its time is up",
-            Self::Told => "it was told to stop",
+            Self::MaxEvents => "reached --max-events",
+            Self::TimeLimit => "reached --ttl",
+            Self::Signal => "stopped by a signal",
         })
     }
 }
 
-/// What a run has done.
+/// The result of a run.
 #[derive(Debug, serde::Serialize)]
-struct Summary {
-    /// How many attempts it began.
+struct RunSummary {
+    /// The number of started attempts.
     attempts: u64,
     succeeded: u64,
     failed: u64,
-    /// Put off by the handler, or given back unfinished.
+    /// Attempts that were snoozed by the handler or released unfinished.
     other: u64,
-    ended: Why,
+    ended: EndReason,
 }
 
-impl Summary {
-    fn of(attempts: Attempts, ended: Why) -> Self {
+impl RunSummary {
+    fn new(attempts: Attempts, ended: EndReason) -> Self {
         let Attempts { succeeded, failed, snoozed, released } = attempts;
         let other = snoozed + released;
         Self { attempts: succeeded + failed + other, succeeded, failed, other, ended }
     }
 
-    fn show(&self, output: Output) -> Result {
+    fn print(&self, output: Output) -> Result {
         if output.is_json() {
-            return Ok(output.json(self)?);
+            return Ok(output.print_json(self)?);
         }
-        let other = if self.other > 0 { format!(", {} put off", self.other) } else { String::new() };
-        let attempts = counted(self.attempts, "attempt", "attempts");
-        Ok(output.line(format!(
+        let other =
+            if self.other > 0 { format!(", {} snoozed or released", self.other) } else { String::new() };
+        let attempts = format_count(self.attempts, "attempt", "attempts");
+        Ok(output.print_line(format!(
             "{attempts}: {} succeeded, {} failed{other}; {}",
             self.succeeded, self.failed, self.ended
         ))?)

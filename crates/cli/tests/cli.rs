@@ -1,18 +1,18 @@
-//! What the command line says, recorded: help, wrong usage, errors without a server (`cmd`), and what it says beside one
-//! (`live`). `TRYCMD=overwrite` renews the expected texts; read what changed before you commit it.
+//! Recorded output of the command line: help, usage errors and errors without a server (`cmd`), and output with a server
+//! (`live`). `TRYCMD=overwrite` updates the expected texts; review the diff before you commit it.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/node.rs"]
-mod node;
+#[path = "common/test_server.rs"]
+mod test_server;
 
-use node::Place;
+use test_server::TestServer;
 
 #[test]
-fn the_command_line_reads_as_documented() {
+fn help_and_errors_match_the_recorded_output() {
     trycmd::TestCases::new()
-        // Nobody listens there, and whoever runs the tests may have a server of their own in their environment.
+        // No server listens there; this overrides the environment of the test run.
         .env("POINTSMAN_URL", "http://127.0.0.1:1")
         .env("POINTSMAN_TOKEN", "")
         .env("POINTSMAN_TOKEN_FILE", "")
@@ -21,8 +21,8 @@ fn the_command_line_reads_as_documented() {
         .case("tests/cmd/*.md");
 }
 
-/// The tokens are `admin-token`, `viewer-token` and `shop-token`. Times are never those of the run: nothing is planned
-/// but for one day in a far year.
+/// The tokens are `admin-token`, `viewer-token` and `shop-token`. Output contains no times of the run: the only schedule
+/// fires in a distant year.
 const CONFIG: &str = r#"
 auth:
   tokens:
@@ -49,18 +49,18 @@ chains:
 "#;
 
 #[test]
-fn beside_a_server_it_reads_as_recorded() {
-    let mut place = Place::new(CONFIG).with_token("admin-token");
-    let _node = place.serve();
-    place.ok(&["emit", "record.published", "--key", "record:1"]);
-    place.ok(&["orders", "add", "/publish/article,117"]);
-    place.ok(&["emit", "record.spoilt", "--key", "record:2"]);
-    node::until("one has failed", || {
-        !place.json(&["tasks", "--status", "FAILED"])["tasks"].as_array().unwrap().is_empty()
+fn output_with_a_server_matches_the_recorded_output() {
+    let mut pointsman = TestServer::new(CONFIG).with_token("admin-token");
+    let _node = pointsman.serve();
+    pointsman.run_ok(&["emit", "record.published", "--key", "record:1"]);
+    pointsman.run_ok(&["orders", "add", "/publish/article,117"]);
+    pointsman.run_ok(&["emit", "record.spoilt", "--key", "record:2"]);
+    test_server::wait_until("one has failed", || {
+        !pointsman.run_json(&["tasks", "--status", "FAILED"])["tasks"].as_array().unwrap().is_empty()
     });
     trycmd::TestCases::new()
-        .env("POINTSMAN_URL", format!("http://{}", place.address()))
-        .env("POINTSMAN_TOKEN", place.token())
+        .env("POINTSMAN_URL", format!("http://{}", pointsman.address()))
+        .env("POINTSMAN_TOKEN", pointsman.token())
         .env("POINTSMAN_TOKEN_FILE", "")
         .env("NO_COLOR", "1")
         .case("tests/live/*.md");

@@ -1,68 +1,78 @@
-//! `pointsman doctor` beside real servers.
+//! `pointsman doctor` with real servers.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/node.rs"]
-mod node;
+#[path = "common/test_server.rs"]
+mod test_server;
 
 use std::time::Duration;
 
-use node::Place;
 use pointsman_testing::{Postgres, Redis, RedisSettings, Settings};
 use serde_json::Value;
+use test_server::TestServer;
 
-/// What it finds, and its exit code.
-fn examined(place: &Place, words: &[&str]) -> (Value, Option<i32>) {
-    let output = place.run(&[&["doctor", "-o", "json"], words].concat());
+/// The findings of `doctor`, and its exit code.
+fn run_doctor(pointsman: &TestServer, arguments: &[&str]) -> (Value, Option<i32>) {
+    let output = pointsman.run(&[&["doctor", "-o", "json"], arguments].concat());
     (serde_json::from_slice(&output.stdout).unwrap(), output.status.code())
 }
 
-/// The findings of a name.
-fn of<'a>(found: &'a Value, name: &str) -> Vec<&'a Value> {
-    found["findings"].as_array().unwrap().iter().filter(|finding| finding["name"] == name).collect()
+/// The findings with this name.
+fn findings_named<'a>(report: &'a Value, name: &str) -> Vec<&'a Value> {
+    report["findings"].as_array().unwrap().iter().filter(|finding| finding["name"] == name).collect()
 }
 
-fn only<'a>(found: &'a Value, name: &str) -> &'a Value {
-    let findings = of(found, name);
-    assert_eq!(findings.len(), 1, "{name}: {found:#}");
+fn only_finding<'a>(report: &'a Value, name: &str) -> &'a Value {
+    let findings = findings_named(report, name);
+    assert_eq!(findings.len(), 1, "{name}: {report:#}");
     findings[0]
 }
 
 #[test]
-fn a_running_server_is_asked_and_its_file_is_looked_at() {
-    let mut place = Place::new("");
-    let node = place.serve();
-    place.ok(&["emit", "record"]);
-    let (found, code) = examined(&place, &["--deep"]);
-    assert_eq!((code, &found["faults"], &found["warnings"]), (Some(0), &0.into(), &0.into()), "{found:#}");
-    assert!(only(&found, "in use")["found"].as_str().unwrap().contains(&format!("pid {}", node.pid())));
-    assert!(only(&found, "server")["found"].as_str().unwrap().starts_with("ok at http"));
+fn doctor_checks_the_running_server_and_its_file() {
+    let mut pointsman = TestServer::new("");
+    let node = pointsman.serve();
+    pointsman.run_ok(&["emit", "record"]);
+    let (report, code) = run_doctor(&pointsman, &["--deep"]);
+    assert_eq!((code, &report["faults"], &report["warnings"]), (Some(0), &0.into(), &0.into()), "{report:#}");
+    assert!(
+        only_finding(&report, "in use")["found"].as_str().unwrap().contains(&format!("pid {}", node.pid()))
+    );
+    assert!(only_finding(&report, "server")["found"].as_str().unwrap().starts_with("ok at http"));
     assert!(node.stop().success());
-    let (found, code) = examined(&place, &[]);
-    assert_eq!((code, only(&found, "in use")["found"].as_str()), (Some(0), Some("no")), "{found:#}");
-    let url = format!("http://{}", place.address());
-    let (found, code) = examined(&place, &["--url", &url]);
-    assert_eq!((code, only(&found, "server")["verdict"].as_str()), (Some(1), Some("fault")), "{found:#}");
+    let (report, code) = run_doctor(&pointsman, &[]);
+    assert_eq!(
+        (code, only_finding(&report, "in use")["found"].as_str()),
+        (Some(0), Some("no")),
+        "{report:#}"
+    );
+    let url = format!("http://{}", pointsman.address());
+    let (report, code) = run_doctor(&pointsman, &["--url", &url]);
+    assert_eq!(
+        (code, only_finding(&report, "server")["verdict"].as_str()),
+        (Some(1), Some("fault")),
+        "{report:#}"
+    );
 }
 
 #[test]
-fn a_database_is_looked_at_as_the_configuration_names_it() {
+fn doctor_checks_the_configured_postgres_database() {
     let server = Postgres::start(Settings { durable: true, ..Settings::default() }).unwrap();
     let url = server.create_database().unwrap();
-    let mut place = Place::new(&format!("store: {url}\n"));
-    let node = place.serve();
-    let (found, code) = examined(&place, &[]);
-    assert_eq!((code, &found["faults"], &found["warnings"]), (Some(0), &0.into(), &0.into()), "{found:#}");
-    assert!(only(&found, "nodes")["found"].as_str().unwrap().starts_with("1 live"), "{found:#}");
+    let mut pointsman = TestServer::new(&format!("store: {url}\n"));
+    let node = pointsman.serve();
+    let (report, code) = run_doctor(&pointsman, &[]);
+    assert_eq!((code, &report["faults"], &report["warnings"]), (Some(0), &0.into(), &0.into()), "{report:#}");
+    assert!(only_finding(&report, "nodes")["found"].as_str().unwrap().starts_with("1 live"), "{report:#}");
 
     let database = url.rsplit('/').next().unwrap().to_owned();
     std::thread::scope(|scope| {
         let sleeping = scope.spawn(|| server.query(&database, "SELECT pg_sleep(60)"));
         std::thread::sleep(Duration::from_millis(1200));
-        let (found, code) = examined(&place, &["--long", "1s"]);
-        let open = only(&found, "transactions");
-        assert_eq!((code, open["verdict"].as_str()), (Some(0), Some("warning")), "{found:#}");
+        let (report, code) = run_doctor(&pointsman, &["--long", "1s"]);
+        let open = only_finding(&report, "transactions");
+        assert_eq!((code, open["verdict"].as_str()), (Some(0), Some("warning")), "{report:#}");
         let end = open["advice"].as_str().unwrap().split("SELECT ").nth(1).unwrap().to_owned();
         server.query("postgres", &format!("SELECT {end}")).unwrap();
         assert!(sleeping.join().unwrap().is_err(), "it was ended, as was advised");
@@ -71,32 +81,84 @@ fn a_database_is_looked_at_as_the_configuration_names_it() {
 }
 
 #[test]
-fn a_database_that_may_lose_data_is_a_fault() {
+fn a_postgres_setting_that_can_lose_data_is_a_fault() {
     let server = Postgres::start(Settings::default()).unwrap();
-    let place = Place::new(&format!("store: {}\n", server.create_database().unwrap()));
-    let (found, code) = examined(&place, &[]);
-    assert_eq!((code, only(&found, "fsync")["verdict"].as_str()), (Some(1), Some("fault")), "{found:#}");
+    let pointsman = TestServer::new(&format!("store: {}\n", server.create_database().unwrap()));
+    let (report, code) = run_doctor(&pointsman, &[]);
+    assert_eq!(
+        (code, only_finding(&report, "fsync")["verdict"].as_str()),
+        (Some(1), Some("fault")),
+        "{report:#}"
+    );
 }
 
 #[test]
-fn a_redis_is_looked_at_as_the_configuration_names_it() {
+fn doctor_checks_the_configured_redis() {
     let redis = Redis::start(RedisSettings::default()).unwrap();
-    let mut place = Place::new(&format!("store: '{}/?prefix=bus:'\n", redis.url()));
-    let node = place.serve();
-    let (found, code) = examined(&place, &[]);
-    assert_eq!((code, &found["faults"], &found["warnings"]), (Some(0), &0.into(), &0.into()), "{found:#}");
-    assert!(only(&found, "nodes")["found"].as_str().unwrap().starts_with("1 live"), "{found:#}");
-    assert!(only(&found, "connection")["found"].as_str().unwrap().contains("?prefix=bus:"), "{found:#}");
+    let mut pointsman = TestServer::new(&format!("store: '{}/?prefix=bus:'\n", redis.url()));
+    let node = pointsman.serve();
+    let (report, code) = run_doctor(&pointsman, &[]);
+    assert_eq!((code, &report["faults"], &report["warnings"]), (Some(0), &0.into(), &0.into()), "{report:#}");
+    assert!(only_finding(&report, "nodes")["found"].as_str().unwrap().starts_with("1 live"), "{report:#}");
+    assert!(
+        only_finding(&report, "connection")["found"].as_str().unwrap().contains("?prefix=bus:"),
+        "{report:#}"
+    );
 
     redis.command(&["LPUSH", "bus:o:events", "no event"]).unwrap();
     redis.command(&["LPUSH", "bus:objects.with.events", "o"]).unwrap();
-    node::until("it is set aside", || only(&examined(&place, &[]).0, "set aside")["verdict"] == "warning");
+    test_server::wait_until("the entry is set aside", || {
+        only_finding(&run_doctor(&pointsman, &[]).0, "set aside")["verdict"] == "warning"
+    });
     redis.command(&["CONFIG", "SET", "appendfsync", "everysec"]).unwrap();
-    let (found, code) = examined(&place, &[]);
+    let (report, code) = run_doctor(&pointsman, &[]);
     assert_eq!(
-        (code, only(&found, "appendfsync")["verdict"].as_str()),
+        (code, only_finding(&report, "appendfsync")["verdict"].as_str()),
         (Some(1), Some("fault")),
-        "{found:#}"
+        "{report:#}"
     );
     assert!(node.stop().success());
+}
+
+#[test]
+fn a_server_on_another_sqlite_file_is_a_warning() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
+    let (report, code) = run_doctor(&pointsman, &["--store", "sqlite:other.db"]);
+    let warning = findings_named(&report, "server").pop().unwrap();
+    assert_eq!((code, warning["verdict"].as_str()), (Some(0), Some("warning")), "{report:#}");
+    assert!(warning["found"].as_str().unwrap().contains("the server uses another file"), "{report:#}");
+}
+
+#[test]
+fn a_store_in_use_is_reported_with_the_process_id() {
+    let mut pointsman = TestServer::new("");
+    let node = pointsman.serve();
+    let second = pointsman.run(&["serve", "--listen", "127.0.0.1:0"]);
+    let message = String::from_utf8_lossy(&second.stderr).into_owned();
+    assert_eq!(second.status.code(), Some(75), "{message}");
+    assert!(message.contains(&format!("pid {}", node.pid())), "{message}");
+}
+
+#[test]
+fn commands_that_would_run_as_root_are_a_warning() {
+    if !nix::unistd::geteuid().is_root() {
+        eprintln!("skipped: only root can run commands as root");
+        return;
+    }
+    let config = "handlers:\n  index: {run: {command: [true]}}\n";
+    let mut pointsman = TestServer::new(config);
+    let (report, code) = run_doctor(&pointsman, &[]);
+    let warning = only_finding(&report, "commands");
+    assert_eq!((code, warning["verdict"].as_str()), (Some(0), Some("warning")), "{report:#}");
+    assert_eq!(warning["found"], "the commands of index run as root");
+    let _node = pointsman.serve_on_new_port();
+    let log = pointsman.log();
+    assert!(log.contains("WARN") && log.contains("the commands of index run as root"), "{log}");
+
+    let (report, _) = run_doctor(&TestServer::new(config).unprivileged(), &[]);
+    assert!(findings_named(&report, "commands").is_empty(), "{report:#}");
+    let with_user = "handlers:\n  index: {run: {command: [true], user: nobody}}\n";
+    let (report, _) = run_doctor(&TestServer::new(with_user), &[]);
+    assert!(findings_named(&report, "commands").is_empty(), "{report:#}");
 }

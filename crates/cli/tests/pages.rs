@@ -1,6 +1,6 @@
-//! Manual pages and completions, as those see them who read and use them.
+//! Manual pages and completions.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -14,8 +14,8 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The commands below one, as its help lists them.
-fn below(words: &[&str]) -> Vec<String> {
+/// The subcommands that the help lists.
+fn list_subcommands(words: &[&str]) -> Vec<String> {
     let help = text(&pointsman(&[words, &["-h"]].concat()).stdout);
     let list =
         help.split("Commands:\n").nth(1).and_then(|rest| rest.split("\n\n").next()).unwrap_or_default();
@@ -23,12 +23,12 @@ fn below(words: &[&str]) -> Vec<String> {
     names.filter(|name| !name.is_empty() && *name != "help").map(Into::into).collect()
 }
 
-/// A page as `man` shows it, if there is something to show it with.
-fn rendered(page: &Path) -> Option<String> {
+/// A page as `man` prints it; none without groff.
+fn render_page(page: &Path) -> Option<String> {
     let groff =
         Command::new("groff").args(["-man", "-Tutf8", "-ww", "-P-c", "-rLL=90n"]).arg(page).output().ok()?;
     assert_eq!(text(&groff.stderr), "", "{}", page.display());
-    // Bold and underlined letters are written twice, with a step back between.
+    // Bold and underlined letters are written twice, with a backspace between.
     let mut shown = String::new();
     for c in text(&groff.stdout).chars() {
         if c == '\u{8}' { shown.pop().map_or((), drop) } else { shown.push(c) }
@@ -37,22 +37,22 @@ fn rendered(page: &Path) -> Option<String> {
 }
 
 #[test]
-fn every_command_has_a_manual_page_that_reads_like_its_help() {
+fn every_command_has_a_manual_page_with_the_text_of_its_help() {
     let folder = tempfile::tempdir().unwrap();
     let dir = folder.path().join("man1");
     let made = pointsman(&["man", "--dir", dir.to_str().unwrap()]);
     assert!(made.status.success(), "{}", text(&made.stderr));
     let mut pages = vec!["pointsman.1".to_owned()];
-    for command in below(&[]) {
+    for command in list_subcommands(&[]) {
         pages.push(format!("pointsman-{command}.1"));
-        pages.extend(below(&[&command]).iter().map(|sub| format!("pointsman-{command}-{sub}.1")));
+        pages.extend(list_subcommands(&[&command]).iter().map(|sub| format!("pointsman-{command}-{sub}.1")));
     }
     assert!(pages.len() > 50 && pages.contains(&"pointsman-tasks-logs.1".into()), "{pages:?}");
-    let mut there: Vec<String> =
+    let mut written: Vec<String> =
         dir.read_dir().unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
-    there.sort();
+    written.sort();
     pages.sort();
-    assert_eq!(there, pages);
+    assert_eq!(written, pages);
 
     for page in &pages {
         let written = std::fs::read_to_string(dir.join(page)).unwrap();
@@ -63,19 +63,19 @@ fn every_command_has_a_manual_page_that_reads_like_its_help() {
             assert_eq!(sections.count(), 1, "{page} has one section {section}:\n{written}");
         }
     }
-    let Some(list) = rendered(&dir.join("pointsman-tasks-list.1")) else { return };
+    let Some(list) = render_page(&dir.join("pointsman-tasks-list.1")) else { return };
     assert!(
         list.lines().any(|line| line.trim() == "pointsman tasks list --key record:1 --limit 10"),
         "{list}"
     );
     assert!(list.contains("75   the server or its store is not available; try again later\n"), "{list}");
     for page in &pages {
-        rendered(&dir.join(page));
+        render_page(&dir.join(page));
     }
 }
 
 #[test]
-fn a_page_is_printed_by_the_name_of_its_command() {
+fn man_prints_the_page_of_a_command() {
     let page = |words: &[&str]| text(&pointsman(&[&["man"], words].concat()).stdout);
     assert!(page(&[]).contains(".TH pointsman 1"));
     assert!(page(&["tasks", "list"]).contains(".TH pointsman-tasks-list 1"));
@@ -84,8 +84,8 @@ fn a_page_is_printed_by_the_name_of_its_command() {
     assert!(text(&wrong.stderr).contains("did you mean `list`?"), "{}", text(&wrong.stderr));
 }
 
-/// What bash offers after these words.
-fn offered(words: &[&str]) -> Vec<String> {
+/// The completions that bash offers after these words.
+fn bash_completions(words: &[&str]) -> Vec<String> {
     let line = r#"
         source <("$0" completions bash)
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
@@ -100,15 +100,15 @@ fn offered(words: &[&str]) -> Vec<String> {
 
 #[test]
 fn bash_completes_commands_flags_and_values() {
-    assert_eq!(offered(&["pointsman", "ta"]), ["tasks"]);
-    assert_eq!(offered(&["pointsman", "tasks", "re"]), ["retry", "redrive"]);
-    assert_eq!(offered(&["pointsman", "emit", "--idem"]), ["--idempotency-key"]);
-    assert_eq!(offered(&["pointsman", "tasks", "--output", ""]), ["table", "json"]);
-    assert_eq!(offered(&["pointsman", "chains", "node", "/a", "b", "ne"]), ["next_state"]);
+    assert_eq!(bash_completions(&["pointsman", "ta"]), ["tasks"]);
+    assert_eq!(bash_completions(&["pointsman", "tasks", "re"]), ["retry", "redrive"]);
+    assert_eq!(bash_completions(&["pointsman", "emit", "--idem"]), ["--idempotency-key"]);
+    assert_eq!(bash_completions(&["pointsman", "tasks", "--output", ""]), ["table", "json"]);
+    assert_eq!(bash_completions(&["pointsman", "chains", "node", "/a", "b", "ne"]), ["next_state"]);
 }
 
 #[test]
-fn other_shells_get_a_script_of_theirs() {
+fn completions_exist_for_zsh_fish_and_elvish() {
     for (shell, sign) in
         [("zsh", "#compdef pointsman"), ("fish", "complete -c pointsman"), ("elvish", "edit:completion")]
     {
@@ -120,9 +120,9 @@ fn other_shells_get_a_script_of_theirs() {
     assert!(text(&wrong.stderr).contains("'bash'"), "{}", text(&wrong.stderr));
 }
 
-/// Those that are installed also read it without a complaint.
+/// Checked only with shells that are installed.
 #[test]
-fn shells_that_are_there_read_their_script() {
+fn installed_shells_accept_their_completion_script() {
     for shell in ["zsh", "fish"] {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("script");

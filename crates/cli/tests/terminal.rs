@@ -1,18 +1,18 @@
-//! What a person sees: tables that fit, colours, progress, live views, and nothing that steers the terminal.
+//! Output on a terminal: tables that fit, colours, progress, live views, and escaped control characters.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
-#[path = "common/node.rs"]
-mod node;
 #[path = "common/terminal.rs"]
 mod terminal;
+#[path = "common/test_server.rs"]
+mod test_server;
 
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use node::Place;
-use terminal::{Terminal, plain};
+use terminal::{TestTerminal, strip_colors};
+use test_server::TestServer;
 
 const CONFIG: &str = r#"
 handlers:
@@ -39,37 +39,39 @@ chains:
       - {id: done, end: true}
 "#;
 
-/// What a command shows on a terminal of so many columns.
-fn seen(place: &Place, columns: u16, words: &[&str]) -> String {
-    Terminal::open(&place.command(words), columns).end().0
+/// The output of a command on a terminal of this many columns.
+fn run_on_terminal(pointsman: &TestServer, columns: u16, arguments: &[&str]) -> String {
+    TestTerminal::open(&pointsman.command(arguments), columns).wait_for_exit().0
 }
 
-/// How many columns a line takes, where every character takes one.
-fn widest(text: &str) -> usize {
-    plain(text).lines().map(|line| line.chars().count()).max().unwrap_or(0)
+/// The width of the widest line, with one column per character.
+fn max_line_width(text: &str) -> usize {
+    strip_colors(text).lines().map(|line| line.chars().count()).max().unwrap_or(0)
 }
 
-/// A server that has something of everything to show.
-fn busy() -> (Place, node::Node) {
-    let mut place = Place::new(CONFIG);
-    let node = place.serve();
-    place.ok(&["emit", "record.published", "--key", "record:1", "--value", r#"{"title":"Hello"}"#]);
-    place.ok(&["emit", "record.spoilt", "--key", "record:with-a-key-that-is-rather-long"]);
-    place.ok(&["orders", "add", "/publish/article,117", "--value", r#"{"title":"Hello"}"#]);
-    place.ok(&["run", "shop/orders"]);
-    place.ok(&["pause", "shop/orders", "--reason", "the shop is closed for a while"]);
-    node::until("two have failed", || {
-        place.json(&["tasks", "--status", "FAILED"])["tasks"].as_array().unwrap().len() == 2
+/// A server with data for every table.
+fn start_with_data() -> (TestServer, test_server::ServerProcess) {
+    let mut pointsman = TestServer::new(CONFIG);
+    let node = pointsman.serve();
+    pointsman.run_ok(&["emit", "record.published", "--key", "record:1", "--value", r#"{"title":"Hello"}"#]);
+    pointsman.run_ok(&["emit", "record.spoilt", "--key", "record:with-a-key-that-is-rather-long"]);
+    pointsman.run_ok(&["orders", "add", "/publish/article,117", "--value", r#"{"title":"Hello"}"#]);
+    pointsman.run_ok(&["run", "shop/orders"]);
+    pointsman.run_ok(&["pause", "shop/orders", "--reason", "the shop is closed for a while"]);
+    test_server::wait_until("two have failed", || {
+        pointsman.run_json(&["tasks", "--status", "FAILED"])["tasks"].as_array().unwrap().len() == 2
     });
-    (place, node)
+    (pointsman, node)
 }
 
 #[test]
-fn every_table_fits_the_terminal_whatever_its_width() {
-    let (place, _node) = busy();
-    let waiting =
-        place.json(&["tasks", "--status", "SCHEDULED"])["tasks"][0]["id"].as_str().unwrap().to_owned();
-    let event = place.json(&["tasks", "--status", "SCHEDULED"])["tasks"][0]["event_id"].to_string();
+fn every_table_fits_the_width_of_the_terminal() {
+    let (pointsman, _node) = start_with_data();
+    let waiting = pointsman.run_json(&["tasks", "--status", "SCHEDULED"])["tasks"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let event = pointsman.run_json(&["tasks", "--status", "SCHEDULED"])["tasks"][0]["event_id"].to_string();
     let tables: &[&[&str]] = &[
         &["tasks"],
         &["tasks", "why", &waiting],
@@ -87,144 +89,159 @@ fn every_table_fits_the_terminal_whatever_its_width() {
         &["events", "show", &event],
         &["tasks", "show", &waiting],
     ];
-    for words in tables {
+    for arguments in tables {
         for columns in [120, 80, 40] {
-            let shown = seen(&place, columns, words);
-            // What is longer than the line by itself and stands in no table is left whole, to be copied.
-            let is_whole = |line: &str| line.split_whitespace().any(|word| word.len() + 13 > columns.into());
-            let too_wide: Vec<&str> = shown.lines().filter(|line| widest(line) > columns.into()).collect();
-            let is_table = !words.contains(&"show") && !words.contains(&"why");
+            let shown = run_on_terminal(&pointsman, columns, arguments);
+            // A word that is longer than the line and not in a table is not broken, so that it can be copied.
+            let has_long_word =
+                |line: &str| line.split_whitespace().any(|word| word.len() + 13 > columns.into());
+            let too_wide: Vec<&str> =
+                shown.lines().filter(|line| max_line_width(line) > columns.into()).collect();
+            let is_table = !arguments.contains(&"show") && !arguments.contains(&"why");
             assert!(
-                too_wide.iter().all(|line| !is_table && is_whole(line)),
-                "{words:?} at {columns}:\n{shown}\ntoo wide: {too_wide:#?}"
+                too_wide.iter().all(|line| !is_table && has_long_word(line)),
+                "{arguments:?} at {columns}:\n{shown}\ntoo wide: {too_wide:#?}"
             );
         }
     }
-    let ids = |text: &str| plain(text).replace(char::is_whitespace, "").contains(&waiting);
-    assert!(ids(&seen(&place, 80, &["tasks"])), "an id is there whole, if on two lines");
-    assert!(place.ok(&["tasks"]).lines().any(|line| line.ends_with(&waiting)), "and in one line in a pipe");
+    let contains_id = |text: &str| strip_colors(text).replace(char::is_whitespace, "").contains(&waiting);
+    assert!(
+        contains_id(&run_on_terminal(&pointsman, 80, &["tasks"])),
+        "the id is complete, possibly on two lines"
+    );
+    assert!(
+        pointsman.run_ok(&["tasks"]).lines().any(|line| line.ends_with(&waiting)),
+        "and in one line in a pipe"
+    );
 }
 
 #[test]
-fn colours_are_for_terminals_and_for_those_who_want_them() {
-    let (place, _node) = busy();
-    let coloured = |text: &str| text.contains('\x1b');
-    assert!(coloured(&seen(&place, 80, &["tasks"])));
-    assert!(!coloured(&place.ok(&["tasks"])), "a pipe gets none");
-    assert!(!coloured(&seen(&place, 80, &["tasks", "--color", "never"])));
-    assert!(coloured(&place.ok(&["tasks", "--color", "always"])));
+fn colours_are_used_on_terminals_or_on_request() {
+    let (pointsman, _node) = start_with_data();
+    let has_colours = |text: &str| text.contains('\x1b');
+    assert!(has_colours(&run_on_terminal(&pointsman, 80, &["tasks"])));
+    assert!(!has_colours(&pointsman.run_ok(&["tasks"])), "a pipe gets none");
+    assert!(!has_colours(&run_on_terminal(&pointsman, 80, &["tasks", "--color", "never"])));
+    assert!(has_colours(&pointsman.run_ok(&["tasks", "--color", "always"])));
     for (variable, value) in [("NO_COLOR", "1"), ("TERM", "dumb")] {
-        let mut command = place.command(&["tasks", "show", "none-of-that-name"]);
+        let mut command = pointsman.command(&["tasks", "show", "none-of-that-name"]);
         command.env(variable, value);
-        assert!(!coloured(&Terminal::open(&command, 80).end().0), "{variable}");
+        assert!(!has_colours(&TestTerminal::open(&command, 80).wait_for_exit().0), "{variable}");
     }
-    let plainly = seen(&place, 80, &["-o", "json", "tasks"]);
-    assert!(!coloured(&plainly) && serde_json::from_str::<serde_json::Value>(&plainly).is_ok(), "{plainly}");
+    let json = run_on_terminal(&pointsman, 80, &["-o", "json", "tasks"]);
+    assert!(!has_colours(&json) && serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{json}");
 }
 
 #[test]
-fn nothing_that_came_from_elsewhere_steers_the_terminal() {
-    let mut place = Place::new(CONFIG);
-    let _node = place.serve();
-    let (turned, value) = ("invoice\u{202e}fdp", "\"\u{9b}31m \u{202e} \u{7f}\"");
-    let emitted = place.json(&["emit", "record.published", "--key", turned, "--value", value]);
+fn untrusted_text_cannot_control_the_terminal() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let _node = pointsman.serve();
+    let (reversed, value) = ("invoice\u{202e}fdp", "\"\u{9b}31m \u{202e} \u{7f}\"");
+    let emitted = pointsman.run_json(&["emit", "record.published", "--key", reversed, "--value", value]);
     let (event, task) = (emitted["eventId"].to_string(), emitted["events"][0]["tasks"][1].as_str().unwrap());
-    node::until("it has run", || place.json(&["tasks", "show", task])["status"] == "SUCCESS");
-    place.ok(&["pause", "say", "--reason", "red \x1b[31m and \u{202e}"]);
-    let wild = "\x1b]0;title\x07";
+    test_server::wait_until("it has run", || {
+        pointsman.run_json(&["tasks", "show", task])["status"] == "SUCCESS"
+    });
+    pointsman.run_ok(&["pause", "say", "--reason", "red \x1b[31m and \u{202e}"]);
+    let hostile = "\x1b]0;title\x07";
     let commands: &[&[&str]] = &[
         &["tasks"],
         &["tasks", "show", task],
         &["tasks", "logs", task],
         &["tasks", "logs", "-f", task],
-        &["tasks", "show", wild],
-        &["tasks", "--key", turned, "-o", "json"],
-        &["objects", "show", turned],
+        &["tasks", "show", hostile],
+        &["tasks", "--key", reversed, "-o", "json"],
+        &["objects", "show", reversed],
         &["events", "show", &event],
         &["events", "show", &event, "-o", "json"],
         &["handlers", "show", "say"],
         &["audit"],
         &["audit", "-o", "json"],
-        &["emit", wild],
-        &["emit", "record.published", "--value", wild],
-        &["handlers", "show", wild],
-        &["pause", wild],
-        &["--url", wild, "tasks"],
-        &[wild],
+        &["emit", hostile],
+        &["emit", "record.published", "--value", hostile],
+        &["handlers", "show", hostile],
+        &["pause", hostile],
+        &["--url", hostile, "tasks"],
+        &[hostile],
     ];
-    for words in commands {
-        let shown = seen(&place, 80, words);
-        // Ours end with an `m` and have only digits.
-        let ours = |rest: &str| {
+    for arguments in commands {
+        let shown = run_on_terminal(&pointsman, 80, arguments);
+        // The command's own colour codes end with `m` and contain only digits.
+        let is_colour_code = |rest: &str| {
             rest.split_once('m').is_some_and(|(code, _)| code.chars().all(|c| c.is_ascii_digit()))
         };
-        assert!(shown.split("\x1b[").skip(1).all(ours), "{words:?}: {shown:?}");
-        let text = plain(&shown);
-        let steers = |c: char| {
+        assert!(shown.split("\x1b[").skip(1).all(is_colour_code), "{arguments:?}: {shown:?}");
+        let text = strip_colors(&shown);
+        let is_unsafe = |c: char| {
             (c.is_control() && !matches!(c, '\n' | '\r' | '\t')) || ('\u{202a}'..='\u{202e}').contains(&c)
         };
-        assert!(!text.contains(steers), "{words:?}: {text:?}");
+        assert!(!text.contains(is_unsafe), "{arguments:?}: {text:?}");
     }
-    let red = plain(&seen(&place, 80, &["tasks", "logs", task]));
+    let red = strip_colors(&run_on_terminal(&pointsman, 80, &["tasks", "logs", task]));
     assert!(red.contains(r"red \u{1b}[31m and \u{9b} done"), "{red:?}");
 }
 
 #[test]
-fn progress_is_told_on_a_terminal_and_on_standard_error_alone() {
-    let (place, _node) = busy();
-    let words = ["tasks", "redrive", "--handler", "fail", "--rate", "2/s", "--yes", "-o", "json"];
-    let bar = Terminal::with(&place.command(&words), 80, "> out.json").end().0;
+fn progress_is_shown_only_on_a_terminal_and_on_standard_error() {
+    let (pointsman, _node) = start_with_data();
+    let arguments = ["tasks", "redrive", "--handler", "fail", "--rate", "2/s", "--yes", "-o", "json"];
+    let bar =
+        TestTerminal::open_redirected(&pointsman.command(&arguments), 80, "> out.json").wait_for_exit().0;
     assert!(bar.contains("0/2"), "{bar:?}");
-    let told: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(place.path("out.json")).unwrap()).unwrap();
-    assert_eq!(told["state"], "done");
-    node::until("it has failed again", || {
-        !place.json(&["tasks", "--status", "FAILED", "--handler", "fail"])["tasks"]
+    let job: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(pointsman.path("out.json")).unwrap()).unwrap();
+    assert_eq!(job["state"], "done");
+    test_server::wait_until("it has failed again", || {
+        !pointsman.run_json(&["tasks", "--status", "FAILED", "--handler", "fail"])["tasks"]
             .as_array()
             .unwrap()
             .is_empty()
     });
-    let quiet = place.run(&words);
-    assert_eq!(String::from_utf8_lossy(&quiet.stderr), "", "nothing where nobody looks");
+    let without_terminal = pointsman.run(&arguments);
+    assert_eq!(String::from_utf8_lossy(&without_terminal.stderr), "", "no progress without a terminal");
 
     let file = "{\"type\":\"a\"}\n".repeat(3000);
-    std::fs::write(place.path("events.jsonl"), file).unwrap();
-    let quiet = place.run(&["emit", "--file", "events.jsonl"]);
-    assert_eq!(String::from_utf8_lossy(&quiet.stderr), "no handler gets 3000 of them\n");
+    std::fs::write(pointsman.path("events.jsonl"), file).unwrap();
+    let without_terminal = pointsman.run(&["emit", "--file", "events.jsonl"]);
+    assert_eq!(
+        String::from_utf8_lossy(&without_terminal.stderr),
+        "no handler is configured for 3000 events\n"
+    );
 }
 
 #[test]
-fn a_redrive_asks_whoever_sits_there() {
-    let (place, _node) = busy();
-    let mut terminal = Terminal::open(&place.command(&["tasks", "redrive", "--handler", "fail"]), 80);
-    terminal.await_text("[y/N] ");
-    terminal.press("n\n");
-    let (shown, code) = terminal.end();
+fn a_redrive_asks_for_confirmation_on_a_terminal() {
+    let (pointsman, _node) = start_with_data();
+    let mut terminal = TestTerminal::open(&pointsman.command(&["tasks", "redrive", "--handler", "fail"]), 80);
+    terminal.wait_for_text("[y/N] ");
+    terminal.type_keys("n\n");
+    let (shown, code) = terminal.wait_for_exit();
     assert_eq!(code, Some(1));
-    assert!(plain(&shown).contains("error: nothing was run again"), "{shown:?}");
+    assert!(strip_colors(&shown).contains("error: not confirmed; no task was retried"), "{shown:?}");
 }
 
 #[test]
-fn live_views_end_with_130_when_they_are_interrupted() {
-    let mut place = Place::new(CONFIG);
-    let _node = place.serve();
-    let task = place.json(&["emit", "job.asked"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
-    let mut logs = Terminal::open(&place.command(&["tasks", "logs", "-f", &task]), 80);
-    logs.await_text("begun");
-    logs.press("\x03");
-    assert_eq!(logs.end().1, Some(130));
-    let mut watch = Terminal::open(&place.command(&["watch", "--since-start"]), 80);
-    watch.await_text("job.asked");
-    watch.press("\x03");
-    assert_eq!(watch.end().1, Some(130));
-    std::fs::write(place.path("go"), "").unwrap();
+fn live_views_exit_with_130_when_interrupted() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let _node = pointsman.serve();
+    let task =
+        pointsman.run_json(&["emit", "job.asked"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
+    let mut logs = TestTerminal::open(&pointsman.command(&["tasks", "logs", "-f", &task]), 80);
+    logs.wait_for_text("begun");
+    logs.type_keys("\x03");
+    assert_eq!(logs.wait_for_exit().1, Some(130));
+    let mut watch = TestTerminal::open(&pointsman.command(&["watch", "--since-start"]), 80);
+    watch.wait_for_text("job.asked");
+    watch.type_keys("\x03");
+    assert_eq!(watch.wait_for_exit().1, Some(130));
+    std::fs::write(pointsman.path("go"), "").unwrap();
 }
 
 #[test]
-fn what_a_live_view_has_no_room_for_stands_below() {
-    let mut place = Place::new("");
-    let _node = place.serve();
-    place.ok(&[
+fn long_lines_of_a_live_view_are_wrapped() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
+    pointsman.run_ok(&[
         "emit",
         "record.published",
         "--key",
@@ -233,19 +250,19 @@ fn what_a_live_view_has_no_room_for_stands_below() {
         r#"{"title": "Hello, all of you"}"#,
     ]);
     for columns in [80, 40] {
-        let command = place.command(&["watch", "--since-start", "--return", "record"]);
-        let mut watch = Terminal::open(&command, columns);
-        let shown = watch.await_text("you\"}");
-        watch.press("\x03");
-        assert!(widest(&shown.replace('\r', "")) <= columns.into(), "{shown}");
-        assert!(plain(&shown).contains("\n              "), "behind the time: {shown}");
+        let command = pointsman.command(&["watch", "--since-start", "--return", "record"]);
+        let mut watch = TestTerminal::open(&command, columns);
+        let shown = watch.wait_for_text("you\"}");
+        watch.type_keys("\x03");
+        assert!(max_line_width(&shown.replace('\r', "")) <= columns.into(), "{shown}");
+        assert!(strip_colors(&shown).contains("\n              "), "indented behind the time: {shown}");
     }
 }
 
 #[test]
-fn whoever_stops_reading_is_no_failure() {
-    let (place, _node) = busy();
-    for words in [
+fn a_closed_output_pipe_is_not_an_error() {
+    let (pointsman, _node) = start_with_data();
+    for arguments in [
         "tasks",
         "handlers -o json",
         "completions bash",
@@ -253,66 +270,74 @@ fn whoever_stops_reading_is_no_failure() {
         "--help",
         "schedules next 'every 1s' --count 1000",
     ] {
-        let line = format!(r#""$0" {words} | head -c 1; echo " ${{PIPESTATUS[0]}}""#);
+        let line = format!(r#""$0" {arguments} | head -c 1; echo " ${{PIPESTATUS[0]}}""#);
         let output = Command::new("bash")
             .args(["-c", &line, env!("CARGO_BIN_EXE_pointsman")])
-            .env("POINTSMAN_URL", format!("http://{}", place.address()))
-            .env("POINTSMAN_TOKEN", place.token())
+            .env("POINTSMAN_URL", format!("http://{}", pointsman.address()))
+            .env("POINTSMAN_TOKEN", pointsman.token())
             .output()
             .unwrap();
-        assert!(String::from_utf8_lossy(&output.stdout).ends_with(" 0\n"), "{words}: {output:?}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{words}");
+        assert!(String::from_utf8_lossy(&output.stdout).ends_with(" 0\n"), "{arguments}: {output:?}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{arguments}");
     }
-    // Nor is it one that changes the exit code, if nobody hears of an error.
-    let mut command = place.command(&["tasks", "show", "none-of-that-name"]);
+    // A closed standard error does not change the exit code.
+    let mut command = pointsman.command(&["tasks", "show", "none-of-that-name"]);
     command.stderr(std::fs::File::options().write(true).open("/dev/full").unwrap());
     assert_eq!(command.status().unwrap().code(), Some(1));
 }
 
 #[test]
-fn a_payload_of_many_lines_is_one_line_of_json() {
-    let mut place = Place::new("");
-    let _node = place.serve();
-    let id = place.ok(&["emit", "record", "--value", "{\n  \"a\":\r\n 1}"]);
-    let shown = place.ok(&["events", "show", &id, "-o", "json"]);
+fn a_multiline_payload_is_printed_as_one_line_of_json() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
+    let id = pointsman.run_ok(&["emit", "record", "--value", "{\n  \"a\":\r\n 1}"]);
+    let shown = pointsman.run_ok(&["events", "show", &id, "-o", "json"]);
     assert_eq!(shown.lines().count(), 1, "{shown}");
     assert_eq!(serde_json::from_str::<serde_json::Value>(&shown).unwrap()["event"]["value"]["a"], 1);
 }
 
 #[test]
-fn a_measurement_that_is_interrupted_leaves_nothing_behind() {
-    let place = Place::new("");
-    let mut bench = Terminal::open(&place.command(&["bench", "--only", "emits"]), 80);
-    bench.await_text("emits");
-    node::until("its folder is made", || left(&place) > 0);
-    bench.press("\x03");
-    let (shown, code) = bench.end();
-    assert_eq!((code, left(&place)), (Some(130), 0), "{shown:?}");
+fn an_interrupted_benchmark_deletes_its_files() {
+    let pointsman = TestServer::new("");
+    let mut bench = TestTerminal::open(&pointsman.command(&["bench", "--only", "emits"]), 80);
+    bench.wait_for_text("emits");
+    test_server::wait_until("its directory is created", || count_directories(&pointsman) > 0);
+    bench.type_keys("\x03");
+    let (shown, code) = bench.wait_for_exit();
+    assert_eq!((code, count_directories(&pointsman)), (Some(130), 0), "{shown:?}");
 }
 
-/// How many folders there are in a place: a measurement makes some.
-fn left(place: &Place) -> usize {
-    let entries = place.path("").read_dir().unwrap().map(Result::unwrap);
+/// The number of directories in the server's directory: a benchmark creates some.
+fn count_directories(pointsman: &TestServer) -> usize {
+    let entries = pointsman.path("").read_dir().unwrap().map(Result::unwrap);
     entries.filter(|entry| entry.file_type().unwrap().is_dir()).count()
 }
 
 #[test]
-fn who_types_is_told_that_it_is_read_and_a_pipe_is_not() {
-    let mut place = Place::new("");
-    let _node = place.serve();
-    let mut typing = Terminal::open(&place.command(&["emit", "record", "--value", "-"]), 80);
-    typing.await_text("reading standard input");
-    typing.press("{\"a\":1}\n\x04");
-    assert_eq!(typing.end().1, Some(0));
+fn reading_from_a_terminal_prints_a_prompt_and_from_a_pipe_does_not() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
+    let mut terminal = TestTerminal::open(&pointsman.command(&["emit", "record", "--value", "-"]), 80);
+    terminal.wait_for_text("reading standard input");
+    terminal.type_keys("{\"a\":1}\n\x04");
+    assert_eq!(terminal.wait_for_exit().1, Some(0));
 
-    let piped = |words: &[&str], text: &str| {
-        let mut child = place.command(words).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let piped = |arguments: &[&str], text: &str| {
+        let mut child =
+            pointsman.command(arguments).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
         String::from_utf8(child.wait_with_output().unwrap().stderr).unwrap()
     };
-    assert_eq!(piped(&["emit", "record", "--value", "-"], "7"), "no handler gets record\n");
-    assert_eq!(piped(&["emit", "--file", "-"], "{\"type\":\"record\"}"), "no handler gets 1 of them\n");
+    assert_eq!(
+        piped(&["emit", "record", "--value", "-"], "7"),
+        "no handler or chain is configured for record\n"
+    );
+    assert_eq!(
+        piped(&["emit", "--file", "-"], "{\"type\":\"record\"}"),
+        "no handler is configured for 1 event\n"
+    );
     assert!(
-        piped(&["emit", "record", "--value", "-"], "").starts_with("error: standard input holds no value")
+        piped(&["emit", "record", "--value", "-"], "")
+            .starts_with("error: standard input is not a valid value")
     );
 }

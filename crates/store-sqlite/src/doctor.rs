@@ -148,7 +148,7 @@ fn check_in_use(path: &Path) -> Finding {
 
 /// Finds the process that holds the lock. A lock that is free is taken and released at once; a server that starts
 /// meanwhile waits longer than that.
-fn find_lock_holder(path: &Path) -> io::Result<Option<String>> {
+pub fn find_lock_holder(path: &Path) -> io::Result<Option<String>> {
     let lock = match File::open(sibling_path(path, ".lock")) {
         Ok(lock) => lock,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),

@@ -1,7 +1,7 @@
-//! `pointsman doctor`: looks at everything that a server needs, and says what to do about what is wrong.
+//! `pointsman doctor`: checks what a server needs, and says how to fix what is wrong.
 
+mod report;
 mod server;
-mod shown;
 
 use std::time::Duration;
 
@@ -13,20 +13,21 @@ use pointsman_store_postgres::doctor as postgres;
 use pointsman_store_redis::doctor as redis;
 use pointsman_store_sqlite::doctor::{self as sqlite, Depth};
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::config::ConfigArgs;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, counted};
+use crate::output::{Output, format_count};
+use crate::root_commands;
 
-/// Look at all that a server needs: configuration, store, settings of the database
+/// Check the configuration, the store and the database settings
 ///
-/// Changes nothing, and may be run beside a running server. Each check is fine (✓), a warning (!) or a fault (✗),
-/// with what was found and what to do about it. Ends with 1 if there is a fault, with 0 otherwise.
+/// Changes nothing, and can be used while a server runs. Each check passes (✓), warns (!) or fails (✗), with what was
+/// found and how to fix it. The exit code is 1 if a check fails, else 0.
 ///
-/// Of PostgreSQL it looks at the connection, rights, layout and what is missing of it, settings that lose data or
-/// hinder, long transactions, what vacuum has left, the outbox and the nodes; of Redis at the connection, how the server
-/// is found, rights, settings that lose data or hinder, memory, replicas, the outbox and the nodes; of SQLite at the
-/// file, its rights, the disk, who has it open, and its contents. A server that runs at --url is asked how it is.
+/// PostgreSQL: connection, permissions, schema, settings that can lose data or slow the server down, long transactions,
+/// vacuum, outbox and nodes. Redis: connection, topology, permissions, settings that can lose data or slow the server
+/// down, memory, replicas, outbox and nodes. SQLite: the file, its permissions, the disk, the process that uses it, and
+/// its contents. The server at --url, if one runs: its health, version, store and clocks.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -35,90 +36,101 @@ Examples:
   POINTSMAN_STORE=postgres://bus@db/bus pointsman doctor
   pointsman doctor --store redis+sentinel://host1,host2,host3/mymaster
   pointsman doctor -o json | jq '.findings[] | select(.verdict != \"ok\")'")]
-pub(crate) struct Doctor {
-    /// Look at every index of a SQLite file too, which takes longer
+pub(crate) struct DoctorCommand {
+    /// Also check every index of a SQLite file, which takes longer
     #[arg(long)]
     deep: bool,
 
-    /// Name transactions that are open on PostgreSQL for longer than this
-    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = duration)]
+    /// Report PostgreSQL transactions that are open for longer than this
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     long: Duration,
 
     #[command(flatten)]
     config: ConfigArgs,
 }
 
-fn duration(text: &str) -> std::result::Result<Duration, String> {
+fn parse_duration(text: &str) -> std::result::Result<Duration, String> {
     parse_http_duration(text).map_err(|e| e.to_string())
 }
 
-impl Doctor {
-    pub(crate) async fn run(self, global: &Global) -> Result {
+impl DoctorCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
         let sources = self.config.sources();
-        let (mut findings, store) = configuration(&sources);
+        let (mut findings, store) = check_configuration(&sources);
+        let mut store_findings = Vec::new();
         if let Some(store) = &store {
-            findings.extend(self.examine(store).await?);
+            store_findings = self.check_store(store).await?;
         }
-        findings.extend(server::examine(global, store.as_ref()).await?);
+        let server_findings = server::check_server(global, store.as_ref(), &store_findings).await?;
+        findings.extend(store_findings);
+        findings.extend(server_findings);
         match output.is_json() {
-            true => output.json(&shown::json(&findings))?,
-            false => shown::lines(output, &findings)?,
+            true => output.print_json(&report::to_json(&findings))?,
+            false => report::print_findings(output, &findings)?,
         }
         match findings.iter().filter(|finding| finding.verdict == Verdict::Fault).count() {
             0 => Ok(()),
             faults => {
-                let faults = counted(faults as u64, "fault was", "faults were");
-                Err(Failure::runtime(format!("{faults} found")))
+                let faults = format_count(faults as u64, "check", "checks");
+                Err(Failure::runtime(format!("{faults} failed")))
             }
         }
     }
 
-    async fn examine(&self, store: &StoreUrl) -> Result<Vec<Finding>> {
+    async fn check_store(&self, store: &StoreUrl) -> Result<Vec<Finding>> {
         match store {
             StoreUrl::Postgres(url) => Ok(postgres::examine(url.whole(), self.long).await),
             StoreUrl::Redis(url) => Ok(redis::examine(url.whole()).await),
             StoreUrl::Sqlite { path } => {
                 let (path, depth) = (path.clone(), if self.deep { Depth::Deep } else { Depth::Quick });
-                let examined = tokio::task::spawn_blocking(move || sqlite::examine(&path, depth));
-                examined.await.map_err(Failure::runtime)
+                let checked = tokio::task::spawn_blocking(move || sqlite::examine(&path, depth));
+                checked.await.map_err(Failure::runtime)
             }
             StoreUrl::SqliteMemory => {
-                let found = "in memory: everything is gone when the process ends";
-                Ok(vec![Finding::warning("store", found).advise("Name a file: store: sqlite:pointsman.db")])
+                let found = "in memory: all data is lost when the process ends";
+                Ok(vec![Finding::warning("store", found).advise("Use a file: store: sqlite:pointsman.db")])
             }
         }
     }
 }
 
-/// What `config check` says of the configuration, and the store that it names. Where it has faults, the store is the one
-/// of the command line, if there is one.
-fn configuration(sources: &Sources) -> (Vec<Finding>, Option<StoreUrl>) {
+/// The findings of `config check`, and the configured store. With an invalid configuration it is the store of the command
+/// line, if given.
+fn check_configuration(sources: &Sources) -> (Vec<Finding>, Option<StoreUrl>) {
     let loaded = sources.load();
     let report = config::check(sources, pointsman_engine::now());
     match (loaded, report.outcome) {
         (Ok(config), Ok(summary)) => {
-            let told = summary.to_string();
-            let (first, read) = (told.lines().next().unwrap_or_default(), sentence(&config.read_from()));
+            let summary_text = summary.to_string();
+            let (first, read) =
+                (summary_text.lines().next().unwrap_or_default(), capitalize_sentence(&config.read_from()));
             let found = format!("{first} {read}");
             let warnings = summary.warnings.iter();
             let warnings = warnings.map(|warning| Finding::warning("configuration", warning.to_string()));
             let findings = [Finding::ok("configuration", found)].into_iter().chain(warnings);
+            let findings = findings.chain(root_commands_finding(&config));
             (findings.collect(), Some(config.store))
         }
         (Err(faults), _) | (Ok(_), Err(faults)) => {
             let fault = |fault: &config::Fault| {
                 Finding::fault("configuration", format!("{}: {}", fault.place(), fault.message()))
             };
-            let given = sources.flags.iter().find(|flag| flag.setting == "store");
-            (faults.iter().map(fault).collect(), given.and_then(|flag| flag.value.parse().ok()))
+            let store_flag = sources.flags.iter().find(|flag| flag.setting == "store");
+            (faults.iter().map(fault).collect(), store_flag.and_then(|flag| flag.value.parse().ok()))
         }
     }
 }
 
-/// A half of a sentence, as a whole one.
-fn sentence(half: &str) -> String {
-    let mut letters = half.chars();
+/// A warning if commands would run as root.
+fn root_commands_finding(config: &config::Config) -> Option<Finding> {
+    let warning = root_commands::describe_root_commands(config, nix::unistd::geteuid().is_root())?;
+    Some(Finding::warning("commands", warning).advise(root_commands::ROOT_COMMANDS_ADVICE))
+}
+
+/// Makes a sentence of a clause: a capital letter and a full stop.
+fn capitalize_sentence(clause: &str) -> String {
+    let mut letters = clause.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).chain(['.']).collect()
 }

@@ -1,83 +1,110 @@
-//! A server that runs: how it says that it is.
+//! Checks the running server at --url.
 
 use pointsman_api::client::ClientError;
 use pointsman_api::{Health, NodeBody};
 use pointsman_server::config::StoreUrl;
 use pointsman_store::finding::Finding;
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::Result;
 
-/// Asks the server, if there is one. That there is none is a fault only where one was named in so many words.
-pub(super) async fn examine(global: &Global, store: Option<&StoreUrl>) -> Result<Vec<Finding>> {
+/// Checks the server, if one answers. A server that does not answer is a fault only with --url.
+pub(super) async fn check_server(
+    global: &GlobalOptions,
+    store: Option<&StoreUrl>,
+    store_findings: &[Finding],
+) -> Result<Vec<Finding>> {
     let client = global.client()?;
     let url = client.url();
     Ok(match client.health().await {
         Ok(health) => {
-            let mut findings = judge(url, &health, store);
-            // Without a token that may see the nodes, their clocks are left out.
-            findings.extend(client.nodes().await.ok().map(|list| judge_clocks(&list.nodes)));
+            let mut findings = check_health(url, &health, store, store_findings);
+            // The clocks are left out without a token that may list nodes.
+            findings.extend(client.nodes().await.ok().map(|list| check_clocks(&list.nodes)));
             findings
         }
-        Err(ClientError::Unreachable { .. } | ClientError::Silent { .. }) if !global.names_server() => {
-            vec![Finding::ok("server", format!("none answers at {url}"))]
+        Err(ClientError::Unreachable { .. } | ClientError::Silent { .. }) if !global.has_explicit_url() => {
+            vec![Finding::ok("server", format!("no server at {url}"))]
         }
         Err(error) => vec![
             Finding::fault("server", error.to_string())
-                .advise("Is it a Pointsman server, and does it run? See --url."),
+                .advise("Check that a Pointsman server runs at --url."),
         ],
     })
 }
 
-fn judge(url: &str, health: &Health, store: Option<&StoreUrl>) -> Vec<Finding> {
-    let told = format!("{} at {url}, version {}", health.status, health.version);
+fn check_health(
+    url: &str,
+    health: &Health,
+    store: Option<&StoreUrl>,
+    store_findings: &[Finding],
+) -> Vec<Finding> {
+    let found = format!("{} at {url}, version {}", health.status, health.version);
     let (reachable, writable) =
         health.store.as_ref().map_or((true, true), |store| (store.reachable, store.writable));
     let mut findings = vec![match (reachable, writable) {
-        (true, true) => Finding::ok("server", told),
-        (true, false) => Finding::fault("server", format!("{told}: it cannot write to its store"))
-            .advise("See its log, which says why, and what is found of the store."),
-        (false, _) => Finding::fault("server", format!("{told}: it does not reach its store"))
-            .advise("See its log, and whether the store can be reached from where it runs."),
+        (true, true) => Finding::ok("server", found),
+        (true, false) => Finding::fault("server", format!("{found}: it cannot write to its store"))
+            .advise("See its log for the reason, and the checks of the store."),
+        (false, _) => Finding::fault("server", format!("{found}: it cannot reach its store"))
+            .advise("See its log, and check that its machine can reach the store."),
     }];
-    let mine = env!("CARGO_PKG_VERSION");
-    if health.version != mine {
-        let found = format!("it has version {}, and this command {mine}", health.version);
+    let own_version = env!("CARGO_PKG_VERSION");
+    if health.version != own_version {
+        let found = format!("the server has version {}, this command {own_version}", health.version);
         findings.push(Finding::warning("server", found).advise("Use the same version for both."));
     }
     findings.extend(health.warnings.iter().map(|warning| Finding::warning("server", warning.as_str())));
-    let other = health.store.as_ref().zip(store).filter(|(theirs, ours)| theirs.kind != ours.kind());
-    if let Some((theirs, ours)) = other {
-        let found = format!("it keeps its data on {}, and the store looked at here is {ours}", theirs.kind);
-        findings.push(
-            Finding::warning("server", found).advise("Give this command the configuration of that server."),
-        );
-    }
+    let other_store =
+        health.store.as_ref().zip(store).and_then(|(server_store, store)| {
+            describe_other_store(&server_store.kind, store, store_findings)
+        });
+    findings.extend(
+        other_store
+            .map(|found| Finding::warning("server", found).advise("Use the configuration of that server.")),
+    );
     findings
 }
 
-/// By how many milliseconds the clock of a node may be off.
-const OFFSET_MS: u64 = 1000;
+/// Says that the server uses another store than the configured one, as far as that can be seen: it is of another kind,
+/// or it is a SQLite file that no process uses.
+fn describe_other_store(server_kind: &str, store: &StoreUrl, store_findings: &[Finding]) -> Option<String> {
+    if server_kind != store.kind() {
+        return Some(format!("the server uses {server_kind}, but the configured store is {store}"));
+    }
+    let is_unused_file = match store {
+        StoreUrl::Sqlite { path } => {
+            !path.exists()
+                || store_findings.iter().any(|finding| finding.name == "in use" && finding.found == "no")
+        }
+        StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => false,
+    };
+    is_unused_file
+        .then(|| format!("the server uses another file: no process uses the configured store {store}"))
+}
 
-/// The clocks of the nodes that live, by what they last reported.
-fn judge_clocks(nodes: &[NodeBody]) -> Finding {
-    let alive = || nodes.iter().filter(|node| node.alive);
-    let mut found = Vec::new();
-    for NodeBody { name, clock, .. } in alive() {
+/// The offset of a node's clock, in milliseconds, above which it is reported.
+const MAX_OFFSET_MS: u64 = 1000;
+
+/// Checks the clocks of the live nodes, as they last reported them.
+fn check_clocks(nodes: &[NodeBody]) -> Finding {
+    let live_nodes = || nodes.iter().filter(|node| node.alive);
+    let mut problems = Vec::new();
+    for NodeBody { name, clock, .. } in live_nodes() {
         let seconds = |ms: i64| ms as f64 / 1000.0;
-        if clock.out_of_service || clock.offset_ms.unsigned_abs() > OFFSET_MS {
+        if clock.out_of_service || clock.offset_ms.unsigned_abs() > MAX_OFFSET_MS {
             let service = if clock.out_of_service { ", out of service" } else { "" };
-            found.push(format!("{name} is off by {:+.1} s{service}", seconds(clock.offset_ms)));
+            problems.push(format!("{name} is off by {:+.1} s{service}", seconds(clock.offset_ms)));
         }
         if let Some(step) = &clock.last_step {
-            found.push(format!("{name} was set by {:+.1} s at {}", seconds(step.by_ms), step.at));
+            problems.push(format!("{name} was set by {:+.1} s at {}", seconds(step.by_ms), step.at));
         }
     }
-    match found.is_empty() {
-        true => Finding::ok("node clocks", format!("{} checked, none is off or was set", alive().count())),
-        false => Finding::warning("node clocks", found.join("; ")).advise(
-            "Synchronize the machines' clocks (NTP). A node whose clock is off by more than 30 s is out of service until it \
-             agrees again.",
+    match problems.is_empty() {
+        true => Finding::ok("node clocks", format!("{} checked, none is off or was changed", live_nodes().count())),
+        false => Finding::warning("node clocks", problems.join("; ")).advise(
+            "Synchronize the machines' clocks (NTP). A node whose clock is off by more than 30 s is out of service until the \
+             clocks agree again.",
         ),
     }
 }
@@ -90,12 +117,12 @@ mod tests {
 
     fn verdicts(json: &str, store: &str) -> Vec<Verdict> {
         let health: Health = serde_json::from_str(json).unwrap();
-        let findings = judge("http://x", &health, store.parse().ok().as_ref());
+        let findings = check_health("http://x", &health, store.parse().ok().as_ref(), &[]);
         findings.into_iter().map(|finding| finding.verdict).collect()
     }
 
     #[test]
-    fn clocks_that_are_off_or_were_set_are_named() {
+    fn clocks_that_are_off_or_were_changed_are_reported() {
         let nodes = |clock: &str| -> Vec<NodeBody> {
             let node = |id: u8, alive: bool, clock: &str| {
                 format!(
@@ -108,10 +135,10 @@ mod tests {
             serde_json::from_str(&format!("[{list}]")).unwrap()
         };
         let found = |clock: &str| {
-            let Finding { verdict, found, .. } = judge_clocks(&nodes(clock));
+            let Finding { verdict, found, .. } = check_clocks(&nodes(clock));
             (verdict, found)
         };
-        assert_eq!(found(""), (Verdict::Ok, "2 checked, none is off or was set".into()));
+        assert_eq!(found(""), (Verdict::Ok, "2 checked, none is off or was changed".into()));
         let off = r#","clock":{"offset_ms":-93600000,"out_of_service":true,"last_step":null}"#;
         assert_eq!(found(off), (Verdict::Warning, "n2 is off by -93600.0 s, out of service".into()));
         let set = r#","clock":{"offset_ms":0,"out_of_service":false,"last_step":{"at":"T","by_ms":3000000}}"#;
@@ -119,21 +146,33 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_judged_by_what_it_says() {
-        let mine = env!("CARGO_PKG_VERSION");
+    fn a_server_is_checked_by_its_health() {
+        let own_version = env!("CARGO_PKG_VERSION");
         let health = |version: &str, kind: &str, reachable: bool| {
             format!(
                 r#"{{"status":"x","version":"{version}","store":{{"kind":"{kind}","reachable":{reachable}}}}}"#
             )
         };
         use Verdict::{Fault, Ok, Warning};
-        assert_eq!(verdicts(&health(mine, "sqlite", true), "sqlite:a"), [Ok]);
-        assert_eq!(verdicts(&health(mine, "sqlite", false), "sqlite:a"), [Fault]);
-        assert_eq!(verdicts(&health("0.0.0", "sqlite", true), "sqlite:a"), [Ok, Warning]);
-        assert_eq!(verdicts(&health(mine, "postgres", true), "sqlite:a"), [Ok, Warning]);
-        assert_eq!(verdicts(&health(mine, "postgres", true), "postgres://a@b/c"), [Ok]);
-        assert_eq!(verdicts(&health(mine, "redis", true), "redis+cluster://a,b"), [Ok]);
-        let warned = health(mine, "redis", true).replace(r#""status""#, r#""warnings":["a","b"],"status""#);
+        assert_eq!(verdicts(&health(own_version, "sqlite", true), "sqlite:Cargo.toml"), [Ok]);
+        assert_eq!(verdicts(&health(own_version, "sqlite", false), "sqlite:Cargo.toml"), [Fault]);
+        assert_eq!(verdicts(&health("0.0.0", "sqlite", true), "sqlite:Cargo.toml"), [Ok, Warning]);
+        assert_eq!(verdicts(&health(own_version, "postgres", true), "sqlite:a"), [Ok, Warning]);
+        assert_eq!(verdicts(&health(own_version, "postgres", true), "postgres://a@b/c"), [Ok]);
+        assert_eq!(verdicts(&health(own_version, "redis", true), "redis+cluster://a,b"), [Ok]);
+        let warned =
+            health(own_version, "redis", true).replace(r#""status""#, r#""warnings":["a","b"],"status""#);
         assert_eq!(verdicts(&warned, "redis://a"), [Ok, Warning, Warning]);
+    }
+
+    #[test]
+    fn a_server_on_another_sqlite_file_is_reported() {
+        let describe = |store: &str, in_use: &str| {
+            describe_other_store("sqlite", &store.parse().unwrap(), &[Finding::ok("in use", in_use)])
+        };
+        assert_eq!(describe("sqlite:Cargo.toml", "by pointsman, pid 7"), None);
+        let other = "the server uses another file: no process uses the configured store sqlite:Cargo.toml";
+        assert_eq!(describe("sqlite:Cargo.toml", "no").as_deref(), Some(other));
+        assert!(describe("sqlite:there-is-none.db", "no").is_some());
     }
 }

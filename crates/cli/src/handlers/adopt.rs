@@ -1,70 +1,71 @@
-//! `pointsman handlers adopt`: give a handler the tasks that it should have had.
+//! `pointsman handlers adopt`: queues a handler's missing tasks and replays past events to it.
 
 use clap::Args;
 use pointsman_api::client::Client;
 use pointsman_api::{AdoptBody, Adopted};
 use pointsman_core::EventId;
 
-use super::about;
+use super::handler_failure;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, Progress, counted};
+use crate::output::{Output, Progress, format_count};
 
-/// Take up the tasks that went missing while a handler was not defined
+/// Queue the tasks that are missing because their handler was not defined
 ///
-/// With --from, history is replayed to it as well: it gets a task, at the lowest priority, for each event since
-/// then that it would have been sent had it been there. None is made twice; interrupted, it can be asked again.
+/// With --from, past events are replayed as well: the handler gets a task, at the lowest priority, for each event since
+/// then that is routed to it. No task is created twice, so an interrupted command can be repeated.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman handlers adopt index
   pointsman handlers adopt index --from 1478257655827000
   pointsman handlers adopt index --from 0")]
-pub(super) struct Adopt {
-    /// The handler's name
+pub(super) struct AdoptCommand {
+    /// Name of the handler
     name: String,
-    /// Replay history from this event on
+    /// Replay events from this id on
     #[arg(long, value_name = "EVENT_ID")]
     from: Option<EventId>,
 }
 
-impl Adopt {
+impl AdoptCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let body = AdoptBody { from: self.from.map(EventId::get) };
-        let progress = Progress::endless();
-        let mut sum = Adopted { adopted: 0, replayed: 0, more: true };
-        // One call does a stretch of it, so that none takes for ever.
-        while sum.more {
-            let done = client.adopt(&self.name, &body).await;
-            let done = done.map_err(|error| interrupted(about(error), sum))?;
-            sum = Adopted {
-                adopted: sum.adopted + done.adopted,
-                replayed: sum.replayed + done.replayed,
-                more: done.more,
+        let progress = Progress::spinner();
+        let mut total = Adopted { adopted: 0, replayed: 0, more: true };
+        // Each call handles a limited number, so that none takes too long.
+        while total.more {
+            let response = client.adopt(&self.name, &body).await;
+            let page = response.map_err(|error| add_progress_hint(handler_failure(error), total))?;
+            total = Adopted {
+                adopted: total.adopted + page.adopted,
+                replayed: total.replayed + page.replayed,
+                more: page.more,
             };
-            progress.doing(said(sum, &self.name, body));
+            progress.set_message(describe_total(total, &self.name, body));
         }
         drop(progress);
         match output.is_json() {
-            true => Ok(output.json(&sum)?),
-            false => Ok(output.line(said(sum, &self.name, body))?),
+            true => Ok(output.print_json(&total)?),
+            false => Ok(output.print_line(describe_total(total, &self.name, body))?),
         }
     }
 }
 
-fn said(sum: Adopted, name: &str, asked: AdoptBody) -> String {
-    let missing = format!("{} of {name} queued again", counted(sum.adopted, "missing task", "missing tasks"));
-    match asked.from {
-        Some(_) => format!("{missing}, {} replayed", counted(sum.replayed, "event", "events")),
+fn describe_total(total: Adopted, name: &str, request: AdoptBody) -> String {
+    let missing =
+        format!("{} of {name} queued again", format_count(total.adopted, "missing task", "missing tasks"));
+    match request.from {
+        Some(_) => format!("{missing}, {} replayed", format_count(total.replayed, "event", "events")),
         None => missing,
     }
 }
 
-fn interrupted(failure: Failure, sum: Adopted) -> Failure {
-    match sum.replayed {
+fn add_progress_hint(failure: Failure, total: Adopted) -> Failure {
+    match total.replayed {
         0 => failure,
-        n => failure.hint(format!(
-            "Replayed before that: {}. The same command goes on where it stopped.",
-            counted(n, "event", "events")
+        n => failure.with_hint(format!(
+            "Already replayed: {}. Repeat the command to continue.",
+            format_count(n, "event", "events")
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! `pointsman handlers`: how each runs, what leads to it, and what waits for it.
+//! `pointsman handlers`: lists handlers and sources with their routes, queues and rules.
 
 mod adopt;
 mod show;
@@ -8,15 +8,15 @@ use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{HandlerBody, LimitsBody, RuleBody};
 use pointsman_server::config::nearest::hint;
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, age, short};
+use crate::output::{Output, age, shorten};
 
-pub(crate) use show::{RULE_HEAD, rule_rows};
+pub(crate) use show::{RULE_COLUMNS, rule_rows};
 
-/// List handlers and sources, look at one, or give one its past tasks
+/// List or show handlers and sources, or replay past events to one
 ///
-/// Without a subcommand, lists them all.
+/// Without a subcommand, lists all handlers and sources.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -24,17 +24,17 @@ Examples:
   pointsman handlers show index
   pointsman handlers adopt index --from 1478257655827000
   pointsman handlers -o json | jq '.handlers[] | select(.counts.halted > 0) | .name'")]
-pub(crate) struct Handlers {
+pub(crate) struct HandlersCommand {
     #[command(subcommand)]
-    action: Option<Action>,
+    subcommand: Option<HandlerSubcommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum HandlerSubcommand {
     /// List all handlers and sources
     ///
-    /// `gets` is what leads to it: types of events, or a source's collections. `oldest` is for how long the
-    /// task has waited that is next in line, of those that could run now.
+    /// ROUTES are the event types routed to a handler, or a source's collections. OLDEST is how long the next runnable
+    /// task has waited.
     #[command(after_long_help = "\
 Examples:
   pointsman handlers list
@@ -46,112 +46,113 @@ Examples:
   pointsman handlers show index
   pointsman handlers show shop -o json | jq .counts")]
     Show {
-        /// The name of a handler or a source
+        /// Name of the handler or source
         name: String,
     },
-    Adopt(adopt::Adopt),
+    Adopt(adopt::AdoptCommand),
 }
 
-impl Handlers {
-    pub(crate) async fn run(self, global: &Global) -> Result {
+impl HandlersCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
-        match self.action.unwrap_or(Action::List) {
-            Action::List => list(&client, output).await,
-            Action::Show { name } => show::show(output, &client.handler(&name).await.map_err(about)?),
-            Action::Adopt(adopt) => adopt.run(&client, output).await,
+        match self.subcommand.unwrap_or(HandlerSubcommand::List) {
+            HandlerSubcommand::List => list_handlers(&client, output).await,
+            HandlerSubcommand::Show { name } => {
+                show::print_handler(output, &client.handler(&name).await.map_err(handler_failure)?)
+            }
+            HandlerSubcommand::Adopt(adopt) => adopt.run(&client, output).await,
         }
     }
 }
 
-async fn list(client: &Client, output: Output) -> Result {
+async fn list_handlers(client: &Client, output: Output) -> Result {
     let list = client.handlers().await?;
     if output.is_json() {
-        return Ok(output.json(&list)?);
+        return Ok(output.print_json(&list)?);
     }
-    let rows = list.handlers.iter().map(row).collect();
+    let rows = list.handlers.iter().map(handler_row).collect();
     let head = [
-        "handler", "runs", "gets", "limits", "ready", "oldest", "waiting", "running", "halted", "missing",
-        "held by",
+        "handler", "runs", "routes", "limits", "ready", "oldest", "waiting", "running", "halted", "missing",
+        "rules",
     ];
-    Ok(output.table(&head, rows, "No handlers. They are configured under `handlers:` and `sources:`.")?)
+    Ok(output.print_table(&head, rows, "No handlers. Configure them under `handlers:` and `sources:`.")?)
 }
 
-fn row(handler: &HandlerBody) -> Vec<String> {
-    let held: Vec<String> = handler.rules.iter().map(|rule| rule_in_short(handler, rule)).collect();
+fn handler_row(handler: &HandlerBody) -> Vec<String> {
+    let rules: Vec<String> = handler.rules.iter().map(|rule| describe_rule(handler, rule)).collect();
     let counts = &handler.counts;
     vec![
         handler.name.clone(),
-        runs(handler),
-        short(&gets(handler).join(" "), 40),
-        handler.limits.as_ref().map(limits).unwrap_or_default(),
+        describe_run(handler),
+        shorten(&route_names(handler).join(" "), 40),
+        handler.limits.as_ref().map(describe_limits).unwrap_or_default(),
         (counts.ready + counts.scheduled).to_string(),
         handler.oldest_runnable_seconds.map(age).unwrap_or_default(),
         counts.waiting.to_string(),
         counts.running.to_string(),
         counts.halted.to_string(),
         counts.missing.to_string(),
-        held.join(" "),
+        rules.join(" "),
     ]
 }
 
-/// What leads to it: types of events, or the collections of a source.
-fn gets(handler: &HandlerBody) -> Vec<&str> {
+/// The event types of a handler, or the collections of a source.
+fn route_names(handler: &HandlerBody) -> Vec<&str> {
     match &handler.source {
         Some(source) => source.collections.iter().map(|collection| collection.name.as_str()).collect(),
         None => handler.routes.iter().map(|route| route.kind.as_str()).collect(),
     }
 }
 
-fn runs(handler: &HandlerBody) -> String {
+fn describe_run(handler: &HandlerBody) -> String {
     match &handler.run {
         Some(run) => run.clone(),
-        None if handler.defined => "elsewhere".into(),
+        None if handler.defined => "on another node".into(),
         None => "not defined".into(),
     }
 }
 
-/// What bounds it, in a few words; nothing if nothing does.
-fn limits(limits: &LimitsBody) -> String {
-    let some = [
+/// The limits that are set, or an empty text.
+fn describe_limits(limits: &LimitsBody) -> String {
+    let parts = [
         limits.concurrency.map(|n| format!("{n} at a time")),
         limits.concurrency_per_key.map(|n| format!("{n} per key")),
         limits.rate.clone(),
         (limits.weight != 1).then(|| format!("weight {}", limits.weight)),
-        limits.ageing_seconds.map(|each| format!("ages by {each} s")),
+        limits.ageing_seconds.map(|each| format!("ageing every {each} s")),
     ];
-    some.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// A rule in a word, with what it holds if that is not the whole handler.
-fn rule_in_short(handler: &HandlerBody, rule: &RuleBody) -> String {
+/// The kind of a rule, with its collection or tenant if it does not apply to the whole handler.
+fn describe_rule(handler: &HandlerBody, rule: &RuleBody) -> String {
     let part = (rule.name != handler.name).then_some(rule.name.as_str());
-    let of: Vec<&str> = part.into_iter().chain(rule.tenant.as_deref()).collect();
-    match of.is_empty() {
+    let scope: Vec<&str> = part.into_iter().chain(rule.tenant.as_deref()).collect();
+    match scope.is_empty() {
         true => rule.kind.as_str().into(),
-        false => format!("{}({})", rule.kind.as_str(), of.join(" ")),
+        false => format!("{}({})", rule.kind.as_str(), scope.join(" ")),
     }
 }
 
-/// That there is no handler or source of this name, and which is nearest. Nothing if there is one, or if the list of
-/// them cannot be read: this is said beside something else.
-pub(crate) async fn unknown(client: &Client, name: &str) -> Option<String> {
+/// A sentence that there is no such handler or source, with a suggestion. None if it exists or the list cannot be read.
+pub(crate) async fn explain_unknown_handler(client: &Client, name: &str) -> Option<String> {
     let list = client.handlers().await.ok()?;
     let names: Vec<&str> = list.handlers.iter().map(|handler| handler.name.as_str()).collect();
     (!names.contains(&name))
-        .then(|| format!("There is no handler or source {name}{}", ending(&hint(name, names))))
+        .then(|| format!("There is no handler or source {name}{}", end_sentence(&hint(name, names))))
 }
 
-/// A hint is a question and ends as one; without it, a sentence ends with a full stop.
-fn ending(hint: &str) -> &str {
+/// The hint, which ends with a question mark, or a full stop.
+fn end_sentence(hint: &str) -> &str {
     if hint.is_empty() { "." } else { hint }
 }
 
-/// A call about one handler failed.
-pub(crate) fn about(error: ClientError) -> Failure {
+/// Converts an error of a call for one handler, with a hint.
+pub(crate) fn handler_failure(error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
-        Some(404) => failure.hint("`pointsman handlers` lists the handlers and sources there are."),
+        Some(404) => failure.with_hint("`pointsman handlers` lists the handlers and sources."),
         _ => failure,
     }
 }
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_told_only_where_there_are_some() {
+    fn only_limits_that_are_set_are_described() {
         let none = LimitsBody {
             concurrency: None,
             concurrency_per_key: None,
@@ -169,8 +170,8 @@ mod tests {
             weight: 1,
             ageing_seconds: None,
         };
-        assert_eq!(limits(&none), "");
+        assert_eq!(describe_limits(&none), "");
         let some = LimitsBody { concurrency: Some(4), rate: Some("100/m".into()), weight: 2, ..none };
-        assert_eq!(limits(&some), "4 at a time, 100/m, weight 2");
+        assert_eq!(describe_limits(&some), "4 at a time, 100/m, weight 2");
     }
 }

@@ -1,60 +1,73 @@
-//! `pointsman handlers show`: one handler with all that is known of it.
+//! `pointsman handlers show`: one handler with its settings, queues and rules.
 
 use pointsman_api::{HandlerBody, HandlerDetail, QueueBody, RuleBody, SourceBody};
 
-use super::{limits, runs};
+use super::{describe_limits, describe_run};
 use crate::failure::Result;
-use crate::output::{Output, age, clean, counted, day_and_time};
+use crate::output::{Output, age, escape_controls, format_count, format_timestamp};
 
-pub(super) fn show(output: Output, detail: &HandlerDetail) -> Result {
+pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> Result {
     if output.is_json() {
-        return Ok(output.json(detail)?);
+        return Ok(output.print_json(detail)?);
     }
     let handler = &detail.handler;
-    let word = |value: serde_json::Result<serde_json::Value>| {
+    let json_name = |value: serde_json::Result<serde_json::Value>| {
         value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
     };
-    output.facts(&[
+    output.print_fields(&[
         ("handler", handler.name.clone()),
-        ("runs", runs(handler)),
+        ("runs", describe_run(handler)),
         ("target", handler.target.clone().unwrap_or_default()),
         ("timeout", handler.timeout_seconds.map(|s| format!("{s} s")).unwrap_or_default()),
-        ("order", word(serde_json::to_value(handler.order))),
-        ("on error", word(serde_json::to_value(handler.on_error))),
+        ("order", json_name(serde_json::to_value(handler.order))),
+        ("on error", json_name(serde_json::to_value(handler.on_error))),
         ("retries", handler.retry_max.map(|max| max.to_string()).unwrap_or_default()),
-        ("limits", handler.limits.as_ref().map(limits).unwrap_or_default()),
-        ("types", routes(handler)),
-        ("collections", handler.source.as_ref().map(collections).unwrap_or_default()),
+        ("limits", handler.limits.as_ref().map(describe_limits).unwrap_or_default()),
+        ("types", format_routes(handler)),
+        ("collections", handler.source.as_ref().map(format_collections).unwrap_or_default()),
         ("tenant", handler.source.as_ref().map(|source| source.tenant.clone()).unwrap_or_default()),
         ("oldest", handler.oldest_runnable_seconds.map(age).unwrap_or_default()),
     ])?;
     if !handler.rules.is_empty() {
-        output.line("")?;
-        output.table(&RULE_HEAD, rule_rows(&handler.rules), "")?;
+        output.print_line("")?;
+        output.print_table(&RULE_COLUMNS, rule_rows(&handler.rules), "")?;
     }
-    output.line("")?;
-    let head =
-        ["tenant", "of", "ready", "oldest", "waiting", "scheduled", "running", "halted", "missing", "held"];
-    output.table(&head, queues(&handler.queues), "Nothing waits for it.")?;
+    output.print_line("")?;
+    let head = [
+        "tenant",
+        "queue",
+        "ready",
+        "oldest",
+        "waiting",
+        "scheduled",
+        "running",
+        "halted",
+        "missing",
+        "paused",
+    ];
+    output.print_table(&head, queue_rows(&handler.queues), "No tasks are waiting or running.")?;
     match handler.more_queues {
         0 => Ok(()),
-        more => Ok(output.line(format!("… and {} with fewer tasks", counted(more, "queue", "queues")))?),
+        more => {
+            Ok(output
+                .print_line(format!("… and {} with fewer tasks", format_count(more, "queue", "queues")))?)
+        }
     }
 }
 
-fn collections(source: &SourceBody) -> String {
-    let shown = source.collections.iter().map(|c| format!("{} (priority {})", c.name, c.priority));
-    shown.collect::<Vec<_>>().join(", ")
+fn format_collections(source: &SourceBody) -> String {
+    let collections = source.collections.iter().map(|c| format!("{} (priority {})", c.name, c.priority));
+    collections.collect::<Vec<_>>().join(", ")
 }
 
-fn routes(handler: &HandlerBody) -> String {
-    let shown =
+fn format_routes(handler: &HandlerBody) -> String {
+    let routes =
         handler.routes.iter().map(|r| if r.sync { format!("{} (sync)", r.kind) } else { r.kind.clone() });
-    shown.collect::<Vec<_>>().join(", ")
+    routes.collect::<Vec<_>>().join(", ")
 }
 
-/// The head of a table of rules.
-pub(crate) const RULE_HEAD: [&str; 6] = ["rule", "of", "tenant", "by", "since", "reason"];
+/// The columns of a table of rules.
+pub(crate) const RULE_COLUMNS: [&str; 6] = ["rule", "name", "tenant", "set by", "since", "reason"];
 
 pub(crate) fn rule_rows(rules: &[RuleBody]) -> Vec<Vec<String>> {
     let row = |rule: &RuleBody| {
@@ -63,15 +76,15 @@ pub(crate) fn rule_rows(rules: &[RuleBody]) -> Vec<Vec<String>> {
             rule.name.clone(),
             rule.tenant.clone().unwrap_or_else(|| "all".into()),
             rule.by.clone(),
-            day_and_time(&rule.since),
-            clean(&rule.reason).into_owned(),
+            format_timestamp(&rule.since),
+            escape_controls(&rule.reason).into_owned(),
         ]
     };
     rules.iter().map(row).collect()
 }
 
-/// What its tasks have in common: a collection, or a node of a chain; nothing where they are for events.
-fn of(queue: &QueueBody) -> String {
+/// The collection or chain node of a queue's tasks; a dash for tasks of events.
+fn queue_label(queue: &QueueBody) -> String {
     match (&queue.collection, &queue.chain, &queue.node) {
         (Some(collection), _, _) => collection.clone(),
         (None, Some(chain), Some(node)) => format!("{chain} {node}"),
@@ -79,12 +92,12 @@ fn of(queue: &QueueBody) -> String {
     }
 }
 
-fn queues(queues: &[QueueBody]) -> Vec<Vec<String>> {
+fn queue_rows(queues: &[QueueBody]) -> Vec<Vec<String>> {
     let row = |queue: &QueueBody| {
         let c = &queue.counts;
         let mut row = vec![
             queue.tenant.clone(),
-            of(queue),
+            queue_label(queue),
             c.ready.to_string(),
             queue.oldest_runnable_seconds.map_or("-".into(), age),
         ];

@@ -7,73 +7,73 @@ use pointsman_core::chain::{ChainPath, NodeId, OrderKey};
 use pointsman_core::event::Priority;
 use pointsman_core::{Tenant, Timestamp};
 
-use crate::args::moment;
-use crate::emit::{duration, priority, value};
+use crate::args::parse_time;
+use crate::emit::{parse_priority, read_value, validate_duration};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
-/// Add an order to a chain, and print its name
+/// Add an order to a chain and print its key
 ///
-/// When this returns, the order is on disk and stands at its node. It does not wait for steps.
+/// When this returns, the order is stored. It does not wait for the order's steps.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman orders add /publish/article,117 --value '{\"title\":\"Hello\"}'
   pointsman orders add /publish/article --value @article.json
-      gets a fresh id
+      gets a new id
   pointsman orders add /publish/article,118 --node deploy --value -
   pointsman orders add /publish/article,119 --in 1h30m --priority 500
   pointsman orders add /publish/article --value @article.json --idempotency-key upload-7
 
-An id runs once: while an order of it is on its way, and for a day after it has ended, it is refused. With \
---idempotency-key a command whose answer was lost can be repeated: it adds nothing and prints the same name.")]
-pub(super) struct Add {
-    /// The chain's path, and the order's id after a comma; without an id it gets a fresh one
-    #[arg(value_name = "PATH[,ID]", value_parser = named)]
+An id can be used once: it is refused while its order runs and for a day after the order has ended. With \
+--idempotency-key a command can be repeated after a lost response: it adds no second order and prints the same key.")]
+pub(super) struct AddOrderCommand {
+    /// Path of the chain and, after a comma, the order's id; without an id the order gets a new one
+    #[arg(value_name = "PATH[,ID]", value_parser = validate_order_or_chain)]
     order: String,
 
-    /// What the first step is given: JSON, `@file`, or `-` for standard input
+    /// Value for the first step: JSON, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|@FILE|-")]
     value: Option<String>,
 
-    /// Where it begins, rather than at the chain's first node
+    /// Node to start at [default: the chain's first node]
     #[arg(long)]
     node: Option<NodeId>,
 
-    /// Begin at this time: 2026-01-31T12:00:00Z
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Start at this time: 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 
-    /// Begin after this time: `90`, `90s`, `1h30m`, `PT90S`
-    #[arg(long = "in", value_name = "DURATION", value_parser = later, allow_hyphen_values = true,
+    /// Start after this delay: `90`, `90s`, `1h30m`, `PT90S`
+    #[arg(long = "in", value_name = "DURATION", value_parser = validate_delay, allow_hyphen_values = true,
         conflicts_with = "at")]
     delay: Option<String>,
 
-    /// How urgent its steps are: 1 to 9000, higher first [default: 100]
-    #[arg(long, value_name = "N", value_parser = priority)]
+    /// Priority of its steps: 1 to 9000, higher first [default: 100]
+    #[arg(long, value_name = "N", value_parser = parse_priority)]
     priority: Option<Priority>,
 
-    /// Tenant of the order; if not given, the token's tenant, or `default`
+    /// Tenant of the order [default: the token's tenant, or `default`]
     #[arg(long)]
     tenant: Option<Tenant>,
 
-    /// A repeat with the same key and content adds nothing and prints the same order
+    /// Repeating the command with the same key adds no second order and prints the first one
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 }
 
-/// How long an order waits. The command line takes what begins with a hyphen too, so that it can be told plainly.
-fn later(text: &str) -> std::result::Result<String, String> {
+/// Checks a delay. A negative one gets an error message of its own.
+fn validate_delay(text: &str) -> std::result::Result<String, String> {
     match text.strip_prefix('-') {
-        Some(ago) if duration(ago).is_ok() => {
-            Err("an order cannot begin in the past; without --in it begins at once".into())
+        Some(positive) if validate_duration(positive).is_ok() => {
+            Err("an order cannot start in the past; without --in it starts immediately".into())
         }
-        _ => duration(text),
+        _ => validate_duration(text),
     }
 }
 
-/// An order, or a chain.
-fn named(text: &str) -> std::result::Result<String, String> {
+/// Checks the key of an order or the path of a chain.
+fn validate_order_or_chain(text: &str) -> std::result::Result<String, String> {
     let checked = match text.contains(',') {
         true => text.parse::<OrderKey>().map(|_| ()),
         false => ChainPath::new(text).map(|_| ()),
@@ -81,11 +81,11 @@ fn named(text: &str) -> std::result::Result<String, String> {
     checked.map(|()| text.into()).map_err(|e| e.to_string())
 }
 
-impl Add {
+impl AddOrderCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let body = NewOrderBody {
             path: self.order,
-            value: self.value.as_deref().map(value).transpose()?,
+            value: self.value.as_deref().map(read_value).transpose()?,
             node: self.node.map(|node| node.to_string()),
             at: self.at,
             delay: self.delay,
@@ -93,31 +93,42 @@ impl Add {
             tenant: self.tenant,
         };
         let added = client.add_orders(&body, self.idempotency_key.as_deref()).await;
-        let added = added.map_err(|error| not_added(&body, error))?;
+        let added = added.map_err(|error| add_failure(&body, error))?;
         if output.is_json() {
-            return Ok(output.json(&added)?);
+            return Ok(output.print_json(&added)?);
         }
-        added.orders.iter().try_for_each(|order| Ok(output.line(&order.path)?))
+        added.orders.iter().try_for_each(|order| Ok(output.print_line(&order.path)?))
     }
 }
 
-fn not_added(body: &NewOrderBody, error: ClientError) -> Failure {
+fn add_failure(body: &NewOrderBody, error: ClientError) -> Failure {
     let path = &body.path;
-    let (chain, status) = (path.split(',').next().unwrap_or(path), error.status());
-    let is_of_node =
+    let chain = path.split(',').next().unwrap_or(path);
+    let status = error.status();
+    let is_about_node =
         matches!(&error, ClientError::Refused(refusal) if refusal.pointer.as_deref() == Some("/node"));
-    let is_of_key = matches!(&error, ClientError::Refused(refusal) if refusal.parameter.as_deref() == Some("Idempotency-Key"));
+    let is_about_idempotency_key = matches!(&error, ClientError::Refused(refusal) if refusal.parameter.as_deref() == Some("Idempotency-Key"));
+    let tenant = body.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
     let failure = Failure::from(error);
     match status {
-        Some(404) => failure.hint("`pointsman chains` lists the chains there are."),
-        Some(409) if is_of_key => failure.hint("Use another idempotency key for another order."),
-        Some(409) => {
-            failure.hint(format!("`pointsman orders show {path}` shows one that is on its way. {FRESH}"))
+        Some(404) => failure.with_hint("`pointsman chains` lists the chains."),
+        Some(409) if is_about_idempotency_key => {
+            failure.with_hint("Use another idempotency key for another order.")
         }
-        Some(422) if is_of_node => failure.hint(format!("`pointsman chains show {chain}` lists its nodes.")),
-        Some(422) => failure.hint(FRESH),
+        Some(409) => {
+            // The order with this id may run or have ended; these commands find both.
+            failure.with_hint(format!(
+                "`pointsman tasks --key {path}{tenant}` lists the steps of that order;\n\
+                 `pointsman watch --since-start --path {path}{tenant}` prints its events.\n\
+                 {NEW_ID_HINT}"
+            ))
+        }
+        Some(422) if is_about_node => {
+            failure.with_hint(format!("`pointsman chains show {chain}` lists its nodes."))
+        }
+        Some(422) => failure.with_hint(NEW_ID_HINT),
         _ => failure,
     }
 }
 
-const FRESH: &str = "Leave the id out, and the order gets a fresh one.";
+const NEW_ID_HINT: &str = "Without an id the order gets a new one.";

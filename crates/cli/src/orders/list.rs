@@ -6,12 +6,12 @@ use pointsman_api::client::{Client, OrderQuery};
 use pointsman_core::Tenant;
 use pointsman_core::journal::PathFilter;
 
-use super::nowhere::nowhere;
-use super::stands::{GoneChains, now, stands};
+use super::empty_path::explain_empty_path;
+use super::state::{MissingChains, current_time, describe_state};
 use crate::failure::Result;
-use crate::output::{Output, short, width};
+use crate::output::{Output, display_width, shorten};
 
-/// List orders, by path
+/// List running orders by path
 #[derive(Debug, Default, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -20,129 +20,142 @@ Examples:
   pointsman orders list /publish/article
   pointsman orders list -o json | jq -r '.orders[] | select(.suspended) | .path'
 
-Orders that have arrived at an end are gone; what became of them is in the stream.")]
-pub(super) struct List {
-    /// Only those there: `/folder/`, `/folder/*`, or the path of a chain
-    #[arg(value_parser = path)]
+Orders that have ended are not listed; `pointsman watch --since-start --path PATH` prints their events.")]
+pub(super) struct ListOrdersCommand {
+    /// Only orders at this path: `/folder/`, `/folder/*`, or the path of a chain
+    #[arg(value_parser = parse_path_filter)]
     path: Option<String>,
-    /// Only those of one tenant
+    /// Only orders of this tenant
     #[arg(long)]
     tenant: Option<Tenant>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on where an earlier list ended, with what it said
+    /// Continue after an earlier page, with the cursor that it printed
     #[arg(long)]
     cursor: Option<String>,
 }
 
-/// Count orders by how they stand
+/// Count orders by state
 ///
-/// In the words of the events: `notPlanned` and `planned` have not begun, `due` are those of them whose time has
-/// come, `started` have; `inTask` have a task, and `inProcess` one that runs.
+/// The names are those of the API: `notPlanned` and `planned` orders have not started, `due` is the part of them whose
+/// time has come; `started` orders have; `inTask` orders have a task, `inProcess` orders a running one.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   pointsman orders stats
   pointsman orders stats /publish/ -o json | jq .suspended")]
-pub(super) struct Stats {
-    /// Only those there: `/folder/`, `/folder/*`, or the path of a chain
-    #[arg(value_parser = path)]
+pub(super) struct OrderStatsCommand {
+    /// Only orders at this path: `/folder/`, `/folder/*`, or the path of a chain
+    #[arg(value_parser = parse_path_filter)]
     path: Option<String>,
-    /// Only those of one tenant
+    /// Only orders of this tenant
     #[arg(long)]
     tenant: Option<Tenant>,
 }
 
-fn path(text: &str) -> std::result::Result<String, String> {
+fn parse_path_filter(text: &str) -> std::result::Result<String, String> {
     text.parse::<PathFilter>().map(|_| text.into()).map_err(|e| e.to_string())
 }
 
-impl List {
+impl ListOrdersCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let tenant = self.tenant.as_ref().map(ToString::to_string);
         let query = OrderQuery { path: self.path.clone(), tenant, limit: self.limit, cursor: self.cursor };
         let list = client.orders(&query).await?;
         if output.is_json() {
-            return Ok(output.json(&list)?);
+            return Ok(output.print_json(&list)?);
         }
         if list.orders.is_empty() {
-            return Ok(output.line(nothing(client, self.path.as_deref()).await)?);
+            return Ok(output.print_line(explain_no_orders(client, self.path.as_deref()).await)?);
         }
-        let gone = GoneChains::of(client, &list.orders).await;
-        let foreign = list.orders.iter().any(|order| order.tenant != Tenant::default().as_str());
-        let head = ["order", "node", "stands", "value"];
-        let head: Vec<&str> = if foreign { [&["tenant"], &head[..]].concat() } else { head.to_vec() };
-        output.table(&head, rows(&list.orders, &gone, foreign, output.width()), "")?;
+        let missing_chains = MissingChains::find(client, &list.orders).await;
+        let shows_tenant = list.orders.iter().any(|order| order.tenant != Tenant::default().as_str());
+        let head = ["order", "node", "state", "value"];
+        let head: Vec<&str> = if shows_tenant { [&["tenant"], &head[..]].concat() } else { head.to_vec() };
+        output.print_table(
+            &head,
+            order_rows(&list.orders, &missing_chains, shows_tenant, output.terminal_width()),
+            "",
+        )?;
         if let Some(cursor) = &list.next {
-            output.line(format!("There are more: --cursor {cursor}"))?;
+            output.print_line(format!("More results: --cursor {cursor}"))?;
         }
         Ok(())
     }
 }
 
-async fn nothing(client: &Client, path: Option<&str>) -> String {
+async fn explain_no_orders(client: &Client, path: Option<&str>) -> String {
     match path {
-        Some(path) if path != "/" => match nowhere(client, path).await {
-            Some(wrong) => format!("No orders at {path}. {wrong}"),
+        Some(path) if path != "/" => match explain_empty_path(client, path).await {
+            Some(reason) => format!("No orders at {path}. {reason}"),
             None => format!("No orders at {path}."),
         },
-        _ => "No orders. `pointsman orders add` adds one; `pointsman chains` lists where to.".into(),
+        _ => "No orders. `pointsman orders add` adds one; `pointsman chains` lists the chains.".into(),
     }
 }
 
-/// The most characters of how an order stands, and of its value. The latter gives way to the rest of the table.
-const STANDS: usize = 48;
-const VALUE: usize = 40;
-/// The fewest of a value that are worth their place. Where not even these are left, how orders stand is broken at
-/// blanks.
-const LEAST_VALUE: usize = 12;
+/// The maximum widths of a state and of a value. The value shrinks if the table is too wide.
+const MAX_STATE_WIDTH: usize = 48;
+const MAX_VALUE_WIDTH: usize = 40;
+/// The minimum width of a value. If even that does not fit, the state is wrapped.
+const MIN_VALUE_WIDTH: usize = 12;
 
-fn rows(orders: &[OrderBody], gone: &GoneChains, foreign: bool, width: Option<usize>) -> Vec<Vec<String>> {
-    let now = now();
-    let rows: Vec<Vec<String>> = orders.iter().map(|order| row(order, gone, foreign, &now)).collect();
-    let most = width.map_or(VALUE, |width| room(&rows, width));
-    let value = |order: &OrderBody| short(order.value.as_str(), most);
+fn order_rows(
+    orders: &[OrderBody],
+    missing_chains: &MissingChains,
+    shows_tenant: bool,
+    terminal_width: Option<usize>,
+) -> Vec<Vec<String>> {
+    let now = current_time();
+    let row = |order| row_without_value(order, missing_chains, shows_tenant, &now);
+    let rows: Vec<Vec<String>> = orders.iter().map(row).collect();
+    let value_width = terminal_width.map_or(MAX_VALUE_WIDTH, |width| remaining_value_width(&rows, width));
+    let value = |order: &OrderBody| shorten(order.value.as_str(), value_width);
     rows.into_iter().zip(orders).map(|(row, order)| [row, vec![value(order)]].concat()).collect()
 }
 
-/// All but the value.
-fn row(order: &OrderBody, gone: &GoneChains, foreign: bool, now: &str) -> Vec<String> {
-    let tenant = foreign.then(|| order.tenant.clone());
-    let stands = short(&stands(order, gone, now), STANDS);
-    tenant.into_iter().chain([order.path.clone(), order.node.clone(), stands]).collect()
+fn row_without_value(
+    order: &OrderBody,
+    missing_chains: &MissingChains,
+    shows_tenant: bool,
+    now: &str,
+) -> Vec<String> {
+    let tenant = shows_tenant.then(|| order.tenant.clone());
+    let state = shorten(&describe_state(order, missing_chains, now), MAX_STATE_WIDTH);
+    tenant.into_iter().chain([order.path.clone(), order.node.clone(), state]).collect()
 }
 
-/// The longest title of those columns, and what is between two of them.
-const LEAST_TITLE: usize = "TENANT".len();
-const GAP: usize = 2;
+/// The longest title of these columns, and the gap between two columns.
+const MAX_TITLE_WIDTH: usize = "TENANT".len();
+const COLUMN_GAP: usize = 2;
 
-/// How many characters of a line the other columns leave for a value.
-fn room(rows: &[Vec<String>], most: usize) -> usize {
+/// The width that the other columns leave for the value.
+fn remaining_value_width(rows: &[Vec<String>], terminal_width: usize) -> usize {
     let columns = rows.first().map_or(0, Vec::len);
-    let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or(0);
-    let others: usize = (0..columns).map(|column| widest(column).max(LEAST_TITLE)).sum();
-    let others = others + GAP * columns;
-    most.saturating_sub(others).clamp(LEAST_VALUE, VALUE)
+    let widest = |column: usize| rows.iter().map(|row| display_width(&row[column])).max().unwrap_or(0);
+    let others: usize = (0..columns).map(|column| widest(column).max(MAX_TITLE_WIDTH)).sum();
+    let others = others + COLUMN_GAP * columns;
+    terminal_width.saturating_sub(others).clamp(MIN_VALUE_WIDTH, MAX_VALUE_WIDTH)
 }
 
-impl Stats {
+impl OrderStatsCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let statistics =
             client.order_statistics(self.path.as_deref().unwrap_or("/"), self.tenant.as_ref()).await?;
         if output.is_json() {
-            return Ok(output.json(&statistics)?);
+            return Ok(output.print_json(&statistics)?);
         }
         let numbers = serde_json::to_value(statistics.numbers)?;
         let path = self.path.as_deref().filter(|_| numbers["total"] == 0);
-        let wrong = match path {
-            Some(path) => nowhere(client, path).await,
+        let reason = match path {
+            Some(path) => explain_empty_path(client, path).await,
             None => None,
         };
-        if let Some(wrong) = wrong {
-            return Ok(output.line(format!("No orders. {wrong}"))?);
+        if let Some(reason) = reason {
+            return Ok(output.print_line(format!("No orders. {reason}"))?);
         }
-        // In the order in which they are documented, which is not that of a JSON object.
+        // In the documented order, which a JSON object does not keep.
         let names = [
             "total",
             "notPlanned",
@@ -157,7 +170,7 @@ impl Stats {
             "permanent",
             "fileOrder",
         ];
-        Ok(output.facts(&names.map(|name| (name, numbers[name].to_string())))?)
+        Ok(output.print_fields(&names.map(|name| (name, numbers[name].to_string())))?)
     }
 }
 
@@ -166,25 +179,30 @@ mod tests {
     use pointsman_api::FailedBody;
     use pointsman_core::Json;
 
-    use super::super::stands::tests::order;
+    use super::super::state::tests::sample_order;
     use super::*;
 
     #[test]
-    fn a_value_gives_way_to_what_stands_before_it() {
+    fn a_value_shrinks_before_the_other_columns() {
         let failed = FailedBody { task: "x".into(), error: "exit code 1: there is no such file".repeat(3) };
         let order = OrderBody {
             path: "/publish/article,1794761680908000".into(),
             value: Json::parse(&format!("{{\"text\":\"{}\"}}", "long".repeat(30))).unwrap(),
             suspended: true,
             failed: Some(failed),
-            ..order()
+            ..sample_order()
         };
-        let cells =
-            |width| rows(std::slice::from_ref(&order), &GoneChains::default(), false, width).remove(0);
+        let cells = |width| {
+            let orders = std::slice::from_ref(&order);
+            order_rows(orders, &MissingChains::default(), false, width).remove(0)
+        };
         let wide = cells(None);
-        assert_eq!((wide.len(), wide[3].chars().count(), wide[2].chars().count()), (4, VALUE, STANDS));
+        assert_eq!(
+            (wide.len(), wide[3].chars().count(), wide[2].chars().count()),
+            (4, MAX_VALUE_WIDTH, MAX_STATE_WIDTH)
+        );
         assert!(wide[2].starts_with("suspended: exit code 1: ") && wide[2].ends_with('…'), "{wide:?}");
-        assert_eq!(cells(Some(80))[3].chars().count(), LEAST_VALUE);
-        assert_eq!(cells(Some(200))[3].chars().count(), VALUE);
+        assert_eq!(cells(Some(80))[3].chars().count(), MIN_VALUE_WIDTH);
+        assert_eq!(cells(Some(200))[3].chars().count(), MAX_VALUE_WIDTH);
     }
 }

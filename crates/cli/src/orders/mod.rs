@@ -1,42 +1,42 @@
-//! `pointsman orders`: what travels the chains.
+//! `pointsman orders`: adds, lists and controls the orders of chains.
 //!
 //! ```text
-//!  list     many of them, and how they are spread
-//!  named    an order as the command line names it
-//!  nowhere  why there are none at a path
-//!  near     which was perhaps meant, where there is none of that name
-//!  stands   how one stands, in a few words
-//!  show     one of them
-//!  add      a new one
-//!  steer    suspend, resume and remove; another node, another value, another time
+//!  list        orders by path, and counts by state
+//!  show        one order
+//!  add         a new order
+//!  control     suspend, resume, remove, move and set
+//!  state       describes the state of an order
+//!  arguments   the arguments that name an order in a suggested command
+//!  suggest     suggests orders for a key that does not exist
+//!  empty_path  explains why a path has no orders
 //! ```
 
 mod add;
+mod arguments;
+mod control;
+mod empty_path;
 mod list;
-mod named;
-mod near;
-mod nowhere;
 mod show;
-mod stands;
-mod steer;
+mod state;
+mod suggest;
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError, OrderName};
 use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
-use crate::args::Global;
-use crate::failure::{Failure, Result};
+use crate::args::GlobalOptions;
+use crate::failure::{Failure, Result, is_server_problem};
 use crate::output::Output;
-use list::{List, Stats};
-use named::tenant_words;
-pub(crate) use named::words;
-use steer::{Steer, steer};
+pub(crate) use arguments::order_arguments;
+use arguments::tenant_argument;
+use control::{OrderControl, control_orders};
+use list::{ListOrdersCommand, OrderStatsCommand};
 
-/// List orders, add one, suspend, resume, move or remove them
+/// List, add, suspend, resume, move or remove orders
 ///
-/// An order travels a chain, node by node; at each step it has one task of the node's handler. It is named by its
-/// chain's path and its id: `/publish/article,117`. Without a subcommand, lists them, as `list` does.
+/// An order runs through the nodes of a chain; each step is one task of the node's handler. Its key is the chain's path
+/// and its id: `/publish/article,117`. Without a subcommand, lists the running orders.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -48,128 +48,147 @@ Examples:
   pointsman orders move /publish/article,117 --node render
   pointsman orders resume /publish/article,117
   pointsman watch --path /publish/article,117")]
-pub(crate) struct Orders {
+pub(crate) struct OrdersCommand {
     #[command(subcommand)]
-    action: Option<Action>,
+    subcommand: Option<OrderSubcommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    List(List),
-    /// Show one order with its value and its task
+enum OrderSubcommand {
+    List(ListOrdersCommand),
+    /// Show one running order with its value and task
     #[command(after_long_help = "\
 Examples:
   pointsman orders show /publish/article,117
   pointsman orders show /publish/article,117 -o json | jq .value
 
-What it has been through is in the stream: pointsman watch --since-start --key /publish/article,117")]
+To see its events: pointsman watch --since-start --path /publish/article,117")]
     Show {
-        #[arg(value_name = "PATH,ID", help = ORDER)]
+        #[arg(value_name = "PATH,ID", help = ORDER_HELP)]
         order: OrderKey,
-        #[arg(long, help = TENANT)]
+        #[arg(long, help = TENANT_HELP)]
         tenant: Option<Tenant>,
     },
-    Add(add::Add),
-    /// Keep orders from going on
+    Add(add::AddOrderCommand),
+    /// Suspend orders
     ///
-    /// A step that runs is let end; after it, the order stays where it is until it is resumed.
+    /// A running step finishes; then the order waits at its node until it is resumed.
     #[command(after_long_help = "\
 Examples:
   pointsman orders suspend /publish/article,117
   pointsman orders list /publish/article -o json | jq -r '.orders[].path' | xargs pointsman orders suspend
 
-To hold all orders of a chain back, also those to come: pointsman chains stop PATH")]
-    Suspend(Several),
-    /// Let suspended orders go on
+To stop all orders of a chain, including future ones: pointsman chains stop PATH")]
+    Suspend(OrderKeysArgs),
+    /// Resume suspended orders
     ///
-    /// An order is also suspended by a step that failed for good where the node has no `on_error`: resumed, it
-    /// runs that step again.
+    /// A step that fails permanently also suspends its order if the node has no `on_error`. Resuming such an order
+    /// retries the step.
     #[command(after_long_help = "\
 Example:
   pointsman orders resume /publish/article,117")]
-    Resume(Several),
+    Resume(OrderKeysArgs),
     /// Remove orders
     ///
-    /// One whose step runs cannot be removed: suspend it, and wait for the step to end.
+    /// An order whose step is running cannot be removed: suspend it and wait for the step to end.
     #[command(after_long_help = "\
 Example:
   pointsman orders remove /publish/article,117 /publish/article,118")]
-    Remove(Several),
-    Move(steer::Move),
-    Set(steer::Set),
-    Stats(Stats),
+    Remove(OrderKeysArgs),
+    Move(control::MoveOrderCommand),
+    Set(control::SetOrderCommand),
+    Stats(OrderStatsCommand),
 }
 
-const TENANT: &str = "Tenant of the order; if not given, the token's tenant, or `default`";
-const ORDER: &str = "The order: its chain's path, a comma, and its id";
+const TENANT_HELP: &str = "Tenant of the order [default: the token's tenant, or `default`]";
+const ORDER_HELP: &str = "Key of the order: the chain's path, a comma and the id";
 
 #[derive(Debug, Args)]
-struct Several {
-    /// The orders, each as its chain's path, a comma, and its id
+struct OrderKeysArgs {
+    /// Keys of the orders: the chain's path, a comma and the id
     #[arg(required = true, value_name = "PATH,ID")]
     orders: Vec<OrderKey>,
-    /// Tenant of the orders; if not given, the token's tenant, or `default`
+    /// Tenant of the orders [default: the token's tenant, or `default`]
     #[arg(long)]
     tenant: Option<Tenant>,
 }
 
-impl Several {
-    fn named(self) -> Vec<OrderName> {
+impl OrderKeysArgs {
+    fn into_names(self) -> Vec<OrderName> {
         let tenant = self.tenant;
         self.orders.into_iter().map(|key| OrderName { key, tenant: tenant.clone() }).collect()
     }
 }
 
-impl Orders {
-    pub(crate) async fn run(self, global: &Global) -> Result {
+impl OrdersCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
-        match self.action.unwrap_or(Action::List(List::default())) {
-            Action::List(list) => list.run(&client, output).await,
-            Action::Show { order: key, tenant } => {
-                show::show(&client, output, &OrderName { key, tenant }).await
+        match self.subcommand.unwrap_or(OrderSubcommand::List(ListOrdersCommand::default())) {
+            OrderSubcommand::List(list) => list.run(&client, output).await,
+            OrderSubcommand::Show { order: key, tenant } => {
+                show::show_order(&client, output, &OrderName { key, tenant }).await
             }
-            Action::Add(add) => add.run(&client, output).await,
-            Action::Suspend(these) => steer(&client, output, &these.named(), Steer::Suspend).await,
-            Action::Resume(these) => steer(&client, output, &these.named(), Steer::Resume).await,
-            Action::Remove(these) => steer(&client, output, &these.named(), Steer::Remove).await,
-            Action::Move(change) => change.run(&client, output).await,
-            Action::Set(change) => change.run(&client, output).await,
-            Action::Stats(stats) => stats.run(&client, output).await,
+            OrderSubcommand::Add(add) => add.run(&client, output).await,
+            OrderSubcommand::Suspend(orders) => {
+                control_orders(&client, output, &orders.into_names(), OrderControl::Suspend).await
+            }
+            OrderSubcommand::Resume(orders) => {
+                control_orders(&client, output, &orders.into_names(), OrderControl::Resume).await
+            }
+            OrderSubcommand::Remove(orders) => {
+                control_orders(&client, output, &orders.into_names(), OrderControl::Remove).await
+            }
+            OrderSubcommand::Move(change) => change.run(&client, output).await,
+            OrderSubcommand::Set(change) => change.run(&client, output).await,
+            OrderSubcommand::Stats(stats) => stats.run(&client, output).await,
         }
     }
 }
 
-/// A call about one order failed.
-async fn about(client: &Client, order: &OrderName, error: ClientError) -> Failure {
+/// Converts an error of a call for one order, with a hint.
+async fn order_failure(client: &Client, order: &OrderName, error: ClientError) -> Failure {
     let status = error.status();
-    let failure = Failure::from(error);
+    let is_server_problem = is_server_problem(&error);
+    let failure = match status {
+        // The server's message names the HTTP parameter `tenant=`; the option of this command is --tenant.
+        Some(404) if is_server_problem => missing_order_failure(order),
+        _ => Failure::from(error),
+    };
     if status == Some(404) {
-        return failure.hint(gone(client, order).await);
+        return failure.with_hint(explain_missing_order(client, order).await);
     }
     match status {
-        Some(409) => failure.hint(format!(
-            "`pointsman orders suspend {words}` suspends it once its running step has ended;\n\
-             `pointsman orders show {words}` shows whether that step still runs.",
-            words = words(order),
+        Some(409) => failure.with_hint(format!(
+            "`pointsman orders suspend {arguments}` suspends it after its running step;\n\
+             `pointsman orders show {arguments}` shows whether that step still runs.",
+            arguments = order_arguments(order),
         )),
-        Some(422) => failure.hint(format!("`pointsman chains show {}` lists its nodes.", order.key.chain)),
+        Some(422) => {
+            failure.with_hint(format!("`pointsman chains show {}` lists its nodes.", order.key.chain))
+        }
         _ => failure,
     }
 }
 
-/// What could be wrong where there is no such order.
-async fn gone(client: &Client, order: &OrderName) -> String {
+fn missing_order_failure(order: &OrderName) -> Failure {
+    let tenant = order.tenant.as_ref().map(|tenant| format!(" of tenant {tenant}")).unwrap_or_default();
+    Failure::runtime(format!("there is no order {}{tenant} (HTTP 404)", order.key))
+}
+
+/// Explains why there is no such order.
+async fn explain_missing_order(client: &Client, order: &OrderName) -> String {
     let OrderKey { chain, .. } = &order.key;
-    if let Some(wrong) = nowhere::nowhere(client, chain.as_str()).await {
-        return format!("{wrong}\n`pointsman chains` lists the chains there are.");
+    if let Some(reason) = empty_path::explain_empty_path(client, chain.as_str()).await {
+        return format!("{reason}\n`pointsman chains` lists the chains.");
     }
-    let near = near::told(client, order).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
-    let tenant = tenant_words(order);
+    let near =
+        suggest::suggest_orders(client, order).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
+    let tenant = tenant_argument(order);
     format!(
-        "{near}A finished order is no longer listed. Order ids belong to a tenant: --tenant selects another one.\n\
-         `pointsman tasks --key {key}{tenant}` lists the steps that it had;\n\
-         `pointsman watch --since-start --path {key}{tenant}` shows what became of it;\n\
-         `pointsman orders list {chain}` lists those of its chain that are on their way.",
+        "{near}Orders that have ended are not listed. Order ids belong to a tenant; --tenant selects another one.\n\
+         `pointsman tasks --key {key}{tenant}` lists the steps of an ended order;\n\
+         `pointsman watch --since-start --path {key}{tenant}` prints its events;\n\
+         `pointsman orders list {chain}` lists the running orders of the chain.",
         key = order.key
     )
 }

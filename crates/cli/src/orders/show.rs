@@ -1,46 +1,46 @@
-//! `pointsman orders show`: one order with its value and its task.
+//! `pointsman orders show`: one order with its value and task.
 
 use pointsman_api::OrderBody;
 use pointsman_api::client::{Client, OrderName};
 use pointsman_core::Tenant;
 
-use super::about;
-use super::stands::{GoneChains, now, stands};
+use super::order_failure;
+use super::state::{MissingChains, current_time, describe_state};
 use crate::failure::Result;
 use crate::output::Output;
 
-pub(super) async fn show(client: &Client, output: Output, name: &OrderName) -> Result {
+pub(super) async fn show_order(client: &Client, output: Output, name: &OrderName) -> Result {
     let order = match client.order(name).await {
         Ok(order) => order,
-        Err(error) => return Err(about(client, name, error).await),
+        Err(error) => return Err(order_failure(client, name, error).await),
     };
     if output.is_json() {
-        return Ok(output.json(&order)?);
+        return Ok(output.print_json(&order)?);
     }
-    let gone = GoneChains::of(client, std::slice::from_ref(&order)).await;
-    output.facts(&facts(&order, &gone))?;
-    match advice(&order, &gone) {
-        Some(advice) => Ok(output.line(format!("\n{advice}"))?),
+    let missing_chains = MissingChains::find(client, std::slice::from_ref(&order)).await;
+    output.print_fields(&order_fields(&order, &missing_chains))?;
+    match suggest_next_step(&order, &missing_chains) {
+        Some(advice) => Ok(output.print_line(format!("\n{advice}"))?),
         None => Ok(()),
     }
 }
 
-fn facts(order: &OrderBody, gone: &GoneChains) -> Vec<(&'static str, String)> {
+fn order_fields(order: &OrderBody, missing_chains: &MissingChains) -> Vec<(&'static str, String)> {
     let failed = order.failed.as_ref().filter(|_| order.suspended);
-    let stands = match failed {
+    let state = match failed {
         // The error has a line of its own.
-        Some(_) => "suspended by its step".into(),
-        None => stands(order, gone, &now()),
+        Some(_) => "suspended by a failed step".into(),
+        None => describe_state(order, missing_chains, &current_time()),
     };
     let task = order.task.as_ref();
     vec![
         ("order", order.path.clone()),
-        ("stands", stands),
+        ("state", state),
         ("error", failed.map(|failed| failed.error.clone()).unwrap_or_default()),
         ("node", order.node.clone()),
         ("tenant", order.tenant.clone()),
         ("priority", order.priority.to_string()),
-        ("planned", order.planned_at.clone()),
+        ("planned for", order.planned_at.clone()),
         ("created", order.created_at.clone()),
         ("started", order.started_at.clone()),
         ("failed task", failed.map(|failed| failed.task.clone()).unwrap_or_default()),
@@ -50,8 +50,8 @@ fn facts(order: &OrderBody, gone: &GoneChains) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// What to do next, where there is something to do.
-fn advice(order: &OrderBody, gone: &GoneChains) -> Option<String> {
+/// The next command for the user, if the order needs one.
+fn suggest_next_step(order: &OrderBody, missing_chains: &MissingChains) -> Option<String> {
     let OrderBody { path, chain, tenant, .. } = order;
     let tenant = match tenant == Tenant::default().as_str() {
         true => String::new(),
@@ -59,19 +59,19 @@ fn advice(order: &OrderBody, gone: &GoneChains) -> Option<String> {
     };
     let waiting = order.task.as_ref().filter(|task| task.status == "SCHEDULED");
     match (&order.failed, waiting) {
-        _ if order.stranded && gone.has(chain) => Some(format!(
-            "Its chain is gone. It goes on when {chain} is configured again; or remove it:\n    \
+        _ if order.stranded && missing_chains.contains(chain) => Some(format!(
+            "Its chain is no longer configured. Configure {chain} again to continue the order, or remove it:\n    \
              pointsman orders remove {path}{tenant}"
         )),
         _ if order.stranded => Some(format!(
-            "Its chain has changed. It goes on when {chain} has such a node again, or when it is moved:\n    \
+            "Its node is no longer in the chain. Add the node to {chain} again, or move the order:\n    \
              pointsman orders move {path}{tenant} --node NODE"
         )),
         (Some(failed), _) if order.suspended => Some(format!(
-            "What the step wrote: pointsman tasks logs {}\n`pointsman orders resume {path}{tenant}` tries again",
+            "Log of the failed step: pointsman tasks logs {}\nTo retry the step: pointsman orders resume {path}{tenant}",
             failed.task
         )),
-        (_, Some(task)) => Some(format!("What it waits for: pointsman tasks why {}", task.id)),
+        (_, Some(task)) => Some(format!("Why it is waiting: pointsman tasks why {}", task.id)),
         _ => None,
     }
 }
@@ -80,26 +80,29 @@ fn advice(order: &OrderBody, gone: &GoneChains) -> Option<String> {
 mod tests {
     use pointsman_api::FailedBody;
 
-    use super::super::stands::tests::order;
+    use super::super::state::tests::sample_order;
     use super::*;
 
     #[test]
-    fn who_failed_is_told_to_be_tried_again() {
+    fn a_failed_order_suggests_resuming_it() {
         let failed = Some(FailedBody { task: "x_1".into(), error: "exit code 3".into() });
-        let order = OrderBody { suspended: true, failed, ..order() };
-        let facts = facts(&order, &GoneChains::default());
-        assert!(facts.contains(&("error", "exit code 3".into())), "{facts:?}");
-        assert!(facts.contains(&("failed task", "x_1".into())), "{facts:?}");
-        let advice = advice(&order, &GoneChains::default()).unwrap();
-        assert!(advice.ends_with("`pointsman orders resume /a,1` tries again"), "{advice}");
+        let order = OrderBody { suspended: true, failed, ..sample_order() };
+        let fields = order_fields(&order, &MissingChains::default());
+        assert!(fields.contains(&("error", "exit code 3".into())), "{fields:?}");
+        assert!(fields.contains(&("failed task", "x_1".into())), "{fields:?}");
+        let suggestion = suggest_next_step(&order, &MissingChains::default()).unwrap();
+        assert!(suggestion.ends_with("pointsman orders resume /a,1"), "{suggestion}");
     }
 
     #[test]
-    fn who_is_stranded_is_moved_only_where_there_is_a_chain() {
-        let order = OrderBody { stranded: true, ..order() };
-        let moved = advice(&order, &GoneChains::default()).unwrap();
+    fn a_stranded_order_is_moved_only_if_its_chain_exists() {
+        let order = OrderBody { stranded: true, ..sample_order() };
+        let moved = suggest_next_step(&order, &MissingChains::default()).unwrap();
         assert!(moved.contains("orders move /a,1"), "{moved}");
-        let gone = advice(&order, &GoneChains::of_one("/a")).unwrap();
-        assert!(gone.starts_with("Its chain is gone.") && !gone.contains("orders move"), "{gone}");
+        let removed = suggest_next_step(&order, &MissingChains::from_one("/a")).unwrap();
+        assert!(
+            removed.starts_with("Its chain is no longer configured.") && !removed.contains("orders move"),
+            "{removed}"
+        );
     }
 }

@@ -1,77 +1,81 @@
-//! Colours, on a terminal.
+//! Colours on a terminal.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal};
 
-use crate::args::Color;
+use crate::args::ColorChoice;
 
-/// Colours, or none.
+/// Adds colour codes to text, or leaves it plain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
-    on: bool,
+    enabled: bool,
 }
 
 impl Paint {
-    /// For standard output.
-    pub(crate) fn new(color: Color) -> Self {
-        Self::of(color, io::stdout().is_terminal())
+    /// Colours for standard output.
+    pub(crate) fn for_stdout(color: ColorChoice) -> Self {
+        Self::from_choice(color, io::stdout().is_terminal())
     }
 
-    /// For the log, and for what is said beside the answer.
-    pub(crate) fn of_stderr(color: Color) -> Self {
-        Self::of(color, io::stderr().is_terminal())
+    /// Colours for standard error: the log, errors and notes.
+    pub(crate) fn for_stderr(color: ColorChoice) -> Self {
+        Self::from_choice(color, io::stderr().is_terminal())
     }
 
-    fn of(color: Color, terminal: bool) -> Self {
+    fn from_choice(color: ColorChoice, is_terminal: bool) -> Self {
         let variable = |name| std::env::var_os(name).unwrap_or_default();
-        let unwanted = !variable("NO_COLOR").is_empty() || variable("TERM") == "dumb";
-        let on = match color {
-            Color::Always => true,
-            Color::Never => false,
-            Color::Auto => terminal && !unwanted,
+        let is_opted_out = !variable("NO_COLOR").is_empty() || variable("TERM") == "dumb";
+        let enabled = match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => is_terminal && !is_opted_out,
         };
-        Self { on }
+        Self { enabled }
     }
 
-    pub(crate) fn is_on(self) -> bool {
-        self.on
+    pub(crate) fn is_enabled(self) -> bool {
+        self.enabled
     }
 
-    fn with<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {
-        if self.on && !text.is_empty() { format!("\x1b[{code}m{text}\x1b[0m").into() } else { text.into() }
+    fn apply_code<'a>(self, code: &str, text: &'a str) -> Cow<'a, str> {
+        if self.enabled && !text.is_empty() {
+            format!("\x1b[{code}m{text}\x1b[0m").into()
+        } else {
+            text.into()
+        }
     }
 
     pub(crate) fn dim(self, text: &str) -> Cow<'_, str> {
-        self.with("2", text)
+        self.apply_code("2", text)
     }
 
     pub(crate) fn bold(self, text: &str) -> Cow<'_, str> {
-        self.with("1", text)
+        self.apply_code("1", text)
     }
 
-    pub(crate) fn good(self, text: &str) -> Cow<'_, str> {
-        self.with("32", text)
+    pub(crate) fn green(self, text: &str) -> Cow<'_, str> {
+        self.apply_code("32", text)
     }
 
-    pub(crate) fn bad(self, text: &str) -> Cow<'_, str> {
-        self.with("31", text)
+    pub(crate) fn red(self, text: &str) -> Cow<'_, str> {
+        self.apply_code("31", text)
     }
 
-    pub(crate) fn busy(self, text: &str) -> Cow<'_, str> {
-        self.with("33", text)
+    pub(crate) fn yellow(self, text: &str) -> Cow<'_, str> {
+        self.apply_code("33", text)
     }
 
-    pub(crate) fn name(self, text: &str) -> Cow<'_, str> {
-        self.with("36", text)
+    pub(crate) fn cyan(self, text: &str) -> Cow<'_, str> {
+        self.apply_code("36", text)
     }
 
-    /// A task's status, or a log line's level, in the colour that it has everywhere.
-    pub(crate) fn status<'a>(self, status: &str, shown: &'a str) -> Cow<'a, str> {
+    /// Colours a text by the task status or log level that it shows.
+    pub(crate) fn color_by_status<'a>(self, status: &str, text: &'a str) -> Cow<'a, str> {
         match status {
-            "SUCCESS" | "done" => self.good(shown),
-            "FAILED" | "HALTED" | "error" | "missing" => self.bad(shown),
-            "RUNNING" | "locked" => self.busy(shown),
-            _ => self.dim(shown),
+            "SUCCESS" | "done" => self.green(text),
+            "FAILED" | "HALTED" | "error" | "missing" => self.red(text),
+            "RUNNING" | "locked" => self.yellow(text),
+            _ => self.dim(text),
         }
     }
 }

@@ -1,40 +1,40 @@
-//! How far long work has come.
+//! Progress bars.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often it is drawn anew.
-const TICK: Duration = Duration::from_millis(200);
+/// How often the bar is redrawn.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 
-/// A bar on standard error, if that is a terminal; nothing otherwise. Gone when dropped, whatever came of the work.
+/// A progress bar on standard error if that is a terminal, nothing otherwise. Cleared when dropped.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Of work that has so many steps.
-    pub(crate) fn of(steps: u64) -> Self {
-        Self::styled(
+    /// A bar for work with this many steps.
+    pub(crate) fn with_steps(steps: u64) -> Self {
+        Self::with_template(
             ProgressBar::new(steps),
             "{spinner} [{elapsed}] {bar:20} {human_pos}/{human_len} {wide_msg}",
         )
     }
 
-    /// Of work whose end is not known.
-    pub(crate) fn endless() -> Self {
-        Self::styled(ProgressBar::new_spinner(), "{spinner} [{elapsed}] {wide_msg}")
+    /// A spinner for work of unknown length.
+    pub(crate) fn spinner() -> Self {
+        Self::with_template(ProgressBar::new_spinner(), "{spinner} [{elapsed}] {wide_msg}")
     }
 
-    fn styled(bar: ProgressBar, template: &str) -> Self {
+    fn with_template(bar: ProgressBar, template: &str) -> Self {
         bar.set_style(
             ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar()),
         );
-        bar.enable_steady_tick(TICK);
+        bar.enable_steady_tick(REDRAW_INTERVAL);
         Self(bar)
     }
 
-    /// It has so many steps, and so many are done.
-    pub(crate) fn is_at(&self, done: u64, steps: u64) {
+    /// Sets the steps done and the total.
+    pub(crate) fn set_position(&self, done: u64, steps: u64) {
         self.0.set_length(steps);
         self.0.set_position(done);
     }
@@ -43,13 +43,13 @@ impl Progress {
         self.0.inc(steps);
     }
 
-    pub(crate) fn doing(&self, what: impl Display) {
-        self.0.set_message(what.to_string());
+    pub(crate) fn set_message(&self, message: impl Display) {
+        self.0.set_message(message.to_string());
     }
 
-    /// Says something without spoiling the bar.
-    pub(crate) fn say(&self, text: &str) {
-        self.0.suspend(|| super::say(text));
+    /// Prints a line above the bar.
+    pub(crate) fn print_above(&self, text: &str) {
+        self.0.suspend(|| super::print_to_stderr(text));
     }
 }
 

@@ -1,8 +1,8 @@
-//! `pointsman schedules`: when they fire, what they did, and running one now.
+//! `pointsman schedules`: lists schedules with their next and past times, and runs one now.
 //!
 //! ```text
-//!  next    what an expression means and when it fires; needs no server
-//!  mod     what a server knows of its schedules
+//!  next    explains an expression and its next times; needs no server
+//!  mod     the schedules of a server
 //! ```
 
 mod next;
@@ -12,14 +12,14 @@ use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{FireBody, FireList, MakesBody, RanNow, RuleBody, ScheduleBody, ScheduleDetail};
 use pointsman_core::{ScheduleName, Timestamp};
 
-use crate::args::{Global, moment};
+use crate::args::{GlobalOptions, parse_time};
 use crate::failure::{Failure, Result};
-use crate::handlers::{RULE_HEAD, rule_rows};
-use crate::output::{Output, day_and_time};
+use crate::handlers::{RULE_COLUMNS, rule_rows};
+use crate::output::{Output, format_timestamp};
 
-/// See when schedules fire and what became of it, or run one now
+/// List or show schedules and their past times, or run one now
 ///
-/// Without a subcommand, lists those of the server.
+/// Without a subcommand, lists the schedules of the server.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -28,112 +28,112 @@ Examples:
   pointsman schedules fires nightly
   pointsman schedules run shop/orders
   pointsman schedules next '0 3 * * *' --timezone Europe/Berlin")]
-pub(crate) struct Schedules {
+pub(crate) struct SchedulesCommand {
     #[command(subcommand)]
-    action: Option<Action>,
+    subcommand: Option<ScheduleSubcommand>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
+enum ScheduleSubcommand {
     /// List all schedules
     #[command(after_long_help = "\
 Examples:
   pointsman schedules list
   pointsman schedules list -o json | jq -r '.schedules[] | [.name, .next[0]] | @tsv'")]
     List,
-    /// Show one schedule with its next times and what holds it
+    /// Show one schedule with its next times and rules
     #[command(after_long_help = "\
 Examples:
   pointsman schedules show nightly
   pointsman schedules show shop/orders -o json | jq .next")]
     Show {
-        /// The schedule's name, or SOURCE/COLLECTION
+        /// Name of the schedule, or SOURCE/COLLECTION
         name: ScheduleName,
     },
-    /// List what became of a schedule's planned times, the latest first
+    /// List the past times of a schedule, newest first
     #[command(after_long_help = "\
 Examples:
   pointsman schedules fires nightly
   pointsman schedules fires shop/orders --limit 100
   pointsman schedules fires nightly -o json | jq '.fires[] | select(.outcome == \"skipped\")'
 
-A planned time has fired, fired late, been caught up, or been skipped: because a rule held the schedule, \
-because what the last one began had not ended (overlap), or because it was missed.")]
+A planned time has fired, fired late, was caught up, or was skipped: because the schedule was paused or blocked, \
+because the previous run had not ended (overlap), or because it was missed.")]
     Fires {
-        /// The schedule's name, or SOURCE/COLLECTION
+        /// Name of the schedule, or SOURCE/COLLECTION
         name: ScheduleName,
-        /// At most so many
+        /// Maximum number of results
         #[arg(long, value_name = "N")]
         limit: Option<u32>,
-        /// Only times planned before this one
-        #[arg(long, value_name = "TIME", value_parser = moment)]
+        /// Only times before this one
+        #[arg(long, value_name = "TIME", value_parser = parse_time)]
         before: Option<Timestamp>,
     },
-    /// Make what a schedule makes, now
+    /// Run a schedule now
     ///
-    /// Its planned times stay as they are.
+    /// Its planned times do not change.
     #[command(after_long_help = "\
 Examples:
   pointsman schedules run nightly
   pointsman schedules run shop/orders")]
     Run {
-        /// The schedule's name, or SOURCE/COLLECTION
+        /// Name of the schedule, or SOURCE/COLLECTION
         name: ScheduleName,
-        /// A repeat with the same key creates nothing and prints the first result
+        /// Repeating the command with the same key runs nothing and prints the first result
         #[arg(long, value_name = "KEY")]
         idempotency_key: Option<String>,
     },
-    Next(next::Next),
+    Next(next::NextFiresCommand),
 }
 
-impl Schedules {
-    pub(crate) async fn run(self, global: &Global) -> Result {
+impl SchedulesCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let output = Output::new(global);
-        match self.action.unwrap_or(Action::List) {
-            Action::Next(next) => next.run(output),
-            Action::List => list(&global.client()?, output).await,
-            Action::Show { name } => {
-                let detail = global.client()?.schedule(name.as_str()).await.map_err(about)?;
-                show(output, &detail)
+        match self.subcommand.unwrap_or(ScheduleSubcommand::List) {
+            ScheduleSubcommand::Next(next) => next.run(output),
+            ScheduleSubcommand::List => list_schedules(&global.client()?, output).await,
+            ScheduleSubcommand::Show { name } => {
+                let detail = global.client()?.schedule(name.as_str()).await.map_err(schedule_failure)?;
+                print_schedule(output, &detail)
             }
-            Action::Fires { name, limit, before } => {
+            ScheduleSubcommand::Fires { name, limit, before } => {
                 let before = before.map(|time| time.to_string());
                 let list = global.client()?.fires(name.as_str(), before.as_deref(), limit).await;
-                fires(output, &list.map_err(about)?)
+                print_fires(output, &list.map_err(schedule_failure)?)
             }
-            Action::Run { name, idempotency_key: key } => {
-                let ran = global.client()?.run_schedule(name.as_str(), key.as_deref()).await;
-                told(output, &ran.map_err(|error| not_run(&name, error))?)
+            ScheduleSubcommand::Run { name, idempotency_key: key } => {
+                let response = global.client()?.run_schedule(name.as_str(), key.as_deref()).await;
+                print_run(output, &response.map_err(|error| run_failure(&name, error))?)
             }
         }
     }
 }
 
-async fn list(client: &Client, output: Output) -> Result {
+async fn list_schedules(client: &Client, output: Output) -> Result {
     let list = client.schedules().await?;
     if output.is_json() {
-        return Ok(output.json(&list)?);
+        return Ok(output.print_json(&list)?);
     }
-    let rows = list.schedules.iter().map(row).collect();
-    let head = ["schedule", "fires", "next", "held by", "last"];
-    Ok(output.table(&head, rows, "No schedules. They are configured under `schedules:` and `sources:`.")?)
+    let rows = list.schedules.iter().map(schedule_row).collect();
+    let head = ["schedule", "fires", "next", "rules", "last"];
+    Ok(output.print_table(&head, rows, "No schedules. Configure them under `schedules:` and `sources:`.")?)
 }
 
-fn row(schedule: &ScheduleBody) -> Vec<String> {
-    let held: Vec<&str> = schedule.rules.iter().map(|rule| rule.kind.as_str()).collect();
+fn schedule_row(schedule: &ScheduleBody) -> Vec<String> {
+    let rules: Vec<&str> = schedule.rules.iter().map(|rule| rule.kind.as_str()).collect();
     vec![
         schedule.name.clone(),
-        words(schedule).replace(COUNTED, ""),
-        schedule.next.first().map_or("-".into(), |time| day_and_time(time)),
-        held.join(" "),
-        schedule.last.as_ref().map_or("-".into(), last),
+        describe_timing(schedule).replace(INTERVAL_NOTE, ""),
+        schedule.next.first().map_or("-".into(), |time| format_timestamp(time)),
+        rules.join(" "),
+        schedule.last.as_ref().map_or("-".into(), describe_fire),
     ]
 }
 
-/// What the words of an interval end with: worth knowing once, and tiresome in every row.
-const COUNTED: &str = ", counted from 1970 in UTC";
+/// The note at the end of an interval's description, left out of the table.
+const INTERVAL_NOTE: &str = ", counted from 1970 in UTC";
 
-fn words(schedule: &ScheduleBody) -> String {
+fn describe_timing(schedule: &ScheduleBody) -> String {
     match (schedule.defined, schedule.timezone.as_str()) {
         (false, _) => "not defined".into(),
         (true, "UTC" | "") => schedule.words.clone(),
@@ -141,116 +141,117 @@ fn words(schedule: &ScheduleBody) -> String {
     }
 }
 
-fn last(fire: &FireBody) -> String {
-    format!("{} {}", day_and_time(&fire.planned_at), outcome(fire))
+fn describe_fire(fire: &FireBody) -> String {
+    format!("{} {}", format_timestamp(&fire.planned_at), describe_outcome(fire))
 }
 
-fn outcome(fire: &FireBody) -> String {
-    let word = fire.outcome.replace('_', " ");
+fn describe_outcome(fire: &FireBody) -> String {
+    let outcome = fire.outcome.replace('_', " ");
     match &fire.reason {
-        Some(reason) => format!("{word}: {reason}"),
-        None => word,
+        Some(reason) => format!("{outcome}: {reason}"),
+        None => outcome,
     }
 }
 
-fn show(output: Output, detail: &ScheduleDetail) -> Result {
+fn print_schedule(output: Output, detail: &ScheduleDetail) -> Result {
     if output.is_json() {
-        return Ok(output.json(detail)?);
+        return Ok(output.print_json(detail)?);
     }
     let schedule = &detail.schedule;
-    let word = |value: serde_json::Result<serde_json::Value>| {
+    let json_name = |value: serde_json::Result<serde_json::Value>| {
         value.ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
     };
-    let seconds = |seconds: f64| if seconds > 0.0 { format!("{seconds} s") } else { String::new() };
-    output.facts(&[
+    let format_seconds = |seconds: f64| if seconds > 0.0 { format!("{seconds} s") } else { String::new() };
+    output.print_fields(&[
         ("schedule", schedule.name.clone()),
         ("expression", schedule.expression.clone()),
-        ("fires", words(schedule)),
-        ("makes", schedule.makes.as_ref().map(makes).unwrap_or_default()),
-        ("catch up", word(serde_json::to_value(schedule.catch_up))),
-        ("within", seconds(schedule.catch_up_within_seconds)),
-        ("overlap", overlap(schedule, word(serde_json::to_value(schedule.overlap)))),
-        ("jitter", seconds(schedule.jitter_seconds)),
-        ("last", schedule.last.as_ref().map(last).unwrap_or_default()),
-        ("next", schedule.next.iter().map(|time| day_and_time(time)).collect::<Vec<_>>().join(", ")),
+        ("fires", describe_timing(schedule)),
+        ("creates", schedule.makes.as_ref().map(describe_result).unwrap_or_default()),
+        ("catch up", json_name(serde_json::to_value(schedule.catch_up))),
+        ("catch up within", format_seconds(schedule.catch_up_within_seconds)),
+        ("overlap", describe_overlap(schedule, json_name(serde_json::to_value(schedule.overlap)))),
+        ("jitter", format_seconds(schedule.jitter_seconds)),
+        ("last", schedule.last.as_ref().map(describe_fire).unwrap_or_default()),
+        ("next", schedule.next.iter().map(|time| format_timestamp(time)).collect::<Vec<_>>().join(", ")),
     ])?;
-    rules(output, &schedule.rules)
+    print_rules(output, &schedule.rules)
 }
 
-/// An order of one name can only be on its way once, whatever the setting says.
-fn overlap(schedule: &ScheduleBody, word: String) -> String {
+/// The overlap policy. An order with a fixed id cannot run twice at a time, whatever the setting.
+fn describe_overlap(schedule: &ScheduleBody, policy: String) -> String {
     match &schedule.makes {
-        Some(MakesBody::Order { id: Some(_), .. }) => "skip while the order is on its way".into(),
-        _ => word,
+        Some(MakesBody::Order { id: Some(_), .. }) => "skip while the order runs".into(),
+        _ => policy,
     }
 }
 
-fn makes(makes: &MakesBody) -> String {
-    match makes {
+/// Describes the event, task or order that a schedule creates.
+fn describe_result(result: &MakesBody) -> String {
+    match result {
         MakesBody::Event { kind, key, tenant } => {
-            let of = key.as_ref().map(|key| format!(" of {key}")).unwrap_or_default();
-            format!("the event {kind}{of}, for {tenant}")
+            let object = key.as_ref().map(|key| format!(" for {key}")).unwrap_or_default();
+            format!("event {kind}{object}, tenant {tenant}")
         }
-        MakesBody::Run { source, collection } => format!("a task of {source}/{collection}"),
+        MakesBody::Run { source, collection } => format!("task of {source}/{collection}"),
         MakesBody::Order { chain, id, node, tenant } => {
             let id = id.as_ref().map(|id| format!(",{id}")).unwrap_or_default();
-            let at = node.as_ref().map(|node| format!(" at {node}")).unwrap_or_default();
-            format!("the order {chain}{id}{at}, for {tenant}")
+            let start = node.as_ref().map(|node| format!(" at {node}")).unwrap_or_default();
+            format!("order {chain}{id}{start}, tenant {tenant}")
         }
     }
 }
 
-fn rules(output: Output, rules: &[RuleBody]) -> Result {
+fn print_rules(output: Output, rules: &[RuleBody]) -> Result {
     if rules.is_empty() {
         return Ok(());
     }
-    output.line("")?;
-    Ok(output.table(&RULE_HEAD, rule_rows(rules), "")?)
+    output.print_line("")?;
+    Ok(output.print_table(&RULE_COLUMNS, rule_rows(rules), "")?)
 }
 
-fn fires(output: Output, list: &FireList) -> Result {
+fn print_fires(output: Output, list: &FireList) -> Result {
     if output.is_json() {
-        return Ok(output.json(list)?);
+        return Ok(output.print_json(list)?);
     }
     let rows = list.fires.iter().map(|fire| {
-        let made = fire.event_id.map(|id| id.to_string()).or_else(|| fire.task_id.clone());
-        let (planned, settled) = (day_and_time(&fire.planned_at), day_and_time(&fire.settled_at));
-        vec![planned, outcome(fire), settled, made.unwrap_or_default()]
+        let created = fire.event_id.map(|id| id.to_string()).or_else(|| fire.task_id.clone());
+        let (planned, decided) = (format_timestamp(&fire.planned_at), format_timestamp(&fire.settled_at));
+        vec![planned, describe_outcome(fire), decided, created.unwrap_or_default()]
     });
-    let head = ["planned", "outcome", "settled", "event or task"];
-    output.table(&head, rows.collect(), "None of its times has come yet.")?;
+    let head = ["planned", "outcome", "decided", "event or task"];
+    output.print_table(&head, rows.collect(), "The schedule has no past times.")?;
     if let Some(next) = &list.next {
-        output.line(format!("There are more: --before {next}"))?;
+        output.print_line(format!("More results: --before {next}"))?;
     }
     Ok(())
 }
 
-fn told(output: Output, ran: &RanNow) -> Result {
+fn print_run(output: Output, run: &RanNow) -> Result {
     if output.is_json() {
-        return Ok(output.json(ran)?);
+        return Ok(output.print_json(run)?);
     }
-    let made = ran.task_id.clone().or(ran.event_id.map(|id| id.to_string())).unwrap_or_default();
-    let before = if ran.created { "" } else { "  (was queued or running already)" };
-    Ok(output.line(format!("{made}{before}"))?)
+    let created = run.task_id.clone().or(run.event_id.map(|id| id.to_string())).unwrap_or_default();
+    let note = if run.created { "" } else { "  (already queued or running)" };
+    Ok(output.print_line(format!("{created}{note}"))?)
 }
 
-/// A collection can be run whether it has a schedule or not, only not as one.
-fn not_run(name: &ScheduleName, error: ClientError) -> Failure {
-    let is_pair = error.status() == Some(404) && name.as_str().contains('/');
-    match (is_pair, about(error)) {
+/// Converts the error. A collection without a schedule is run by `pointsman run`.
+fn run_failure(name: &ScheduleName, error: ClientError) -> Failure {
+    let is_collection = error.status() == Some(404) && name.as_str().contains('/');
+    match (is_collection, schedule_failure(error)) {
         (true, failure) => {
-            failure.hint(format!("`pointsman run {name}` runs a collection, also one that has no schedule."))
+            failure.with_hint(format!("`pointsman run {name}` runs a collection that has no schedule."))
         }
         (false, failure) => failure,
     }
 }
 
-/// A call about one schedule failed.
-pub(crate) fn about(error: ClientError) -> Failure {
+/// Converts an error of a call for one schedule, with a hint.
+pub(crate) fn schedule_failure(error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
-        Some(404) => failure.hint("`pointsman schedules` lists the schedules there are."),
+        Some(404) => failure.with_hint("`pointsman schedules` lists the schedules."),
         _ => failure,
     }
 }

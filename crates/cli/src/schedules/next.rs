@@ -1,17 +1,17 @@
-//! `pointsman schedules next`: what an expression means, and when it fires. Needs no server.
+//! `pointsman schedules next`: explains an expression and lists its next times. Needs no server.
 
 use clap::Args;
 use pointsman_core::Timestamp;
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 
-use crate::config::{ConfigArgs, viewed};
+use crate::config::{ConfigArgs, load_for_display};
 use crate::failure::{Failure, Result};
 use crate::output::Output;
 
-/// Tell in words what an expression means, and when it fires next
+/// Explain an expression and list its next times
 ///
-/// Times are given in UTC, and beside it as the clocks of the schedule's time zone show them. Without an
-/// expression, tells it of every schedule of the configuration.
+/// Times are printed in UTC and in the schedule's time zone. Without an expression, every schedule of the configuration
+/// is explained.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,51 +21,52 @@ Examples:
   pointsman schedules next 'every 90s' -o json
 
 Five fields are Vixie cron (0 and 7 are Sunday), six or seven are Quartz (seconds first, 1 is Sunday).")]
-pub(super) struct Next {
-    /// A cron expression, `@daily` or the like, or `every 90s`
+pub(super) struct NextFiresCommand {
+    /// Cron expression, `@daily` or the like, or `every 90s`
     expression: Option<String>,
-    /// Whose clocks it means
+    /// Time zone
     #[arg(long, default_value = "UTC", requires = "expression")]
     timezone: Zone,
-    /// How its fields are read: auto, vixie, quartz
+    /// Cron dialect: auto, vixie, quartz
     #[arg(long, default_value = "auto", requires = "expression")]
     dialect: Dialect,
-    /// How many times to tell
+    /// Number of times to list
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     count: u16,
     #[command(flatten)]
     config: ConfigArgs,
 }
 
-impl Next {
+impl NextFiresCommand {
     pub(super) fn run(&self, output: Output) -> Result {
         let schedules = self.schedules()?;
-        let told: Vec<Told> = schedules.iter().map(|(name, schedule)| self.tell(name, schedule)).collect();
+        let previews: Vec<SchedulePreview> =
+            schedules.iter().map(|(name, schedule)| self.preview(name, schedule)).collect();
         if output.is_json() {
-            return Ok(output.json(&serde_json::json!({ "schedules": told }))?);
+            return Ok(output.print_json(&serde_json::json!({ "schedules": previews }))?);
         }
-        if told.is_empty() {
-            return Ok(output.line("No schedules. They are configured under `schedules:` and `sources:`.")?);
+        if previews.is_empty() {
+            return Ok(output.print_line("No schedules. Configure them under `schedules:` and `sources:`.")?);
         }
-        told.iter().try_for_each(|schedule| schedule.print(output))
+        previews.iter().try_for_each(|preview| preview.print(output))
     }
 
-    /// The one that was asked for, or those of the configuration, by name.
+    /// The given expression, or the schedules of the configuration, with their names.
     fn schedules(&self) -> Result<Vec<(String, Schedule)>> {
         if let Some(text) = &self.expression {
             let expression = Expression::parse(text, self.dialect)
                 .map_err(|error| Failure::usage(format!("{text:?} is not an expression: {error}")))?;
             return Ok(vec![(text.clone(), Schedule::new(expression, self.timezone.clone()))]);
         }
-        let config = viewed(&self.config.sources())?;
+        let config = load_for_display(&self.config.sources())?;
         let schedules = config.schedules.into_iter().map(|planned| planned.schedule);
         Ok(schedules.map(|schedule| (schedule.name.to_string(), schedule.when)).collect())
     }
 
-    fn tell(&self, name: &str, schedule: &Schedule) -> Told {
+    fn preview(&self, name: &str, schedule: &Schedule) -> SchedulePreview {
         let now = pointsman_engine::now();
         let next: Vec<Timestamp> = schedule.upcoming(now).take(self.count.into()).collect();
-        Told {
+        SchedulePreview {
             name: name.into(),
             means: schedule.expression().describe(),
             timezone: schedule.zone().name().into(),
@@ -76,31 +77,31 @@ impl Next {
     }
 }
 
-/// What is told of one schedule.
+/// The description and the next times of one schedule.
 #[derive(Debug, serde::Serialize)]
-struct Told {
+struct SchedulePreview {
     name: String,
     means: String,
     timezone: String,
     next: Vec<Timestamp>,
-    /// The same times on the zone's clocks.
+    /// The same times in the time zone.
     local: Vec<String>,
     warnings: Vec<String>,
 }
 
-impl Told {
+impl SchedulePreview {
     fn print(&self, output: Output) -> Result {
-        output.line(&self.name)?;
-        // The words of an interval say so themselves.
+        output.print_line(&self.name)?;
+        // The description of an interval contains it.
         let zone = if self.means.ends_with("in UTC") { "" } else { &format!(" ({})", self.timezone) };
-        output.line(format!("  {}{zone}", self.means))?;
+        output.print_line(format!("  {}{zone}", self.means))?;
         for (time, local) in self.next.iter().zip(&self.local) {
             let time = time.to_string().replace(".000000Z", "Z");
             let local = if self.timezone == "UTC" { String::new() } else { format!("   {local}") };
-            output.line(format!("  {time}{local}"))?;
+            output.print_line(format!("  {time}{local}"))?;
         }
         for warning in &self.warnings {
-            output.line(format!("  {} {warning}", output.paint.busy("mind:")))?;
+            output.print_line(format!("  {} {warning}", output.paint.yellow("warning:")))?;
         }
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! What a server says on standard output when it runs: where it is, and who may come in.
+//! The banner that a started server prints: its address, store and token.
 
 use pointsman_api::client::DEFAULT_URL;
 use pointsman_server::Server;
@@ -7,11 +7,11 @@ use pointsman_server::config::Config;
 use crate::failure::Result;
 use crate::output::Output;
 
-/// What the banner needs to know of a configuration that is about to be used up.
+/// The values of the configuration that the banner prints; the server consumes the configuration itself.
 pub(super) struct Banner {
     store: String,
-    /// Other nodes may be at work on it.
-    shared: bool,
+    /// Whether other nodes can use the store.
+    is_shared: bool,
     handlers: usize,
     sources: usize,
     chains: usize,
@@ -20,10 +20,10 @@ pub(super) struct Banner {
 }
 
 impl Banner {
-    pub(super) fn of(config: &Config) -> Self {
+    pub(super) fn from_config(config: &Config) -> Self {
         Self {
             store: config.store.to_string(),
-            shared: config.store.shared().is_some(),
+            is_shared: config.store.shared().is_some(),
             handlers: config.handlers.len(),
             sources: config.sources.len(),
             chains: config.chains.len(),
@@ -32,62 +32,62 @@ impl Banner {
         }
     }
 
-    pub(super) fn show(&self, server: &Server, output: Output) -> Result {
+    pub(super) fn print(&self, server: &Server, output: Output) -> Result {
         let url = server.address().map(|address| format!("http://{address}"));
         if output.is_json() {
-            let told = serde_json::json!({"url": url, "store": self.store, "token": server.first_token()});
-            return Ok(output.json(&told)?);
+            let banner = serde_json::json!({"url": url, "store": self.store, "token": server.first_token()});
+            return Ok(output.print_json(&banner)?);
         }
         let title = format!("Pointsman {} is running", env!("CARGO_PKG_VERSION"));
-        output.line(output.paint.bold(&title))?;
-        output.line("")?;
-        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        output.print_line(output.paint.bold(&title))?;
+        output.print_line("")?;
+        let count = |n: usize, noun: &str| format!("{n} {noun}{}", if n == 1 { "" } else { "s" });
         let mut work = count(self.handlers, "handler");
-        for (n, what) in [(self.sources, "source"), (self.chains, "chain")] {
+        for (n, noun) in [(self.sources, "source"), (self.chains, "chain")] {
             if n > 0 {
-                work = format!("{work}, {}", count(n, what));
+                work = format!("{work}, {}", count(n, noun));
             }
         }
         let address =
-            url.as_ref().map_or("none: this process answers no HTTP".into(), |url| format!("{url}/"));
-        let mut facts = vec![("address", address)];
-        // What stands behind `#` is not sent to the server: the console takes it from there.
+            url.as_ref().map_or("none: HTTP is disabled in this process".into(), |url| format!("{url}/"));
+        let mut fields = vec![("address", address)];
+        // The part after `#` is not sent to the server; the console reads the token from it.
         if let (Some(url), Some(token)) = (&url, server.first_token()) {
-            facts.push(("console", format!("{url}/#token={token}")));
+            fields.push(("console", format!("{url}/#token={token}")));
         }
-        facts.extend([
+        fields.extend([
             ("store", self.store.clone()),
-            ("work", format!("{work}, up to {} tasks at a time", self.workers)),
-            ("token", self.token(server).into()),
+            ("runs", format!("{work}, up to {} tasks at a time", self.workers)),
+            ("token", self.describe_token(server).into()),
         ]);
-        output.facts(&facts)?;
-        // Where commands look without being told, they need not be told.
+        output.print_fields(&fields)?;
+        // Commands use the default URL without a variable.
         let url = url.filter(|url| url != DEFAULT_URL).map(|url| format!("URL={url}"));
         let token = server.first_token().map(|token| format!("TOKEN={token}"));
         if url.is_some() || token.is_some() {
-            output.line("")?;
+            output.print_line("")?;
         }
         for variable in url.into_iter().chain(token) {
-            output.line(output.paint.bold(&format!("    export POINTSMAN_{variable}")))?;
+            output.print_line(output.paint.bold(&format!("    export POINTSMAN_{variable}")))?;
         }
-        output.line("")?;
+        output.print_line("")?;
         Ok(())
     }
 
-    fn token(&self, server: &Server) -> &'static str {
+    fn describe_token(&self, server: &Server) -> &'static str {
         if server.address().is_none() {
             ""
         } else if self.has_tokens {
-            "those of the configuration"
-        } else if server.first_token().is_some() && self.shared {
-            "made just now for all nodes on this database, and shown only this once; `auth.tokens` in their \
-             configuration replaces it:"
+            "the tokens of the configuration"
+        } else if server.first_token().is_some() && self.is_shared {
+            "created now for all nodes on this database and shown only once; `auth.tokens` in their configuration \
+             replaces it:"
         } else if server.first_token().is_some() {
-            "made just now, and shown only this once; in the terminals that are to use it:"
-        } else if self.shared {
-            "the one that the first node on this database showed; `auth.tokens` in the configuration replaces it"
+            "created now and shown only once; set it in the terminals that use it:"
+        } else if self.is_shared {
+            "printed by the first node on this database; `auth.tokens` in the configuration replaces it"
         } else {
-            "the one made on the first start; to get another, delete the .token file beside the store"
+            "printed on the first start; to get a new one, delete the .token file next to the store and restart"
         }
     }
 }

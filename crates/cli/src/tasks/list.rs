@@ -7,50 +7,50 @@ use pointsman_core::task::Status;
 use pointsman_core::{EventId, Tenant, Timestamp};
 use pointsman_server::config::nearest::hint;
 
-use crate::args::moment;
+use crate::args::parse_time;
 use crate::failure::Result;
 use crate::handlers;
-use crate::output::{Output, day_and_time, short};
+use crate::output::{Output, format_timestamp, shorten};
 
-/// The filters of a list.
+/// The filters of `tasks list`.
 #[derive(Debug, Default, PartialEq, Args)]
-pub(super) struct List {
-    /// SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED
-    #[arg(long, value_parser = status)]
+pub(super) struct ListTasksCommand {
+    /// Only tasks with this status: SCHEDULED, RUNNING, SUCCESS, FAILED or CANCELED
+    #[arg(long, value_parser = parse_status)]
     status: Option<String>,
-    /// Only those of one handler
+    /// Only tasks of this handler
     #[arg(long, conflicts_with = "source")]
     handler: Option<String>,
-    /// Only those of one source
+    /// Only tasks of this source
     #[arg(long)]
     source: Option<String>,
-    /// Only those of one of a source's collections, or of one type of event
+    /// Only tasks of this collection of a source, or of this event type
     #[arg(long)]
     collection: Option<String>,
-    /// Only those of one tenant
+    /// Only tasks of this tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only those of one object
+    /// Only tasks of this object
     #[arg(long)]
     key: Option<String>,
-    /// Only those of one event
+    /// Only tasks of this event
     #[arg(long, value_name = "EVENT_ID")]
     event: Option<EventId>,
-    /// Created at or after this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only tasks created at or after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     start: Option<Timestamp>,
-    /// Created before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only tasks created before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     end: Option<Timestamp>,
-    /// At most so many
+    /// Maximum number of results
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
-    /// Go on where an earlier list ended, with what it said
+    /// Continue after an earlier page, with the cursor that it printed
     #[arg(long)]
     cursor: Option<String>,
 }
 
-impl List {
+impl ListTasksCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let query = TaskQuery {
             status: self.status,
@@ -66,54 +66,54 @@ impl List {
         };
         let list = client.tasks(&query).await?;
         if output.is_json() {
-            return Ok(output.json(&list)?);
+            return Ok(output.print_json(&list)?);
         }
         if list.tasks.is_empty() {
-            return nothing(client, output, query.handler.as_deref()).await;
+            return print_no_tasks(client, output, query.handler.as_deref()).await;
         }
-        let foreign = list.tasks.iter().any(|task| task.tenant != Tenant::default().as_str());
+        let shows_tenant = list.tasks.iter().any(|task| task.tenant != Tenant::default().as_str());
         let head = ["status", "created", "tries", "key", "error", "id"];
-        let head: Vec<&str> = if foreign { [&["tenant"], &head[..]].concat() } else { head.to_vec() };
-        let rows = list.tasks.iter().map(|task| row(task, foreign)).collect();
-        output.table(&head, rows, "")?;
+        let head: Vec<&str> = if shows_tenant { [&["tenant"], &head[..]].concat() } else { head.to_vec() };
+        let rows = list.tasks.iter().map(|task| task_row(task, shows_tenant)).collect();
+        output.print_table(&head, rows, "")?;
         if let Some(cursor) = &list.next {
-            output.line(format!("There are more: --cursor {cursor}"))?;
+            output.print_line(format!("More results: --cursor {cursor}"))?;
         }
         Ok(())
     }
 }
 
-/// Nothing matched: perhaps because the name is mistyped.
-async fn nothing(client: &Client, output: Output, handler: Option<&str>) -> Result {
+/// Reports an empty list, with a suggestion if the handler is mistyped.
+async fn print_no_tasks(client: &Client, output: Output, handler: Option<&str>) -> Result {
     let unknown = match handler {
-        Some(name) => handlers::unknown(client, name).await,
+        Some(name) => handlers::explain_unknown_handler(client, name).await,
         None => None,
     };
-    let more = unknown.map(|unknown| format!(" {unknown}")).unwrap_or_default();
-    Ok(output.line(format!("No tasks.{more}"))?)
+    let explanation = unknown.map(|unknown| format!(" {unknown}")).unwrap_or_default();
+    Ok(output.print_line(format!("No tasks.{explanation}"))?)
 }
 
-/// The public words in any case, or the labels of the lifecycle.
-pub(super) fn status(text: &str) -> std::result::Result<String, String> {
+/// Parses a public status in any case, or a state of the lifecycle.
+pub(super) fn parse_status(text: &str) -> std::result::Result<String, String> {
     let public = ["SCHEDULED", "RUNNING", "SUCCESS", "FAILED", "CANCELED"];
-    let labels = Status::ALL.map(Status::as_str);
-    let public_one = public.into_iter().find(|word| word.eq_ignore_ascii_case(text));
-    let wanted = public_one.or_else(|| labels.into_iter().find(|label| *label == text));
-    wanted.map(Into::into).ok_or_else(|| {
-        let near = hint(text, public.into_iter().chain(labels));
-        let (public, labels) = (public.join(", "), labels.join(", "));
-        format!("{text:?} is not a status; there are {public}, and {labels}{near}")
+    let states = Status::ALL.map(Status::as_str);
+    let public_status = public.into_iter().find(|status| status.eq_ignore_ascii_case(text));
+    let status = public_status.or_else(|| states.into_iter().find(|state| *state == text));
+    status.map(Into::into).ok_or_else(|| {
+        let near = hint(text, public.into_iter().chain(states));
+        let (public, states) = (public.join(", "), states.join(", "));
+        format!("{text:?} is not a status; use {public}, or a state: {states}{near}")
     })
 }
 
-fn row(task: &TaskBody, foreign: bool) -> Vec<String> {
-    let tenant = foreign.then(|| task.tenant.clone());
+fn task_row(task: &TaskBody, shows_tenant: bool) -> Vec<String> {
+    let tenant = shows_tenant.then(|| task.tenant.clone());
     let rest = [
         task.status.clone(),
-        day_and_time(&task.created_at),
+        format_timestamp(&task.created_at),
         task.attempt.to_string(),
-        short(task.key.as_deref().unwrap_or("-"), 32),
-        short(task.error.as_deref().unwrap_or(""), 60),
+        shorten(task.key.as_deref().unwrap_or("-"), 32),
+        shorten(task.error.as_deref().unwrap_or(""), 60),
         task.id.clone(),
     ];
     tenant.into_iter().chain(rest).collect()
@@ -125,9 +125,9 @@ mod tests {
 
     #[test]
     fn a_status_may_be_written_in_any_case() {
-        let read = |text| status(text).unwrap();
-        assert_eq!(["failed", "Running", "SCHEDULED"].map(read), ["FAILED", "RUNNING", "SCHEDULED"]);
-        assert_eq!(["new", "missing"].map(read), ["new", "missing"]);
-        assert!(status("faild").unwrap_err().ends_with("; did you mean `FAILED`?"));
+        let parse = |text| parse_status(text).unwrap();
+        assert_eq!(["failed", "Running", "SCHEDULED"].map(parse), ["FAILED", "RUNNING", "SCHEDULED"]);
+        assert_eq!(["new", "missing"].map(parse), ["new", "missing"]);
+        assert!(parse_status("faild").unwrap_err().ends_with("; did you mean `FAILED`?"));
     }
 }

@@ -1,4 +1,4 @@
-//! `pointsman tasks logs`: what a task's handler wrote, whole or as it comes.
+//! `pointsman tasks logs`: the log of a task, complete or live.
 
 use clap::Args;
 use pointsman_api::LogBody;
@@ -6,14 +6,14 @@ use pointsman_api::client::{Client, LogQuery};
 use pointsman_core::Timestamp;
 use pointsman_core::task::Level;
 
-use super::{about, named};
-use crate::args::moment;
+use super::{resolve_id, task_failure};
+use crate::args::parse_time;
 use crate::failure::{Exit, Failure, Result};
-use crate::output::{Output, Paint, clean, clock};
+use crate::output::{Output, Paint, escape_controls, time_of_day};
 
-/// Print what a task's handler wrote
+/// Print the log of a task
 ///
-/// A line begins with its time. One that was written as an error is marked with `!`.
+/// Each line starts with its time. Lines written to standard error are marked with `!`.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -21,87 +21,87 @@ Examples:
   pointsman tasks logs -f ID
   pointsman tasks logs ID --start '2026-01-31 12:00:00' --end '2026-01-31 12:05:00'
   pointsman tasks logs ID -o json | jq -r 'select(.level == \"error\").message'")]
-pub(crate) struct Logs {
-    /// The task's id, or its end
+pub(crate) struct TaskLogsCommand {
+    /// Id of the task, or the end of it
     id: String,
-    /// Go on until the task has ended
+    /// Follow the log until the task ends
     #[arg(short, long)]
     follow: bool,
-    /// Lines written at or after this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only lines written at or after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     start: Option<Timestamp>,
-    /// Lines written before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only lines written before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     end: Option<Timestamp>,
 }
 
-impl Logs {
+impl TaskLogsCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         if let (Some(start), Some(end)) = (self.start, self.end)
             && end <= start
         {
-            return Err(Failure::usage("--end lies before --start, so that nothing is between them"));
+            return Err(Failure::usage("--end must be after --start"));
         }
         let query = LogQuery {
             start: self.start.map(|time| time.to_string()),
             end: self.end.map(|time| time.to_string()),
         };
-        let id = named::task(client, &self.id).await?;
+        let id = resolve_id::resolve_task_id(client, &self.id).await?;
         if self.follow {
-            return follow(client, output, &id, &query).await;
+            return follow_log(client, output, &id, &query).await;
         }
         let list = match client.logs(&id, &query).await {
             Ok(list) => list,
-            Err(error) => return Err(about(client, &id, error).await),
+            Err(error) => return Err(task_failure(client, &id, error).await),
         };
-        list.logs.iter().try_for_each(|line| print(output, line))
+        list.logs.iter().try_for_each(|line| print_log_line(output, line))
     }
 }
 
-/// Prints lines as they come, until the task has ended.
-pub(crate) async fn follow(client: &Client, output: Output, id: &str, query: &LogQuery) -> Result {
+/// Prints log lines as they arrive, until the task ends.
+pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query: &LogQuery) -> Result {
     let mut frames = match client.follow_logs(id, query).await {
         Ok(frames) => frames,
-        Err(error) => return Err(about(client, id, error).await),
+        Err(error) => return Err(task_failure(client, id, error).await),
     };
     while let Some(frame) = frames.next().await? {
         match frame.event.as_str() {
-            "log" => print(output, &serde_json::from_str(&frame.data)?)?,
-            // The task has ended; `show` says more about how.
+            "log" => print_log_line(output, &serde_json::from_str(&frame.data)?)?,
+            // The task has ended; `tasks show` prints the outcome.
             "end" => return Ok(()),
             _ => {}
         }
     }
-    Err(Failure::new(Exit::Unavailable, "the server ended the stream before the task had ended")
-        .hint("It may have been stopped. Try again in a moment; the log is kept."))
+    Err(Failure::new(Exit::Unavailable, "the server closed the stream before the task ended")
+        .with_hint("The server may have been stopped. Try again in a moment; the log is kept."))
 }
 
-fn print(output: Output, line: &LogBody) -> Result {
+fn print_log_line(output: Output, line: &LogBody) -> Result {
     match output.is_json() {
-        true => Ok(output.json(line)?),
-        false => Ok(output.line(shown(output.paint, line))?),
+        true => Ok(output.print_json(line)?),
+        false => Ok(output.print_line(format_log_line(output.paint, line))?),
     }
 }
 
-/// A line for people. Errors are marked by a sign, for those who see no colours and those who search a file.
-fn shown(paint: Paint, line: &LogBody) -> String {
-    let (time, message) = (paint.dim(clock(&line.time)), clean(&line.message));
+/// A log line as text. Errors have a mark, so that they stand out without colours and can be searched.
+fn format_log_line(paint: Paint, line: &LogBody) -> String {
+    let (time, message) = (paint.dim(time_of_day(&line.time)), escape_controls(&line.message));
     match line.level {
         Level::Info => format!("{time}   {message}"),
-        Level::Error => format!("{time} {} {}", paint.bad("!"), paint.bad(&message)),
+        Level::Error => format!("{time} {} {}", paint.red("!"), paint.red(&message)),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Color;
+    use crate::args::ColorChoice;
 
     #[test]
-    fn errors_are_marked_without_colours_and_messages_stay_in_line() {
+    fn errors_are_marked_and_messages_stay_aligned() {
         let line = |level| LogBody { time: "2016-11-04T11:07:35.827000Z".into(), message: "m".into(), level };
-        let paint = Paint::new(Color::Never);
-        assert_eq!(shown(paint, &line(Level::Info)), "11:07:35.827   m");
-        assert_eq!(shown(paint, &line(Level::Error)), "11:07:35.827 ! m");
+        let paint = Paint::for_stdout(ColorChoice::Never);
+        assert_eq!(format_log_line(paint, &line(Level::Info)), "11:07:35.827   m");
+        assert_eq!(format_log_line(paint, &line(Level::Error)), "11:07:35.827 ! m");
     }
 }

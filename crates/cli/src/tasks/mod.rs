@@ -1,40 +1,41 @@
-//! `pointsman tasks`: what is to be done, what was done, and what came of it.
+//! `pointsman tasks`: lists, shows, retries and cancels tasks.
 //!
 //! ```text
-//!  list       many of them
-//!  show       one of them, with its attempts
-//!  logs       what its handler wrote
-//!  why        what keeps it from running
-//!  redrive    running many again, carefully
-//!  named      which task is meant by the end of an id
-//!  near       which was perhaps meant, where there is none
-//!  steer      retry and cancel
+//!  list        tasks by filter
+//!  show        one task with its attempts
+//!  logs        its log
+//!  why         why it waits
+//!  control     retry and cancel
+//!  redrive     retries many tasks
+//!  resolve_id  finds a task by the end of its id
+//!  suggest     suggests tasks for an id that does not exist
 //! ```
 
+mod control;
 mod list;
 pub(crate) mod logs;
-mod named;
-mod near;
 mod redrive;
+mod resolve_id;
 mod show;
-mod steer;
+mod suggest;
 mod why;
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError};
 
-use crate::args::Global;
+use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
 use crate::output::Output;
-use list::List;
-use steer::{Steer, steer};
+use control::{TaskControl, control_tasks};
+use list::ListTasksCommand;
 
-/// List tasks, look into one, run them again, or end them
+/// List, show, retry or cancel tasks
 ///
-/// A task is one handler to be run once. Without a subcommand, lists the newest, as `list` does.
+/// A task is one run of one handler, for an event, a collection or a step of an order. Without a subcommand, lists the
+/// newest tasks.
 ///
-/// Where one task is meant, the last six or more characters of its id will do, if no other of the newest 1000 ends
-/// so.
+/// Instead of a task's full id, you can give its last six or more characters if they are unique among the newest 1000
+/// tasks.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -45,16 +46,16 @@ Examples:
   pointsman tasks logs -f ID
   pointsman tasks retry ID ID
   pointsman tasks redrive --handler index --dry-run")]
-pub(crate) struct Tasks {
+pub(crate) struct TasksCommand {
     #[command(subcommand)]
-    action: Option<Action>,
+    subcommand: Option<TaskSubcommand>,
     #[command(flatten)]
-    list: List,
+    list: ListTasksCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Action {
-    /// List tasks, the newest first
+enum TaskSubcommand {
+    /// List tasks, newest first
     #[command(after_long_help = "\
 Examples:
   pointsman tasks list --status FAILED --handler index
@@ -63,78 +64,82 @@ Examples:
   pointsman tasks list --event 1478257655827000
   pointsman tasks list --start '2026-01-31 12:00:00' --end '2026-01-31 13:00:00'
   pointsman tasks list --status RUNNING -o json | jq -r '.tasks[].id'")]
-    List(List),
-    /// Show one task with its attempts and its result
+    List(ListTasksCommand),
+    /// Show one task with its attempts and result
     #[command(after_long_help = "\
 Examples:
   pointsman tasks show ID
   pointsman tasks show ID -o json | jq .result")]
     Show {
-        /// The task's id, as `list` and `watch` show it, or its end
+        /// Id of the task, as printed by `list` and `watch`, or the end of it
         id: String,
     },
-    Logs(logs::Logs),
-    Why(why::Why),
-    /// Run tasks again that ended in `error`
+    Logs(logs::TaskLogsCommand),
+    Why(why::WhyCommand),
+    /// Retry failed or canceled tasks
     #[command(after_long_help = "\
 Example:
   pointsman tasks retry ID ID
 
-For many at once, see `pointsman tasks redrive`.")]
+To retry many tasks by filter, see `pointsman tasks redrive`.")]
     Retry {
-        /// The tasks' ids
+        /// Ids of the tasks
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    /// End tasks; an attempt that runs is stopped
+    /// Cancel tasks; a running attempt is stopped
     #[command(after_long_help = "\
 Example:
   pointsman tasks cancel ID
 
-A command is ended at once, a worker that fetched the task is told at its next heartbeat.")]
+A running command is killed; a pull worker is notified at its next heartbeat.")]
     Cancel {
-        /// The tasks' ids
+        /// Ids of the tasks
         #[arg(required = true, value_name = "ID")]
         ids: Vec<String>,
     },
-    Redrive(redrive::Redrive),
+    Redrive(redrive::RedriveCommand),
 }
 
-impl Tasks {
-    pub(crate) async fn run(self, global: &Global) -> Result {
-        // Clap's own rule for this would also refuse the common options before a subcommand.
-        if self.action.is_some() && self.list != List::default() {
-            return Err(Failure::usage(
-                "the filters of a list go after `list`, or stand without a subcommand",
-            ));
+impl TasksCommand {
+    pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
+        // Clap's own check would also refuse the global options before a subcommand.
+        if self.subcommand.is_some() && self.list != ListTasksCommand::default() {
+            return Err(Failure::usage("put the filters after `list`, or leave the subcommand out"));
         }
         let (client, output) = (global.client()?, Output::new(global));
-        match self.action.unwrap_or(Action::List(self.list)) {
-            Action::List(list) => list.run(&client, output).await,
-            Action::Show { id } => show::show(&client, output, &named::task(&client, &id).await?).await,
-            Action::Logs(logs) => logs.run(&client, output).await,
-            Action::Why(why) => why.run(&client, output).await,
-            Action::Retry { ids } => steer(&client, output, &ids, Steer::Retry).await,
-            Action::Cancel { ids } => steer(&client, output, &ids, Steer::Cancel).await,
-            Action::Redrive(redrive) => redrive.run(&client, output).await,
+        match self.subcommand.unwrap_or(TaskSubcommand::List(self.list)) {
+            TaskSubcommand::List(list) => list.run(&client, output).await,
+            TaskSubcommand::Show { id } => {
+                let id = resolve_id::resolve_task_id(&client, &id).await?;
+                show::show_task(&client, output, &id).await
+            }
+            TaskSubcommand::Logs(logs) => logs.run(&client, output).await,
+            TaskSubcommand::Why(why) => why.run(&client, output).await,
+            TaskSubcommand::Retry { ids } => control_tasks(&client, output, &ids, TaskControl::Retry).await,
+            TaskSubcommand::Cancel { ids } => control_tasks(&client, output, &ids, TaskControl::Cancel).await,
+            TaskSubcommand::Redrive(redrive) => redrive.run(&client, output).await,
         }
     }
 }
 
-/// A call about one task failed.
-pub(crate) async fn about(client: &Client, id: &str, error: ClientError) -> Failure {
+/// Converts an error of a call for one task, with a hint.
+pub(crate) async fn task_failure(client: &Client, id: &str, error: ClientError) -> Failure {
     let status = error.status();
     let failure = Failure::from(error);
     match status {
         Some(404) => {
-            let near = near::told(client, id).await.map(|near| format!("{near}\n\n")).unwrap_or_default();
-            failure.hint(format!("{near}{ABOUT_IDS}"))
+            let near = suggest::suggest_tasks(client, id)
+                .await
+                .map(|near| format!("{near}\n\n"))
+                .unwrap_or_default();
+            failure.with_hint(format!("{near}{TASK_ID_HINT}"))
         }
-        Some(409) => failure.hint(format!("`pointsman tasks show {id}` tells how it stands.")),
+        Some(409) => failure.with_hint(format!("`pointsman tasks show {id}` prints its status.")),
         _ => failure,
     }
 }
 
-const ABOUT_IDS: &str = "\
-Ids look like handler_type_uuid or source_collection_uuid; `pointsman tasks list` shows them.
-A task that ended long ago may have been forgotten: see `history` in the configuration.";
+const TASK_ID_HINT: &str = "\
+Ids look like handler_type_uuid or source_collection_uuid; `pointsman tasks list` prints them.
+A task that ended long ago may have expired: see `history` in the configuration.";

@@ -1,6 +1,6 @@
-//! `pointsman tasks redrive`: running many tasks again, after a look at which ones.
+//! `pointsman tasks redrive`: retries many tasks, after counting them.
 //!
-//! The server does the work; this command shows how far it is, and stops it when it is interrupted.
+//! The server runs the job; this command shows its progress, and stops it when interrupted.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::time::Duration;
@@ -10,18 +10,18 @@ use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{RedriveBody, RedriveCount, RedriveJob};
 use pointsman_core::{Rate, Timestamp};
 
-use super::list::status;
-use crate::args::moment;
+use super::list::parse_status;
+use crate::args::parse_time;
 use crate::failure::{Failure, Result};
 use crate::handlers;
-use crate::output::{Output, Progress, counted};
+use crate::output::{Output, Progress, format_count};
 use crate::process::Signals;
 
-/// Run many tasks again that ended in `error`
+/// Retry many failed or canceled tasks
 ///
-/// Counts them first and asks. They are queued again oldest first, and go to the end of their lanes. With
-/// --canary so many run first, and the rest follow only if all of those succeed. Ctrl-C stops it; what has
-/// been queued again stays so.
+/// Counts the matching tasks and asks for confirmation. They are queued oldest first, each at the end of its lane.
+/// With --canary N, N tasks run first, and the rest only if all of them succeed. Ctrl-C stops the redrive; tasks
+/// that are already queued stay queued.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -32,84 +32,84 @@ Examples:
   pointsman tasks redrive --handler index --status CANCELED
   pointsman tasks redrive --all --rate 10/s
 
-It exits with 1 if the canary fails. Tasks that went missing while their handler was not defined are taken \
-up by `pointsman handlers adopt`.")]
-pub(super) struct Redrive {
-    /// Only those of one handler
+The exit code is 1 if the canary fails. For tasks that are `missing` because their handler was not defined, use \
+`pointsman handlers adopt`.")]
+pub(super) struct RedriveCommand {
+    /// Only tasks of this handler
     #[arg(long, conflicts_with = "source")]
     handler: Option<String>,
-    /// Only those of one source
+    /// Only tasks of this source
     #[arg(long)]
     source: Option<String>,
-    /// Only those of one of a source's collections, or of one type of event
+    /// Only tasks of this collection of a source, or of this event type
     #[arg(long)]
     collection: Option<String>,
-    /// Only those of one tenant
+    /// Only tasks of this tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only those of one object
+    /// Only tasks of this object
     #[arg(long)]
     key: Option<String>,
-    /// FAILED, CANCELED, or `error` for both [default: FAILED]
-    #[arg(long, value_parser = status)]
+    /// Only tasks with this status: FAILED, CANCELED, or `error` for both [default: FAILED]
+    #[arg(long, value_parser = parse_status)]
     status: Option<String>,
-    /// Created at or after this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only tasks created at or after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     start: Option<Timestamp>,
-    /// Created before this time
-    #[arg(long, value_name = "TIME", value_parser = moment)]
+    /// Only tasks created before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     end: Option<Timestamp>,
-    /// All of them, of every handler
+    /// All tasks with this status
     #[arg(long, conflicts_with_all = ["handler", "source", "collection", "tenant", "key", "start", "end"])]
     all: bool,
-    /// Only tell how many there are
+    /// Only count the tasks and print some of their ids
     #[arg(long)]
     dry_run: bool,
-    /// Queue no more than this: `10/s`, `100/m`
+    /// Maximum rate at which tasks are queued: `10/s`, `100/m`
     #[arg(long, value_name = "N/UNIT")]
     rate: Option<Rate>,
-    /// Run so many first, and the rest only if they succeed
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST_CANARIES))]
+    /// Run this many tasks first, and the rest only if they succeed
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MAX_CANARIES))]
     canary: Option<u32>,
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(short, long)]
     yes: bool,
 }
 
-/// The most tasks that can go ahead of the others, as the server has it.
-const MOST_CANARIES: i64 = 1000;
-/// How often the job is looked at.
-const LOOK: Duration = Duration::from_millis(200);
+/// The server's limit of canary tasks.
+const MAX_CANARIES: i64 = 1000;
+/// How often the job's progress is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-impl Redrive {
+impl RedriveCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
-        if !self.says_which() {
-            return Err(Failure::usage("name at least one filter, or say --all"));
+        if !self.has_filter() {
+            return Err(Failure::usage("give at least one filter, or --all"));
         }
-        let body = self.body();
-        let count = client.redrive_count(&body).await.map_err(handlers::about)?;
+        let body = self.request_body();
+        let count = client.redrive_count(&body).await.map_err(handlers::handler_failure)?;
         if self.dry_run {
-            return preview(output, &count);
+            return print_preview(output, &count);
         }
         if count.matched == 0 {
-            return nothing(output);
+            return print_no_match(output);
         }
-        if !self.yes && !agreed(&how_many(&count))? {
-            return Err(Failure::runtime("nothing was run again"));
+        if !self.yes && !confirm(&describe_count(&count))? {
+            return Err(Failure::runtime("not confirmed; no task was retried"));
         }
-        // Heard from now on, so that no job begins that an interrupt would not stop.
+        // Signals are handled before the job starts, so that an interrupt always stops it.
         let signals = Signals::new()?;
-        let job = client.redrive(&body).await.map_err(handlers::about)?;
-        tell(output, &attend(client, job, signals).await?)
+        let job = client.redrive(&body).await.map_err(handlers::handler_failure)?;
+        print_outcome(output, &follow_job(client, job, signals).await?)
     }
 
-    /// A status does not: all that can be run again have one.
-    fn says_which(&self) -> bool {
+    /// Whether a filter other than the status is given: every task that can be retried has a status.
+    fn has_filter(&self) -> bool {
         let names = [&self.handler, &self.source, &self.collection, &self.tenant, &self.key];
         self.all || names.iter().any(|name| name.is_some()) || self.start.or(self.end).is_some()
     }
 
-    fn body(&self) -> RedriveBody {
+    fn request_body(&self) -> RedriveBody {
         RedriveBody {
             handler: self.handler.clone(),
             source: self.source.clone(),
@@ -127,89 +127,90 @@ impl Redrive {
     }
 }
 
-fn nothing(output: Output) -> Result {
+fn print_no_match(output: Output) -> Result {
     if output.is_json() {
-        // As a job would be told that had nothing to do.
+        // The same members as a job that had nothing to do.
         let none = serde_json::json!({
             "id": null, "state": "done", "why": null, "matched": 0, "retried": 0, "refused": 0,
         });
-        return Ok(output.json(&none)?);
+        return Ok(output.print_json(&none)?);
     }
-    Ok(output.line("No tasks match; nothing is run again.")?)
+    Ok(output.print_line("No tasks match; nothing was retried.")?)
 }
 
-fn how_many(count: &RedriveCount) -> String {
-    let tasks = counted(count.matched, "task", "tasks");
+fn describe_count(count: &RedriveCount) -> String {
+    let tasks = format_count(count.matched, "task", "tasks");
     if count.more { format!("more than {tasks}") } else { tasks }
 }
 
-fn preview(output: Output, count: &RedriveCount) -> Result {
+fn print_preview(output: Output, count: &RedriveCount) -> Result {
     if output.is_json() {
-        return Ok(output.json(count)?);
+        return Ok(output.print_json(count)?);
     }
-    output.line(format!("{} would be run again", how_many(count)))?;
+    output.print_line(format!("{} would be retried", describe_count(count)))?;
     for id in &count.sample {
-        output.line(format!("  {id}"))?;
+        output.print_line(format!("  {id}"))?;
     }
     if count.more || count.matched > count.sample.len() as u64 {
-        output.line("  …")?;
+        output.print_line("  …")?;
     }
     Ok(())
 }
 
-/// Asks whoever sits at the terminal. Where nobody does, nobody has agreed.
-fn agreed(tasks: &str) -> Result<bool> {
+/// Asks for confirmation at the terminal. Without a terminal, --yes is required.
+fn confirm(tasks: &str) -> Result<bool> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        return Err(Failure::usage(format!("{tasks} would be run again; say --yes to do it"))
-            .hint("--dry-run shows some of them."));
+        return Err(Failure::usage(format!("{tasks} would be retried; add --yes to do so"))
+            .with_hint("--dry-run lists some of them."));
     }
-    let mut asking = io::stderr().lock();
-    write!(asking, "Run {tasks} again? [y/N] ")?;
-    asking.flush()?;
+    let mut stderr = io::stderr().lock();
+    write!(stderr, "Retry {tasks}? [y/N] ")?;
+    stderr.flush()?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Watches a job to its end, or stops it when this command is interrupted. Answers how it stands then.
-async fn attend(client: &Client, mut job: RedriveJob, mut signals: Signals) -> Result<RedriveJob> {
-    let progress = Progress::of(job.matched);
+/// Waits for a job to end, or stops it when this command is interrupted. Returns its last state.
+async fn follow_job(client: &Client, mut job: RedriveJob, mut signals: Signals) -> Result<RedriveJob> {
+    let progress = Progress::with_steps(job.matched);
     while job.ended_at.is_empty() {
         tokio::select! {
-            () = signals.next() => {
-                job = client.stop_redrive(&job.id).await.map_err(out_of_sight)?;
+            () = signals.recv() => {
+                job = client.stop_redrive(&job.id).await.map_err(lost_job_failure)?;
                 break;
             }
-            () = tokio::time::sleep(LOOK) => {
-                job = client.redrive_job(&job.id).await.map_err(out_of_sight)?;
+            () = tokio::time::sleep(POLL_INTERVAL) => {
+                job = client.redrive_job(&job.id).await.map_err(lost_job_failure)?;
             }
         }
-        progress.is_at(job.retried + job.refused, job.matched);
-        progress.doing(if job.state == "canary" { "waiting for the canary" } else { "" });
+        progress.set_position(job.retried + job.refused, job.matched);
+        progress.set_message(if job.state == "canary" { "waiting for the canary" } else { "" });
     }
     Ok(job)
 }
 
-fn out_of_sight(error: ClientError) -> Failure {
-    Failure::from(error).hint(
-        "The server runs the tasks again, not this command: if it still runs, it goes on. What was queued\n\
-         again stays so; the same command takes up the rest.",
+fn lost_job_failure(error: ClientError) -> Failure {
+    Failure::from(error).with_hint(
+        "The server continues the redrive without this command if it still runs. Tasks that are already queued stay\n\
+         queued; repeat the command for the rest.",
     )
 }
 
-fn tell(output: Output, job: &RedriveJob) -> Result {
-    let mut said = format!("{} of {} queued again", job.retried, counted(job.matched, "task", "tasks"),);
+fn print_outcome(output: Output, job: &RedriveJob) -> Result {
+    let mut summary =
+        format!("{} of {} queued again", job.retried, format_count(job.matched, "task", "tasks"));
     if job.refused > 0 {
-        said.push_str(&format!(", {} no longer in `error`", job.refused));
+        summary.push_str(&format!(", {} no longer failed", job.refused));
     }
     if output.is_json() {
-        output.json(job)?;
+        output.print_json(job)?;
     }
     match job.why.as_deref() {
-        Some(why) => Err(Failure::runtime(format!("the redrive stopped: {why}")).hint(said)),
+        Some(why) => Err(Failure::runtime(format!("the redrive stopped: {why}")).with_hint(summary)),
         None if job.state == "done" && output.is_json() => Ok(()),
-        None if job.state == "done" => Ok(output.line(said)?),
-        None => Err(Failure::runtime("the redrive was stopped").hint(said)),
+        None if job.state == "done" => Ok(output.print_line(summary)?),
+        None => Err(Failure::runtime("the redrive was stopped").with_hint(summary)),
     }
 }
 
@@ -218,9 +219,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_that_was_cut_short_says_so() {
+    fn a_count_that_hit_its_limit_is_marked() {
         let count = |matched, more| RedriveCount { matched, more, sample: vec![], dry_run: true };
-        assert_eq!(how_many(&count(1, false)), "1 task");
-        assert_eq!(how_many(&count(1000, true)), "more than 1000 tasks");
+        assert_eq!(describe_count(&count(1, false)), "1 task");
+        assert_eq!(describe_count(&count(1000, true)), "more than 1000 tasks");
     }
 }

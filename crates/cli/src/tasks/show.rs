@@ -1,35 +1,36 @@
-//! `pointsman tasks show`: one task, its attempts and its result.
+//! `pointsman tasks show`: one task with its attempts and result.
 
 use pointsman_api::client::Client;
 use pointsman_api::{AttemptBody, RunningBody, TaskBody, TaskDetail};
 
-use super::about;
+use super::task_failure;
 use crate::failure::Result;
-use crate::output::{Output, clean, counted, day_and_time};
+use crate::output::{Output, escape_controls, format_count, format_timestamp};
 
-pub(super) async fn show(client: &Client, output: Output, id: &str) -> Result {
+pub(super) async fn show_task(client: &Client, output: Output, id: &str) -> Result {
     let detail = match client.task(id).await {
         Ok(detail) => detail,
-        Err(error) => return Err(about(client, id, error).await),
+        Err(error) => return Err(task_failure(client, id, error).await),
     };
     if output.is_json() {
-        return Ok(output.json(&detail)?);
+        return Ok(output.print_json(&detail)?);
     }
-    output.facts(&facts(&detail))?;
-    let rows = detail.attempts.iter().map(ended).chain(detail.running.iter().map(running));
+    output.print_fields(&task_fields(&detail))?;
+    let rows =
+        detail.attempts.iter().map(ended_attempt_row).chain(detail.running.iter().map(running_attempt_row));
     let rows: Vec<_> = rows.collect();
     if !rows.is_empty() {
-        output.line("")?;
-        output.table(&["attempt", "started", "ended", "end", "error"], rows, "")?;
+        output.print_line("")?;
+        output.print_table(&["attempt", "started", "ended", "outcome", "error"], rows, "")?;
     }
     Ok(())
 }
 
-fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
+fn task_fields(detail: &TaskDetail) -> Vec<(&'static str, String)> {
     let task = &detail.task;
-    let (who, what, of) = match (task.event_id, &task.key) {
+    let (handler_label, collection_label, key_label) = match (task.event_id, &task.key) {
         (Some(_), _) => ("handler", "type", "key"),
-        // Of tasks without an event, only an order's have a key.
+        // A task without an event has a key only if it is a step of an order.
         (None, Some(_)) => ("handler", "node", "order"),
         (None, None) => ("source", "collection", "key"),
     };
@@ -38,14 +39,14 @@ fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
         ("task", task.id.clone()),
         ("status", format!("{} ({})", task.status, task.state)),
         ("error", task.error.clone().unwrap_or_default()),
-        (who, task.handler.clone()),
-        (what, task.collection.clone()),
-        (of, task.key.clone().unwrap_or_default()),
+        (handler_label, task.handler.clone()),
+        (collection_label, task.collection.clone()),
+        (key_label, task.key.clone().unwrap_or_default()),
         ("tenant", task.tenant.clone()),
         ("event", task.event_id.map(|id| id.to_string()).unwrap_or_default()),
         ("priority", task.priority.to_string()),
-        ("attempts", attempts(task)),
-        ("planned", task.planned_at.clone()),
+        ("attempts", describe_attempts(task)),
+        ("planned for", task.planned_at.clone()),
         ("created", task.created_at.clone()),
         ("not before", task.delay_until.clone()),
         ("started", task.started_at.clone()),
@@ -55,30 +56,30 @@ fn facts(detail: &TaskDetail) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// How often it was begun, and what that means for it.
-fn attempts(task: &TaskBody) -> String {
-    let so_far = task.attempt;
-    match (task.status.as_str(), so_far, task.retries) {
-        ("SCHEDULED", 0, _) => "none yet".into(),
-        ("SCHEDULED", _, _) => format!("{so_far}, and it will be tried again"),
-        (_, _, 0) => so_far.to_string(),
-        (_, _, retries) => format!("{so_far} ({} used)", counted(retries.into(), "retry", "retries")),
+/// The number of attempts, and whether more follow.
+fn describe_attempts(task: &TaskBody) -> String {
+    let count = task.attempt;
+    match (task.status.as_str(), count, task.retries) {
+        ("SCHEDULED", 0, _) => "none".into(),
+        ("SCHEDULED", _, _) => format!("{count}, will be retried"),
+        (_, _, 0) => count.to_string(),
+        (_, _, retries) => format!("{count} ({} used)", format_count(retries.into(), "retry", "retries")),
     }
 }
 
-fn ended(attempt: &AttemptBody) -> Vec<String> {
-    // The wire has one word for each end; reading it from there keeps it the same everywhere.
-    let end = serde_json::to_value(attempt.end).ok();
+fn ended_attempt_row(attempt: &AttemptBody) -> Vec<String> {
+    // The JSON name of the outcome.
+    let outcome = serde_json::to_value(attempt.end).ok();
     vec![
         attempt.number.to_string(),
-        day_and_time(&attempt.started_at),
-        day_and_time(&attempt.ended_at),
-        end.as_ref().and_then(|end| end.as_str()).unwrap_or("-").to_owned(),
-        clean(attempt.error.as_deref().unwrap_or("")).into_owned(),
+        format_timestamp(&attempt.started_at),
+        format_timestamp(&attempt.ended_at),
+        outcome.as_ref().and_then(|outcome| outcome.as_str()).unwrap_or("-").to_owned(),
+        escape_controls(attempt.error.as_deref().unwrap_or("")).into_owned(),
     ]
 }
 
-fn running(attempt: &RunningBody) -> Vec<String> {
-    let started = day_and_time(&attempt.started_at);
+fn running_attempt_row(attempt: &RunningBody) -> Vec<String> {
+    let started = format_timestamp(&attempt.started_at);
     vec![attempt.number.to_string(), started, "-".into(), "running".into(), String::new()]
 }

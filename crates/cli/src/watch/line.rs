@@ -1,38 +1,43 @@
-//! The lines that `watch` shows: time, what, who, about which object, and the rest.
+//! The lines of `watch`, in columns: time, status or subject, type or handler, key, details.
 
 use pointsman_api::{EventSeq, TaskChangeBody};
 
-use crate::happening::Happening;
-use crate::output::{Paint, clean, clock, pad as padded, short, width as measured};
+use crate::output::{Paint, display_width, escape_controls, pad_to_width, shorten, time_of_day};
+use crate::stream_line::StreamLine;
 
-/// A line, and the day of what it tells; none where it tells of no moment.
+/// A printed line with the day of its time; a line without a time has no day.
 #[derive(Debug, PartialEq)]
-pub(super) struct Line {
+pub(super) struct WatchLine {
     pub(super) day: Option<String>,
     pub(super) text: String,
 }
 
-/// The width of the second column, which says what a line is about.
-const WHAT: usize = 9;
-/// The widths that the next two begin with on a narrow terminal and elsewhere, and the most that they are widened to.
-/// What is longer still takes what it needs in its own line.
-const WHO: (usize, usize, usize) = (16, 24, 32);
-const KEY: (usize, usize, usize) = (12, 20, 48);
-/// What counts as narrow: a line with an id and nothing else fits no more.
-const NARROW: usize = 100;
-
-/// The lines so far, as far as the next one is to fit them.
-pub(super) struct Lines {
-    paint: Paint,
-    who: usize,
-    key: usize,
-    /// The order of the line above. People need not read it again; what reads a pipe wants every line whole.
-    order: Option<String>,
-    brief: bool,
+/// The width of the second column: a task's status or an event's subject.
+const STATUS_WIDTH: usize = 9;
+/// The widths of a column: at first on a narrow and on a wide terminal, and at most. Longer texts exceed their column.
+struct ColumnWidths {
+    narrow: usize,
+    wide: usize,
+    max: usize,
 }
 
-/// The longest error that is shown.
-const REST: usize = 160;
+const NAME_WIDTHS: ColumnWidths = ColumnWidths { narrow: 16, wide: 24, max: 32 };
+const KEY_WIDTHS: ColumnWidths = ColumnWidths { narrow: 12, wide: 20, max: 48 };
+/// A terminal with fewer columns is narrow: a line with an id and nothing else would not fit the wide columns.
+const WIDE_TERMINAL: usize = 100;
+
+/// Formats lines, and keeps the column widths for the next ones.
+pub(super) struct LineFormatter {
+    paint: Paint,
+    name_width: usize,
+    key_width: usize,
+    /// The order of the line above. A terminal does not repeat its key; a pipe gets every line complete.
+    previous_order: Option<String>,
+    omits_repeated_order: bool,
+}
+
+/// The longest error in columns.
+const MAX_ERROR_WIDTH: usize = 160;
 
 pub(super) fn newest_id(seq: &EventSeq) -> u64 {
     match seq {
@@ -42,122 +47,129 @@ pub(super) fn newest_id(seq: &EventSeq) -> u64 {
     }
 }
 
-impl Lines {
-    /// For a terminal of so many columns, or for a pipe. Only a terminal is spared an order's name where the line above
-    /// has it.
+impl LineFormatter {
+    /// A formatter for a terminal of this many columns, or for a pipe.
     pub(super) fn new(paint: Paint, columns: Option<usize>) -> Self {
-        let narrow = columns.is_some_and(|columns| columns < NARROW);
-        let (who, key) = if narrow { (WHO.0, KEY.0) } else { (WHO.1, KEY.1) };
-        Self { paint, who, key, order: None, brief: columns.is_some() }
+        let is_narrow = columns.is_some_and(|columns| columns < WIDE_TERMINAL);
+        let initial = |widths: ColumnWidths| if is_narrow { widths.narrow } else { widths.wide };
+        Self {
+            paint,
+            name_width: initial(NAME_WIDTHS),
+            key_width: initial(KEY_WIDTHS),
+            previous_order: None,
+            omits_repeated_order: columns.is_some(),
+        }
     }
 
-    pub(super) fn event(&mut self, data: &str) -> Option<Line> {
-        let event = Happening::read(data)?;
+    pub(super) fn format_event(&mut self, data: &str) -> Option<WatchLine> {
+        let event = StreamLine::from_json(data)?;
         let paint = self.paint;
         let time = event.id.timestamp().to_string();
-        let blank = if event.words.is_empty() || event.task.is_none() { "" } else { "  " };
-        let task = event.task.as_deref().map(clean).unwrap_or_default();
-        let rest = format!("{}  {}{blank}{}", event.id, event.words, paint.dim(&task));
-        let order = event.order();
+        let blank = if event.text.is_empty() || event.task.is_none() { "" } else { "  " };
+        let task = event.task.as_deref().map(escape_controls).unwrap_or_default();
+        let details = format!("{}  {}{blank}{}", event.id, event.text, paint.dim(&task));
+        let order = event.order_key();
         let key = order.or(event.key.as_deref());
-        let what = paint.bold(&pad(event.of.word(), WHAT)).into_owned();
-        Some(self.columns(&time, &what, (&event.kind, true), key, order, &rest))
+        let subject = paint.bold(&pad_escaped(event.subject.label(), STATUS_WIDTH)).into_owned();
+        Some(self.format_columns(&time, &subject, (&event.event_type, true), key, order, &details))
     }
 
-    pub(super) fn task(&mut self, data: &str) -> Option<Line> {
+    pub(super) fn format_task(&mut self, data: &str) -> Option<WatchLine> {
         let change: TaskChangeBody = serde_json::from_str(data).ok()?;
         let paint = self.paint;
-        let what = paint.status(&change.status, &pad(&change.status, WHAT)).into_owned();
-        let mut rest = match change.attempt {
+        let status = pad_escaped(&change.status, STATUS_WIDTH);
+        let status = paint.color_by_status(&change.status, &status).into_owned();
+        let mut details = match change.attempt {
             0 => String::new(),
             attempt => format!("attempt {attempt}"),
         };
         if let Some(error) = &change.error {
-            rest.push_str(&format!(": {}", short(error, REST)));
+            details.push_str(&format!(": {}", shorten(error, MAX_ERROR_WIDTH)));
         }
-        // Both are written alike, so that they compare as texts.
+        // Both times have the same format, so that they compare as text.
         if change.delay_until > change.time {
-            let comma = if rest.is_empty() { "" } else { "; " };
-            rest.push_str(&format!("{comma}not before {}", clock(&change.delay_until)));
+            let separator = if details.is_empty() { "" } else { "; " };
+            details.push_str(&format!("{separator}not before {}", time_of_day(&change.delay_until)));
         }
-        let blank = if rest.is_empty() { "" } else { "  " };
-        rest.push_str(&format!("{blank}{}", paint.dim(&change.id)));
+        let blank = if details.is_empty() { "" } else { "  " };
+        details.push_str(&format!("{blank}{}", paint.dim(&change.id)));
         let key = change.key.as_deref();
-        let order = order_of(&change);
-        Some(self.columns(&change.time, &what, (&change.handler, false), key, order, &rest))
+        let order = order_key_of_step(&change);
+        Some(self.format_columns(&change.time, &status, (&change.handler, false), key, order, &details))
     }
 
-    fn columns(
+    fn format_columns(
         &mut self,
         time: &str,
-        what: &str,
-        (who, is_type): (&str, bool),
+        status: &str,
+        (name, is_event_type): (&str, bool),
         key: Option<&str>,
         order: Option<&str>,
-        rest: &str,
-    ) -> Line {
-        self.who = widened(self.who, who, WHO.2);
+        details: &str,
+    ) -> WatchLine {
+        self.name_width = widen_to_fit(self.name_width, name, NAME_WIDTHS.max);
+        let is_repeated = order.is_some() && order == self.previous_order.as_deref();
         let key = match key {
-            Some(_) if self.brief && order.is_some() && order == self.order.as_deref() => "",
+            Some(_) if self.omits_repeated_order && is_repeated => "",
             Some(key) => key,
             None => "-",
         };
-        self.key = widened(self.key, key, KEY.2);
-        self.order = order.map(Into::into);
-        let (who, key) = (pad(who, self.who), pad(key, self.key));
-        let who = if is_type { self.paint.name(&who) } else { who.as_str().into() };
-        let text = format!("{}  {what}  {who}  {key}  {rest}", self.paint.dim(clock(time)));
-        Line { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
+        self.key_width = widen_to_fit(self.key_width, key, KEY_WIDTHS.max);
+        self.previous_order = order.map(Into::into);
+        let (name, key) = (pad_escaped(name, self.name_width), pad_escaped(key, self.key_width));
+        let name = if is_event_type { self.paint.cyan(&name) } else { name.as_str().into() };
+        let text = format!("{}  {status}  {name}  {key}  {details}", self.paint.dim(time_of_day(time)));
+        WatchLine { day: time.get(..10).map(Into::into), text: text.trim_end().into() }
     }
 }
 
-/// The order whose step a task is. Of tasks without an event, only those have a key; and what an event has made is an
-/// order of its id, which no object is named by.
-pub(super) fn order_of(change: &TaskChangeBody) -> Option<&str> {
+/// The key of the order whose step a task is. A task without an event has a key only if it is a step; an order started by
+/// an event has the event's id, which no object key ends with.
+pub(super) fn order_key_of_step(change: &TaskChangeBody) -> Option<&str> {
     let key = change.key.as_deref()?;
     let is_step = change.event_id.is_none_or(|event| key.ends_with(&format!(",{event}")));
     is_step.then_some(key)
 }
 
-/// The width of a column that is to hold this text too: once widened it stays so, and the lines below are aligned.
-fn widened(width: usize, text: &str, most: usize) -> usize {
-    match measured(&clean(text)) {
-        length if length <= most => width.max(length),
+/// The width of a column, widened for this text up to a maximum. It stays widened, so that later lines are aligned.
+fn widen_to_fit(width: usize, text: &str, max_width: usize) -> usize {
+    match display_width(&escape_controls(text)) {
+        length if length <= max_width => width.max(length),
         _ => width,
     }
 }
 
-pub(super) fn torn(paint: Paint, data: &str) -> Option<Line> {
+pub(super) fn format_torn(paint: Paint, data: &str) -> Option<WatchLine> {
     let seq: EventSeq = serde_json::from_str(data).ok()?;
     let text = format!(
-        "TORN: events were forgotten before they could be shown, or this journal never gave out the id to go on \
-         after; the newest is {}",
+        "TORN: events expired before they could be shown, or the id to start after is not from this journal; the newest \
+         event is {}",
         newest_id(&seq)
     );
-    Some(Line { day: None, text: paint.bad(&text).into_owned() })
+    Some(WatchLine { day: None, text: paint.red(&text).into_owned() })
 }
 
-/// A text in its column. One that is too long takes what it needs: names are not cut.
-fn pad(text: &str, width: usize) -> String {
-    padded(&clean(text), width)
+/// Escapes and pads a text. A longer text is not cut: names stay complete.
+fn pad_escaped(text: &str, width: usize) -> String {
+    pad_to_width(&escape_controls(text), width)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::Color;
+    use crate::args::ColorChoice;
 
-    const EVENT: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
-    const TASK: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
+    const EVENT_JSON: &str = r#"{"eventId":1478257655827000,"TYPE":"record.published","key":"record:1","prev":null,"value":{"title":"Hello"},"context":{},"tenant":"default"}"#;
+    const TASK_JSON: &str = r#"{"id":"index_record.published_x","handler":"index","tenant":"default","key":"record:1","collection":"record.published","event_id":1478257655827000,"status":"SCHEDULED","state":"new","attempt":1,"error":"refused","delay_until":"2016-11-04T11:07:40.000000Z","time":"2016-11-04T11:07:36.000000Z"}"#;
 
-    fn lines(brief: bool) -> Lines {
-        Lines::new(Paint::new(Color::Never), brief.then_some(200))
+    fn formatter(is_terminal: bool) -> LineFormatter {
+        LineFormatter::new(Paint::for_stdout(ColorChoice::Never), is_terminal.then_some(200))
     }
 
     #[test]
     fn a_narrow_terminal_gets_narrow_columns() {
-        let mut lines = Lines::new(Paint::new(Color::Never), Some(80));
-        let line = lines.event(EVENT).unwrap().text;
+        let mut lines = LineFormatter::new(Paint::for_stdout(ColorChoice::Never), Some(80));
+        let line = lines.format_event(EVENT_JSON).unwrap().text;
         assert!(
             line.starts_with("11:07:35.827  event      record.published  record:1      1478257655827000"),
             "{line}"
@@ -165,9 +177,9 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_aligned_and_say_what_matters() {
-        let mut lines = lines(false);
-        let (event, task) = (lines.event(EVENT).unwrap(), lines.task(TASK).unwrap());
+    fn events_and_task_changes_are_aligned() {
+        let mut lines = formatter(false);
+        let (event, task) = (lines.format_event(EVENT_JSON).unwrap(), lines.format_task(TASK_JSON).unwrap());
         assert_eq!((event.day.as_deref(), event.day == task.day), (Some("2016-11-04"), true));
         let (event, task) = (event.text, task.text);
         assert_eq!(
@@ -182,67 +194,87 @@ mod tests {
     }
 
     #[test]
-    fn the_engines_own_events_stand_in_the_same_columns() {
-        let mut lines = lines(false);
+    fn engine_events_are_aligned_and_end_with_a_sentence() {
+        let mut lines = formatter(false);
         let order = r#"{"eventId":1478257655827000,"key":"/publish/article,117","TYPE":"OrderNodeChanged","fromNodeId":"render","nodeId":"deploy"}"#;
         assert_eq!(
-            lines.event(order).unwrap().text,
-            "11:07:35.827  order      OrderNodeChanged          /publish/article,117  1478257655827000  render → deploy"
+            lines.format_event(order).unwrap().text,
+            "11:07:35.827  order      OrderNodeChanged          /publish/article,117  1478257655827000  order 117 moved from render to deploy"
         );
         let task = r#"{"eventId":1478257655827000,"key":{"jobPath":"/index","taskId":"index_x_1"},"TYPE":"TaskEnded","returnCode":3}"#;
         assert_eq!(
-            lines.event(task).unwrap().text,
-            "11:07:35.827  task       TaskEnded                 /index                1478257655827000  return code 3  index_x_1"
+            lines.format_event(task).unwrap().text,
+            "11:07:35.827  task       TaskEnded                 /index                1478257655827000  task of handler index ended with return code 3  index_x_1"
         );
-        let state = r#"{"eventId":1478257655827000,"TYPE":"SchedulerClosed"}"#;
-        assert!(lines.event(state).unwrap().text.ends_with("  -                     1478257655827000"));
+        let closed = r#"{"eventId":1478257655827000,"TYPE":"SchedulerClosed"}"#;
+        assert!(
+            lines
+                .format_event(closed)
+                .unwrap()
+                .text
+                .ends_with("  -                     1478257655827000  scheduler closed")
+        );
     }
 
     #[test]
-    fn a_long_name_widens_its_column_for_all_that_follows() {
-        let mut lines = lines(false);
+    fn a_long_name_widens_its_column_for_later_lines() {
+        let mut lines = formatter(false);
         let added = r#"{"eventId":1478257655827000,"key":"Order:/publish/article,1478257655827000","TYPE":"FileBasedAdded","nodeId":"x"}"#;
-        let long = lines.event(added).unwrap().text;
-        assert!(long.contains("  /publish/article,1478257655827000  1478257655827000  at x"), "{long}");
-        let short = lines.event(EVENT).unwrap().text;
-        assert_eq!(short.find("1478257655827000"), long.rfind("1478257655827000"));
-        let endless = EVENT.replace("record:1", &"k".repeat(200));
-        lines.event(&endless).unwrap();
-        assert_eq!(lines.event(EVENT).unwrap().text, short, "one that is too long is alone in it");
+        let long = lines.format_event(added).unwrap().text;
+        assert!(long.contains("  /publish/article,1478257655827000  1478257655827000  order 1478257655827000 added to /publish/article at x"), "{long}");
+        let short = lines.format_event(EVENT_JSON).unwrap().text;
+        assert_eq!(short.find("1478257655827000"), long.find("  1478257655827000  ").map(|start| start + 2));
+        let too_long = EVENT_JSON.replace("record:1", &"k".repeat(200));
+        lines.format_event(&too_long).unwrap();
+        assert_eq!(
+            lines.format_event(EVENT_JSON).unwrap().text,
+            short,
+            "a key above the maximum does not widen the column"
+        );
     }
 
     #[test]
-    fn people_read_the_name_of_an_order_once() {
+    fn a_terminal_does_not_repeat_the_order_key() {
         let order = r#"{"eventId":1478257655827000,"key":"/publish/article,117","TYPE":"OrderSuspended"}"#;
-        let step = TASK
+        let step = TASK_JSON
             .replace("record:1", "/publish/article,117")
             .replace(r#""event_id":1478257655827000"#, r#""event_id":null"#);
-        let mut brief = lines(true);
-        let texts = [brief.event(order), brief.task(&step), brief.event(EVENT), brief.event(order)];
-        let named = texts.map(|line| line.unwrap().text.contains("/publish/article,117"));
-        assert_eq!(named, [true, false, false, true]);
-        let mut whole = lines(false);
+        let mut terminal = formatter(true);
+        let texts = [
+            terminal.format_event(order),
+            terminal.format_task(&step),
+            terminal.format_event(EVENT_JSON),
+            terminal.format_event(order),
+        ];
+        let has_key = texts.map(|line| line.unwrap().text.contains("/publish/article,117"));
+        assert_eq!(has_key, [true, false, false, true]);
+        let mut pipe = formatter(false);
         assert!(
-            [whole.event(order), whole.event(order)].iter().flatten().all(|line| line.text.contains(",117"))
+            [pipe.format_event(order), pipe.format_event(order)]
+                .iter()
+                .flatten()
+                .all(|line| line.text.contains(",117"))
         );
     }
 
     #[test]
-    fn a_time_that_has_come_is_not_told() {
-        let due = TASK.replace("11:07:40", "11:07:36");
-        let line = lines(false).task(&due).unwrap().text;
+    fn a_delay_that_has_passed_is_not_printed() {
+        let due = TASK_JSON.replace("11:07:40", "11:07:36");
+        let line = formatter(false).format_task(&due).unwrap().text;
         assert!(line.ends_with("attempt 1: refused  index_record.published_x"), "{line}");
     }
 
     #[test]
-    fn a_tear_is_told_plainly() {
-        let told = torn(Paint::new(Color::Never), r#"{"TYPE":"Torn","eventId":9}"#).unwrap().text;
-        assert!(told.starts_with("TORN: ") && told.ends_with("the newest is 9"), "{told}");
+    fn a_torn_frame_is_printed_with_the_newest_id() {
+        let text = format_torn(Paint::for_stdout(ColorChoice::Never), r#"{"TYPE":"Torn","eventId":9}"#)
+            .unwrap()
+            .text;
+        assert!(text.starts_with("TORN: ") && text.ends_with("the newest event is 9"), "{text}");
     }
 
     #[test]
-    fn what_is_not_understood_is_left_out() {
-        assert_eq!(lines(false).event("{}"), None);
-        assert_eq!(lines(false).task("nonsense"), None);
+    fn unreadable_frames_are_skipped() {
+        assert_eq!(formatter(false).format_event("{}"), None);
+        assert_eq!(formatter(false).format_task("nonsense"), None);
     }
 }

@@ -1,50 +1,50 @@
 //! SQLite: the only clock is the machine's own, which is compared with its monotonic clock and its uptime.
 
-use super::faked::{serve_off, set_clock};
-use super::node::Place;
+use super::fake_clock::{serve_with_offset, set_clock};
+use super::test_server::TestServer;
 use super::*;
 
 const STORE: &str = "store: sqlite:pointsman.db\n";
 
 /// The pruner runs at least once while this many planned times fire.
-const A_WHILE: u32 = 13;
+const TICKS_UNTIL_PRUNED: u32 = 13;
 
 #[test]
-fn a_step_that_is_undone_deletes_nothing_and_starts_nothing_early() {
-    let mut place = Place::new(&format!("{STORE}{CONFIG}"));
-    let _node = serve_off(&mut place, "+0s");
-    let kept = Kept::store(&place);
-    for (offset, while_it_lasts) in [("+50m", 3), ("+40d", A_WHILE), ("-26h", 3), ("+26h", 3)] {
-        set_clock(&place, offset);
-        ticks(&place, while_it_lasts);
-        kept.check(&place);
-        set_clock(&place, "+0s");
-        ticks(&place, 2);
-        kept.check(&place);
+fn a_clock_step_that_is_undone_deletes_nothing_and_starts_nothing_early() {
+    let mut pointsman = TestServer::new(&format!("{STORE}{CONFIG}"));
+    let _node = serve_with_offset(&mut pointsman, "+0s");
+    let kept = StoredData::store(&pointsman);
+    for (offset, while_it_lasts) in [("+50m", 3), ("+40d", TICKS_UNTIL_PRUNED), ("-26h", 3), ("+26h", 3)] {
+        set_clock(&pointsman, offset);
+        wait_for_ticks(&pointsman, while_it_lasts);
+        kept.check(&pointsman);
+        set_clock(&pointsman, "+0s");
+        wait_for_ticks(&pointsman, 2);
+        kept.check(&pointsman);
     }
-    check_ticks(&place);
-    let log = place.log();
-    let about = |words: &str| log.lines().filter(|line| line.contains(words)).count();
-    assert_eq!((about("this machine's clock stepped by"), about("was undone")), (4, 4), "{log}");
-    let clock = &place.json(&["nodes"])["nodes"][0]["clock"];
+    check_no_tick_lost(&pointsman);
+    let log = pointsman.log();
+    let count_lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    assert_eq!((count_lines("this machine's clock stepped by"), count_lines("was undone")), (4, 4), "{log}");
+    let clock = &pointsman.run_json(&["nodes"])["nodes"][0]["clock"];
     assert!(clock["last_step"]["by_ms"].is_i64() && clock["out_of_service"] == false, "{clock}");
-    assert!(doctor(&place).contains("was set by"));
+    assert!(doctor_output(&pointsman).contains("was set by"));
 }
 
 #[test]
 fn a_server_that_starts_with_a_wrong_clock_deletes_nothing_and_starts_nothing_early() {
-    let mut place = Place::new(&format!("{STORE}{CONFIG}"));
-    let node = place.serve();
-    let kept = Kept::store(&place);
+    let mut pointsman = TestServer::new(&format!("{STORE}{CONFIG}"));
+    let node = pointsman.serve();
+    let kept = StoredData::store(&pointsman);
     assert!(node.stop().success());
-    for (offset, while_it_runs) in [("+26h", 3), ("+40d", A_WHILE), ("-40d", 3)] {
-        let node = serve_off(&mut place, offset);
-        ticks(&place, while_it_runs);
-        kept.check(&place);
+    for (offset, while_it_runs) in [("+26h", 3), ("+40d", TICKS_UNTIL_PRUNED), ("-40d", 3)] {
+        let node = serve_with_offset(&mut pointsman, offset);
+        wait_for_ticks(&pointsman, while_it_runs);
+        kept.check(&pointsman);
         assert!(node.stop().success());
-        assert!(place.log().contains("this machine's clock stepped by"), "{}", place.log());
+        assert!(pointsman.log().contains("this machine's clock stepped by"), "{}", pointsman.log());
     }
-    let _node = place.serve();
-    ticks(&place, 2);
-    kept.check(&place);
+    let _node = pointsman.serve();
+    wait_for_ticks(&pointsman, 2);
+    kept.check(&pointsman);
 }

@@ -1,24 +1,24 @@
 //! A wrong clock deletes nothing and starts nothing early: real servers on every store, whose clocks are off by 26 hours
 //! and by 40 days, ahead and behind, at the start and while they run.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
 mod embedded;
-mod faked;
-#[path = "../common/node.rs"]
-mod node;
+mod fake_clock;
 mod shared;
+#[path = "../common/test_server.rs"]
+mod test_server;
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use faked::get_json;
-use node::{Place, until};
+use fake_clock::get_json;
 use pointsman_core::Timestamp;
 use serde_json::Value;
+use test_server::{TestServer, wait_until};
 
-/// `note` writes down that it ran, and where; `later` must not run in a test.
+/// `note` appends to a file when it runs; `later` must not run in a test.
 const CONFIG: &str = r#"
 handlers:
   note: {run: {command: ["sh", "-c", "echo $POINTSMAN_EVENT_ID >> ran"]}}
@@ -30,11 +30,11 @@ schedules:
   tick: {cron: "every 1s", emit: {type: tick}, catch_up: all}
 "#;
 
-/// The pruner looks every ten seconds; a node that has lived for longer has had its chance.
-const PRUNED_BY: Duration = Duration::from_secs(12);
+/// The pruner runs every ten seconds; a node that is older has pruned.
+const PRUNED_AFTER: Duration = Duration::from_secs(12);
 
-/// What is stored before a clock goes wrong, and must be there afterwards.
-struct Kept {
+/// Data stored before a clock goes wrong, which must still exist afterwards.
+struct StoredData {
     /// The id of an event that was emitted with an idempotency key, and of its task.
     event: u64,
     done: String,
@@ -42,58 +42,57 @@ struct Kept {
     delayed: String,
 }
 
-const ONCE: [&str; 6] = ["emit", "record", "--key", "k", "--idempotency-key", "once"];
+const EMIT_ONCE: [&str; 6] = ["emit", "record", "--key", "k", "--idempotency-key", "once"];
 
-fn task_of(emitted: &Value) -> String {
+fn first_task_id(emitted: &Value) -> String {
     emitted["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
-impl Kept {
-    fn store(place: &Place) -> Self {
-        let once = place.json(&ONCE);
-        let done = task_of(&once);
-        until("the task has run", || place.json(&["tasks", "show", &done])["status"] == "SUCCESS");
-        let delayed = task_of(&place.json(&["emit", "later", "--delay", "30m"]));
+impl StoredData {
+    fn store(pointsman: &TestServer) -> Self {
+        let once = pointsman.run_json(&EMIT_ONCE);
+        let done = first_task_id(&once);
+        wait_until("the task has run", || {
+            pointsman.run_json(&["tasks", "show", &done])["status"] == "SUCCESS"
+        });
+        let delayed = first_task_id(&pointsman.run_json(&["emit", "later", "--delay", "30m"]));
         Self { event: once["eventId"].as_u64().unwrap(), done, delayed }
     }
 
-    /// Nothing was deleted, and nothing has started early.
-    fn check(&self, place: &Place) {
-        assert_eq!(place.json(&ONCE)["eventId"], self.event, "the idempotency key is known");
-        let journal = get_json(place, "/api/v1/events?return=record&after=0&limit=1");
+    /// Checks that nothing was deleted and nothing started early.
+    fn check(&self, pointsman: &TestServer) {
+        assert_eq!(pointsman.run_json(&EMIT_ONCE)["eventId"], self.event, "the idempotency key is stored");
+        let journal = get_json(pointsman, "/api/v1/events?return=record&after=0&limit=1");
         assert_eq!(journal["eventSnapshots"][0]["eventId"], self.event, "{journal}");
-        assert_eq!(place.json(&["tasks", "show", &self.done])["status"], "SUCCESS");
-        let delayed = place.json(&["tasks", "show", &self.delayed]);
+        assert_eq!(pointsman.run_json(&["tasks", "show", &self.done])["status"], "SUCCESS");
+        let delayed = pointsman.run_json(&["tasks", "show", &self.delayed]);
         assert_eq!(delayed["status"], "SCHEDULED", "{delayed}");
         assert_eq!(delayed["attempts"].as_array().map(Vec::len), Some(0), "{delayed}");
-        for fire in fires(place) {
+        for fire in list_fires(pointsman) {
             let planned: Timestamp = fire["planned_at"].as_str().unwrap().parse().unwrap();
-            assert!(
-                planned <= now().plus(Duration::from_secs(1)),
-                "a planned time that is still to come has a row: {fire}"
-            );
+            assert!(planned <= now().plus(Duration::from_secs(1)), "a future planned time has a row: {fire}");
         }
     }
 }
 
 /// The ledger of the schedule, the newest first.
-fn fires(place: &Place) -> Vec<Value> {
-    let ledger = get_json(place, "/api/v1/schedules/tick/fires?limit=1000");
+fn list_fires(pointsman: &TestServer) -> Vec<Value> {
+    let ledger = get_json(pointsman, "/api/v1/schedules/tick/fires?limit=1000");
     ledger["fires"].as_array().unwrap().clone()
 }
 
-/// Waits until so many planned times have come up since now.
-fn ticks(place: &Place, count: u32) {
+/// Waits until this many planned times have fired from now on.
+fn wait_for_ticks(pointsman: &TestServer, count: u32) {
     let from = now();
     let is_new = |fire: &Value| fire["planned_at"].as_str().unwrap().parse::<Timestamp>().unwrap() > from;
-    until("planned times have come up", || {
-        fires(place).into_iter().filter(is_new).count() >= usize::try_from(count).unwrap()
+    wait_until("planned times have fired", || {
+        list_fires(pointsman).into_iter().filter(is_new).count() >= usize::try_from(count).unwrap()
     });
 }
 
-/// No planned time was left out or fired twice.
-fn check_ticks(place: &Place) {
-    let fires = fires(place);
+/// Checks that no planned time was left out or fired twice.
+fn check_no_tick_lost(pointsman: &TestServer) {
+    let fires = list_fires(pointsman);
     let planned: BTreeSet<i64> = fires
         .iter()
         .map(|fire| fire["planned_at"].as_str().unwrap().parse::<Timestamp>().unwrap().micros() / 1_000_000)
@@ -104,9 +103,9 @@ fn check_ticks(place: &Place) {
     assert!(fires.iter().all(|fire| fire["event_id"].is_u64()), "{fires:?}");
 }
 
-/// What the doctor says. The databases of tests have settings that it calls faults.
-fn doctor(place: &Place) -> String {
-    String::from_utf8(place.run(&["doctor"]).stdout).unwrap()
+/// The output of `doctor`. It fails on the settings of test databases.
+fn doctor_output(pointsman: &TestServer) -> String {
+    String::from_utf8(pointsman.run(&["doctor"]).stdout).unwrap()
 }
 
 /// The true time: the tests' own clock is not faked.

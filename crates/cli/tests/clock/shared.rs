@@ -1,11 +1,11 @@
-//! Clusters: nodes go by the clock of the server that holds their store.
+//! Clusters: nodes use the clock of the database server.
 
 use pointsman_core::Timestamp;
 use pointsman_testing::{fresh_prefix, shared, shared_redis};
 use serde_json::Value;
 
-use super::faked::{get, serve_off, set_clock};
-use super::node::{Place, until};
+use super::fake_clock::{get, serve_with_offset, set_clock};
+use super::test_server::{TestServer, wait_until};
 use super::*;
 
 /// Runs each of these on a store of every kind that nodes can share.
@@ -33,86 +33,98 @@ on_each! {
 
 const OFFSETS: [&str; 4] = ["+26h", "+40d", "-26h", "-40d"];
 
-fn nodes(place: &Place) -> Vec<Value> {
-    place.json(&["nodes"])["nodes"].as_array().unwrap().clone()
+fn list_nodes(pointsman: &TestServer) -> Vec<Value> {
+    pointsman.run_json(&["nodes"])["nodes"].as_array().unwrap().clone()
 }
 
 fn time(node: &Value, member: &str) -> Timestamp {
     node[member].as_str().unwrap().parse().unwrap()
 }
 
-/// It is not ready, and accepts nothing, and says why.
-fn check_out_of_service(place: &Place) {
-    let (status, answer) = get(place, "/readyz");
+/// Checks that the server is not ready, refuses events, and says why.
+fn check_out_of_service(pointsman: &TestServer) {
+    let (status, answer) = get(pointsman, "/readyz");
     assert_eq!(status, 503, "{answer}");
     assert!(answer.contains("out of service") && answer.to_lowercase().contains("retry-after"), "{answer}");
-    let refused = place.run(&["emit", "record"]);
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(75), "{said}");
-    assert!(said.contains("its clock is") && said.contains("nothing was stored"), "{said}");
+    let refused = pointsman.run(&["emit", "record"]);
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("its clock is") && stderr.contains("nothing was stored"), "{stderr}");
 }
 
 fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str) {
     let config = format!("store: '{store}'\n{CONFIG}");
-    let mut right = Place::new(&config);
+    let mut right = TestServer::new(&config);
     let _right = right.serve();
-    let kept = Kept::store(&right);
-    let mut wrong = OFFSETS.map(|_| Place::new(&config).with_token(right.token()));
-    let _wrong: Vec<_> =
-        wrong.iter_mut().zip(OFFSETS).map(|(place, offset)| serve_off(place, offset)).collect();
+    let kept = StoredData::store(&right);
+    let mut wrong = OFFSETS.map(|_| TestServer::new(&config).with_token(right.token()));
+    let _wrong: Vec<_> = wrong
+        .iter_mut()
+        .zip(OFFSETS)
+        .map(|(pointsman, offset)| serve_with_offset(pointsman, offset))
+        .collect();
     wrong.iter().for_each(check_out_of_service);
-    let records: Vec<String> = (0..10).map(|_| task_of(&right.json(&["emit", "record"]))).collect();
+    let records: Vec<String> = (0..10).map(|_| first_task_id(&right.run_json(&["emit", "record"]))).collect();
 
-    until("every node has had time to prune", || {
-        let lived = |node: &Value| time(node, "heard_at").since(time(node, "joined_at")) > PRUNED_BY;
-        let nodes = nodes(&right);
+    wait_until("every node has had time to prune", || {
+        let lived = |node: &Value| time(node, "heard_at").since(time(node, "joined_at")) > PRUNED_AFTER;
+        let nodes = list_nodes(&right);
         nodes.len() == 1 + OFFSETS.len() && nodes.iter().all(lived)
     });
     kept.check(&right);
-    check_ticks(&right);
-    let nodes = nodes(&right);
-    assert!(nodes.iter().all(|node| node["alive"] == true), "nobody is given up: {nodes:?}");
+    check_no_tick_lost(&right);
+    let nodes = list_nodes(&right);
+    assert!(nodes.iter().all(|node| node["alive"] == true), "no node was given up: {nodes:?}");
     let off = nodes.iter().filter(|node| node["clock"]["out_of_service"] == true);
     assert_eq!(off.count(), OFFSETS.len(), "{nodes:?}");
     let true_time =
-        |node: &Value| now().since(time(node, "heard_at")) < PRUNED_BY && time(node, "heard_at") <= now();
+        |node: &Value| now().since(time(node, "heard_at")) < PRUNED_AFTER && time(node, "heard_at") <= now();
     assert!(nodes.iter().all(true_time), "{nodes:?}");
     for task in records {
-        until("it has run", || right.json(&["tasks", "show", &task])["status"] == "SUCCESS");
+        wait_until("it has run", || right.run_json(&["tasks", "show", &task])["status"] == "SUCCESS");
     }
-    for place in &wrong {
-        assert!(!place.path("ran").exists(), "a node that is out of service runs nothing");
-        assert!(place.log().contains("the node is out of service until they agree"), "{}", place.log());
+    for pointsman in &wrong {
+        assert!(!pointsman.path("ran").exists(), "a node that is out of service runs nothing");
+        assert!(
+            pointsman.log().contains("the node is out of service until they agree"),
+            "{}",
+            pointsman.log()
+        );
     }
-    let doctor = doctor(&right);
+    let doctor = doctor_output(&right);
     assert!(doctor.contains("node clocks") && doctor.contains("out of service"), "{doctor}");
 }
 
 fn a_clock_that_steps_takes_its_node_out_of_service_until_it_agrees(store: &str) {
-    let mut place = Place::new(&format!("store: '{store}'\n{CONFIG}"));
-    let _node = serve_off(&mut place, "+0s");
-    let kept = Kept::store(&place);
+    let mut pointsman = TestServer::new(&format!("store: '{store}'\n{CONFIG}"));
+    let _node = serve_with_offset(&mut pointsman, "+0s");
+    let kept = StoredData::store(&pointsman);
     for offset in ["+40d", "-26h", "+50m", "-40d"] {
-        let soon = task_of(&place.json(&["emit", "record", "--delay", "2s"]));
-        set_clock(&place, offset);
-        until("it is out of service", || get(&place, "/readyz").0 == 503);
-        check_out_of_service(&place);
-        until("its step is reported", || {
-            let clock = &nodes(&place)[0]["clock"];
+        let soon = first_task_id(&pointsman.run_json(&["emit", "record", "--delay", "2s"]));
+        set_clock(&pointsman, offset);
+        wait_until("it is out of service", || get(&pointsman, "/readyz").0 == 503);
+        check_out_of_service(&pointsman);
+        wait_until("its step is reported", || {
+            let clock = &list_nodes(&pointsman)[0]["clock"];
             clock["out_of_service"] == true && clock["last_step"]["by_ms"].is_i64()
         });
-        set_clock(&place, "+0s");
-        until("it is ready", || get(&place, "/readyz").0 == 200);
-        until("a delay does not hang", || place.json(&["tasks", "show", &soon])["status"] == "SUCCESS");
-        kept.check(&place);
+        set_clock(&pointsman, "+0s");
+        wait_until("it is ready", || get(&pointsman, "/readyz").0 == 200);
+        wait_until("a delay does not hang", || {
+            pointsman.run_json(&["tasks", "show", &soon])["status"] == "SUCCESS"
+        });
+        kept.check(&pointsman);
     }
-    ticks(&place, 3);
-    kept.check(&place);
-    check_ticks(&place);
-    let log = place.log();
-    let about = |words: &str| log.lines().filter(|line| line.contains(words)).count();
+    wait_for_ticks(&pointsman, 3);
+    kept.check(&pointsman);
+    check_no_tick_lost(&pointsman);
+    let log = pointsman.log();
+    let count_lines = |words: &str| log.lines().filter(|line| line.contains(words)).count();
     assert_eq!(
-        (about("the node is out of service until they agree"), about("the node is back in service")),
+        (
+            count_lines("the node is out of service until they agree"),
+            count_lines("the node is back in service")
+        ),
         (4, 4),
         "{log}"
     );

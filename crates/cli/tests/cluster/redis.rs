@@ -1,24 +1,28 @@
-//! What is said of a Redis that is not as it should be.
+//! Errors and warnings about Redis.
 
 use pointsman_testing::{Redis, RedisSettings};
 
-use super::{Place, an_outage_is_told_without_a_flood, refused, until};
+use super::{TestServer, assert_outage_is_logged_briefly, assert_serve_fails, wait_until};
 
 #[test]
-fn a_password_may_stand_in_the_environment() {
+fn the_database_password_can_be_given_in_the_environment() {
     let settings = RedisSettings { password: Some("hunter2".into()), ..RedisSettings::default() };
     let redis = Redis::start(settings).unwrap();
     let store = format!("store: redis://{}\n", redis.address());
-    refused(&store, 78, &["refused the login of user default", "REDISCLI_AUTH", "POINTSMAN_STORE_FILE"]);
-    let wrong = Place::new(&store).with_variable("REDISCLI_AUTH", "wrong").run(&["work"]);
-    let told = String::from_utf8(wrong.stderr).unwrap();
-    assert!(told.contains("the password in REDISCLI_AUTH"), "{told}");
-    let mut place = Place::new(&store).with_variable("REDISCLI_AUTH", "hunter2");
-    assert!(place.serve().stop().success());
-    let mut in_url = Place::new(&format!("store: {}\n", redis.url())).with_token(place.token());
+    assert_serve_fails(
+        &store,
+        78,
+        &["refused the login of user default", "REDISCLI_AUTH", "POINTSMAN_STORE_FILE"],
+    );
+    let wrong = TestServer::new(&store).with_variable("REDISCLI_AUTH", "wrong").run(&["work"]);
+    let stderr = String::from_utf8(wrong.stderr).unwrap();
+    assert!(stderr.contains("the password in REDISCLI_AUTH"), "{stderr}");
+    let mut pointsman = TestServer::new(&store).with_variable("REDISCLI_AUTH", "hunter2");
+    assert!(pointsman.serve().stop().success());
+    let mut in_url = TestServer::new(&format!("store: {}\n", redis.url())).with_token(pointsman.token());
     assert!(in_url.serve().stop().success());
-    for place in [&place, &in_url] {
-        let shown = place.ok(&["config", "show"]);
+    for pointsman in [&pointsman, &in_url] {
+        let shown = pointsman.run_ok(&["config", "show"]);
         assert!(
             shown.contains(&format!("redis://{}", redis.address())) && !shown.contains("hunter2"),
             "{shown}"
@@ -27,53 +31,58 @@ fn a_password_may_stand_in_the_environment() {
 }
 
 #[test]
-fn without_its_server_a_node_says_what_to_do_and_ends() {
+fn a_server_that_cannot_use_its_redis_explains_why() {
     let redis = Redis::start(RedisSettings::default()).unwrap();
     let address = redis.address();
     let url = |rest: &str| format!("store: 'redis://{address}{rest}'\n");
-    refused(&url("/99"), 78, &["there is no database 99"]);
-    refused(&url("/?prefix=%20"), 78, &["pointsman.yml:1", "`prefix` can only be"]);
-    refused(&format!("store: redis+cluster://{address}\n"), 78, &["is not part of a cluster"]);
-    refused(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is no sentinel"]);
-    refused("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
+    assert_serve_fails(&url("/99"), 78, &["there is no database 99"]);
+    assert_serve_fails(&url("/?prefix=%20"), 78, &["pointsman.yml:1", "`prefix` can only be"]);
+    assert_serve_fails(&format!("store: redis+cluster://{address}\n"), 78, &["is not part of a cluster"]);
+    assert_serve_fails(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is no sentinel"]);
+    assert_serve_fails("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
     redis.command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"]).unwrap();
     let of_clerk = format!("store: redis://clerk:hunter2@{address}\n");
-    refused(&of_clerk, 78, &["lacks permissions", "ACL SETUSER clerk"]);
-    let mut newer = Place::new(&url(""));
+    assert_serve_fails(&of_clerk, 78, &["lacks permissions", "ACL SETUSER clerk"]);
+    let mut newer = TestServer::new(&url(""));
     assert!(newer.serve().stop().success());
     redis.command(&["HSET", "pointsman:texts", "layout", "1000"]).unwrap();
-    refused(&url(""), 78, &["newer version of Pointsman"]);
+    assert_serve_fails(&url(""), 78, &["newer version of Pointsman"]);
     redis.stop().unwrap();
-    refused(&url(""), 75, &["is it running", "POINTSMAN_STORE"]);
+    assert_serve_fails(&url(""), 75, &["is it running", "POINTSMAN_STORE"]);
 }
 
 #[test]
 fn an_outage_does_not_flood_the_log() {
     let redis = Redis::start(RedisSettings::default()).unwrap();
     let start_again = || redis.start_again().unwrap();
-    an_outage_is_told_without_a_flood(&redis.url(), || redis.kill().unwrap(), start_again);
+    assert_outage_is_logged_briefly(&redis.url(), || redis.kill().unwrap(), start_again);
 }
 
-/// Settings by which acknowledged data are lost are told at the start, and so is what fills the memory.
+/// Settings that can lose acknowledged data are logged at the start, and so is full memory.
 #[test]
-fn what_is_not_as_it_should_be_is_logged_once() {
+fn unsafe_redis_settings_and_full_memory_are_logged_once() {
     let redis = Redis::start(RedisSettings::with(&[("appendonly", "no")])).unwrap();
-    let mut place = Place::new(&format!("store: {}\n", redis.url()));
-    let node = place.serve_elsewhere();
-    let about = |words: &str| {
-        let log = place.log();
+    let mut pointsman = TestServer::new(&format!("store: {}\n", redis.url()));
+    let node = pointsman.serve_on_new_port();
+    let count_warnings = |words: &str| {
+        let log = pointsman.log();
         log.lines().filter(|line| line.contains("WARN") && line.contains(words)).count()
     };
-    assert_eq!(about("Redis can lose acknowledged writes: appendonly is no"), 1, "{}", place.log());
+    assert_eq!(
+        count_warnings("Redis can lose acknowledged writes: appendonly is no"),
+        1,
+        "{}",
+        pointsman.log()
+    );
     redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
-    until("emits are refused", || !place.run(&["emit", "record"]).status.success());
-    let refused = place.run(&["emit", "record"]);
-    let told = String::from_utf8(refused.stderr).unwrap();
-    assert_eq!(refused.status.code(), Some(75), "{told}");
-    assert!(told.contains("raise maxmemory") && told.contains("nothing was changed"), "{told}");
+    wait_until("emits are refused", || !pointsman.run(&["emit", "record"]).status.success());
+    let refused = pointsman.run(&["emit", "record"]);
+    let stderr = String::from_utf8(refused.stderr).unwrap();
+    assert_eq!(refused.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("raise maxmemory") && stderr.contains("nothing was changed"), "{stderr}");
     redis.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
-    until("they are taken in again", || place.run(&["emit", "record"]).status.success());
-    assert_eq!(about("emits and new orders are refused"), 1, "{}", place.log());
-    assert_eq!(about("appendonly is no"), 1, "{}", place.log());
+    wait_until("they are taken in again", || pointsman.run(&["emit", "record"]).status.success());
+    assert_eq!(count_warnings("emits and new orders are refused"), 1, "{}", pointsman.log());
+    assert_eq!(count_warnings("appendonly is no"), 1, "{}", pointsman.log());
     assert!(node.stop().success());
 }

@@ -1,4 +1,4 @@
-//! How the server itself sees the run once all is over, through its API.
+//! The state of the server after the run, read through its API.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use pointsman_api::EventSeq;
 use pointsman_api::client::{Client, EventQuery, TaskQuery};
 use tokio::time::{Instant, sleep};
 
-use crate::history::{Entry, History, Sent, TaskEnd};
-use crate::node::PATIENCE;
+use crate::history::{FinalTask, History, JournalEntry, SentEvent};
+use crate::test_server::TIMEOUT;
 
-/// Waits until no task is left that could still run. Patience begins anew whenever there are fewer.
-pub(crate) async fn settled(client: &Client) {
-    let mut least = u64::MAX;
-    let mut deadline = Instant::now() + PATIENCE;
+/// Waits until no task can run any more. The timeout restarts whenever fewer tasks are left.
+pub(crate) async fn wait_until_idle(client: &Client) {
+    let mut fewest = u64::MAX;
+    let mut deadline = Instant::now() + TIMEOUT;
     loop {
         let handlers = client.handlers().await.unwrap().handlers;
         let counts = handlers.iter().map(|handler| handler.counts);
@@ -20,24 +20,24 @@ pub(crate) async fn settled(client: &Client) {
         if left == 0 {
             return;
         }
-        if left < least {
-            least = left;
-            deadline = Instant::now() + PATIENCE;
+        if left < fewest {
+            fewest = left;
+            deadline = Instant::now() + TIMEOUT;
         }
         assert!(Instant::now() < deadline, "{left} tasks are stuck: {handlers:?}");
         sleep(Duration::from_millis(50)).await;
     }
 }
 
-/// The whole journal and all tasks.
+/// Reads the whole journal and all tasks.
 pub(crate) async fn read(client: &Client) -> History {
-    let (journal, told) = journal(client).await;
-    History { journal, told, tasks: tasks(client).await, ..History::default() }
+    let (journal, engine_ids) = read_journal(client).await;
+    History { journal, engine_ids, tasks: read_tasks(client).await, ..History::default() }
 }
 
-/// What was emitted, and the ids of what the server told of itself.
-async fn journal(client: &Client) -> (Vec<Entry>, Vec<u64>) {
-    let (mut entries, mut told) = (vec![], vec![]);
+/// The emitted events, and the ids of engine events.
+async fn read_journal(client: &Client) -> (Vec<JournalEntry>, Vec<u64>) {
+    let (mut entries, mut engine_ids) = (vec![], vec![]);
     let mut after = Some(0);
     loop {
         let query = EventQuery { after, limit: Some(1000), ..EventQuery::default() };
@@ -46,25 +46,25 @@ async fn journal(client: &Client) -> (Vec<Entry>, Vec<u64>) {
                 after = event_snapshots.last().map(|event| event.event_id);
                 let (engines, emitted): (Vec<_>, Vec<_>) =
                     event_snapshots.into_iter().partition(|event| event.is_engine());
-                told.extend(engines.into_iter().map(|event| event.event_id));
-                entries.extend(emitted.into_iter().map(|event| Entry {
+                engine_ids.extend(engines.into_iter().map(|event| event.event_id));
+                entries.extend(emitted.into_iter().map(|event| JournalEntry {
                     id: event.event_id,
                     prev: event.prev.flatten(),
-                    event: Sent { name: event.value.to().unwrap(), kind: event.kind, key: event.key },
+                    event: SentEvent { name: event.value.to().unwrap(), kind: event.kind, key: event.key },
                 }));
             }
-            EventSeq::Empty { .. } => return (entries, told),
+            EventSeq::Empty { .. } => return (entries, engine_ids),
             EventSeq::Torn { .. } => panic!("the journal is torn after {after:?}"),
         }
     }
 }
 
-async fn tasks(client: &Client) -> Vec<TaskEnd> {
+async fn read_tasks(client: &Client) -> Vec<FinalTask> {
     let mut query = TaskQuery { limit: Some(1000), ..TaskQuery::default() };
     let mut tasks = vec![];
     loop {
         let page = client.tasks(&query).await.unwrap();
-        tasks.extend(page.tasks.into_iter().map(|task| TaskEnd {
+        tasks.extend(page.tasks.into_iter().map(|task| FinalTask {
             id: task.id,
             event: task.event_id.unwrap_or_default(),
             handler: task.handler,

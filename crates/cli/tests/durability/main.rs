@@ -1,4 +1,4 @@
-//! The server killed with SIGKILL at random instants under load, and started again on the same file.
+//! Kills the server with SIGKILL at random moments under load, and restarts it on the same file.
 //!
 //! ```text
 //!  producers ──▶ pointsman serve, killed again and again ──▶ an HTTP target, a command's notes
@@ -6,10 +6,10 @@
 //!                   └──▶ two readers: server-sent events, long polls
 //! ```
 //!
-//! What everybody outside the server saw is put together in a [`history::History`], which knows the rules.
-//! `cargo xtask durability` runs the same for much longer.
+//! All observations from outside the server are collected in a [`history::History`], which checks the rules.
+//! `cargo xtask durability` runs the same for longer.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
 mod disk;
@@ -20,12 +20,12 @@ mod producer;
 mod reader;
 mod target;
 
-#[path = "../common/node.rs"]
-mod node;
-#[path = "../common/raw.rs"]
-mod raw;
+#[path = "../common/raw_http.rs"]
+mod raw_http;
 #[path = "../common/seed.rs"]
 mod seed;
+#[path = "../common/test_server.rs"]
+mod test_server;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,27 +35,27 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use history::{Emit, Entry, History};
-use node::{Node, PATIENCE, Place};
+use history::{EmitRequest, History, JournalEntry};
 use pointsman_testing::Chance;
 use producer::Producers;
-use reader::Reader;
-use target::Target;
+use reader::JournalReader;
+use target::HttpTarget;
+use test_server::{ServerProcess, TIMEOUT, TestServer};
 
-/// The variable that says how often the server is killed.
-const CYCLES: &str = "POINTSMAN_TEST_CYCLES";
+/// The variable that sets how often the server is killed.
+const CYCLES_VARIABLE: &str = "POINTSMAN_TEST_CYCLES";
 const DEFAULT_CYCLES: u64 = 20;
 const PRODUCERS: usize = 4;
-const SLOTS: usize = 8;
-/// A server is killed when it has acknowledged up to so many requests.
-const MOST_REQUESTS: usize = 120;
+const WORKER_SLOTS: usize = 8;
+/// The maximum number of acknowledged requests before a kill.
+const MAX_REQUESTS_PER_CYCLE: usize = 120;
 
-fn config(target: &Target) -> String {
+fn server_config(target: &HttpTarget) -> String {
     let at = target.address;
-    let note = target::NOTE;
+    let note = target::NOTE_COMMAND;
     format!(
         r#"
-workers: {SLOTS}
+workers: {WORKER_SLOTS}
 journal: {{retain_events: 1000000000}}
 history: {{retain_tasks: 1000000000}}
 handlers:
@@ -71,8 +71,8 @@ event_handlers:
     )
 }
 
-/// The same routes as the configuration has, worked out by hand.
-fn routes() -> [(&'static str, &'static [&'static str]); 3] {
+/// The routes of the configuration, resolved by hand.
+fn expected_routes() -> [(&'static str, &'static [&'static str]); 3] {
     [
         ("record.moved", &["index"]),
         ("record.published", &["index", "audit", "mirror"]),
@@ -82,117 +82,123 @@ fn routes() -> [(&'static str, &'static [&'static str]); 3] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
-    let mut chance = Chance::new(seed::seed());
-    let cycles = seed::number(CYCLES).unwrap_or(DEFAULT_CYCLES);
-    let target = Target::start().await;
-    let mut place = Place::new(&config(&target));
-    let (server, told) = watch::channel(None);
+    let mut rng = Chance::new(seed::choose_seed());
+    let cycles = seed::read_env_number(CYCLES_VARIABLE).unwrap_or(DEFAULT_CYCLES);
+    let target = HttpTarget::start().await;
+    let mut pointsman = TestServer::new(&server_config(&target));
+    let (server, current_server) = watch::channel(None);
     let (end, ending) = watch::channel(None);
-    let producers = Producers::new(told.clone());
+    let producers = Producers::new(current_server.clone());
     let running: Vec<_> =
-        (0..PRODUCERS).map(|n| tokio::spawn(producers.clone().run(n, chance.fork()))).collect();
-    let readers = Readers::start(&told, &ending);
+        (0..PRODUCERS).map(|n| tokio::spawn(producers.clone().run(n, rng.fork()))).collect();
+    let readers = RunningReaders::start(&current_server, &ending);
 
     let mut kills = 0;
     for _ in 0..cycles {
-        let node = up(&mut place, &server);
-        acknowledge(&producers, chance.below(MOST_REQUESTS)).await;
-        sleep(Duration::from_micros(chance.below(20_000) as u64)).await;
-        // Nobody begins anything new with a server that is about to die; what has begun is cut off.
+        let node = start_and_announce(&mut pointsman, &server);
+        wait_for_acknowledgements(&producers, rng.below(MAX_REQUESTS_PER_CYCLE)).await;
+        sleep(Duration::from_micros(rng.below(20_000) as u64)).await;
+        // No new requests are sent to a server that is about to be killed; running ones are cut off.
         server.send_replace(None);
         node.kill();
         kills += 1;
-        if chance.one_in(4) {
-            // Starting means mending what the last one left, which must bear being cut short as well.
-            let node = place.start_elsewhere();
-            sleep(Duration::from_micros(chance.below(80_000) as u64)).await;
+        if rng.one_in(4) {
+            // Recovery at the start must survive a kill as well.
+            let node = pointsman.start_on_new_port();
+            sleep(Duration::from_micros(rng.below(80_000) as u64)).await;
             node.kill();
             kills += 1;
         }
     }
 
-    let _node = up(&mut place, &server);
-    acknowledge(&producers, 1).await;
+    let _node = start_and_announce(&mut pointsman, &server);
+    wait_for_acknowledgements(&producers, 1).await;
     producers.stop();
     for producer in running {
-        timeout(PATIENCE, producer).await.expect("every request is answered").unwrap();
+        timeout(TIMEOUT, producer).await.expect("every request is answered").unwrap();
     }
-    let client = producer::current(&told).await;
-    final_state::settled(&client).await;
-    let mut history = History { kills, slots: SLOTS, ..final_state::read(&client).await };
+    let client = producer::current_client(&current_server).await;
+    final_state::wait_until_idle(&client).await;
+    let mut history = History { kills, slots: WORKER_SLOTS, ..final_state::read(&client).await };
     end.send_replace(Some(history.ids().last().copied().unwrap_or(0)));
-    history.readings = vec![readers.stream.end().await, readers.poll.end().await];
-    history.routes =
-        routes().map(|(kind, list)| (kind.into(), list.iter().map(ToString::to_string).collect())).into();
+    history.reader_logs = vec![readers.stream.finish().await, readers.poll.finish().await];
+    history.routes = expected_routes()
+        .map(|(kind, list)| (kind.into(), list.iter().map(ToString::to_string).collect()))
+        .into();
     history.emits = producers.emits.lock().unwrap().clone();
-    let echoing = |entry: &&Entry| entry.event.kind == "record.published";
-    let echoes: Vec<Emit> = history.journal.iter().filter(echoing).map(echo_of).collect();
+    let emits_echo = |entry: &&JournalEntry| entry.event.kind == "record.published";
+    let echoes: Vec<EmitRequest> = history.journal.iter().filter(emits_echo).map(echo_request).collect();
     history.emits.extend(echoes);
     history.deliveries = target.deliveries();
-    history.deliveries.extend(target::notes(&place.path("notes")));
-    judge(&history, &place);
+    history.deliveries.extend(target::read_notes(&pointsman.path("notes")));
+    assert_no_violations(&history, &pointsman);
 }
 
-/// What the handling of an event emits, some time after it.
-fn echo_of(entry: &Entry) -> Emit {
-    Emit { events: vec![target::echo(entry.id)], floor: entry.id, acknowledged: None, effect: true }
+/// The event that the handling of an event emits.
+fn echo_request(entry: &JournalEntry) -> EmitRequest {
+    EmitRequest {
+        events: vec![target::echo_event(entry.id)],
+        floor: entry.id,
+        acknowledged: None,
+        effect: true,
+    }
 }
 
-/// Starts a server and tells everybody.
-fn up(place: &mut Place, server: &watch::Sender<Option<Client>>) -> Node {
-    let node = tokio::task::block_in_place(|| place.serve_elsewhere());
-    let url = format!("http://{}", place.address());
-    server.send_replace(Some(Client::new(&url, Some(place.token())).unwrap()));
+/// Starts a server and passes its client to producers and readers.
+fn start_and_announce(pointsman: &mut TestServer, server: &watch::Sender<Option<Client>>) -> ServerProcess {
+    let node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
+    let url = format!("http://{}", pointsman.address());
+    server.send_replace(Some(Client::new(&url, Some(pointsman.token())).unwrap()));
     node
 }
 
-/// Waits until so many more requests have been acknowledged.
-async fn acknowledge(producers: &Producers, more: usize) {
+/// Waits until this many more requests have been acknowledged.
+async fn wait_for_acknowledgements(producers: &Producers, more: usize) {
     let mut acknowledged = producers.acknowledged.subscribe();
     let wanted = *acknowledged.borrow() + more;
     let reached = acknowledged.wait_for(|count| *count >= wanted);
-    timeout(PATIENCE, reached).await.expect("the server acknowledges requests").unwrap();
+    timeout(TIMEOUT, reached).await.expect("the server acknowledges requests").unwrap();
 }
 
-struct Readers {
-    stream: Running,
-    poll: Running,
+struct RunningReaders {
+    stream: RunningReader,
+    poll: RunningReader,
 }
 
-struct Running {
-    reader: Arc<Reader>,
+struct RunningReader {
+    reader: Arc<JournalReader>,
     task: JoinHandle<()>,
 }
 
-impl Readers {
+impl RunningReaders {
     fn start(server: &watch::Receiver<Option<Client>>, end: &watch::Receiver<Option<u64>>) -> Self {
-        let reader = |name| Arc::new(Reader::new(name, server.clone(), end.clone()));
+        let reader = |name| Arc::new(JournalReader::new(name, server.clone(), end.clone()));
         let (stream, poll) = (reader("stream"), reader("poll"));
         let following = stream.clone();
         let polling = poll.clone();
         Self {
-            stream: Running {
+            stream: RunningReader {
                 reader: stream,
                 task: tokio::spawn(async move { following.follow_stream().await }),
             },
-            poll: Running { reader: poll, task: tokio::spawn(async move { polling.poll().await }) },
+            poll: RunningReader { reader: poll, task: tokio::spawn(async move { polling.poll().await }) },
         }
     }
 }
 
-impl Running {
-    /// What it read. One that does not come to the end is judged by what it has.
-    async fn end(self) -> history::Reading {
-        if let Ok(ended) = timeout(PATIENCE, self.task).await {
+impl RunningReader {
+    /// The log of the reader. A reader that does not finish is checked by what it has read.
+    async fn finish(self) -> history::ReaderLog {
+        if let Ok(ended) = timeout(TIMEOUT, self.task).await {
             ended.unwrap();
         }
-        self.reader.reading()
+        self.reader.log()
     }
 }
 
-/// Prints what the run came to, and fails it if any rule was broken.
-fn judge(history: &History, place: &Place) {
-    let log = place.log();
+/// Prints a summary of the run, and fails if a rule was broken.
+fn assert_no_violations(history: &History, pointsman: &TestServer) {
+    let log = pointsman.log();
     let requests = history.emits.iter().filter(|emit| !emit.effect).count();
     let acknowledged = history.emits.iter().filter(|emit| emit.acknowledged.is_some()).count();
     println!(
@@ -202,17 +208,17 @@ fn judge(history: &History, place: &Place) {
         history.tasks.len(),
         history.deliveries.len()
     );
-    let faults = history.faults();
+    let violations = history.violations();
     let tail: Vec<&str> = log.lines().rev().take(40).collect();
     let tail: Vec<&str> = tail.into_iter().rev().collect();
     assert!(
-        faults.is_empty(),
-        "{} faults, first {:#?}\nthe log ends:\n{}",
-        faults.len(),
-        &faults[..faults.len().min(10)],
+        violations.is_empty(),
+        "{} violations, first {:#?}\nthe log ends:\n{}",
+        violations.len(),
+        &violations[..violations.len().min(10)],
         tail.join("\n")
     );
     assert!(!log.contains("panicked"), "{log}");
-    assert!(acknowledged > history.kills, "there was hardly any load");
-    assert!(requests - acknowledged <= history.kills * PRODUCERS, "requests fail without a reason");
+    assert!(acknowledged > history.kills, "too few requests were acknowledged");
+    assert!(requests - acknowledged <= history.kills * PRODUCERS, "requests failed without a kill");
 }

@@ -1,4 +1,4 @@
-//! The handlers' side: an HTTP server that keeps everything it is sent, and the notes of a command.
+//! The handlers: an HTTP server that records all deliveries, and a command that writes them to a file.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -13,60 +13,60 @@ use axum::{Json, Router};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::history::{Delivery, Sent};
+use crate::history::{Delivery, SentEvent};
 
-/// Where HTTP handlers are, for as long as the test runs.
+/// The HTTP server of the handlers.
 #[derive(Clone)]
-pub(crate) struct Target {
+pub(crate) struct HttpTarget {
     pub(crate) address: SocketAddr,
-    seen: Arc<Seen>,
+    log: Arc<DeliveryLog>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct DeliveryLog {
     deliveries: Mutex<Vec<Delivery>>,
-    /// Counts beginnings and ends, which puts them into one order.
-    moment: AtomicU64,
+    /// A counter that orders starts and ends.
+    clock: AtomicU64,
 }
 
-impl Seen {
-    fn moment(&self) -> u64 {
-        self.moment.fetch_add(1, Ordering::SeqCst)
+impl DeliveryLog {
+    fn tick(&self) -> u64 {
+        self.clock.fetch_add(1, Ordering::SeqCst)
     }
 }
 
-impl Target {
+impl HttpTarget {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let seen = Arc::<Seen>::default();
-        let router = Router::new().route("/{handler}", post(handle)).with_state(seen.clone());
+        let log = Arc::<DeliveryLog>::default();
+        let router = Router::new().route("/{handler}", post(handle)).with_state(log.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, seen }
+        Self { address, log }
     }
 
     pub(crate) fn deliveries(&self) -> Vec<Delivery> {
-        self.seen.deliveries.lock().unwrap().clone()
+        self.log.deliveries.lock().unwrap().clone()
     }
 }
 
-/// The handler that emits an event for each one that it handles.
-const ECHOING: &str = "mirror";
+/// The handler that emits an event for each event that it handles.
+const ECHO_HANDLER: &str = "mirror";
 
-/// What [`ECHOING`] emits when it has handled an event, which must be there as often as the task is done: once.
-pub(crate) fn echo(event: u64) -> Sent {
+/// The event that [`ECHO_HANDLER`] emits for an event: once, like the task.
+pub(crate) fn echo_event(event: u64) -> SentEvent {
     let key = Some(format!("echo:{}", event % 5));
-    Sent { name: format!("echo of {event}"), kind: "echo".into(), key }
+    SentEvent { name: format!("echo of {event}"), kind: "echo".into(), key }
 }
 
-/// Takes a delivery, works on it for a moment, and answers that all is well. When its server is killed
-/// meanwhile, the connection breaks and this is dropped before the end is noted.
+/// Records a delivery, waits briefly and responds with success. If its server is killed meanwhile, the connection breaks
+/// and the end is not recorded.
 async fn handle(
-    State(seen): State<Arc<Seen>>,
+    State(log): State<Arc<DeliveryLog>>,
     Segment(handler): Segment<String>,
     headers: HeaderMap,
 ) -> Json<Value> {
-    let echoes = handler == ECHOING;
+    let emits_echo = handler == ECHO_HANDLER;
     let text = |name: &str| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
     let number = |name: &str| text(name).map(|text| text.parse::<u64>().unwrap());
     let event = number("ce-id").unwrap();
@@ -81,27 +81,27 @@ async fn handle(
         ended: None,
     };
     let index = {
-        let mut deliveries = seen.deliveries.lock().unwrap();
-        deliveries.push(delivery(seen.moment()));
+        let mut deliveries = log.deliveries.lock().unwrap();
+        deliveries.push(delivery(log.tick()));
         deliveries.len() - 1
     };
     tokio::time::sleep(Duration::from_micros(event % 7 * 500)).await;
-    let mut deliveries = seen.deliveries.lock().unwrap();
-    deliveries[index].ended = Some(seen.moment());
-    let Sent { name, kind, key } = echo(event);
-    Json(if echoes { json!({"emit": [{"type": kind, "key": key, "value": name}]}) } else { json!({}) })
+    let mut deliveries = log.deliveries.lock().unwrap();
+    deliveries[index].ended = Some(log.tick());
+    let SentEvent { name, kind, key } = echo_event(event);
+    Json(if emits_echo { json!({"emit": [{"type": kind, "key": key, "value": name}]}) } else { json!({}) })
 }
 
-/// What the handler `note` runs: a line for each delivery, in one write, so that lines never mix.
-pub(crate) const NOTE: &str =
+/// The command of the handler `note`: one line per delivery, in one write, so that lines do not mix.
+pub(crate) const NOTE_COMMAND: &str =
     "echo $POINTSMAN_EVENT_ID ${POINTSMAN_PREV:--} $POINTSMAN_ATTEMPT $POINTSMAN_FENCE >> notes";
 
-/// The deliveries that `note` has written down. A line is all that is known of one, so it ends where it began.
-pub(crate) fn notes(file: &Path) -> Vec<Delivery> {
+/// Reads the deliveries that `note` has written. A line has no duration, so that a delivery ends when it began.
+pub(crate) fn read_notes(file: &Path) -> Vec<Delivery> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
-    let note = |(index, line): (usize, &str)| {
-        let words: Vec<&str> = line.split(' ').collect();
-        let [event, prev, attempt, fence] = words[..] else { panic!("a garbled note: {line:?}") };
+    let parse = |(index, line): (usize, &str)| {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [event, prev, attempt, fence] = fields[..] else { panic!("a garbled note: {line:?}") };
         Delivery {
             handler: "note".into(),
             event: event.parse().unwrap(),
@@ -113,5 +113,5 @@ pub(crate) fn notes(file: &Path) -> Vec<Delivery> {
             ended: Some(index as u64),
         }
     };
-    text.lines().enumerate().map(note).collect()
+    text.lines().enumerate().map(parse).collect()
 }

@@ -1,10 +1,10 @@
-//! Requests to every address with every method, and with parameters, names, tokens and headers that are wrong.
+//! Requests to every address with every method, and with invalid parameters, names, tokens and headers.
 
-use crate::atoms::{escaped, text};
-use crate::request::{Draft, Request};
+use crate::inputs::{escape_for_address, random_hostile_text};
+use crate::request::{HostileRequest, RequestDraft};
 use pointsman_testing::Chance;
 
-/// Everything that answers, `{}` standing for a name.
+/// All addresses of the server; `{}` is a name.
 const ADDRESSES: &[&str] = &[
     "/",
     "/docs",
@@ -34,16 +34,17 @@ const ADDRESSES: &[&str] = &[
     "/{}",
 ];
 
-/// What no token is needed for.
-const OPEN: &[&str] = &["/", "/docs", "/style.css", "/openapi.json", "/healthz", "/livez", "/readyz"];
+/// Addresses that need no token.
+const PUBLIC_ADDRESSES: &[&str] =
+    &["/", "/docs", "/style.css", "/openapi.json", "/healthz", "/livez", "/readyz"];
 
 const METHODS: &[&str] = &[
     "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "PROPFIND", "get", "Post", "X",
     "M-SEARCH",
 ];
 
-/// The reading calls and what each of them knows.
-const READS: &[(&str, &[&str])] = &[
+/// The read calls with their parameters.
+const READ_CALLS: &[(&str, &[&str])] = &[
     ("/api/v1/events", &["return", "after", "timeout", "limit", "path", "key", "tenant"]),
     ("/api/v1/events/1", &[]),
     ("/api/v1/stream", &["return", "after", "path", "key", "tenant"]),
@@ -55,46 +56,47 @@ const READS: &[(&str, &[&str])] = &[
     ("/api/v1/handlers/known", &[]),
 ];
 
-/// Any method anywhere.
-pub(crate) fn methods(chance: &mut Chance, token: &str) -> Request {
-    let name = if chance.one_in(2) { "known".to_owned() } else { escaped(&text(chance), chance) };
-    let address = chance.of(ADDRESSES).replace("{}", &name);
-    Draft::new(chance.of::<&str>(METHODS), address, token).answered()
+/// Any method on any address.
+pub(crate) fn any_method(rng: &mut Chance, token: &str) -> HostileRequest {
+    let name =
+        if rng.one_in(2) { "known".to_owned() } else { escape_for_address(&random_hostile_text(rng), rng) };
+    let address = rng.of(ADDRESSES).replace("{}", &name);
+    RequestDraft::new(rng.of::<&str>(METHODS), address, token).expect_response()
 }
 
-/// Names that are odd, written oddly.
-pub(crate) fn names(chance: &mut Chance, token: &str) -> Request {
-    let named: Vec<&str> = ADDRESSES.iter().copied().filter(|address| address.contains("{}")).collect();
-    let name = escaped(&text(chance), chance);
-    let method = chance.of(&["GET", "GET", "POST", "PUT", "DELETE"]);
-    Draft::new(method, chance.of(&named).replace("{}", &name), token).answered()
+/// Unusual names in unusual encodings.
+pub(crate) fn unusual_names(rng: &mut Chance, token: &str) -> HostileRequest {
+    let with_name: Vec<&str> = ADDRESSES.iter().copied().filter(|address| address.contains("{}")).collect();
+    let name = escape_for_address(&random_hostile_text(rng), rng);
+    let method = rng.of(&["GET", "GET", "POST", "PUT", "DELETE"]);
+    RequestDraft::new(method, rng.of(&with_name).replace("{}", &name), token).expect_response()
 }
 
-/// Reading calls with parameters that are wrong, unknown, doubled or garbled.
-pub(crate) fn queries(chance: &mut Chance, token: &str) -> Request {
-    let (address, known) = READS[chance.below(READS.len())];
+/// Read calls with invalid, unknown, duplicate or garbled parameters.
+pub(crate) fn questionable_queries(rng: &mut Chance, token: &str) -> HostileRequest {
+    let (address, parameters) = READ_CALLS[rng.below(READ_CALLS.len())];
     let mut pairs = vec![];
-    for _ in 0..1 + chance.below(4) {
-        let name = match known {
+    for _ in 0..1 + rng.below(4) {
+        let name = match parameters {
             [] => "x",
-            _ if chance.one_in(8) => "unknown",
-            _ => *chance.of(known),
+            _ if rng.one_in(8) => "unknown",
+            _ => *rng.of(parameters),
         };
         pairs.push(match name {
-            // A long timeout is kept as the caller asked, so only short ones and wrong ones are sent.
+            // The server honours long timeouts, so only short and invalid ones are sent.
             "timeout" => {
-                format!("timeout={}", chance.of(&["0", "0.05s", "-1", "", "1ms", ".1", "x", "1%20s", "%00"]))
+                format!("timeout={}", rng.of(&["0", "0.05s", "-1", "", "1ms", ".1", "x", "1%20s", "%00"]))
             }
-            name => format!("{name}={}", escaped(&text(chance), chance)),
+            name => format!("{name}={}", escape_for_address(&random_hostile_text(rng), rng)),
         });
     }
-    let separator = chance.of(&["&", "&", "&&", ";"]);
-    Draft::new("GET", format!("{address}?{}", pairs.join(separator)), token).answered()
+    let separator = rng.of(&["&", "&", "&&", ";"]);
+    RequestDraft::new("GET", format!("{address}?{}", pairs.join(separator)), token).expect_response()
 }
 
-/// Parameters that are wrong whatever one thinks of them.
-pub(crate) fn wrong_queries(chance: &mut Chance, token: &str) -> Request {
-    let bad = [
+/// Parameters that are always invalid.
+pub(crate) fn wrong_queries(rng: &mut Chance, token: &str) -> HostileRequest {
+    let invalid = [
         "/api/v1/events",
         "/api/v1/events?after=-1",
         "/api/v1/events?after=1.0",
@@ -124,61 +126,62 @@ pub(crate) fn wrong_queries(chance: &mut Chance, token: &str) -> Request {
         "/api/v1/objects/%00",
         "/api/v1/handlers?x",
     ];
-    Draft::new("GET", *chance.of(&bad), token).refused()
+    RequestDraft::new("GET", *rng.of(&invalid), token).expect_refusal()
 }
 
-/// Tokens that are missing, wrong, or not quite a token.
-pub(crate) fn tokens(chance: &mut Chance, token: &str) -> Request {
-    let guarded: Vec<&str> = ADDRESSES.iter().copied().filter(|address| !OPEN.contains(address)).collect();
-    let address = chance.of(&guarded).replace("{}", "known");
-    let method = chance.of(&["GET", "POST", "PUT", "DELETE"]);
-    let draft = || Draft::new(method, address.clone(), token).without_token();
+/// Missing, wrong or malformed tokens.
+pub(crate) fn invalid_tokens(rng: &mut Chance, token: &str) -> HostileRequest {
+    let guarded: Vec<&str> =
+        ADDRESSES.iter().copied().filter(|address| !PUBLIC_ADDRESSES.contains(address)).collect();
+    let address = rng.of(&guarded).replace("{}", "known");
+    let method = rng.of(&["GET", "POST", "PUT", "DELETE"]);
+    let draft = || RequestDraft::new(method, address.clone(), token).without_token();
     let cut = &token[..token.len() - 1];
-    match chance.below(9) {
-        0 => draft().refused(),
-        1 => draft().header("authorization", format!("Bearer {cut}")).refused(),
-        2 => draft().header("authorization", format!("Basic {token}")).refused(),
-        3 => draft().header("authorization", token).refused(),
-        4 => draft().header("authorization", "Bearer").refused(),
-        5 => draft().header("authorization", format!("Bearer {}", "x".repeat(20_000))).refused(),
-        6 => draft().header("authorization", b"Bearer \xff\xfe".as_slice()).refused(),
-        7 => draft().header("x-admin-token", format!("{token}x")).refused(),
-        _ => draft().header("authorization", "Bearer x").header("x-admin-token", token).refused(),
+    match rng.below(9) {
+        0 => draft().expect_refusal(),
+        1 => draft().header("authorization", format!("Bearer {cut}")).expect_refusal(),
+        2 => draft().header("authorization", format!("Basic {token}")).expect_refusal(),
+        3 => draft().header("authorization", token).expect_refusal(),
+        4 => draft().header("authorization", "Bearer").expect_refusal(),
+        5 => draft().header("authorization", format!("Bearer {}", "x".repeat(20_000))).expect_refusal(),
+        6 => draft().header("authorization", b"Bearer \xff\xfe".as_slice()).expect_refusal(),
+        7 => draft().header("x-admin-token", format!("{token}x")).expect_refusal(),
+        _ => draft().header("authorization", "Bearer x").header("x-admin-token", token).expect_refusal(),
     }
 }
 
-/// Right requests with one header that is not.
-pub(crate) fn headers(chance: &mut Chance, token: &str) -> Request {
-    let emit = || Draft::emit(token, "{\"type\":\"a\"}");
+/// Valid requests with one invalid header.
+pub(crate) fn invalid_headers(rng: &mut Chance, token: &str) -> HostileRequest {
+    let emit = || RequestDraft::emit(token, "{\"type\":\"a\"}");
     let long = "x".repeat(256);
     let key: &[&[u8]] = &[b"", b"\xff", b"a\tb", b"\xc3\xbc", long.as_bytes()];
-    match chance.below(4) {
-        0 => emit().header("idempotency-key", key[chance.below(key.len())]).refused(),
-        1 => emit().header("idempotency-key", "a").header("idempotency-key", "a").refused(),
+    match rng.below(4) {
+        0 => emit().header("idempotency-key", key[rng.below(key.len())]).expect_refusal(),
+        1 => emit().header("idempotency-key", "a").header("idempotency-key", "a").expect_refusal(),
         2 => {
-            let id = *chance.of(&["x", "-1", "1.0", "9007199254740992", "0x1", "1 2"]);
-            Draft::new("GET", "/api/v1/stream", token).header("last-event-id", id).refused()
+            let id = *rng.of(&["x", "-1", "1.0", "9007199254740992", "0x1", "1 2"]);
+            RequestDraft::new("GET", "/api/v1/stream", token).header("last-event-id", id).expect_refusal()
         }
-        _ => Draft::new("POST", format!("/api/v1/events?{}", "x".repeat(3)), token)
+        _ => RequestDraft::new("POST", format!("/api/v1/events?{}", "x".repeat(3)), token)
             .body("{\"type\":\"a\"}")
-            .refused(),
+            .expect_refusal(),
     }
 }
 
-/// Right requests that would keep a connection for a long time.
-pub(crate) fn waits(chance: &mut Chance, token: &str) -> Request {
+/// Valid requests that keep a connection for a long time.
+pub(crate) fn long_lasting_request(rng: &mut Chance, token: &str) -> HostileRequest {
     let waiting =
         ["/api/v1/stream", "/api/v1/stream?after=0", "/api/v1/events?after=0&return=never&timeout=1h"];
-    Draft::new("GET", *chance.of(&waiting), token).answered()
+    RequestDraft::new("GET", *rng.of(&waiting), token).expect_response()
 }
 
-/// Addresses that are far too long.
-pub(crate) fn long_addresses(chance: &mut Chance, token: &str) -> Request {
-    let length = 8_200 + chance.below(50_000);
-    let address = match chance.below(3) {
+/// Addresses that are too long.
+pub(crate) fn long_addresses(rng: &mut Chance, token: &str) -> HostileRequest {
+    let length = 8_200 + rng.below(50_000);
+    let address = match rng.below(3) {
         0 => format!("/api/v1/objects/{}", "a".repeat(length)),
         1 => format!("/api/v1/events?after={}", "9".repeat(length)),
         _ => "/%41".repeat(length / 4),
     };
-    Draft::new("GET", address, token).refused()
+    RequestDraft::new("GET", address, token).expect_refusal()
 }

@@ -1,14 +1,14 @@
-//! Requests whose bodies are wrong: events in every form, actions, and all of them too large.
+//! Requests with invalid bodies: events in every form, actions, and bodies that are too large.
 
-use crate::atoms::{bytes, json, mutate, text};
-use crate::request::{Draft, Expected, Request};
+use crate::inputs::{mutate_bytes, random_bytes, random_hostile_text, random_json};
+use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
 use pointsman_testing::Chance;
 
-const VALUE: usize = 1 << 20;
-const BODY: usize = 16 << 20;
+const MAX_VALUE_BYTES: usize = 1 << 20;
+const MAX_BODY_BYTES: usize = 16 << 20;
 
-/// Bodies that are wrong whatever one thinks of them.
-fn wrong(chance: &mut Chance) -> Vec<u8> {
+/// Bodies that are always invalid.
+fn invalid_body(rng: &mut Chance) -> Vec<u8> {
     let fixed: &[&[u8]] = &[
         b"",
         b"null",
@@ -64,8 +64,8 @@ fn wrong(chance: &mut Chance) -> Vec<u8> {
         b"[{\"type\":\"a\"},7]",
         b"[{\"type\":\"a\"},]",
     ];
-    let member = chance.of(&["key", "sub", "context", "tenant", "delay", "at", "priority", "type", "x"]);
-    match chance.below(13) {
+    let member = rng.of(&["key", "sub", "context", "tenant", "delay", "at", "priority", "type", "x"]);
+    match rng.below(13) {
         0 => "[".repeat(10_000).into_bytes(),
         6 => format!("{{\"{member}\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000)).into_bytes(),
         1 => {
@@ -76,60 +76,64 @@ fn wrong(chance: &mut Chance) -> Vec<u8> {
         }
         3 => format!("{{\"type\":\"{}\"}}", "a".repeat(256)).into_bytes(),
         4 => format!("{{\"type\":\"a\",\"key\":\"{}\"}}", "a".repeat(513)).into_bytes(),
-        5 => format!("{{\"type\":\"a\",\"context\":{{{}}}}}", entries(10_000)).into_bytes(),
-        _ => fixed[chance.below(fixed.len())].to_vec(),
+        5 => format!("{{\"type\":\"a\",\"context\":{{{}}}}}", context_entries(10_000)).into_bytes(),
+        _ => fixed[rng.below(fixed.len())].to_vec(),
     }
 }
 
-fn entries(count: usize) -> String {
+fn context_entries(count: usize) -> String {
     (0..count).map(|n| format!("\"k{n}\":\"v\"")).collect::<Vec<_>>().join(",")
 }
 
 /// An emit that must be refused.
-pub(crate) fn wrong_events(chance: &mut Chance, token: &str) -> Request {
-    let draft = Draft::emit(token, wrong(chance));
-    if chance.one_in(5) { draft.chunked(1 + chance.below(50), Expected::Refused) } else { draft.refused() }
+pub(crate) fn invalid_events(rng: &mut Chance, token: &str) -> HostileRequest {
+    let draft = RequestDraft::emit(token, invalid_body(rng));
+    if rng.one_in(5) {
+        draft.build_chunked(1 + rng.below(50), ExpectedOutcome::Refused)
+    } else {
+        draft.expect_refusal()
+    }
 }
 
-/// An event that is nearly right, or was right before its bytes were changed.
-pub(crate) fn doubtful_events(chance: &mut Chance, token: &str) -> Request {
-    let mut body = match chance.below(6) {
-        4 | 5 => odd_event(chance).into_bytes(),
-        0 => json(chance, 4).into_bytes(),
-        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", json(chance, 4)).into_bytes(),
-        2 => format!("[{},{}]", json(chance, 2), json(chance, 2)).into_bytes(),
+/// An event that is nearly valid, or was valid before its bytes were changed.
+pub(crate) fn questionable_events(rng: &mut Chance, token: &str) -> HostileRequest {
+    let mut body = match rng.below(6) {
+        4 | 5 => unusual_event(rng).into_bytes(),
+        0 => random_json(rng, 4).into_bytes(),
+        1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", random_json(rng, 4)).into_bytes(),
+        2 => format!("[{},{}]", random_json(rng, 2), random_json(rng, 2)).into_bytes(),
         _ => {
             let good = "{\"type\":\"a.b\",\"key\":\"k:1\",\"value\":{\"n\":[1.5]},\"context\":{\"ip\":\"::1\"},\
                         \"tenant\":\"shop\",\"delay\":\"1h\",\"priority\":7}";
             good.as_bytes().to_vec()
         }
     };
-    if chance.one_in(2) {
-        mutate(&mut body, chance);
+    if rng.one_in(2) {
+        mutate_bytes(&mut body, rng);
     }
     let media = ["application/json", "application/cloudevents+json", "application/cloudevents-batch+json"];
-    Draft::new("POST", "/api/v1/events", token)
-        .header("content-type", *chance.of(&media))
+    RequestDraft::new("POST", "/api/v1/events", token)
+        .header("content-type", *rng.of(&media))
         .body(body)
-        .answered()
+        .expect_response()
 }
 
-/// An event of the right shape with texts in it that nobody would expect. Some of them are taken.
-fn odd_event(chance: &mut Chance) -> String {
+/// A well-formed event with unusual texts, some of which are valid.
+fn unusual_event(rng: &mut Chance) -> String {
     let mut event = serde_json::json!({"type": "odd"});
     for member in ["key", "sub", "value", "tenant", "delay", "at", "context"] {
-        if chance.one_in(3) {
+        if rng.one_in(3) {
             event[member] = match member {
-                "context" => serde_json::json!({text(chance): text(chance)}),
-                _ => text(chance).into(),
+                "context" => serde_json::json!({random_hostile_text(rng): random_hostile_text(rng)}),
+                _ => random_hostile_text(rng).into(),
             };
         }
     }
     event.to_string()
 }
 
-/// A right body that says it is something else.
-pub(crate) fn media_types(chance: &mut Chance, token: &str) -> Request {
+/// A valid body with a wrong media type.
+pub(crate) fn wrong_media_types(rng: &mut Chance, token: &str) -> HostileRequest {
     let types: &[&[u8]] = &[
         b"text/plain",
         b"application/xml",
@@ -146,16 +150,16 @@ pub(crate) fn media_types(chance: &mut Chance, token: &str) -> Request {
         b"json",
         b";",
     ];
-    let kind = types[chance.below(types.len())];
-    let draft = Draft::new("POST", "/api/v1/events", token).body("{\"type\":\"a\"}");
-    // A lone parameter is a type that was left out.
-    let expected = if kind == b";" { Expected::Answered } else { Expected::Refused };
-    draft.header("content-type", kind).expecting(expected)
+    let kind = types[rng.below(types.len())];
+    let draft = RequestDraft::new("POST", "/api/v1/events", token).body("{\"type\":\"a\"}");
+    // Without a type, the default applies.
+    let expected = if kind == b";" { ExpectedOutcome::Response } else { ExpectedOutcome::Refused };
+    draft.header("content-type", kind).build(expected)
 }
 
-/// CloudEvents that lack something or have too much of it.
-pub(crate) fn cloud_events(chance: &mut Chance, token: &str) -> Request {
-    let post = || Draft::new("POST", "/api/v1/events", token);
+/// CloudEvents with missing or surplus attributes.
+pub(crate) fn invalid_cloud_events(rng: &mut Chance, token: &str) -> HostileRequest {
+    let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let structured = |body: &str| post().header("content-type", "application/cloudevents+json").body(body);
     let binary = |kind: &str| {
         post()
@@ -164,47 +168,52 @@ pub(crate) fn cloud_events(chance: &mut Chance, token: &str) -> Request {
             .header("ce-source", "/x")
             .header("ce-type", kind)
     };
-    match chance.below(14) {
-        0 => structured("{\"specversion\":\"0.3\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}").refused(),
-        1 => structured("{\"specversion\":\"1.0\",\"id\":\"\",\"source\":\"/x\",\"type\":\"a\"}").refused(),
-        2 => structured("{\"specversion\":\"1.0\",\"source\":\"/x\",\"type\":\"a\"}").refused(),
-        3 => {
-            structured("[{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}]").refused()
-        }
+    match rng.below(14) {
+        0 => structured("{\"specversion\":\"0.3\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}")
+            .expect_refusal(),
+        1 => structured("{\"specversion\":\"1.0\",\"id\":\"\",\"source\":\"/x\",\"type\":\"a\"}")
+            .expect_refusal(),
+        2 => structured("{\"specversion\":\"1.0\",\"source\":\"/x\",\"type\":\"a\"}").expect_refusal(),
+        3 => structured("[{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}]")
+            .expect_refusal(),
         4 => {
             let both = "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",\"data\":1,\
                         \"data_base64\":\"MQ==\"}";
-            structured(both).refused()
+            structured(both).expect_refusal()
         }
         5 => {
-            let attribute = serde_json::Value::from(format!("A{}", text(chance)));
+            let attribute = serde_json::Value::from(format!("A{}", random_hostile_text(rng)));
             let body = "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",";
-            structured(&format!("{body}{attribute}:1}}")).refused()
+            structured(&format!("{body}{attribute}:1}}")).expect_refusal()
         }
         6 => {
             let body = "{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",\"data_base64\":\"%%\"}";
-            structured(body).refused()
+            structured(body).expect_refusal()
         }
-        7 => post().header("content-type", "application/cloudevents-batch+json").body("[]").refused(),
-        8 => post().header("ce-type", "a").body("1").header("content-type", "application/json").refused(),
-        9 => binary("a..b").refused(),
-        10 => binary("a").header("ce-type", "b").refused(),
-        11 => binary("a").header("ce-subject", "%zz").refused(),
-        12 => binary("a").header("ce-time", "yesterday").refused(),
+        7 => post().header("content-type", "application/cloudevents-batch+json").body("[]").expect_refusal(),
+        8 => post()
+            .header("ce-type", "a")
+            .body("1")
+            .header("content-type", "application/json")
+            .expect_refusal(),
+        9 => binary("a..b").expect_refusal(),
+        10 => binary("a").header("ce-type", "b").expect_refusal(),
+        11 => binary("a").header("ce-subject", "%zz").expect_refusal(),
+        12 => binary("a").header("ce-time", "yesterday").expect_refusal(),
         _ => {
             let draft = binary("a").header("content-type", "application/json");
-            draft.header("ce-priority", printable(chance)).body(bytes(chance, 40)).answered()
+            draft.header("ce-priority", printable_text(rng)).body(random_bytes(rng, 40)).expect_response()
         }
     }
 }
 
-/// A text that can stand in a header.
-fn printable(chance: &mut Chance) -> String {
-    text(chance).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
+/// A text that is valid in a header.
+fn printable_text(rng: &mut Chance) -> String {
+    random_hostile_text(rng).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
-/// Actions with bodies that are not theirs, and on what is not there.
-pub(crate) fn actions(chance: &mut Chance, token: &str) -> Request {
+/// Actions with wrong bodies, and on unknown names.
+pub(crate) fn invalid_actions(rng: &mut Chance, token: &str) -> HostileRequest {
     let calls = [
         ("PUT", "/api/v1/handlers/known/pause"),
         ("PUT", "/api/v1/handlers/known/block"),
@@ -213,43 +222,48 @@ pub(crate) fn actions(chance: &mut Chance, token: &str) -> Request {
         ("POST", "/api/v1/tasks/known_a_00000000-0000-8000-8000-000000000000/retry"),
         ("POST", "/api/v1/tasks/x/cancel"),
     ];
-    let (method, target) = calls[chance.below(calls.len())];
-    let draft = |target: &str| Draft::new(method, target, token).header("content-type", "application/json");
-    match chance.below(5) {
-        0 => draft(target).body(format!("{{\"reason\":{}", json(chance, 2))).refused(),
-        1 => draft(target).body("{\"what\":1}").refused(),
-        2 => draft(target).body("[".repeat(10_000)).refused(),
-        3 => draft(&format!("{target}?x=1")).body("{}").refused(),
-        _ => draft(target).body(json(chance, 3)).answered(),
+    let (method, target) = calls[rng.below(calls.len())];
+    let draft =
+        |target: &str| RequestDraft::new(method, target, token).header("content-type", "application/json");
+    match rng.below(5) {
+        0 => draft(target).body(format!("{{\"reason\":{}", random_json(rng, 2))).expect_refusal(),
+        1 => draft(target).body("{\"what\":1}").expect_refusal(),
+        2 => draft(target).body("[".repeat(10_000)).expect_refusal(),
+        3 => draft(&format!("{target}?x=1")).body("{}").expect_refusal(),
+        _ => draft(target).body(random_json(rng, 3)).expect_response(),
     }
 }
 
-/// Too large, each in its own way. These are dear, so there are few of them.
-pub(crate) fn too_large(chance: &mut Chance, token: &str) -> Request {
-    let emit = |body: Vec<u8>| Draft::emit(token, body);
-    let post = || Draft::new("POST", "/api/v1/events", token);
+/// Requests that are too large. They are expensive, so that few are sent.
+pub(crate) fn too_large_request(rng: &mut Chance, token: &str) -> HostileRequest {
+    let emit = |body: Vec<u8>| RequestDraft::emit(token, body);
+    let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let name = "x".repeat(1 << 20);
-    match chance.below(13) {
-        8 => emit(format!("{{\"{name}\":1}}").into_bytes()).refused(),
-        9 => emit(format!("{{\"type\":\"{name}\"}}").into_bytes()).refused(),
-        10 => emit(format!("{{\"type\":\"a\",\"context\":{{\"{name}\":1}}}}").into_bytes()).refused(),
-        11 => emit(format!("{{\"type\":\"a\",\"priority\":{}}}", "9".repeat(1 << 20)).into_bytes()).refused(),
+    match rng.below(13) {
+        8 => emit(format!("{{\"{name}\":1}}").into_bytes()).expect_refusal(),
+        9 => emit(format!("{{\"type\":\"{name}\"}}").into_bytes()).expect_refusal(),
+        10 => emit(format!("{{\"type\":\"a\",\"context\":{{\"{name}\":1}}}}").into_bytes()).expect_refusal(),
+        11 => emit(format!("{{\"type\":\"a\",\"priority\":{}}}", "9".repeat(1 << 20)).into_bytes())
+            .expect_refusal(),
         12 => {
             let body = format!(
                 "{{\"specversion\":\"1.0\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\",\"{name}\":[]}}"
             );
-            post().header("content-type", "application/cloudevents+json").body(body).refused()
+            post().header("content-type", "application/cloudevents+json").body(body).expect_refusal()
         }
-        0 => emit(vec![b' '; BODY + 1]).refused(),
-        1 => emit(vec![b'['; BODY + 1]).chunked(1 << 20, Expected::Refused),
-        2 => emit(format!("{{\"type\":\"a\",\"value\":\"{}\"}}", "x".repeat(VALUE)).into_bytes()).refused(),
-        3 => emit(format!("[{}]", vec!["{\"type\":\"a\"}"; 10_001].join(",")).into_bytes()).refused(),
-        4 => post().header("content-length", "99999999999").header("expect", "100-continue").refused(),
+        0 => emit(vec![b' '; MAX_BODY_BYTES + 1]).expect_refusal(),
+        1 => emit(vec![b'['; MAX_BODY_BYTES + 1]).build_chunked(1 << 20, ExpectedOutcome::Refused),
+        2 => emit(format!("{{\"type\":\"a\",\"value\":\"{}\"}}", "x".repeat(MAX_VALUE_BYTES)).into_bytes())
+            .expect_refusal(),
+        3 => emit(format!("[{}]", vec!["{\"type\":\"a\"}"; 10_001].join(",")).into_bytes()).expect_refusal(),
+        4 => post().header("content-length", "99999999999").header("expect", "100-continue").expect_refusal(),
         5 => post()
             .header("content-length", "18446744073709551614")
             .header("expect", "100-continue")
-            .expecting(Expected::Broken),
-        6 => Draft::new("PUT", "/api/v1/handlers/known/pause", token).body(vec![b'x'; BODY + 1]).refused(),
-        _ => Draft::new("POST", "/nowhere", token).body(vec![b'x'; 1 << 20]).refused(),
+            .build(ExpectedOutcome::Broken),
+        6 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token)
+            .body(vec![b'x'; MAX_BODY_BYTES + 1])
+            .expect_refusal(),
+        _ => RequestDraft::new("POST", "/nowhere", token).body(vec![b'x'; 1 << 20]).expect_refusal(),
     }
 }

@@ -1,15 +1,15 @@
-//! Requests that are hardly HTTP: heads and bodies that break the rules of the protocol itself.
+//! Requests that violate HTTP: invalid heads and body framing.
 
-use crate::atoms::{bytes, mutate};
-use crate::request::{Draft, Expected, Request};
+use crate::inputs::{mutate_bytes, random_bytes};
+use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
 use pointsman_testing::Chance;
 
-fn broken(bytes: impl Into<Vec<u8>>) -> Request {
-    Request { bytes: bytes.into(), expected: Expected::Broken }
+fn broken_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
+    HostileRequest { bytes: bytes.into(), expected: ExpectedOutcome::Broken }
 }
 
-/// Heads that are wrong.
-pub(crate) fn heads(chance: &mut Chance, token: &str) -> Request {
+/// Invalid heads.
+pub(crate) fn invalid_heads(rng: &mut Chance, token: &str) -> HostileRequest {
     let fixed: &[&[u8]] = &[
         b"\r\n\r\n",
         b"GARBAGE\r\n\r\n",
@@ -46,20 +46,26 @@ pub(crate) fn heads(chance: &mut Chance, token: &str) -> Request {
         b"GET /healthz HTTP/1.1\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
         b"*1\r\n$4\r\nPING\r\n",
     ];
-    match chance.below(5) {
-        0 => broken(bytes(chance, 400)),
-        1 => broken(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101 + chance.below(400)))),
-        2 => broken(format!("GET / HTTP/1.1\r\nx: {}\r\n\r\n", "y".repeat(65_000 + chance.below(200_000)))),
-        3 => broken(format!("{} / HTTP/1.1\r\nauthorization: Bearer {token}\r\n\r\n", "M".repeat(70_000))),
-        _ => broken(fixed[chance.below(fixed.len())]),
+    match rng.below(5) {
+        0 => broken_request(random_bytes(rng, 400)),
+        1 => broken_request(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101 + rng.below(400)))),
+        2 => broken_request(format!(
+            "GET / HTTP/1.1\r\nx: {}\r\n\r\n",
+            "y".repeat(65_000 + rng.below(200_000))
+        )),
+        3 => broken_request(format!(
+            "{} / HTTP/1.1\r\nauthorization: Bearer {token}\r\n\r\n",
+            "M".repeat(70_000)
+        )),
+        _ => broken_request(fixed[rng.below(fixed.len())]),
     }
 }
 
-/// A body that was never right, so that nothing is stored whatever its frame says.
-const BODY: &str = "[[[";
+/// A body that is invalid in any framing, so that nothing is stored.
+const INVALID_BODY: &str = "[[[";
 
-/// Bodies that are framed wrongly.
-pub(crate) fn frames(chance: &mut Chance, token: &str) -> Request {
+/// Invalid body framing.
+pub(crate) fn invalid_frames(rng: &mut Chance, token: &str) -> HostileRequest {
     let fixed = [
         "content-length: x\r\n\r\n",
         "content-length: -1\r\n\r\n",
@@ -86,48 +92,48 @@ pub(crate) fn frames(chance: &mut Chance, token: &str) -> Request {
         "content-encoding: gzip\r\ncontent-length: 3\r\n\r\n[[[",
     ];
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
-    if chance.one_in(4) {
-        let extension = "x".repeat(20_000 + chance.below(20_000));
-        let frame = match chance.below(2) {
-            0 => format!("transfer-encoding: chunked\r\n\r\n3;{extension}\r\n{BODY}\r\n0\r\n\r\n"),
+    if rng.one_in(4) {
+        let extension = "x".repeat(20_000 + rng.below(20_000));
+        let frame = match rng.below(2) {
+            0 => format!("transfer-encoding: chunked\r\n\r\n3;{extension}\r\n{INVALID_BODY}\r\n0\r\n\r\n"),
             _ => format!("transfer-encoding: chunked\r\n\r\n0\r\n{}\r\n", "x: y\r\n".repeat(5_000)),
         };
-        return broken(format!("{head}{frame}"));
+        return broken_request(format!("{head}{frame}"));
     }
-    broken(format!("{head}{}", chance.of(&fixed)))
+    broken_request(format!("{head}{}", rng.of(&fixed)))
 }
 
-/// Right requests with a few bytes changed anywhere in them. None of them could store anything as it was.
-pub(crate) fn mutations(chance: &mut Chance, token: &str) -> Request {
-    let draft = match chance.below(4) {
-        0 => Draft::new("GET", "/api/v1/events?after=0&limit=3&timeout=0", token),
-        1 => Draft::new("GET", "/api/v1/tasks?status=done&limit=2", token),
-        2 => Draft::new("PUT", "/api/v1/handlers/known/pause", token).body("{\"reason\":7}"),
-        _ => Draft::emit(token, BODY).header("idempotency-key", "k").header("ce-id", "1"),
+/// Valid requests with a few changed bytes. None of them stores anything in its original form.
+pub(crate) fn mutated_requests(rng: &mut Chance, token: &str) -> HostileRequest {
+    let draft = match rng.below(4) {
+        0 => RequestDraft::new("GET", "/api/v1/events?after=0&limit=3&timeout=0", token),
+        1 => RequestDraft::new("GET", "/api/v1/tasks?status=done&limit=2", token),
+        2 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token).body("{\"reason\":7}"),
+        _ => RequestDraft::emit(token, INVALID_BODY).header("idempotency-key", "k").header("ce-id", "1"),
     };
-    let mut request = draft.expecting(Expected::Broken);
-    mutate(&mut request.bytes, chance);
+    let mut request = draft.build(ExpectedOutcome::Broken);
+    mutate_bytes(&mut request.bytes, rng);
     request
 }
 
-/// Several requests at once on one connection, the first with a body that hides another.
-pub(crate) fn pipelines(chance: &mut Chance, token: &str) -> Request {
+/// Several requests on one connection, the first with a body that contains another.
+pub(crate) fn pipelined_requests(rng: &mut Chance, token: &str) -> HostileRequest {
     let inner = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
-    let mut all = match chance.below(4) {
-        0 => inner.repeat(2 + chance.below(50)).into_bytes(),
+    let mut all = match rng.below(4) {
+        0 => inner.repeat(2 + rng.below(50)).into_bytes(),
         1 => format!("{head}content-length: {}\r\n\r\n{inner}", inner.len()).into_bytes(),
         2 => format!("{head}content-length: 6\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{inner}")
             .into_bytes(),
         _ => format!("{head}content-length: 0\r\n\r\n{inner}").into_bytes(),
     };
-    all.extend(bytes(chance, 100));
-    broken(all)
+    all.extend(random_bytes(rng, 100));
+    broken_request(all)
 }
 
-/// Requests that break off.
-pub(crate) fn cut_short(chance: &mut Chance, token: &str) -> Request {
-    let mut request = Draft::emit(token, "{\"type\":\"cut.short\"}").expecting(Expected::Broken);
-    request.bytes.truncate(1 + chance.below(request.bytes.len() - 1));
+/// Truncated requests.
+pub(crate) fn truncated_request(rng: &mut Chance, token: &str) -> HostileRequest {
+    let mut request = RequestDraft::emit(token, "{\"type\":\"cut.short\"}").build(ExpectedOutcome::Broken);
+    request.bytes.truncate(1 + rng.below(request.bytes.len() - 1));
     request
 }

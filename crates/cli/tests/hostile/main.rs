@@ -1,27 +1,26 @@
-//! Nothing that a client sends makes a 5xx, a panic, a hang or unbounded memory, and nothing of what is refused
-//! is stored.
+//! No request causes a 5xx, a panic, a hang or unbounded memory, and refused requests store nothing.
 //!
-//! Thousands of requests are thrown at a running server, in families: each family is a function that makes a
-//! request out of random numbers and says what may come of it. `POINTSMAN_TEST_REQUESTS` asks for more of them.
+//! Thousands of random requests are sent to a running server. Each generator function creates one kind of request with its
+//! expected outcome. `POINTSMAN_TEST_REQUESTS` sets their number.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
 mod addresses;
-mod arena;
-mod atoms;
+mod attack_target;
 mod bodies;
 mod framing;
+mod inputs;
 mod overload;
 mod request;
 mod slow;
 
-#[path = "../common/node.rs"]
-mod node;
-#[path = "../common/raw.rs"]
-mod raw;
+#[path = "../common/raw_http.rs"]
+mod raw_http;
 #[path = "../common/seed.rs"]
 mod seed;
+#[path = "../common/test_server.rs"]
+mod test_server;
 
 use std::sync::Arc;
 
@@ -31,40 +30,40 @@ use pointsman_api::client::{Client, ClientError, EventQuery};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use arena::Arena;
-use node::{Node, Place};
+use attack_target::AttackTarget;
 use pointsman_testing::Chance;
-use request::Request;
+use request::HostileRequest;
+use test_server::{ServerProcess, TestServer};
 
-/// The variable that says how many requests are sent.
-const REQUESTS: &str = "POINTSMAN_TEST_REQUESTS";
+/// The variable that sets the number of requests.
+const REQUESTS_VARIABLE: &str = "POINTSMAN_TEST_REQUESTS";
 const DEFAULT_REQUESTS: u64 = 12_000;
 const ATTACKERS: usize = 6;
 
-type Family = fn(&mut Chance, &str) -> Request;
+type RequestGenerator = fn(&mut Chance, &str) -> HostileRequest;
 
-/// All families but the dearest, which has an attacker of its own.
-const FAMILIES: &[(&str, Family)] = &[
-    ("wrong events", bodies::wrong_events),
-    ("doubtful events", bodies::doubtful_events),
-    ("doubtful events", bodies::doubtful_events),
-    ("media types", bodies::media_types),
-    ("CloudEvents", bodies::cloud_events),
-    ("actions", bodies::actions),
-    ("methods", addresses::methods),
-    ("names", addresses::names),
-    ("queries", addresses::queries),
-    ("queries", addresses::queries),
+/// All generators but the most expensive one, which has its own attacker.
+const GENERATORS: &[(&str, RequestGenerator)] = &[
+    ("wrong events", bodies::invalid_events),
+    ("questionable events", bodies::questionable_events),
+    ("questionable events", bodies::questionable_events),
+    ("media types", bodies::wrong_media_types),
+    ("CloudEvents", bodies::invalid_cloud_events),
+    ("actions", bodies::invalid_actions),
+    ("methods", addresses::any_method),
+    ("names", addresses::unusual_names),
+    ("queries", addresses::questionable_queries),
+    ("queries", addresses::questionable_queries),
     ("wrong queries", addresses::wrong_queries),
-    ("tokens", addresses::tokens),
-    ("headers", addresses::headers),
+    ("tokens", addresses::invalid_tokens),
+    ("headers", addresses::invalid_headers),
     ("long addresses", addresses::long_addresses),
-    ("heads", framing::heads),
-    ("frames", framing::frames),
-    ("mutations", framing::mutations),
-    ("mutations", framing::mutations),
-    ("cut short", framing::cut_short),
-    ("pipelines", framing::pipelines),
+    ("heads", framing::invalid_heads),
+    ("frames", framing::invalid_frames),
+    ("mutations", framing::mutated_requests),
+    ("mutations", framing::mutated_requests),
+    ("cut short", framing::truncated_request),
+    ("pipelines", framing::pipelined_requests),
 ];
 
 const CONFIG: &str = r#"
@@ -74,70 +73,70 @@ event_handlers:
   routed: [known]
 "#;
 
-fn start() -> (Place, Node) {
-    let mut place = Place::new(CONFIG);
-    let node = tokio::task::block_in_place(|| place.serve_elsewhere());
-    (place, node)
+fn start_server() -> (TestServer, ServerProcess) {
+    let mut pointsman = TestServer::new(CONFIG);
+    let node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
+    (pointsman, node)
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn hostile_requests_are_refused_and_leave_nothing_behind() {
-    let mut chance = Chance::new(seed::seed());
-    let count = seed::number(REQUESTS).unwrap_or(DEFAULT_REQUESTS) as usize;
-    let (place, mut node) = start();
-    let arena = Arc::new(Arena::new(&place, &node).await);
+async fn hostile_requests_are_refused_and_store_nothing() {
+    let mut rng = Chance::new(seed::choose_seed());
+    let count = seed::read_env_number(REQUESTS_VARIABLE).unwrap_or(DEFAULT_REQUESTS) as usize;
+    let (pointsman, mut node) = start_server();
+    let target = Arc::new(AttackTarget::new(&pointsman, &node).await);
 
     let mut attackers = JoinSet::new();
     for _ in 0..ATTACKERS {
-        attackers.spawn(attack(arena.clone(), chance.fork(), count / ATTACKERS));
+        attackers.spawn(attack(target.clone(), rng.fork(), count / ATTACKERS));
     }
-    attackers.spawn(overfeed(arena.clone(), chance.fork(), 16 + count / 200));
-    attackers.spawn(dawdle(arena.clone()));
+    attackers.spawn(send_too_large(target.clone(), rng.fork(), 16 + count / 200));
+    attackers.spawn(run_slow_clients(target.clone()));
     while let Some(ended) = attackers.join_next().await {
         ended.unwrap();
     }
-    arena.check(&place, &mut node).await;
+    target.check_server(&pointsman, &mut node).await;
 }
 
-async fn attack(arena: Arc<Arena>, mut chance: Chance, count: usize) {
+async fn attack(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
     for number in 0..count {
-        let (name, family) = FAMILIES[chance.below(FAMILIES.len())];
-        let request = family(&mut chance, &arena.token);
-        arena.send(name, &request).await;
+        let (name, generate) = GENERATORS[rng.below(GENERATORS.len())];
+        let request = generate(&mut rng, &target.token);
+        target.send(name, &request).await;
         if number % 20 == 0 {
-            arena.abandon(&addresses::waits(&mut chance, &arena.token)).await;
+            target.send_and_disconnect(&addresses::long_lasting_request(&mut rng, &target.token)).await;
         }
         if number % 100 == 0 {
-            arena.healthy().await;
+            target.assert_healthy().await;
         }
     }
 }
 
-/// Sends what is too large, one at a time: how much memory many of them may take together is another matter.
-async fn overfeed(arena: Arc<Arena>, mut chance: Chance, count: usize) {
+/// Sends requests that are too large, one at a time: many at once would need more memory than is checked here.
+async fn send_too_large(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
     for _ in 0..count {
-        let request = bodies::too_large(&mut chance, &arena.token);
-        arena.send("too large", &request).await;
+        let request = bodies::too_large_request(&mut rng, &target.token);
+        target.send("too large", &request).await;
     }
 }
 
-/// Plays slow clients beside all the others.
-async fn dawdle(arena: Arc<Arena>) {
-    let clients = slow::clients(&arena.token);
-    let ends = join_all(clients.iter().map(|client| client.play(&arena.address))).await;
-    for (client, said) in clients.iter().zip(ends) {
-        if client.answered {
-            assert!(said.starts_with("HTTP/1.1 408 "), "a client that {} was told {said:?}", client.name);
+/// Runs slow clients next to all others.
+async fn run_slow_clients(target: Arc<AttackTarget>) {
+    let clients = slow::clients(&target.token);
+    let ends = join_all(clients.iter().map(|client| client.run(&target.address))).await;
+    for (client, response) in clients.iter().zip(ends) {
+        if client.gets_response {
+            assert!(response.starts_with("HTTP/1.1 408 "), "a client that {} got {response:?}", client.name);
         } else {
-            assert!(!said.starts_with("HTTP/1.1 5"), "a client that {} was told {said:?}", client.name);
+            assert!(!response.starts_with("HTTP/1.1 5"), "a client that {} got {response:?}", client.name);
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_well_behaved_client_carries_odd_names_unharmed() {
-    let (place, _node) = start();
-    let client = Client::new(&format!("http://{}", place.address()), Some(place.token())).unwrap();
+async fn the_client_handles_unusual_names() {
+    let (pointsman, _node) = start_server();
+    let client = Client::new(&format!("http://{}", pointsman.address()), Some(pointsman.token())).unwrap();
     for key in ["a/b", "../x", "a:b#c?d=e&f", "100%", "%2e%2e", "ünï 🚂", "a\u{202e}b", " ", "+", "'\"<>"]
     {
         let event = json!({"type": "routed", "key": key});
@@ -150,24 +149,24 @@ async fn a_well_behaved_client_carries_odd_names_unharmed() {
         assert_eq!(client.handler(name).await.unwrap_err().status(), Some(400), "{name:?}");
         assert_eq!(client.task(name).await.unwrap_err().status(), Some(404), "{name:?}");
     }
-    // An address cannot carry these: they are refused before anything is sent.
+    // These cannot be encoded in an address: the client refuses them.
     for name in ["a\r\nx: y", "a\tb", ".", "..", ""] {
         assert!(matches!(client.object(name, None).await, Err(ClientError::Address(_))), "{name:?}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_longest_timeouts_are_waited_for_or_refused() {
-    let (place, _node) = start();
-    let client = Client::new(&format!("http://{}", place.address()), Some(place.token())).unwrap();
+async fn very_long_timeouts_are_honoured_or_refused() {
+    let (pointsman, _node) = start_server();
+    let client = Client::new(&format!("http://{}", pointsman.address()), Some(pointsman.token())).unwrap();
     for timeout in ["1000000000", "99999999999999", "18446744073709551615", "9999999h", "P99999999D"] {
         let before = client.emit(&json!({"type": "before"}), None).await.unwrap().event_id;
         let query =
             EventQuery { after: Some(before), timeout: Some(timeout.into()), ..EventQuery::default() };
-        let asking = client.clone();
-        let asked = tokio::spawn(async move { asking.events(&query).await });
+        let polling = client.clone();
+        let polled = tokio::spawn(async move { polling.events(&query).await });
         let emitted = client.emit(&json!({"type": "after"}), None).await.unwrap();
-        match tokio::time::timeout(node::PATIENCE, asked).await.expect("an answer").unwrap() {
+        match tokio::time::timeout(test_server::TIMEOUT, polled).await.expect("an answer").unwrap() {
             Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.event_id),
             Ok(other) => panic!("{timeout}: {other:?}"),
             Err(error) => assert_eq!(error.status(), Some(400), "{timeout}: {error}"),

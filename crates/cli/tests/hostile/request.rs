@@ -1,32 +1,32 @@
-//! One hostile request, and what may come of it.
+//! One hostile request and its expected outcome.
 
-/// What may come of a request.
+/// The expected outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expected {
-    /// It is wrong: an answer in the 400s that names the fault.
+pub(crate) enum ExpectedOutcome {
+    /// The request is invalid: a 4xx response with a problem document.
     Refused,
-    /// It may happen to be right: an answer; if it is a refusal, one that names the fault.
-    Answered,
-    /// It is hardly HTTP: an answer that is not the server's fault, or a closed connection.
+    /// The request may be valid: any response below 500; a 4xx with a problem document.
+    Response,
+    /// The request is not valid HTTP: a response below 500 or a closed connection.
     Broken,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
+pub(crate) struct HostileRequest {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) expected: Expected,
+    pub(crate) expected: ExpectedOutcome,
 }
 
-impl Request {
-    /// The beginning of what was sent, for people.
-    pub(crate) fn shown(&self) -> String {
-        let shown: String = String::from_utf8_lossy(&self.bytes).chars().take(600).collect();
-        format!("{} bytes: {shown:?}", self.bytes.len())
+impl HostileRequest {
+    /// The start of the request, for messages.
+    pub(crate) fn describe(&self) -> String {
+        let start: String = String::from_utf8_lossy(&self.bytes).chars().take(600).collect();
+        format!("{} bytes: {start:?}", self.bytes.len())
     }
 }
 
-/// A request that is whole, in the making.
-pub(crate) struct Draft {
+/// Builds a complete request.
+pub(crate) struct RequestDraft {
     method: String,
     target: String,
     token: Option<String>,
@@ -34,13 +34,13 @@ pub(crate) struct Draft {
     body: Option<Vec<u8>>,
 }
 
-impl Draft {
+impl RequestDraft {
     pub(crate) fn new(method: &str, target: impl Into<String>, token: &str) -> Self {
         let (method, target, token) = (method.into(), target.into(), Some(token.into()));
         Self { method, target, token, headers: vec![], body: None }
     }
 
-    /// One that emits, in the house's own form.
+    /// A request that emits, in Pointsman's own JSON form.
     pub(crate) fn emit(token: &str, body: impl Into<Vec<u8>>) -> Self {
         Self::new("POST", "/api/v1/events", token).header("content-type", "application/json").body(body)
     }
@@ -60,7 +60,7 @@ impl Draft {
         self
     }
 
-    /// The bytes of the head without the blank line at its end.
+    /// The head without the empty line at its end.
     fn head(&self) -> Vec<u8> {
         let mut bytes = format!("{} {} HTTP/1.1\r\nhost: x\r\n", self.method, self.target).into_bytes();
         if let Some(token) = &self.token {
@@ -75,7 +75,7 @@ impl Draft {
         bytes
     }
 
-    pub(crate) fn expecting(self, expected: Expected) -> Request {
+    pub(crate) fn build(self, expected: ExpectedOutcome) -> HostileRequest {
         let mut bytes = self.head();
         bytes.extend_from_slice(b"connection: close\r\n");
         if let Some(body) = &self.body {
@@ -83,11 +83,11 @@ impl Draft {
         }
         bytes.extend_from_slice(b"\r\n");
         bytes.extend(self.body.unwrap_or_default());
-        Request { bytes, expected }
+        HostileRequest { bytes, expected }
     }
 
-    /// The same with its body in chunks of this size.
-    pub(crate) fn chunked(self, size: usize, expected: Expected) -> Request {
+    /// Builds the request with its body in chunks of this size.
+    pub(crate) fn build_chunked(self, size: usize, expected: ExpectedOutcome) -> HostileRequest {
         let mut bytes = self.head();
         bytes.extend_from_slice(b"connection: close\r\ntransfer-encoding: chunked\r\n\r\n");
         for piece in self.body.unwrap_or_default().chunks(size) {
@@ -96,14 +96,14 @@ impl Draft {
             bytes.extend_from_slice(b"\r\n");
         }
         bytes.extend_from_slice(b"0\r\n\r\n");
-        Request { bytes, expected }
+        HostileRequest { bytes, expected }
     }
 
-    pub(crate) fn refused(self) -> Request {
-        self.expecting(Expected::Refused)
+    pub(crate) fn expect_refusal(self) -> HostileRequest {
+        self.build(ExpectedOutcome::Refused)
     }
 
-    pub(crate) fn answered(self) -> Request {
-        self.expecting(Expected::Answered)
+    pub(crate) fn expect_response(self) -> HostileRequest {
+        self.build(ExpectedOutcome::Response)
     }
 }

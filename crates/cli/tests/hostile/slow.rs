@@ -1,4 +1,4 @@
-//! Clients that take their time, or never come to an end. The server ends them; nobody else waits for them.
+//! Clients that send slowly or never finish. The server disconnects them; other clients are not delayed.
 
 use std::time::Duration;
 
@@ -6,22 +6,27 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-/// Far longer than the server waits for anybody.
-const BOUND: Duration = Duration::from_secs(120);
-const PAUSE: Duration = Duration::from_millis(200);
+/// Longer than any timeout of the server.
+const MAX_LIFETIME: Duration = Duration::from_secs(120);
+const BYTE_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What a slow client does: what it sends at once, and what it then drips, byte by byte, for ever.
-pub(crate) struct Slow {
+/// A slow client: it sends a prefix at once, and then repeats further bytes one by one.
+pub(crate) struct SlowClient {
     pub(crate) name: &'static str,
-    at_once: String,
-    drip: Option<&'static [u8]>,
-    /// Whether the server can tell it why.
-    pub(crate) answered: bool,
+    prefix: String,
+    repeated_bytes: Option<&'static [u8]>,
+    /// Whether the server can send an error response.
+    pub(crate) gets_response: bool,
 }
 
-pub(crate) fn clients(token: &str) -> Vec<Slow> {
+pub(crate) fn clients(token: &str) -> Vec<SlowClient> {
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
-    let slow = |name, at_once: String, drip, answered| Slow { name, at_once, drip, answered };
+    let slow = |name, prefix: String, repeated_bytes, gets_response| SlowClient {
+        name,
+        prefix,
+        repeated_bytes,
+        gets_response,
+    };
     vec![
         slow("says nothing", String::new(), None, false),
         slow("begins a line", "GET / HT".into(), None, false),
@@ -34,32 +39,32 @@ pub(crate) fn clients(token: &str) -> Vec<Slow> {
     ]
 }
 
-impl Slow {
-    /// Plays the client until the server ends the connection, and tells what it said.
-    pub(crate) async fn play(&self, address: &str) -> String {
+impl SlowClient {
+    /// Runs the client until the server closes the connection, and returns the response.
+    pub(crate) async fn run(&self, address: &str) -> String {
         let stream = TcpStream::connect(address).await.unwrap();
         let (mut reading, mut writing) = stream.into_split();
-        writing.write_all(self.at_once.as_bytes()).await.unwrap();
-        let dripping = async {
-            if let Some(drip) = self.drip {
-                for byte in drip.iter().cycle() {
+        writing.write_all(self.prefix.as_bytes()).await.unwrap();
+        let sending = async {
+            if let Some(bytes) = self.repeated_bytes {
+                for byte in bytes.iter().cycle() {
                     if writing.write_all(&[*byte]).await.is_err() {
                         break;
                     }
-                    sleep(PAUSE).await;
+                    sleep(BYTE_INTERVAL).await;
                 }
             }
             std::future::pending::<()>().await;
         };
-        let mut said = vec![];
-        let ended = timeout(BOUND, async {
+        let mut response = vec![];
+        let ended = timeout(MAX_LIFETIME, async {
             tokio::select! {
-                () = dripping => {}
-                // A reset is an end as well.
-                _ = reading.read_to_end(&mut said) => {}
+                () = sending => {}
+                // A reset counts as closed.
+                _ = reading.read_to_end(&mut response) => {}
             }
         });
-        assert!(ended.await.is_ok(), "a client that {} was never ended", self.name);
-        String::from_utf8_lossy(&said).into_owned()
+        assert!(ended.await.is_ok(), "a client that {} was not disconnected", self.name);
+        String::from_utf8_lossy(&response).into_owned()
     }
 }

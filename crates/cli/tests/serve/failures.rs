@@ -1,14 +1,14 @@
-//! Tools for what went wrong: why a task waits, and running many again.
+//! `tasks why`, `tasks redrive` and `handlers adopt`.
 
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::node::{Place, until};
+use crate::test_server::{TestServer, wait_until};
 
-/// A handler that fails until a file is there.
-const PATCHED: &str = r#"
+/// A handler that fails until a file exists.
+const FAILS_UNTIL_PATCHED: &str = r#"
 handlers:
   fix: {run: {command: ["sh", "-c", "test -e patched"]}, order: none, retry: {max: 0}}
 event_handlers:
@@ -16,114 +16,116 @@ event_handlers:
 "#;
 
 /// Emits events and waits until all their tasks have failed.
-fn fail(place: &Place, many: usize) {
-    for _ in 0..many {
-        place.ok(&["emit", "record.spoilt"]);
+fn emit_failing_events(pointsman: &TestServer, count: usize) {
+    for _ in 0..count {
+        pointsman.run_ok(&["emit", "record.spoilt"]);
     }
-    until("all have failed", || count(place, "FAILED") == many);
+    wait_until("all have failed", || count_tasks(pointsman, "FAILED") == count);
 }
 
-fn count(place: &Place, status: &str) -> usize {
-    let list = place.json(&["tasks", "list", "--status", status, "--handler", "fix"]);
+fn count_tasks(pointsman: &TestServer, status: &str) -> usize {
+    let list = pointsman.run_json(&["tasks", "list", "--status", status, "--handler", "fix"]);
     list["tasks"].as_array().unwrap().len()
 }
 
-/// How often tasks of the handler were begun, all together.
-fn attempts(place: &Place) -> u64 {
-    let list = place.json(&["tasks", "list", "--handler", "fix"]);
+/// The total number of attempts of the handler's tasks.
+fn count_attempts(pointsman: &TestServer) -> u64 {
+    let list = pointsman.run_json(&["tasks", "list", "--handler", "fix"]);
     list["tasks"].as_array().unwrap().iter().map(|task| task["attempt"].as_u64().unwrap()).sum()
 }
 
 #[test]
-fn a_redrive_is_counted_then_agreed_to_then_done() {
-    let mut place = Place::new(PATCHED);
-    let _node = place.serve();
-    fail(&place, 3);
+fn a_redrive_counts_asks_and_then_retries() {
+    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+    let _node = pointsman.serve();
+    emit_failing_events(&pointsman, 3);
     let redrive = ["tasks", "redrive", "--handler", "fix"];
-    assert!(place.ok(&[&redrive[..], &["--dry-run"]].concat()).starts_with("3 tasks would be run again"));
+    assert!(
+        pointsman.run_ok(&[&redrive[..], &["--dry-run"]].concat()).starts_with("3 tasks would be retried")
+    );
 
-    // Nobody sits at a terminal here, and nobody has said yes.
-    let unasked = place.run(&redrive);
-    assert_eq!(unasked.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&unasked.stderr).contains("--yes"));
-    assert_eq!(count(&place, "FAILED"), 3);
+    // Without a terminal and without --yes.
+    let unconfirmed = pointsman.run(&redrive);
+    assert_eq!(unconfirmed.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&unconfirmed.stderr).contains("--yes"));
+    assert_eq!(count_tasks(&pointsman, "FAILED"), 3);
 
-    std::fs::write(place.path("patched"), "").unwrap();
-    let done = place.ok(&[&redrive[..], &["--yes", "--rate", "100/s"]].concat());
+    std::fs::write(pointsman.path("patched"), "").unwrap();
+    let done = pointsman.run_ok(&[&redrive[..], &["--yes", "--rate", "100/s"]].concat());
     assert_eq!(done, "3 of 3 tasks queued again");
-    until("all have succeeded", || count(&place, "SUCCESS") == 3);
-    assert!(place.ok(&[&redrive[..], &["--yes"]].concat()).starts_with("No tasks match"));
-    assert!(place.ok(&["tasks", "redrive", "--all", "--yes"]).starts_with("No tasks match"));
+    wait_until("all have succeeded", || count_tasks(&pointsman, "SUCCESS") == 3);
+    assert!(pointsman.run_ok(&[&redrive[..], &["--yes"]].concat()).starts_with("No tasks match"));
+    assert!(pointsman.run_ok(&["tasks", "redrive", "--all", "--yes"]).starts_with("No tasks match"));
 
-    let unknown = place.run(&["tasks", "redrive", "--handler", "fxi", "--yes"]);
-    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
-    assert_eq!(unknown.status.code(), Some(1), "{told}");
-    assert!(told.contains("there is no handler fxi") && told.contains("did you mean `fix`"), "{told}");
+    let unknown = pointsman.run(&["tasks", "redrive", "--handler", "fxi", "--yes"]);
+    let stderr = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert_eq!(unknown.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("there is no handler fxi") && stderr.contains("did you mean `fix`"), "{stderr}");
 }
 
 #[test]
 fn a_canary_that_fails_stops_the_redrive() {
-    let mut place = Place::new(PATCHED);
-    let _node = place.serve();
-    fail(&place, 4);
-    let output = place.run(&["tasks", "redrive", "--handler", "fix", "--canary", "1", "--yes"]);
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("the redrive stopped") && told.contains("1 of 4 tasks"), "{told}");
-    assert_eq!(attempts(&place), 5, "only the canary ran again");
+    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+    let _node = pointsman.serve();
+    emit_failing_events(&pointsman, 4);
+    let output = pointsman.run(&["tasks", "redrive", "--handler", "fix", "--canary", "1", "--yes"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the redrive stopped") && stderr.contains("1 of 4 tasks"), "{stderr}");
+    assert_eq!(count_attempts(&pointsman), 5, "only the canary ran again");
 }
 
 #[test]
 fn an_interrupt_stops_the_redrive() {
-    let mut place = Place::new(PATCHED);
-    let _node = place.serve();
-    fail(&place, 4);
-    let mut redrive = place.command(&["tasks", "redrive", "--handler", "fix", "--rate", "1/h", "--yes"]);
+    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+    let _node = pointsman.serve();
+    emit_failing_events(&pointsman, 4);
+    let mut redrive = pointsman.command(&["tasks", "redrive", "--handler", "fix", "--rate", "1/h", "--yes"]);
     let redrive = redrive.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    until("the first has run again", || attempts(&place) == 5);
+    wait_until("the first has run again", || count_attempts(&pointsman) == 5);
     kill(Pid::from_raw(redrive.id().try_into().unwrap()), Signal::SIGINT).unwrap();
     let output = redrive.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("1 of 4 tasks queued again"), "{told}");
-    assert!(place.ok(&["audit"]).contains("stop_redrive"));
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("1 of 4 tasks queued again"), "{stderr}");
+    assert!(pointsman.run_ok(&["audit"]).contains("stop_redrive"));
 }
 
 #[test]
-fn a_new_handler_is_given_its_history() {
-    let mut place = Place::new("");
-    let node = place.serve();
-    let first = place.ok(&["emit", "record.spoilt"]);
-    place.ok(&["emit", "record.spoilt"]);
-    place.ok(&["emit", "other"]);
+fn past_events_are_replayed_to_a_new_handler() {
+    let mut pointsman = TestServer::new("");
+    let node = pointsman.serve();
+    let first = pointsman.run_ok(&["emit", "record.spoilt"]);
+    pointsman.run_ok(&["emit", "record.spoilt"]);
+    pointsman.run_ok(&["emit", "other"]);
     assert!(node.stop().success());
-    std::fs::write(place.path("pointsman.yml"), PATCHED).unwrap();
-    std::fs::write(place.path("patched"), "").unwrap();
+    std::fs::write(pointsman.path("pointsman.yml"), FAILS_UNTIL_PATCHED).unwrap();
+    std::fs::write(pointsman.path("patched"), "").unwrap();
 
-    let _node = place.serve();
+    let _node = pointsman.serve();
     let replay = ["handlers", "adopt", "fix", "--from", &first];
-    let adopted = place.json(&replay);
+    let adopted = pointsman.run_json(&replay);
     assert_eq!((&adopted["replayed"], &adopted["more"]), (&2.into(), &false.into()));
-    until("both have run", || count(&place, "SUCCESS") == 2);
-    assert!(place.ok(&replay).ends_with("0 events replayed"), "none is made twice");
+    wait_until("both have run", || count_tasks(&pointsman, "SUCCESS") == 2);
+    assert!(pointsman.run_ok(&replay).ends_with("0 events replayed"), "no task is created twice");
 }
 
 #[test]
-fn why_names_what_holds_a_task_and_the_audit_who_did_it() {
-    let mut place = Place::new(PATCHED);
-    let _node = place.serve();
-    place.ok(&["pause", "fix", "--reason", "a test of why"]);
-    let emitted = place.json(&["emit", "record.spoilt"]);
+fn why_shows_the_pause_that_blocks_a_task_and_the_audit_log_who_set_it() {
+    let mut pointsman = TestServer::new(FAILS_UNTIL_PATCHED);
+    let _node = pointsman.serve();
+    pointsman.run_ok(&["pause", "fix", "--reason", "a test of why"]);
+    let emitted = pointsman.run_json(&["emit", "record.spoilt"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
-    let why = place.ok(&["tasks", "why", id]);
-    let shut: Vec<&str> = why.lines().filter(|line| line.contains('✗')).collect();
-    assert_eq!(shut.len(), 1, "{why}");
-    assert!(shut[0].contains("rule") && shut[0].contains("a test of why"), "{why}");
+    let why = pointsman.run_ok(&["tasks", "why", id]);
+    let closed: Vec<&str> = why.lines().filter(|line| line.contains('✗')).collect();
+    assert_eq!(closed.len(), 1, "{why}");
+    assert!(closed[0].contains("rule") && closed[0].contains("a test of why"), "{why}");
     assert!(why.lines().any(|line| line.contains('✓') && line.contains("handler")), "{why}");
 
-    let audit = place.ok(&["audit"]);
+    let audit = pointsman.run_ok(&["audit"]);
     assert!(audit.contains("pause") && audit.contains("a test of why"), "{audit}");
-    let nodes = place.json(&["nodes"]);
+    let nodes = pointsman.run_json(&["nodes"]);
     assert_eq!(
         (&nodes["nodes"][0]["alive"], &nodes["nodes"][0]["handlers"][0]),
         (&true.into(), &"fix".into())

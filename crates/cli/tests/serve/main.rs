@@ -1,10 +1,10 @@
-//! The real binary, from end to end: a server, a producer, a handler and an observer, each a process.
+//! The real binary from end to end: server, producer, handler and observer as separate processes.
 
-// All of this is a test; clippy knows it only of the functions that are marked as such.
+// The whole crate is a test; clippy only exempts functions marked as tests.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../common/node.rs"]
-mod node;
+#[path = "../common/test_server.rs"]
+mod test_server;
 
 mod failures;
 mod messages;
@@ -16,10 +16,10 @@ mod work;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use node::{Place, exists};
+use test_server::{TestServer, wait_for_file};
 
-/// A command handler that keeps what it was given, and says something about it.
-const KEEPER: &str = r#"
+/// A command handler that stores its input in a file and logs a line, and one that fails.
+const STORING_HANDLER: &str = r#"
 handlers:
   keep: {run: {command: ["sh", "-c", "cat > seen.json; echo kept $POINTSMAN_KEY"]}}
   fail: {run: {command: ["sh", "-c", "echo no good >&2; exit 3"]}, retry: {max: 0}}
@@ -28,8 +28,8 @@ event_handlers:
   record.spoilt: [fail]
 "#;
 
-/// A command handler that tells that it has begun, and goes on until it is told to.
-const WAITER: &str = r#"
+/// A command handler that creates a file when it starts, and runs until another file exists.
+const WAITING_HANDLER: &str = r#"
 server: {drain: 600s}
 handlers:
   wait:
@@ -39,175 +39,187 @@ event_handlers:
 "#;
 
 #[test]
-fn an_event_reaches_its_handler_and_watch_shows_both() {
-    let mut place = Place::new(KEEPER);
-    let node = place.serve();
-    let watch = place.watch(&["-o", "json", "--since-start"]);
-    // Once an event is seen, task changes are listened to as well.
-    place.ok(&["emit", "probe"]);
-    watch.lines.json("the probe", |line| line["TYPE"] == "probe");
+fn an_event_reaches_its_handler_and_watch_prints_event_and_task() {
+    let mut pointsman = TestServer::new(STORING_HANDLER);
+    let node = pointsman.serve();
+    let watch = pointsman.start_watch(&["-o", "json", "--since-start"]);
+    // Once the event arrives, task changes are streamed as well.
+    pointsman.run_ok(&["emit", "probe"]);
+    watch.lines.find_json("the probe", |line| line["TYPE"] == "probe");
 
     let value = r#"{"title":"Hello"}"#;
-    let id =
-        place.ok(&["emit", "record.published", "--key", "record:1", "--value", value, "--context", "ip=::1"]);
-    let event = watch.lines.json("the event", |line| line["TYPE"] == "record.published");
+    let id = pointsman.run_ok(&[
+        "emit",
+        "record.published",
+        "--key",
+        "record:1",
+        "--value",
+        value,
+        "--context",
+        "ip=::1",
+    ]);
+    let event = watch.lines.find_json("the event", |line| line["TYPE"] == "record.published");
     assert_eq!(event["eventId"].to_string(), id);
     assert_eq!(event["value"]["title"], "Hello");
-    let done = watch.lines.json("the end of the task", |line| line["status"] == "SUCCESS");
+    let done = watch.lines.find_json("the end of the task", |line| line["status"] == "SUCCESS");
     assert_eq!((&done["handler"], &done["event_id"]), (&"keep".into(), &event["eventId"]));
 
     let seen: serde_json::Value =
-        serde_json::from_slice(&std::fs::read(place.path("seen.json")).unwrap()).unwrap();
-    assert_eq!(seen, event, "the handler is given the event as the stream shows it");
+        serde_json::from_slice(&std::fs::read(pointsman.path("seen.json")).unwrap()).unwrap();
+    assert_eq!(seen, event, "the handler gets the event as the stream shows it");
     let task = done["id"].as_str().unwrap();
-    assert!(place.ok(&["tasks", "logs", task]).ends_with("kept record:1"));
-    assert!(place.ok(&["tasks", "logs", "--follow", task]).ends_with("kept record:1"));
-    assert_eq!(place.json(&["tasks", "show", task])["attempts"].as_array().unwrap().len(), 1);
-    let object = place.json(&["objects", "show", "record:1"]);
+    assert!(pointsman.run_ok(&["tasks", "logs", task]).ends_with("kept record:1"));
+    assert!(pointsman.run_ok(&["tasks", "logs", "--follow", task]).ends_with("kept record:1"));
+    assert_eq!(pointsman.run_json(&["tasks", "show", task])["attempts"].as_array().unwrap().len(), 1);
+    let object = pointsman.run_json(&["objects", "show", "record:1"]);
     assert_eq!(object["last"], event["eventId"]);
     assert!(node.stop().success());
 }
 
 #[test]
 fn a_failed_task_is_listed_and_retried() {
-    let mut place = Place::new(KEEPER);
-    let _node = place.serve();
-    let emitted = place.json(&["emit", "record.spoilt"]);
+    let mut pointsman = TestServer::new(STORING_HANDLER);
+    let _node = pointsman.serve();
+    let emitted = pointsman.run_json(&["emit", "record.spoilt"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
-    let failed = || place.json(&["tasks", "list", "--status", "FAILED", "--handler", "fail"]);
-    node::until("the task has failed", || {
+    let failed = || pointsman.run_json(&["tasks", "list", "--status", "FAILED", "--handler", "fail"]);
+    test_server::wait_until("the task has failed", || {
         failed()["tasks"].as_array().is_some_and(|tasks| !tasks.is_empty())
     });
-    assert!(place.ok(&["tasks"]).contains(id));
-    assert!(place.ok(&["tasks", "logs", id]).contains("no good"));
+    assert!(pointsman.run_ok(&["tasks"]).contains(id));
+    assert!(pointsman.run_ok(&["tasks", "logs", id]).contains("no good"));
 
-    place.ok(&["tasks", "retry", id]);
-    node::until("it has failed again", || {
-        place.json(&["tasks", "show", id])["attempts"].as_array().is_some_and(|attempts| attempts.len() == 2)
+    pointsman.run_ok(&["tasks", "retry", id]);
+    test_server::wait_until("it has failed again", || {
+        pointsman.run_json(&["tasks", "show", id])["attempts"]
+            .as_array()
+            .is_some_and(|attempts| attempts.len() == 2)
     });
 
-    let unknown = place.run(&["tasks", "show", "keep_x_00000000-0000-8000-8000-000000000000"]);
+    let unknown = pointsman.run(&["tasks", "show", "keep_x_00000000-0000-8000-8000-000000000000"]);
     assert_eq!(unknown.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("pointsman tasks list"));
 }
 
 #[test]
-fn what_is_emitted_during_a_pause_runs_after_it() {
-    let mut place = Place::new(KEEPER);
-    let _node = place.serve();
-    let paused = place.json(&["pause", "keep", "--reason", "a test"]);
+fn tasks_created_during_a_pause_run_after_resume() {
+    let mut pointsman = TestServer::new(STORING_HANDLER);
+    let _node = pointsman.serve();
+    let paused = pointsman.run_json(&["pause", "keep", "--reason", "a test"]);
     assert_eq!(
         (&paused["rules"][0]["kind"], &paused["rules"][0]["reason"]),
         (&"pause".into(), &"a test".into())
     );
-    let emitted = place.json(&["emit", "record.published", "--key", "record:1"]);
+    let emitted = pointsman.run_json(&["emit", "record.published", "--key", "record:1"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
-    assert_eq!(place.json(&["tasks", "show", id])["status"], "SCHEDULED");
-    assert!(place.ok(&["handlers"]).contains("pause"));
+    assert_eq!(pointsman.run_json(&["tasks", "show", id])["status"], "SCHEDULED");
+    assert!(pointsman.run_ok(&["handlers"]).contains("pause"));
 
-    assert_eq!(place.json(&["resume", "keep"])["rules"], serde_json::json!([]));
-    node::until("it has run", || place.json(&["tasks", "show", id])["status"] == "SUCCESS");
+    assert_eq!(pointsman.run_json(&["resume", "keep"])["rules"], serde_json::json!([]));
+    test_server::wait_until("it has run", || {
+        pointsman.run_json(&["tasks", "show", id])["status"] == "SUCCESS"
+    });
 }
 
 #[test]
-fn many_events_come_from_a_file_and_a_repeat_adds_none() {
-    let mut place = Place::new("");
-    let _node = place.serve();
+fn events_are_emitted_from_a_file_and_a_repeat_adds_none() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
     let lines: Vec<String> =
         (0..2500).map(|n| format!(r#"{{"type":"line.read","key":"k","value":{n}}}"#)).collect();
-    std::fs::write(place.path("events.jsonl"), lines.join("\n")).unwrap();
+    std::fs::write(pointsman.path("events.jsonl"), lines.join("\n")).unwrap();
     let send = ["emit", "--file", "events.jsonl", "--idempotency-key", "import-1"];
-    let first = place.ok(&send);
-    assert!(first.starts_with("2500 events, the last is "), "{first}");
-    assert_eq!(place.ok(&send), first, "a repeat answers the same");
+    let first = pointsman.run_ok(&send);
+    assert!(first.starts_with("2500 events emitted, the last id is "), "{first}");
+    assert_eq!(pointsman.run_ok(&send), first, "a repeat prints the same");
 
-    let watch = place.watch(&["-o", "json", "--since-start", "--no-tasks", "--return", "line"]);
+    let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--no-tasks", "--return", "line"]);
     for n in 0..2500 {
-        let event = watch.lines.json("the next event", |_| true);
+        let event = watch.lines.find_json("the next event", |_| true);
         assert_eq!(event["value"], n, "each once, in order");
     }
 }
 
 #[test]
-fn a_server_told_to_stop_lets_its_tasks_end() {
-    let mut place = Place::new(WAITER);
-    let node = place.serve_elsewhere();
-    let emitted = place.json(&["emit", "job.asked"]);
+fn a_stopping_server_waits_for_its_running_tasks() {
+    let mut pointsman = TestServer::new(WAITING_HANDLER);
+    let node = pointsman.serve_on_new_port();
+    let emitted = pointsman.run_json(&["emit", "job.asked"]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
-    exists(&place.path("begun"));
+    wait_for_file(&pointsman.path("begun"));
     node.signal(Signal::SIGTERM);
-    let told = "stopping: waiting for 1 running task, at most 600 s; another signal stops at once";
-    node::until("it tells what it waits for", || place.log().contains(told));
-    std::fs::write(place.path("go"), "").unwrap();
-    assert!(node.ended().success());
-    assert!(place.log().trim_end().ends_with("stopped"), "{}", place.log());
+    let message = "stopping: waiting for 1 running task, at most 600 s; another signal stops immediately";
+    test_server::wait_until("it logs what it waits for", || pointsman.log().contains(message));
+    std::fs::write(pointsman.path("go"), "").unwrap();
+    assert!(node.wait_for_exit().success());
+    assert!(pointsman.log().trim_end().ends_with("stopped"), "{}", pointsman.log());
 
-    let _node = place.serve();
-    let task = place.json(&["tasks", "show", id]);
+    let _node = pointsman.serve();
+    let task = pointsman.run_json(&["tasks", "show", id]);
     assert_eq!((&task["status"], &task["attempt"]), (&"SUCCESS".into(), &1.into()));
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once_with_all_it_started() {
-    let mut place = Place::new(WAITER);
-    let node = place.serve();
-    place.ok(&["emit", "job.asked"]);
-    exists(&place.path("begun"));
-    let program = std::fs::read_to_string(place.path("begun")).unwrap().trim().parse().unwrap();
+fn a_second_signal_stops_the_server_and_its_commands_immediately() {
+    let mut pointsman = TestServer::new(WAITING_HANDLER);
+    let node = pointsman.serve();
+    pointsman.run_ok(&["emit", "job.asked"]);
+    wait_for_file(&pointsman.path("begun"));
+    let program = std::fs::read_to_string(pointsman.path("begun")).unwrap().trim().parse().unwrap();
     node.signal(Signal::SIGTERM);
-    node::until("it takes no requests", || !place.run(&["handlers"]).status.success());
+    test_server::wait_until("it takes no requests", || !pointsman.run(&["handlers"]).status.success());
     node.signal(Signal::SIGINT);
-    assert_eq!(node.ended().code(), Some(1));
-    node::until("the handler's program is gone", || kill(Pid::from_raw(program), None).is_err());
+    assert_eq!(node.wait_for_exit().code(), Some(1));
+    test_server::wait_until("the handler's program is gone", || kill(Pid::from_raw(program), None).is_err());
 }
 
 #[test]
-fn watch_goes_on_where_it_was_when_the_server_comes_back() {
-    let mut place = Place::new("");
-    let node = place.serve();
-    let watch = place.watch(&["-o", "json", "--since-start"]);
-    let mut emitted: Vec<String> = vec![place.ok(&["emit", "first"])];
-    watch.lines.json("the first event", |line| line["TYPE"] == "first");
+fn watch_resumes_after_a_server_restart() {
+    let mut pointsman = TestServer::new("");
+    let node = pointsman.serve();
+    let watch = pointsman.start_watch(&["-o", "json", "--since-start"]);
+    let mut emitted: Vec<String> = vec![pointsman.run_ok(&["emit", "first"])];
+    watch.lines.find_json("the first event", |line| line["TYPE"] == "first");
     assert!(node.stop().success());
 
-    let _node = place.serve();
-    emitted.push(place.ok(&["emit", "second"]));
-    emitted.push(place.ok(&["emit", "third"]));
+    let _node = pointsman.serve();
+    emitted.push(pointsman.run_ok(&["emit", "second"]));
+    emitted.push(pointsman.run_ok(&["emit", "third"]));
     for (id, kind) in emitted[1..].iter().zip(["second", "third"]) {
-        // Between them the server tells of its own end and start.
-        let event = watch.lines.json(kind, |event| event["tenant"] == "default");
+        // In between, the server records its own stop and start.
+        let event = watch.lines.find_json(kind, |event| event["tenant"] == "default");
         assert_eq!((event["eventId"].to_string(), &event["TYPE"]), (id.clone(), &kind.into()));
     }
 }
 
 #[test]
-fn a_cursor_that_is_foreign_is_told_as_torn() {
-    let mut place = Place::new("");
-    let _node = place.serve();
-    let watch = place.watch(&["--after", "9007199254740991"]);
-    watch.lines.find("the tear", |line| line.starts_with("TORN: ").then_some(()));
-    // Told, it goes on with what comes now.
-    place.ok(&["emit", "after.all"]);
+fn a_cursor_of_another_journal_is_reported_as_torn() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
+    let watch = pointsman.start_watch(&["--after", "9007199254740991"]);
+    watch.lines.find("the gap", |line| line.starts_with("TORN: ").then_some(()));
+    // Then it continues with new events.
+    pointsman.run_ok(&["emit", "after.all"]);
     watch.lines.find("the next event", |line| line.contains("after.all").then_some(()));
 }
 
 #[test]
-fn an_event_is_not_taken_for_a_tear_or_a_task_because_of_its_type() {
-    let mut place = Place::new("");
-    let _node = place.serve();
-    let watch = place.watch(&["--since-start"]);
+fn an_event_type_cannot_be_confused_with_a_stream_frame() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
+    let watch = pointsman.start_watch(&["--since-start"]);
     for kind in ["Torn", "task"] {
-        let refused = place.run(&["emit", kind]);
-        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        let refused = pointsman.run(&["emit", kind]);
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
         assert!(
-            !refused.status.success() && said.contains("is the name of a frame of the event stream"),
-            "{said}"
+            !refused.status.success() && stderr.contains("is the name of a frame of the event stream"),
+            "{stderr}"
         );
     }
     for kind in ["Torn.page", "task.done", "last"] {
-        place.ok(&["emit", kind]);
+        pointsman.run_ok(&["emit", kind]);
     }
-    // Before what lies back stands its day.
+    // Past events have a line with their day above.
     watch.lines.find("the day", |line| line.starts_with("── 20").then_some(()));
     for kind in ["Torn.page", "task.done", "last"] {
         let line = watch.lines.find(kind, |line| (!line.contains("Scheduler")).then(|| line.to_owned()));
@@ -216,24 +228,25 @@ fn an_event_is_not_taken_for_a_tear_or_a_task_because_of_its_type() {
 }
 
 #[test]
-fn without_the_token_one_is_told_where_it_comes_from() {
-    let mut place = Place::new("");
-    let _node = place.serve();
-    let output = place.command(&["emit", "a.b"]).env("POINTSMAN_TOKEN", "").output().unwrap();
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("HTTP 401") && told.contains("POINTSMAN_TOKEN_FILE"), "{told}");
+fn a_missing_token_is_explained() {
+    let mut pointsman = TestServer::new("");
+    let _node = pointsman.serve();
+    let output = pointsman.command(&["emit", "a.b"]).env("POINTSMAN_TOKEN", "").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("HTTP 401") && stderr.contains("POINTSMAN_TOKEN_FILE"), "{stderr}");
 }
 
 #[test]
-fn what_keeps_a_server_from_starting_has_its_exit_code() {
-    let bad = Place::new("workres: 3\n");
+fn start_errors_have_their_exit_codes() {
+    let bad = TestServer::new("workres: 3\n");
     let output = bad.run(&["serve", "--listen", "127.0.0.1:0"]);
-    let told = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(78), "{told}");
-    assert!(told.contains("pointsman.yml:1:1") && told.contains("`workers`"), "{told}");
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(78), "{stderr}");
+    assert!(stderr.contains("pointsman.yml:1:1") && stderr.contains("`workers`"), "{stderr}");
 
-    let place = Place::new("");
-    let output = place.run(&["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:no/such/folder/a.db"]);
+    let pointsman = TestServer::new("");
+    let output =
+        pointsman.run(&["serve", "--listen", "127.0.0.1:0", "--store", "sqlite:no/such/folder/a.db"]);
     assert_eq!(output.status.code(), Some(75), "{}", String::from_utf8_lossy(&output.stderr));
 }

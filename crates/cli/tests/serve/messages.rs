@@ -1,8 +1,8 @@
-//! What people are told beside an answer: what was perhaps meant, and what stands in the way.
+//! Suggestions and explanations besides the result of a command.
 
 use std::process::Output;
 
-use crate::node::{Place, until};
+use crate::test_server::{TestServer, wait_until};
 
 const CONFIG: &str = r#"
 handlers:
@@ -18,7 +18,7 @@ schedules:
 "#;
 
 /// A handler that fails for good and halts its lane, and one whose tasks wait.
-const HALTING: &str = r#"
+const HALTING_HANDLER: &str = r#"
 handlers:
   strict: {run: {command: ["false"]}, retry: {max: 0}, on_error: halt}
   far: {run: pull}
@@ -27,139 +27,151 @@ event_handlers:
   record.kept: [far]
 "#;
 
-/// The words on standard output, and those beside it.
-fn both(output: &Output) -> (String, String) {
+/// Standard output and standard error.
+fn output_texts(output: &Output) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
     (text(&output.stdout), text(&output.stderr))
 }
 
-fn emit(place: &Place, kind: &str) -> String {
-    place.json(&["emit", kind])["events"][0]["tasks"][0].as_str().unwrap().to_owned()
+fn emit(pointsman: &TestServer, kind: &str) -> String {
+    pointsman.run_json(&["emit", kind])["events"][0]["tasks"][0].as_str().unwrap().to_owned()
 }
 
 #[test]
-fn an_event_that_no_handler_gets_is_told_with_the_nearest_type() {
-    let mut place = Place::new(CONFIG);
-    let _node = place.serve();
-    let (id, told) = both(&place.run(&["emit", "record.publishd"]));
-    assert!(id.parse::<u64>().is_ok(), "standard output has the id alone: {id}");
-    assert_eq!(told, "no handler gets record.publishd; did you mean `record.published`?");
-    assert_eq!(both(&place.run(&["emit", "record.published"])).1, "");
+fn an_unrouted_event_type_gets_a_suggestion() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let _node = pointsman.serve();
+    let (id, stderr) = output_texts(&pointsman.run(&["emit", "record.publishd"]));
+    assert!(id.parse::<u64>().is_ok(), "standard output contains only the id: {id}");
+    assert_eq!(
+        stderr,
+        "no handler or chain is configured for record.publishd; did you mean `record.published`?"
+    );
+    assert_eq!(output_texts(&pointsman.run(&["emit", "record.published"])).1, "");
 }
 
 #[test]
-fn a_fault_in_a_file_is_told_with_its_line() {
-    let mut place = Place::new(CONFIG);
-    let _node = place.serve();
+fn an_invalid_event_in_a_file_is_reported_with_its_line() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let _node = pointsman.serve();
     let lines = "{\"type\":\"record.published\"}\n\n{\"type\":\"no blanks\"}\n";
-    std::fs::write(place.path("events.jsonl"), lines).unwrap();
-    let output = place.run(&["emit", "--file", "events.jsonl"]);
-    let (_, told) = both(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.starts_with("error: events.jsonl, line 3: ") && told.ends_with("(at `type`)"), "{told}");
+    std::fs::write(pointsman.path("events.jsonl"), lines).unwrap();
+    let output = pointsman.run(&["emit", "--file", "events.jsonl"]);
+    let (_, stderr) = output_texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.starts_with("error: events.jsonl, line 3: ") && stderr.ends_with("(at `type`)"),
+        "{stderr}"
+    );
 }
 
 #[test]
-fn many_ids_are_all_tried_and_the_end_of_one_is_enough() {
-    let mut place = Place::new(CONFIG);
-    let _node = place.serve();
-    let (first, second) = (emit(&place, "record.kept"), emit(&place, "record.kept"));
+fn all_given_ids_are_tried_and_the_end_of_an_id_is_enough() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let _node = pointsman.serve();
+    let (first, second) = (emit(&pointsman, "record.kept"), emit(&pointsman, "record.kept"));
     let unknown = "far_x_00000000-0000-8000-8000-000000000000";
-    let output = place.run(&["tasks", "cancel", &first, unknown, &second]);
-    let (done, told) = both(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
+    let output = pointsman.run(&["tasks", "cancel", &first, unknown, &second]);
+    let (done, stderr) = output_texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
     assert_eq!(done, format!("CANCELED  {first}\nCANCELED  {second}"));
-    assert!(told.contains(unknown) && told.contains("1 of 3 tasks"), "{told}");
+    assert!(stderr.contains(unknown) && stderr.contains("1 of 3 tasks"), "{stderr}");
 
     let end = &first[first.len() - 36..];
-    assert_eq!(place.json(&["tasks", "show", end])["id"], first.as_str());
-    let (_, told) = both(&place.run(&["tasks", "why", "abcdefabcdef"]));
-    assert!(told.contains("ends in abcdefabcdef"), "{told}");
+    assert_eq!(pointsman.run_json(&["tasks", "show", end])["id"], first.as_str());
+    let (_, stderr) = output_texts(&pointsman.run(&["tasks", "why", "abcdefabcdef"]));
+    assert!(stderr.contains("ends in abcdefabcdef"), "{stderr}");
 }
 
 #[test]
-fn an_object_is_shown_with_its_lanes_and_the_way_out_of_one_that_is_halted() {
-    let mut place = Place::new(HALTING);
-    let _node = place.serve();
-    let emit = |kind: &str| place.json(&["emit", kind, "--key", "record:1"]);
+fn an_object_is_shown_with_its_lanes_and_how_to_release_a_halted_one() {
+    let mut pointsman = TestServer::new(HALTING_HANDLER);
+    let _node = pointsman.serve();
+    let emit = |kind: &str| pointsman.run_json(&["emit", kind, "--key", "record:1"]);
     let [first, second] = [emit("record.spoilt"), emit("record.spoilt")].map(|emitted| {
         let task = &emitted["events"][0]["tasks"][0];
         task.as_str().unwrap().to_owned()
     });
     emit("record.kept");
     let show = ["objects", "show", "record:1"];
-    until("the lane stands still", || place.ok(&show).contains("HALTED"));
-    let shown = place.ok(&show);
+    wait_until("the lane is halted", || pointsman.run_ok(&show).contains("HALTED"));
+    let shown = pointsman.run_ok(&show);
     let line =
         |of: &str| shown.lines().find(|line| line.starts_with(of)).unwrap_or_else(|| panic!("{shown}"));
     assert_eq!(
         line("HANDLER").split_whitespace().collect::<Vec<_>>(),
-        ["HANDLER", "STATUS", "WAITING", "ERROR", "HEAD"]
+        ["HANDLER", "STATUS", "WAITING", "ERROR", "FIRST", "TASK"]
     );
     assert!(line("far ").contains("SCHEDULED  0"), "{shown}");
     assert!(line("strict ").contains("HALTED     1") && line("strict ").ends_with(&first), "{shown}");
-    let way_out = format!("    pointsman tasks retry {first}\n    pointsman tasks cancel {first}\n");
-    assert!(shown.contains("strict stands still") && shown.contains(&way_out), "{shown}");
+    let release = format!("    pointsman tasks retry {first}\n    pointsman tasks cancel {first}\n");
+    assert!(shown.contains("The lane of strict is halted") && shown.contains(&release), "{shown}");
     assert!(shown.find("EVENT").unwrap() > shown.find("HANDLER").unwrap(), "{shown}");
 
-    place.ok(&["tasks", "cancel", &first]);
-    until("the next one halts it", || place.json(&show)["lanes"][1]["head"]["id"] == second.as_str());
-    until("it stands still", || place.json(&show)["lanes"][1]["halted"] == true);
-    place.ok(&["tasks", "cancel", &second]);
-    assert!(!place.ok(&show).contains("HALTED"));
+    pointsman.run_ok(&["tasks", "cancel", &first]);
+    wait_until("the next one halts it", || {
+        pointsman.run_json(&show)["lanes"][1]["head"]["id"] == second.as_str()
+    });
+    wait_until("the lane is halted", || pointsman.run_json(&show)["lanes"][1]["halted"] == true);
+    pointsman.run_ok(&["tasks", "cancel", &second]);
+    assert!(!pointsman.run_ok(&show).contains("HALTED"));
 
-    place.ok(&["emit", "nobody.cares", "--key", "record:2"]);
-    assert!(!place.ok(&["objects", "show", "record:2"]).contains("HANDLER"), "nothing is to be done for it");
-    let output = place.run(&["objects", "show", "Record:1", "--tenant", "shop"]);
-    let (_, told) = both(&output);
-    assert_eq!(output.status.code(), Some(1), "{told}");
-    assert!(told.contains("nothing has happened to \"Record:1\" of the tenant shop"), "{told}");
-    assert!(told.contains("--tenant") && told.contains("spelling"), "{told}");
+    pointsman.run_ok(&["emit", "nobody.cares", "--key", "record:2"]);
+    assert!(
+        !pointsman.run_ok(&["objects", "show", "record:2"]).contains("HANDLER"),
+        "it has no unfinished tasks"
+    );
+    let output = pointsman.run(&["objects", "show", "Record:1", "--tenant", "shop"]);
+    let (_, stderr) = output_texts(&output);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("nothing has happened to \"Record:1\" of the tenant shop"), "{stderr}");
+    assert!(stderr.contains("--tenant") && stderr.contains("spelling"), "{stderr}");
 }
 
 #[test]
-fn a_mistyped_handler_is_told_with_the_nearest() {
-    let mut place = Place::new(CONFIG);
-    let _node = place.serve();
+fn a_mistyped_handler_gets_a_suggestion() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let _node = pointsman.serve();
     assert_eq!(
-        place.ok(&["tasks", "--handler", "notfy"]),
+        pointsman.run_ok(&["tasks", "--handler", "notfy"]),
         "No tasks. There is no handler or source notfy; did you mean `notify`?"
     );
-    assert_eq!(place.ok(&["tasks", "--handler", "notify", "--status", "failed"]), "No tasks.");
+    assert_eq!(pointsman.run_ok(&["tasks", "--handler", "notify", "--status", "failed"]), "No tasks.");
 }
 
 #[test]
-fn holding_and_letting_go_is_told_in_a_sentence() {
-    let mut place = Place::new(CONFIG);
-    let _node = place.serve();
-    let paused = place.ok(&["pause", "notify", "--reason", "a test"]);
+fn pausing_and_resuming_print_a_sentence() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let _node = pointsman.serve();
+    let paused = pointsman.run_ok(&["pause", "notify", "--reason", "a test"]);
     assert!(paused.starts_with("notify is paused.\n\nRULE") && paused.ends_with("a test"), "{paused}");
-    assert_eq!(place.ok(&["resume", "notify"]), "notify is no longer paused.");
-    assert_eq!(place.ok(&["resume", "notify"]), "notify was not paused.");
-    place.ok(&["block", "shop/orders"]);
-    assert_eq!(place.ok(&["unblock", "shop/orders"]), "shop/orders is no longer blocked.");
+    assert_eq!(pointsman.run_ok(&["resume", "notify"]), "notify is no longer paused.");
+    assert_eq!(pointsman.run_ok(&["resume", "notify"]), "notify was not paused.");
+    pointsman.run_ok(&["block", "shop/orders"]);
+    assert_eq!(pointsman.run_ok(&["unblock", "shop/orders"]), "shop/orders is no longer blocked.");
 
-    let (_, told) = both(&place.run(&["pause", "nightly"]));
-    assert!(told.contains("--schedule nightly"), "{told}");
-    let held = place.ok(&["pause", "--schedule", "nightly"]);
-    assert!(held.starts_with("The schedule nightly is paused."), "{held}");
-    let (_, told) = both(&place.run(&["schedules", "run", "shop/orders"]));
-    assert!(told.contains("`pointsman run shop/orders`"), "{told}");
+    let (_, stderr) = output_texts(&pointsman.run(&["pause", "nightly"]));
+    assert!(stderr.contains("--schedule nightly"), "{stderr}");
+    let held = pointsman.run_ok(&["pause", "--schedule", "nightly"]);
+    assert!(held.starts_with("Schedule nightly is paused."), "{held}");
+    let (_, stderr) = output_texts(&pointsman.run(&["schedules", "run", "shop/orders"]));
+    assert!(stderr.contains("`pointsman run shop/orders`"), "{stderr}");
 }
 
 #[test]
-fn whoever_waits_is_told_what_holds_the_task() {
-    let mut place = Place::new(CONFIG);
-    let node = place.serve();
-    place.ok(&["pause", "shop", "--reason", "a test of waiting"]);
-    let both_ways = r#"exec "$0" run shop/orders --wait 2>&1"#;
-    let run = place.program("sh", &["-c", both_ways, env!("CARGO_BIN_EXE_pointsman")]);
-    let told =
-        run.lines.find("what holds it", |line| line.strip_prefix("It has not begun: ").map(String::from));
-    assert!(told.contains("a test of waiting"), "{told}");
+fn run_wait_explains_why_the_task_waits() {
+    let mut pointsman = TestServer::new(CONFIG);
+    let node = pointsman.serve();
+    pointsman.run_ok(&["pause", "shop", "--reason", "a test of waiting"]);
+    let script = r#"exec "$0" run shop/orders --wait 2>&1"#;
+    let run = pointsman.start_program("sh", &["-c", script, env!("CARGO_BIN_EXE_pointsman")]);
+    let reason = run
+        .lines
+        .find("why it waits", |line| line.strip_prefix("The task has not started: ").map(String::from));
+    assert!(reason.contains("a test of waiting"), "{reason}");
     assert!(node.stop().success());
 
-    let (done, told) = both(&place.run(&["work", "--handler", "shop", "--ttl", "1s"]));
+    let (done, stderr) = output_texts(&pointsman.run(&["work", "--handler", "shop", "--ttl", "1s"]));
     assert!(done.starts_with("0 attempts"), "{done}");
-    assert!(told.contains("1 task is held back: a pause of shop by "), "{told}");
+    assert!(stderr.contains("1 task is waiting: pause of shop by "), "{stderr}");
 }

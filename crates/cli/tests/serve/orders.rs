@@ -1,11 +1,11 @@
-//! Chains and orders from the command line: the example of the house, and every way to steer.
+//! Chains and orders from the command line: the example, and every command that controls them.
 
 use serde_json::Value;
 
-use crate::node::{Place, until};
+use crate::test_server::{TestServer, wait_until};
 
-/// Steps that do nothing but return, one of them an event as well.
-const CHAIN: &str = r#"
+/// Chains whose steps succeed, emit an event, or fail.
+const CHAINS: &str = r#"
 handlers:
   first: {run: {command: ["sh", "-c", "echo '{\"result\": {\"by\": \"first\"}}' >> $POINTSMAN_EFFECTS"]}}
   second: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"order.done\"}]}' >> $POINTSMAN_EFFECTS"]}}
@@ -21,54 +21,55 @@ event_handlers:
   order.placed: [/a/way]
 "#;
 
-/// The example, in a folder of its own.
-fn example() -> Place {
+/// A server with the example of `examples/publish`.
+fn example_server() -> TestServer {
     let from = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/publish");
     let file = |name: &str| std::fs::read_to_string(format!("{from}/{name}")).unwrap();
-    let place = Place::new(&file("pointsman.yml"));
+    let pointsman = TestServer::new(&file("pointsman.yml"));
     for step in ["render.py", "deploy.py"] {
-        std::fs::write(place.path(step), file(step)).unwrap();
+        std::fs::write(pointsman.path(step), file(step)).unwrap();
     }
-    place
+    pointsman
 }
 
-fn words(place: &Place, words: &[&str]) -> (i32, String) {
-    let output = place.run(words);
+fn run_failing(pointsman: &TestServer, arguments: &[&str]) -> (i32, String) {
+    let output = pointsman.run(arguments);
     (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-fn orders(place: &Place) -> Vec<Value> {
-    place.json(&["orders"])["orders"].as_array().unwrap().clone()
+fn list_orders(pointsman: &TestServer) -> Vec<Value> {
+    pointsman.run_json(&["orders"])["orders"].as_array().unwrap().clone()
 }
 
 #[test]
-fn the_example_publishes_an_article_after_a_setback() {
-    let mut place = example();
-    let _node = place.serve();
-    // The pages of all who run this lie in one folder.
+fn the_example_publishes_an_article_after_a_retried_step() {
+    let mut pointsman = example_server();
+    let _node = pointsman.serve();
+    // All runs of this test share one directory of pages.
     let id = format!("test-{}", std::process::id());
     let order = format!("/publish/article,{id}");
-    let watch = place.watch(&["-o", "json", "--since-start", "--no-tasks"]);
-    let added = place.ok(&["orders", "add", &order, "--value", r#"{"title":"<Hello>","busy":1}"#]);
+    let watch = pointsman.start_watch(&["-o", "json", "--since-start", "--no-tasks"]);
+    let added = pointsman.run_ok(&["orders", "add", &order, "--value", r#"{"title":"<Hello>","busy":1}"#]);
     assert_eq!(added, order);
 
-    let appeared = watch.lines.json("the order", |event| event["key"] == format!("Order:{order}"));
+    let appeared = watch.lines.find_json("the order", |event| event["key"] == format!("Order:{order}"));
     assert_eq!((&appeared["TYPE"], &appeared["nodeId"]), (&"FileBasedAdded".into(), &"render".into()));
-    let next = |kind: &str| watch.lines.json(kind, |event| event["TYPE"] == kind && event["key"] == order);
+    let next =
+        |kind: &str| watch.lines.find_json(kind, |event| event["TYPE"] == kind && event["key"] == order);
     let changed = next("OrderNodeChanged");
     assert_eq!((&changed["fromNodeId"], &changed["nodeId"]), (&"render".into(), &"deploy".into()));
     assert_eq!(next("OrderStepEnded")["nodeTransition"]["TYPE"], "Keep");
     assert_eq!(next("OrderSetBack")["nodeId"], "deploy");
     assert_eq!(next("OrderStepEnded")["nodeTransition"]["TYPE"], "Success");
     assert_eq!(next("OrderFinished")["nodeId"], "done");
-    let deployed = watch.lines.json("what the step emitted", |event| event["TYPE"] == "article.deployed");
+    let deployed = watch.lines.find_json("the emitted event", |event| event["TYPE"] == "article.deployed");
     let page = std::fs::read_to_string(deployed["value"]["page"].as_str().unwrap()).unwrap();
     assert!(page.contains("<h1>&lt;Hello&gt;</h1>"), "{page}");
     std::fs::remove_file(deployed["value"]["page"].as_str().unwrap()).unwrap();
-    assert!(orders(&place).is_empty());
+    assert!(list_orders(&pointsman).is_empty());
 
-    place.ok(&["orders", "add", "/publish/article,untitled", "--value", "{}"]);
-    let failed = watch.lines.json("the end", |event| {
+    pointsman.run_ok(&["orders", "add", "/publish/article,untitled", "--value", "{}"]);
+    let failed = watch.lines.find_json("the end", |event| {
         event["TYPE"] == "OrderFinished" && event["key"] == "/publish/article,untitled"
     });
     assert_eq!(failed["nodeId"], "failed");
@@ -76,161 +77,177 @@ fn the_example_publishes_an_article_after_a_setback() {
 
 #[test]
 fn an_order_is_suspended_changed_moved_and_resumed() {
-    let mut place = Place::new(CHAIN);
-    let _node = place.serve();
-    place.ok(&["chains", "stop", "/a/way"]);
-    assert_eq!(place.ok(&["orders", "add", "/a/way,1", "--value", "1"]), "/a/way,1");
-    let fresh = place.ok(&["orders", "add", "/a/way", "--node", "two"]);
+    let mut pointsman = TestServer::new(CHAINS);
+    let _node = pointsman.serve();
+    pointsman.run_ok(&["chains", "stop", "/a/way"]);
+    assert_eq!(pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]), "/a/way,1");
+    let fresh = pointsman.run_ok(&["orders", "add", "/a/way", "--node", "two"]);
     assert!(fresh.starts_with("/a/way,"), "{fresh}");
-    assert_eq!(orders(&place).len(), 2);
+    assert_eq!(list_orders(&pointsman).len(), 2);
 
-    assert_eq!(place.ok(&["orders", "suspend", "/a/way,1"]), "/a/way,1  one  suspended");
-    assert_eq!(place.ok(&["orders", "move", "/a/way,1", "--node", "two"]), "/a/way,1  two  suspended");
-    place.ok(&["orders", "set", "/a/way,1", "--value", r#"{"set":true}"#]);
-    let shown = place.json(&["orders", "show", "/a/way,1"]);
+    assert_eq!(pointsman.run_ok(&["orders", "suspend", "/a/way,1"]), "/a/way,1  one  suspended");
+    assert_eq!(
+        pointsman.run_ok(&["orders", "move", "/a/way,1", "--node", "two"]),
+        "/a/way,1  two  suspended"
+    );
+    pointsman.run_ok(&["orders", "set", "/a/way,1", "--value", r#"{"set":true}"#]);
+    let shown = pointsman.run_json(&["orders", "show", "/a/way,1"]);
     assert_eq!((&shown["node"], &shown["value"]["set"]), (&"two".into(), &true.into()));
-    let table = place.ok(&["orders", "list", "/a/"]);
+    let table = pointsman.run_ok(&["orders", "list", "/a/"]);
     assert!(table.starts_with("ORDER") && table.contains("suspended"), "{table}");
-    let stats = place.json(&["orders", "stats", "/a/way"]);
+    let stats = pointsman.run_json(&["orders", "stats", "/a/way"]);
     assert_eq!((&stats["total"], &stats["suspended"]), (&2.into(), &1.into()));
 
-    assert_eq!(place.ok(&["orders", "remove", &fresh]), format!("{fresh}  two  removed"));
-    let watch = place.watch(&["--since-start", "--return", "OrderNodeChanged,OrderFinished"]);
-    assert_eq!(place.ok(&["chains", "start", "/a/way"]), "/a/way is running.");
-    place.ok(&["orders", "resume", "/a/way,1"]);
+    assert_eq!(pointsman.run_ok(&["orders", "remove", &fresh]), format!("{fresh}  two  removed"));
+    let watch = pointsman.start_watch(&["--since-start", "--return", "OrderNodeChanged,OrderFinished"]);
+    assert_eq!(pointsman.run_ok(&["chains", "start", "/a/way"]), "/a/way is running.");
+    pointsman.run_ok(&["orders", "resume", "/a/way,1"]);
     watch.lines.find("the move", |line| {
-        (line.contains("OrderNodeChanged") && line.contains("one → two")).then_some(())
+        (line.contains("OrderNodeChanged") && line.contains("order 1 moved from one to two")).then_some(())
     });
-    watch
-        .lines
-        .find("the end", |line| (line.contains("OrderFinished") && line.ends_with("at done")).then_some(()));
-    assert_eq!(place.ok(&["orders", "list", "/a/way"]), "No orders at /a/way.");
+    watch.lines.find("the end", |line| {
+        (line.contains("OrderFinished") && line.ends_with("order 1 finished at done")).then_some(())
+    });
+    assert_eq!(pointsman.run_ok(&["orders", "list", "/a/way"]), "No orders at /a/way.");
 }
 
 #[test]
-fn chains_and_nodes_are_set_in_sentences() {
-    let mut place = Place::new(CHAIN);
-    let _node = place.serve();
-    assert_eq!(place.ok(&["chains", "stop", "/a/way"]), "/a/way is stopped.");
+fn changes_of_chains_and_nodes_print_a_sentence() {
+    let mut pointsman = TestServer::new(CHAINS);
+    let _node = pointsman.serve();
+    assert_eq!(pointsman.run_ok(&["chains", "stop", "/a/way"]), "/a/way is stopped.");
     assert_eq!(
-        place.ok(&["chains", "node", "/a/way", "two", "next_state"]),
-        "two of /a/way is set to next_state."
+        pointsman.run_ok(&["chains", "node", "/a/way", "two", "next_state"]),
+        "Node two of /a/way is set to next_state."
     );
-    place.ok(&["orders", "add", "/a/way,1"]);
-    let list = place.ok(&["chains"]);
+    pointsman.run_ok(&["orders", "add", "/a/way,1"]);
+    let list = pointsman.run_ok(&["chains"]);
     assert!(list.contains("stopped") && list.contains("one two(next_state) done"), "{list}");
-    let table = place.ok(&["chains", "show", "/a/way"]);
-    assert!(table.contains("next_state") && table.contains("(suspended)"), "{table}");
+    let table = pointsman.run_ok(&["chains", "show", "/a/way"]);
+    assert!(table.contains("next_state") && table.contains("(suspend)"), "{table}");
 
-    let paused = place.ok(&["pause", "/a/way", "--reason", "a test"]);
+    let paused = pointsman.run_ok(&["pause", "/a/way", "--reason", "a test"]);
     assert!(paused.starts_with("/a/way is paused.\n\nRULE") && paused.ends_with("a test"), "{paused}");
-    place.ok(&["chains", "start", "/a/way"]);
-    let task = orders(&place)[0]["task"]["id"].as_str().unwrap().to_owned();
-    assert!(place.ok(&["tasks", "why", &task]).contains("a test"));
-    assert_eq!(place.ok(&["resume", "/a/way"]), "/a/way is no longer paused.");
-    assert_eq!(place.ok(&["resume", "/a/way"]), "/a/way was not paused.");
-    until("it has arrived", || orders(&place).is_empty());
+    pointsman.run_ok(&["chains", "start", "/a/way"]);
+    let task = list_orders(&pointsman)[0]["task"]["id"].as_str().unwrap().to_owned();
+    assert!(pointsman.run_ok(&["tasks", "why", &task]).contains("a test"));
+    assert_eq!(pointsman.run_ok(&["resume", "/a/way"]), "/a/way is no longer paused.");
+    assert_eq!(pointsman.run_ok(&["resume", "/a/way"]), "/a/way was not paused.");
+    wait_until("it has arrived", || list_orders(&pointsman).is_empty());
 }
 
 #[test]
-fn what_cannot_be_done_to_an_order_is_told_with_what_can() {
-    let mut place = Place::new(CHAIN);
-    let _node = place.serve();
-    place.ok(&["orders", "add", "/a/fault,1"]);
-    until("it is suspended by its failure", || orders(&place)[0]["suspended"] == true);
-    for (command, told) in [
-        (&["orders", "add", "/a/fault,1"][..], "Leave the id out"),
-        (&["orders", "add", "/a/fault,1794765138252000"], "Leave the id out"),
+fn errors_about_orders_have_hints() {
+    let mut pointsman = TestServer::new(CHAINS);
+    let _node = pointsman.serve();
+    pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
+    wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
+    for (command, expected) in [
+        (&["orders", "add", "/a/fault,1"][..], "Without an id the order gets a new one"),
+        (&["orders", "add", "/a/fault,1794765138252000"], "Without an id the order gets a new one"),
         (&["orders", "add", "/a/falt,1"], "did you mean `/a/fault`?"),
         (&["orders", "add", "/a/way,1", "--node", "three"], "`pointsman chains show /a/way`"),
         (&["orders", "show", "/a/way,9"], "`pointsman tasks --key /a/way,9`"),
         (&["orders", "move", "/a/fault,1", "--node", "oen"], "lists its nodes; did you mean `one`?"),
-        (&["orders", "suspend", "/a/way,8", "/a/way,9"], "2 of 2 orders are not suspended"),
+        (&["orders", "suspend", "/a/way,8", "/a/way,9"], "2 of 2 orders could not be suspended"),
         (&["chains", "stop", "/a/wy"], "`pointsman chains`"),
         (&["pause", "/a/wy"], "`pointsman chains`"),
     ] {
-        let (code, said) = words(&place, command);
-        assert_eq!(code, 1, "{command:?}: {said}");
-        assert!(said.contains(told), "{command:?}: {said}");
+        let (code, stderr) = run_failing(&pointsman, command);
+        assert_eq!(code, 1, "{command:?}: {stderr}");
+        assert!(stderr.contains(expected), "{command:?}: {stderr}");
     }
-    let task = place.json(&["tasks", "--handler", "fails"])["tasks"][0]["id"].as_str().unwrap().to_owned();
-    let retried = words(&place, &["tasks", "retry", &task]).1;
+    let task =
+        pointsman.run_json(&["tasks", "--handler", "fails"])["tasks"][0]["id"].as_str().unwrap().to_owned();
+    let retried = run_failing(&pointsman, &["tasks", "retry", &task]).1;
     assert!(retried.contains("`pointsman orders resume /a/fault,1`"), "{retried}");
-    for (command, told) in [
-        (&["orders", "set", "/a/fault,1"][..], "another value with --value, another time with --at"),
-        (&["orders", "add", "/a/way", "--in", "-5s"], "cannot begin in the past"),
+    for (command, expected) in [
+        (&["orders", "set", "/a/fault,1"][..], "a new value with --value or a new time with --at"),
+        (&["orders", "add", "/a/way", "--in", "-5s"], "cannot start in the past"),
     ] {
-        let (code, said) = words(&place, command);
-        assert!(code == 2 && said.contains(told), "{command:?}: {said}");
+        let (code, stderr) = run_failing(&pointsman, command);
+        assert!(code == 2 && stderr.contains(expected), "{command:?}: {stderr}");
     }
 }
 
 #[test]
-fn how_an_order_stands_is_told_with_what_to_do() {
-    let mut place = Place::new(CHAIN);
-    let _node = place.serve();
-    place.ok(&["orders", "add", "/a/fault,1"]);
-    until("it is suspended by its failure", || orders(&place)[0]["suspended"] == true);
-    place.ok(&["chains", "stop", "/a/way"]);
-    place.ok(&["orders", "add", "/a/way,1"]);
+fn the_state_of_an_order_is_shown_with_the_next_command() {
+    let mut pointsman = TestServer::new(CHAINS);
+    let _node = pointsman.serve();
+    pointsman.run_ok(&["orders", "add", "/a/fault,1"]);
+    wait_until("it is suspended by its failure", || list_orders(&pointsman)[0]["suspended"] == true);
+    pointsman.run_ok(&["chains", "stop", "/a/way"]);
+    pointsman.run_ok(&["orders", "add", "/a/way,1"]);
 
-    let list = place.ok(&["orders"]);
+    let list = pointsman.run_ok(&["orders"]);
     assert!(list.contains("suspended: exit code 3"), "{list}");
-    assert!(list.contains("held: the chain /a/way is stopped"), "{list}");
+    assert!(list.contains("blocked: the chain /a/way is stopped"), "{list}");
     assert!(list.lines().next().is_some_and(|head| head.ends_with("VALUE")), "{list}");
-    let failed = place.ok(&["orders", "show", "/a/fault,1"]);
+    let failed = pointsman.run_ok(&["orders", "show", "/a/fault,1"]);
     assert!(failed.contains("fails_one_") && failed.contains("exit code 3"), "{failed}");
-    assert!(failed.ends_with("`pointsman orders resume /a/fault,1` tries again"), "{failed}");
+    assert!(failed.ends_with("To retry the step: pointsman orders resume /a/fault,1"), "{failed}");
 
-    assert_eq!(place.ok(&["orders", "move", "/a/way,1", "--node", "done"]), "/a/way,1  has arrived at done");
-    let nothing = |path: &str| place.ok(&["orders", "list", path]);
-    assert_eq!(nothing("/a/way"), "No orders at /a/way.");
-    assert_eq!(nothing("/a"), "No orders at /a. /a is a folder: write `/a/` for the orders in it.");
-    assert_eq!(nothing("/a/nope"), "No orders at /a/nope. There is no chain /a/nope.");
-    assert_eq!(place.ok(&["orders", "stats", "/b/"]), "No orders. There is no folder /b/ of chains.");
+    assert_eq!(
+        pointsman.run_ok(&["orders", "move", "/a/way,1", "--node", "done"]),
+        "/a/way,1  done  finished"
+    );
+    let list = |path: &str| pointsman.run_ok(&["orders", "list", path]);
+    assert_eq!(list("/a/way"), "No orders at /a/way.");
+    assert_eq!(list("/a"), "No orders at /a. /a is a folder: write `/a/` for the orders in it.");
+    assert_eq!(list("/a/nope"), "No orders at /a/nope. There is no chain /a/nope.");
+    assert_eq!(
+        pointsman.run_ok(&["orders", "stats", "/b/"]),
+        "No orders. There is no folder /b/ with chains."
+    );
 }
 
 #[test]
-fn an_order_whose_chain_is_gone_is_not_told_to_move() {
-    let mut place = Place::new(CHAIN);
-    let node = place.serve();
-    place.ok(&["chains", "stop", "/a/way"]);
-    place.ok(&["orders", "add", "/a/way,1"]);
+fn an_order_without_its_chain_gets_no_suggestion_to_move_it() {
+    let mut pointsman = TestServer::new(CHAINS);
+    let node = pointsman.serve();
+    pointsman.run_ok(&["chains", "stop", "/a/way"]);
+    pointsman.run_ok(&["orders", "add", "/a/way,1"]);
     assert!(node.stop().success());
-    let kept = CHAIN.replace("/a/way", "/a/other");
-    std::fs::write(place.path("pointsman.yml"), kept).unwrap();
-    let _node = place.serve();
-    let list = place.ok(&["orders"]);
-    assert!(list.contains("stranded: its chain is gone"), "{list}");
-    let shown = place.ok(&["orders", "show", "/a/way,1"]);
-    assert!(shown.contains("Its chain is gone.") && !shown.contains("orders move"), "{shown}");
+    let kept = CHAINS.replace("/a/way", "/a/other");
+    std::fs::write(pointsman.path("pointsman.yml"), kept).unwrap();
+    let _node = pointsman.serve();
+    let list = pointsman.run_ok(&["orders"]);
+    assert!(list.contains("stranded: its chain is not configured"), "{list}");
+    let shown = pointsman.run_ok(&["orders", "show", "/a/way,1"]);
+    assert!(
+        shown.contains("Its chain is no longer configured.") && !shown.contains("orders move"),
+        "{shown}"
+    );
 }
 
 #[test]
-fn a_step_that_was_set_back_tells_why_it_waits() {
-    const SETBACK: &str = r#"
+fn why_explains_a_step_that_waits_for_its_retry() {
+    const RETRIED_STEP: &str = r#"
 handlers: {fails: {run: {command: ["sh", "-c", "echo no luck >&2; exit 3"]}}}
 chains:
   /a: {nodes: [{id: one, handler: fails, next: done, setback: {delay: 1h, max: 3}}, {id: done, end: true}]}
 "#;
-    let mut place = Place::new(SETBACK);
-    let _node = place.serve();
-    place.ok(&["orders", "add", "/a,1"]);
-    until("it is set back", || orders(&place)[0]["setback_until"] != "");
-    assert!(place.ok(&["orders"]).contains("set back until 20"));
-    let task = orders(&place)[0]["task"]["id"].as_str().unwrap().to_owned();
-    let why = place.ok(&["tasks", "why", &task]);
-    assert!(why.contains("\nattempt 1 failed: exit code 3") && why.contains("; tried again at 20"), "{why}");
+    let mut pointsman = TestServer::new(RETRIED_STEP);
+    let _node = pointsman.serve();
+    pointsman.run_ok(&["orders", "add", "/a,1"]);
+    wait_until("it is set back", || list_orders(&pointsman)[0]["setback_until"] != "");
+    assert!(pointsman.run_ok(&["orders"]).contains("set back until 20"));
+    let task = list_orders(&pointsman)[0]["task"]["id"].as_str().unwrap().to_owned();
+    let why = pointsman.run_ok(&["tasks", "why", &task]);
+    assert!(
+        why.contains("\nattempt 1 failed: exit code 3") && why.contains("; will be retried at 20"),
+        "{why}"
+    );
 }
 
 #[test]
-fn a_tree_shows_the_order_below_its_event_and_what_its_steps_emit_below_it() {
-    let mut place = Place::new(CHAIN);
-    let _node = place.serve();
-    let watch = place.watch(&["--tree", "--since-start"]);
-    let output = place.run(&["emit", "order.placed", "--key", "o:1"]);
-    let (id, told) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
-    assert_eq!(told, "", "a chain gets it");
+fn watch_tree_prints_the_order_below_its_event_and_emitted_events_below_the_order() {
+    let mut pointsman = TestServer::new(CHAINS);
+    let _node = pointsman.serve();
+    let watch = pointsman.start_watch(&["--tree", "--since-start"]);
+    let output = pointsman.run(&["emit", "order.placed", "--key", "o:1"]);
+    let (id, stderr) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(stderr, "", "a chain is routed");
     let order = format!("Order:/a/way,{}", id.trim());
     let depth = |line: &str, what: &str| {
         line.contains(what)
@@ -239,14 +256,14 @@ fn a_tree_shows_the_order_below_its_event_and_what_its_steps_emit_below_it() {
     assert_eq!(watch.lines.find("the event", |line| depth(line, "order.placed")), 0);
     assert_eq!(watch.lines.find("the order", |line| depth(line, &order)), 3);
     assert_eq!(watch.lines.find("its first step", |line| depth(line, "OrderStepStarted")), 6);
-    assert_eq!(watch.lines.find("its way", |line| depth(line, "one → two")), 6);
-    assert_eq!(watch.lines.find("what it emitted", |line| depth(line, "order.done")), 6);
+    assert_eq!(watch.lines.find("its move", |line| depth(line, "moved from one to two")), 6);
+    assert_eq!(watch.lines.find("the emitted event", |line| depth(line, "order.done")), 6);
     assert_eq!(watch.lines.find("the end of the step", |line| depth(line, "SUCCESS  second")), 6);
 }
 
 #[test]
-fn an_event_is_shown_with_its_cause_and_the_tree_of_what_it_caused() {
-    const CASCADE: &str = r#"
+fn events_show_prints_the_cause_and_the_caused_events() {
+    const CAUSING_HANDLERS: &str = r#"
 handlers:
   bill: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"invoice.made\"}]}' >> $POINTSMAN_EFFECTS"]}}
   mail: {run: {command: ["sh", "-c", "echo '{\"emit\": [{\"type\": \"mail.sent\"}]}' >> $POINTSMAN_EFFECTS"]}}
@@ -254,58 +271,69 @@ event_handlers:
   order.placed: [bill]
   invoice.made: [mail]
 "#;
-    let mut place = Place::new(CASCADE);
-    let _node = place.serve();
-    let id = place.ok(&["emit", "order.placed"]);
-    let shown = || place.ok(&["events", "show", &id]);
-    until("the mail is sent", || shown().contains("mail.sent"));
+    let mut pointsman = TestServer::new(CAUSING_HANDLERS);
+    let _node = pointsman.serve();
+    let id = pointsman.run_ok(&["emit", "order.placed"]);
+    let shown = || pointsman.run_ok(&["events", "show", &id]);
+    wait_until("the mail is sent", || shown().contains("mail.sent"));
     let text = shown();
     assert!(text.contains("└─ ") && text.contains("   └─ "), "{text}");
-    let detail = place.json(&["events", "show", &id]);
+    let detail = pointsman.run_json(&["events", "show", &id]);
     let made = &detail["caused"][0];
     assert_eq!(made["event"]["TYPE"], "invoice.made");
-    let of_made = place.ok(&["events", "show", &made["event"]["eventId"].to_string()]);
+    let of_made = pointsman.run_ok(&["events", "show", &made["event"]["eventId"].to_string()]);
     assert!(of_made.contains(&format!("caused by  {id}, by bill_")), "{of_made}");
-    let (code, told) = words(&place, &["events", "show", "17"]);
-    assert!(code == 1 && told.contains("forgotten"), "{told}");
+    let (code, stderr) = run_failing(&pointsman, &["events", "show", "17"]);
+    assert!(code == 1 && stderr.contains("expired"), "{stderr}");
 }
 
 #[test]
-fn orders_of_a_tenant_are_named_with_it() {
-    let mut place = Place::new(CHAIN);
-    let _node = place.serve();
-    place.ok(&["chains", "stop", "/a/way"]);
-    place.ok(&["orders", "add", "/a/way,1", "--value", "1"]);
-    place.ok(&["orders", "add", "/a/way,1", "--value", "2", "--tenant", "shop"]);
-    let value =
-        |more: &[&str]| place.json(&[&["orders", "show", "/a/way,1"], more].concat())["value"].clone();
+fn orders_of_a_tenant_are_selected_with_the_tenant_option() {
+    let mut pointsman = TestServer::new(CHAINS);
+    let _node = pointsman.serve();
+    pointsman.run_ok(&["chains", "stop", "/a/way"]);
+    pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "1"]);
+    pointsman.run_ok(&["orders", "add", "/a/way,1", "--value", "2", "--tenant", "shop"]);
+    let value = |more: &[&str]| {
+        pointsman.run_json(&[&["orders", "show", "/a/way,1"], more].concat())["value"].clone()
+    };
     assert_eq!((value(&[]), value(&["--tenant", "shop"])), (1.into(), 2.into()));
-    place.ok(&["orders", "set", "/a/way,1", "--tenant", "shop", "--value", "3"]);
-    place.ok(&["orders", "suspend", "/a/way,1", "--tenant", "shop"]);
+    pointsman.run_ok(&["orders", "set", "/a/way,1", "--tenant", "shop", "--value", "3"]);
+    pointsman.run_ok(&["orders", "suspend", "/a/way,1", "--tenant", "shop"]);
     assert_eq!((value(&[]), value(&["--tenant", "shop"])), (1.into(), 3.into()));
-    let stats = place.json(&["orders", "stats", "--tenant", "shop"]);
+    let stats = pointsman.run_json(&["orders", "stats", "--tenant", "shop"]);
     assert_eq!((&stats["total"], &stats["suspended"]), (&1.into(), &1.into()));
-    place.ok(&["orders", "remove", "/a/way,1", "--tenant", "shop"]);
-    let (code, said) = words(&place, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
-    assert!(code == 1 && said.contains("--path /a/way,1 --tenant shop"), "{said}");
-    assert_eq!(orders(&place).len(), 1);
+    pointsman.run_ok(&["orders", "remove", "/a/way,1", "--tenant", "shop"]);
+    let (code, stderr) = run_failing(&pointsman, &["orders", "show", "/a/way,1", "--tenant", "shop"]);
+    assert!(code == 1 && stderr.contains("--path /a/way,1 --tenant shop"), "{stderr}");
+    assert_eq!(list_orders(&pointsman).len(), 1);
 }
 
 #[test]
-fn a_repeated_order_is_not_run_twice() {
-    let mut place = Place::new(CHAIN);
-    let _node = place.serve();
+fn a_repeated_add_does_not_create_a_second_order() {
+    let mut pointsman = TestServer::new(CHAINS);
+    let _node = pointsman.serve();
     let add = ["orders", "add", "/a/way", "--idempotency-key", "once"];
-    let name = place.ok(&add);
-    until("it has arrived", || orders(&place).is_empty());
-    assert_eq!(place.ok(&add), name);
-    assert!(orders(&place).is_empty(), "nothing was added");
-    let (code, said) = words(&place, &["orders", "add", &name]);
-    assert!(code == 1 && said.contains("numbers of 13 digits"), "{said}");
-    place.ok(&["orders", "add", "/a/way,7"]);
-    until("it has arrived", || orders(&place).is_empty());
-    let (code, said) = words(&place, &["orders", "add", "/a/way,7"]);
-    assert!(code == 1 && said.contains("has ended: finished at the node done"), "{said}");
-    let (code, said) = words(&place, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
-    assert!(code == 1 && said.contains("another idempotency key"), "{said}");
+    let name = pointsman.run_ok(&add);
+    wait_until("it has arrived", || list_orders(&pointsman).is_empty());
+    assert_eq!(pointsman.run_ok(&add), name);
+    assert!(list_orders(&pointsman).is_empty(), "nothing was added");
+    let (code, stderr) = run_failing(&pointsman, &["orders", "add", &name]);
+    assert!(code == 1 && stderr.contains("numbers of 13 digits"), "{stderr}");
+    pointsman.run_ok(&["orders", "add", "/a/way,7"]);
+    wait_until("it has arrived", || list_orders(&pointsman).is_empty());
+    let (code, stderr) = run_failing(&pointsman, &["orders", "add", "/a/way,7"]);
+    assert!(code == 1 && stderr.contains("has ended: finished at the node done"), "{stderr}");
+    let find_ended = ["`pointsman tasks --key /a/way,7`", "`pointsman watch --since-start --path /a/way,7`"];
+    assert!(
+        find_ended.iter().all(|hint| stderr.contains(hint)) && !stderr.contains("orders show"),
+        "{stderr}"
+    );
+    let (code, stderr) = run_failing(&pointsman, &["orders", "show", "/a/way,7"]);
+    assert!(
+        code == 1 && stderr.contains("there is no order /a/way,7") && !stderr.contains("tenant="),
+        "{stderr}"
+    );
+    let (code, stderr) = run_failing(&pointsman, &["orders", "add", "/a/way,8", "--idempotency-key", "once"]);
+    assert!(code == 1 && stderr.contains("another idempotency key"), "{stderr}");
 }

@@ -1,12 +1,12 @@
-//! The processes of commands: what they can see of the server, and when they end.
+//! The processes of commands: what they can read of the server, and when they end.
 
 use nix::sys::signal::kill;
 use nix::unistd::Pid;
 
-use super::node::{Place, exists, until};
+use super::test_server::{TestServer, wait_for_file, wait_until};
 
-/// Looks at the server, which is the parent of the command.
-const SPY: &str = r#"
+/// Tries to read /proc files of the server, which is the parent of the command.
+const INSPECTING_COMMAND: &str = r#"
 handlers:
   spy:
     run:
@@ -22,8 +22,8 @@ event_handlers:
   look: [spy]
 "#;
 
-/// Leaves a process in a session of its own behind, with and without the environment it inherited.
-const DETACHED: &str = r#"
+/// Starts a process in its own session that outlives the command, with and without the inherited environment.
+const DETACHING_COMMANDS: &str = r#"
 handlers:
   detach: {run: {command: [sh, detach.sh, inherited]}}
   hide: {run: {command: [env, -i, PATH=/usr/bin:/bin, sh, detach.sh, cleared]}}
@@ -32,13 +32,13 @@ event_handlers:
   hide: [hide]
 "#;
 
-const DETACH: &str = r#"
+const DETACH_SCRIPT: &str = r#"
 setsid sh -c 'echo $$ >"$0"; exec sleep 600' "$1" </dev/null >/dev/null 2>&1 &
 until [ -s "$1" ]; do sleep 0.01; done
 "#;
 
-/// Shows its capabilities, as the server's user and as another one.
-const CAPABILITIES: &str = r#"
+/// Prints its capabilities, as the server's user and as another one.
+const CAPABILITY_COMMANDS: &str = r#"
 handlers:
   own: {run: {command: [grep, "^Cap[IPEA]", /proc/self/status]}}
   other: {run: {command: [grep, "^Cap[IPEA]", /proc/self/status], user: 65533, group: 65533}}
@@ -47,60 +47,63 @@ event_handlers:
   other: [other]
 "#;
 
-/// Emits an event and waits until its one task has succeeded. Answers its log.
-fn run(place: &Place, kind: &str) -> String {
-    let emitted = place.json(&["emit", kind]);
+/// Emits an event, waits until its task has succeeded, and returns its log.
+fn run_task(pointsman: &TestServer, kind: &str) -> String {
+    let emitted = pointsman.run_json(&["emit", kind]);
     let id = emitted["events"][0]["tasks"][0].as_str().unwrap();
-    until("the task has succeeded", || place.json(&["tasks", "show", id])["status"] == "SUCCESS");
-    place.ok(&["tasks", "logs", id])
+    wait_until("the task has succeeded", || {
+        pointsman.run_json(&["tasks", "show", id])["status"] == "SUCCESS"
+    });
+    pointsman.run_ok(&["tasks", "logs", id])
 }
 
-fn pid(place: &Place, name: &str) -> Pid {
-    exists(&place.path(name));
-    Pid::from_raw(std::fs::read_to_string(place.path(name)).unwrap().trim().parse().unwrap())
+fn read_pid(pointsman: &TestServer, name: &str) -> Pid {
+    wait_for_file(&pointsman.path(name));
+    Pid::from_raw(std::fs::read_to_string(pointsman.path(name)).unwrap().trim().parse().unwrap())
 }
 
-fn is_gone(pid: Pid) -> bool {
+fn has_ended(pid: Pid) -> bool {
     kill(pid, None).is_err()
 }
 
 #[test]
 fn a_command_cannot_inspect_the_server_that_runs_it() {
-    let mut place = Place::new(SPY).unprivileged().with_variable("SHOP_PASSWORD", "hunter2");
-    let _node = place.serve();
-    let log = run(&place, "look");
+    let mut pointsman =
+        TestServer::new(INSPECTING_COMMAND).unprivileged().with_variable("SHOP_PASSWORD", "hunter2");
+    let _node = pointsman.serve();
+    let log = run_task(&pointsman, "look");
     assert!(log.ends_with("checked pointsman") && !log.contains("can read"), "{log}");
 }
 
 #[test]
 fn detached_processes_end_with_their_command_and_the_last_ones_with_the_server() {
     // Without privileges there are no control groups, so that processes are found by parent and environment alone.
-    let mut place = Place::new(DETACHED).unprivileged();
-    std::fs::write(place.path("detach.sh"), DETACH).unwrap();
-    let node = place.serve();
-    let log = run(&place, "detach");
-    assert!(is_gone(pid(&place, "inherited")));
+    let mut pointsman = TestServer::new(DETACHING_COMMANDS).unprivileged();
+    std::fs::write(pointsman.path("detach.sh"), DETACH_SCRIPT).unwrap();
+    let node = pointsman.serve();
+    let log = run_task(&pointsman, "detach");
+    assert!(has_ended(read_pid(&pointsman, "inherited")));
     assert!(log.ends_with("killed 1 process that the command had left running"), "{log}");
-    run(&place, "hide");
-    let hidden = pid(&place, "cleared");
+    run_task(&pointsman, "hide");
+    let hidden = read_pid(&pointsman, "cleared");
     assert!(node.stop().success());
-    assert!(is_gone(hidden));
+    assert!(has_ended(hidden));
 }
 
 #[test]
-fn a_user_that_a_command_cannot_run_as_keeps_the_server_from_starting() {
+fn a_command_user_that_cannot_be_used_is_a_configuration_error() {
     let config = "handlers:\n  a: {run: {command: [true], user: pointsman-no-such-user}}\n";
-    let place = Place::new(config);
+    let pointsman = TestServer::new(config);
     for words in [["config", "check"], ["serve", "--listen=127.0.0.1:0"]] {
-        let output = place.run(&words);
+        let output = pointsman.run(&words);
         assert_eq!(output.status.code(), Some(78), "{words:?}");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("there is no user \"pointsman-no-such-user\" on this machine"), "{said}");
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(stderr.contains("there is no user \"pointsman-no-such-user\" on this machine"), "{stderr}");
     }
     let config = "handlers:\n  a: {run: {command: [true], user: 65534, group: 65534}}\n";
-    let output = Place::new(config).unprivileged().run(&["config", "check"]);
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains("this process may not run commands as another user or group"), "{said}");
+    let output = TestServer::new(config).unprivileged().run(&["config", "check"]);
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(stderr.contains("this process may not run commands as another user or group"), "{stderr}");
 }
 
 #[test]
@@ -112,31 +115,31 @@ fn commands_do_not_inherit_the_capabilities_of_the_server() {
     let needed = "+setuid,+setgid,+chown,+kill,+dac_read_search";
     let (ambient, inheritable) = (format!("--ambient-caps={needed}"), format!("--inh-caps={needed}"));
     let words = ["--reuid=65534", "--regid=65534", "--clear-groups", &inheritable, &ambient, "--"];
-    let mut place = Place::new(CAPABILITIES).unprivileged();
-    let node = place.serve_under("setpriv", &words);
+    let mut pointsman = TestServer::new(CAPABILITY_COMMANDS).unprivileged();
+    let node = pointsman.serve_through("setpriv", &words);
     let status = std::fs::read_to_string(format!("/proc/{}/status", node.pid())).unwrap();
     let server = |name| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
     assert_eq!((server("CapPrm:"), server("CapEff:")), ("00000000000000e5", "00000000000000e5"));
     assert_eq!((server("CapAmb:"), server("CapInh:")), ("0000000000000000", "0000000000000000"));
     for kind in ["own", "other"] {
-        let log = run(&place, kind);
+        let log = run_task(&pointsman, kind);
         assert_eq!(log.matches("0000000000000000").count(), 4, "{kind}: {log}");
     }
     assert!(node.stop().success());
 }
 
 #[test]
-fn processes_that_were_there_before_the_server_outlive_it() {
-    let mut place = Place::new(DETACHED);
-    std::fs::write(place.path("detach.sh"), DETACH).unwrap();
+fn processes_started_before_the_server_outlive_it() {
+    let mut pointsman = TestServer::new(DETACHING_COMMANDS);
+    std::fs::write(pointsman.path("detach.sh"), DETACH_SCRIPT).unwrap();
     // The script becomes the server, and its children the server's.
     let script = "sh -c 'sleep 600 & echo $! >below; wait' >/dev/null 2>&1 & echo $! >child
                   until [ -s below ]; do sleep 0.01; done; exec \"$0\" \"$@\"";
-    let node = place.serve_under("sh", &["-c", script]);
-    run(&place, "detach");
+    let node = pointsman.serve_through("sh", &["-c", script]);
+    run_task(&pointsman, "detach");
     assert!(node.stop().success());
-    assert!(is_gone(pid(&place, "inherited")));
+    assert!(has_ended(read_pid(&pointsman, "inherited")));
     for name in ["child", "below"] {
-        kill(pid(&place, name), nix::sys::signal::Signal::SIGKILL).unwrap();
+        kill(read_pid(&pointsman, name), nix::sys::signal::Signal::SIGKILL).unwrap();
     }
 }

@@ -1,8 +1,8 @@
-//! Sources and schedules: running one now, and seeing when they fire.
+//! Sources and schedules: running one now, and listing their times.
 
-use crate::node::{Place, exists, until};
+use crate::test_server::{TestServer, wait_for_file, wait_until};
 
-const SHOP: &str = r#"
+const SOURCES_AND_SCHEDULES: &str = r#"
 handlers:
   report: {run: {command: ["true"]}}
 event_handlers:
@@ -23,66 +23,68 @@ schedules:
 "#;
 
 #[test]
-fn a_run_is_followed_to_its_end_and_ends_as_it_does() {
-    let mut place = Place::new(SHOP);
-    let _node = place.serve();
-    let good = place.ok(&["run", "shop/orders", "--wait"]);
+fn run_wait_follows_the_log_and_fails_with_the_task() {
+    let mut pointsman = TestServer::new(SOURCES_AND_SCHEDULES);
+    let _node = pointsman.serve();
+    let good = pointsman.run_ok(&["run", "shop/orders", "--wait"]);
     assert!(good.starts_with("shop_orders_") && good.ends_with("orders"), "{good}");
 
-    let bad = place.run(&["run", "shop/customers", "--wait"]);
+    let bad = pointsman.run(&["run", "shop/customers", "--wait"]);
     assert_eq!(bad.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&bad.stderr).contains("FAILED"));
 
-    let unknown = place.run(&["run", "shop/order"]);
-    let told = String::from_utf8_lossy(&unknown.stderr).into_owned();
-    assert!(unknown.status.code() == Some(1) && told.contains("orders"), "the nearest is named: {told}");
-    let tasks = place.json(&["tasks", "list", "--source", "shop", "--collection", "orders"]);
+    let unknown = pointsman.run(&["run", "shop/order"]);
+    let stderr = String::from_utf8_lossy(&unknown.stderr).into_owned();
+    assert!(unknown.status.code() == Some(1) && stderr.contains("orders"), "the nearest is named: {stderr}");
+    let tasks = pointsman.run_json(&["tasks", "list", "--source", "shop", "--collection", "orders"]);
     assert_eq!(tasks["tasks"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn a_collection_has_one_task_at_a_time() {
-    let mut place = Place::new(SHOP);
-    let _node = place.serve();
-    let first = place.json(&["run", "slow/all"]);
-    exists(&place.path("begun"));
-    let again = place.json(&["run", "slow/all"]);
+    let mut pointsman = TestServer::new(SOURCES_AND_SCHEDULES);
+    let _node = pointsman.serve();
+    let first = pointsman.run_json(&["run", "slow/all"]);
+    wait_for_file(&pointsman.path("begun"));
+    let again = pointsman.run_json(&["run", "slow/all"]);
     assert_eq!((&first["created"], &again["created"]), (&true.into(), &false.into()));
     assert_eq!(first["task_id"], again["task_id"]);
-    // Scripts read the id; that it is not new is told beside it.
-    let told = place.run(&["run", "slow/all"]);
-    assert_eq!(String::from_utf8_lossy(&told.stdout).trim_end(), first["task_id"].as_str().unwrap());
-    assert!(String::from_utf8_lossy(&told.stderr).contains("already"));
-    std::fs::write(place.path("go"), "").unwrap();
-    until("it has ended", || {
-        place.json(&["tasks", "show", first["task_id"].as_str().unwrap()])["status"] == "SUCCESS"
+    // Standard output has only the id, for scripts; the note is on standard error.
+    let repeated = pointsman.run(&["run", "slow/all"]);
+    assert_eq!(String::from_utf8_lossy(&repeated.stdout).trim_end(), first["task_id"].as_str().unwrap());
+    assert!(String::from_utf8_lossy(&repeated.stderr).contains("already"));
+    std::fs::write(pointsman.path("go"), "").unwrap();
+    wait_until("it has ended", || {
+        pointsman.run_json(&["tasks", "show", first["task_id"].as_str().unwrap()])["status"] == "SUCCESS"
     });
-    assert_eq!(place.json(&["run", "slow/all"])["created"], true);
+    assert_eq!(pointsman.run_json(&["run", "slow/all"])["created"], true);
 }
 
 #[test]
-fn schedules_are_listed_with_their_past_and_can_be_run_and_held() {
-    let mut place = Place::new(SHOP);
-    let _node = place.serve();
-    let list = place.ok(&["schedules"]);
+fn schedules_are_listed_with_past_times_and_can_be_run_and_paused() {
+    let mut pointsman = TestServer::new(SOURCES_AND_SCHEDULES);
+    let _node = pointsman.serve();
+    let list = pointsman.run_ok(&["schedules"]);
     for name in ["often", "nightly", "shop/orders"] {
         assert!(list.contains(name), "{name} in\n{list}");
     }
-    until("one has fired", || {
-        let fires = place.json(&["schedules", "fires", "often"]);
+    wait_until("one has fired", || {
+        let fires = pointsman.run_json(&["schedules", "fires", "often"]);
         fires["fires"].as_array().unwrap().iter().any(|fire| fire["outcome"] == "fired")
     });
-    assert!(place.ok(&["schedules", "fires", "often"]).contains("fired"));
+    assert!(pointsman.run_ok(&["schedules", "fires", "often"]).contains("fired"));
 
-    let event = place.json(&["schedules", "run", "nightly"]);
+    let event = pointsman.run_json(&["schedules", "run", "nightly"]);
     assert!(event["eventId"].is_u64(), "{event}");
-    let task = place.json(&["schedules", "run", "shop/orders"]);
+    let task = pointsman.run_json(&["schedules", "run", "shop/orders"]);
     assert!(task["task_id"].as_str().unwrap().starts_with("shop_orders_"), "{task}");
 
-    let held = place.json(&["pause", "--schedule", "often", "--reason", "a test"]);
+    let held = pointsman.run_json(&["pause", "--schedule", "often", "--reason", "a test"]);
     assert_eq!((&held["held"], &held["rules"][0]["reason"]), (&true.into(), &"a test".into()));
-    until("a time was skipped", || place.ok(&["schedules", "fires", "often"]).contains("skipped: held"));
-    assert_eq!(place.json(&["resume", "--schedule", "often"])["held"], false);
-    let collection = place.json(&["pause", "shop/orders"]);
+    wait_until("a time was skipped", || {
+        pointsman.run_ok(&["schedules", "fires", "often"]).contains("skipped: held")
+    });
+    assert_eq!(pointsman.run_json(&["resume", "--schedule", "often"])["held"], false);
+    let collection = pointsman.run_json(&["pause", "shop/orders"]);
     assert_eq!(collection["rules"][0]["name"], "shop/orders");
 }

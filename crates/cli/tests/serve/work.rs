@@ -1,9 +1,9 @@
-//! `pointsman work`: a run that ends by itself.
+//! `pointsman work`: a run with limits.
 
-use crate::node::{Place, until};
+use crate::test_server::{TestServer, wait_until};
 
-/// Keeps count of its runs. The server itself runs nothing.
-const IDLE: &str = r#"
+/// A server that runs no tasks, and a handler that counts its runs in a file.
+const IDLE_SERVER: &str = r#"
 rooms: [http]
 handlers:
   keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}
@@ -14,93 +14,94 @@ event_handlers:
   record.spoilt: [other]
 "#;
 
-fn kept(place: &Place) -> usize {
-    std::fs::read_to_string(place.path("kept")).unwrap_or_default().lines().count()
+fn count_runs(pointsman: &TestServer) -> usize {
+    std::fs::read_to_string(pointsman.path("kept")).unwrap_or_default().lines().count()
 }
 
 #[test]
-fn work_ends_after_so_many_attempts_and_leaves_the_rest() {
-    let mut place = Place::new(IDLE);
-    let node = place.serve();
+fn work_ends_after_max_events_and_leaves_the_rest() {
+    let mut pointsman = TestServer::new(IDLE_SERVER);
+    let node = pointsman.serve();
     for _ in 0..5 {
-        place.ok(&["emit", "record.published"]);
+        pointsman.run_ok(&["emit", "record.published"]);
     }
-    place.ok(&["emit", "record.spoilt"]);
-    let in_use = place.run(&["work", "--handler", "keep"]);
-    let told = String::from_utf8_lossy(&in_use.stderr).into_owned();
-    assert_eq!(in_use.status.code(), Some(75), "{told}");
-    assert!(told.contains("stop the server") && told.contains("pull worker"), "{told}");
+    pointsman.run_ok(&["emit", "record.spoilt"]);
+    let in_use = pointsman.run(&["work", "--handler", "keep"]);
+    let stderr = String::from_utf8_lossy(&in_use.stderr).into_owned();
+    assert_eq!(in_use.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("Stop the server") && stderr.contains("pull worker"), "{stderr}");
     assert!(node.stop().success());
-    assert_eq!(kept(&place), 0);
+    assert_eq!(count_runs(&pointsman), 0);
 
-    let none = place.json(&["work", "--handler", "keep", "--ttl", "0s"]);
+    let none = pointsman.run_json(&["work", "--handler", "keep", "--ttl", "0s"]);
     assert_eq!((&none["attempts"], &none["ended"]), (&0.into(), &"time".into()));
-    assert_eq!(kept(&place), 0, "without time nothing begins");
-    let done = place.ok(&["work", "--handler", "keep", "--max-events", "3"]);
-    assert_eq!(done, "3 attempts: 3 succeeded, 0 failed; as many as were to be begun");
-    assert_eq!(kept(&place), 3);
-    let rest = place.json(&["work", "--handler", "keep", "--max-events", "2"]);
+    assert_eq!(count_runs(&pointsman), 0, "without time no task starts");
+    let done = pointsman.run_ok(&["work", "--handler", "keep", "--max-events", "3"]);
+    assert_eq!(done, "3 attempts: 3 succeeded, 0 failed; reached --max-events");
+    assert_eq!(count_runs(&pointsman), 3);
+    let rest = pointsman.run_json(&["work", "--handler", "keep", "--max-events", "2"]);
     assert_eq!((&rest["succeeded"], &rest["ended"]), (&2.into(), &"events".into()));
-    assert_eq!(kept(&place), 5);
+    assert_eq!(count_runs(&pointsman), 5);
 
-    let _node = place.serve();
-    let counts = || place.json(&["handlers", "show", "other"])["counts"].clone();
-    until("the other handler's task waits still", || counts()["ready"] == 1 || counts()["waiting"] == 1);
+    let _node = pointsman.serve();
+    let counts = || pointsman.run_json(&["handlers", "show", "other"])["counts"].clone();
+    wait_until("the other handler's task waits still", || counts()["ready"] == 1 || counts()["waiting"] == 1);
 }
 
 #[test]
-fn work_that_cannot_be_done_is_told_before_anything_begins() {
-    let place = Place::new(IDLE);
-    for (words, said) in [
+fn invalid_work_requests_fail_before_any_task_starts() {
+    let pointsman = TestServer::new(IDLE_SERVER);
+    for (arguments, expected) in [
         (&["work", "--handler", "kepe"][..], "keep"),
-        (&["work", "--handler", "far"], "is pulled"),
+        (&["work", "--handler", "far"], "is a pull handler"),
         (&["work", "--store", "sqlite::memory:"], "in memory"),
     ] {
-        let output = place.run(words);
-        let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.code() == Some(2) && told.contains(said), "{words:?}: {told}");
+        let output = pointsman.run(arguments);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && stderr.contains(expected), "{arguments:?}: {stderr}");
     }
-    let missing = place.run(&["work"]);
+    let missing = pointsman.run(&["work"]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&missing.stderr).contains("there is no store"));
 }
 
 #[test]
-fn a_run_of_another_mind_changes_nothing_and_says_so() {
-    let mut place = Place::new(IDLE);
-    let untold = place.run(&["work"]);
-    assert_eq!(untold.status.code(), Some(1));
-    let node = place.serve();
-    place.ok(&["emit", "record.published"]);
-    let other = place.json(&["emit", "record.spoilt"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
+fn work_with_another_configuration_is_refused_and_changes_nothing() {
+    let mut pointsman = TestServer::new(IDLE_SERVER);
+    let without_store = pointsman.run(&["work"]);
+    assert_eq!(without_store.status.code(), Some(1));
+    let node = pointsman.serve();
+    pointsman.run_ok(&["emit", "record.published"]);
+    let other =
+        pointsman.run_json(&["emit", "record.spoilt"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
     assert!(node.stop().success());
-    for (file, config, said) in [
+    for (file, config, expected) in [
         ("new.yml", r#"handlers: {new: {run: {command: ["true"]}}}"#, "no handler new"),
         ("changed.yml", r#"handlers: {keep: {run: {command: ["true"]}, retry: {max: 9}}}"#, "otherwise"),
     ] {
-        std::fs::write(place.path(file), config).unwrap();
-        let refused = place.run(&["work", "--config", file]);
-        let told = String::from_utf8_lossy(&refused.stderr).into_owned();
-        assert_eq!(refused.status.code(), Some(78), "{told}");
-        assert!(told.contains(said) && told.contains("pointsman serve"), "{told}");
+        std::fs::write(pointsman.path(file), config).unwrap();
+        let refused = pointsman.run(&["work", "--config", file]);
+        let stderr = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert_eq!(refused.status.code(), Some(78), "{stderr}");
+        assert!(stderr.contains(expected) && stderr.contains("pointsman serve"), "{stderr}");
     }
-    // One that knows less runs what it knows and leaves the rest as it is, routes and all.
+    // A configuration with fewer handlers runs those and leaves the others and the routes unchanged.
     let keep = r#"handlers: {keep: {run: {command: ["sh", "-c", "echo x >> kept"]}}}"#;
-    std::fs::write(place.path("narrow.yml"), keep).unwrap();
-    let done = place.json(&["work", "--config", "narrow.yml", "--max-events", "1"]);
-    assert_eq!((&done["succeeded"], kept(&place)), (&1.into(), 1));
-    let _node = place.serve();
-    assert_eq!(place.json(&["tasks", "show", &other])["state"], "new");
-    place.ok(&["emit", "record.published"]);
-    until("what was emitted waits for its handler", || {
-        let counts = place.json(&["handlers", "show", "keep"])["counts"].clone();
+    std::fs::write(pointsman.path("narrow.yml"), keep).unwrap();
+    let done = pointsman.run_json(&["work", "--config", "narrow.yml", "--max-events", "1"]);
+    assert_eq!((&done["succeeded"], count_runs(&pointsman)), (&1.into(), 1));
+    let _node = pointsman.serve();
+    assert_eq!(pointsman.run_json(&["tasks", "show", &other])["state"], "new");
+    pointsman.run_ok(&["emit", "record.published"]);
+    wait_until("what was emitted waits for its handler", || {
+        let counts = pointsman.run_json(&["handlers", "show", "keep"])["counts"].clone();
         counts["ready"] == 1 || counts["waiting"] == 1
     });
 }
 
 #[test]
-fn what_runs_when_the_time_is_up_is_given_back() {
-    // A server would let it end.
+fn tasks_running_at_the_end_of_the_ttl_are_released() {
+    // A server would wait for the task.
     let slow = r#"
 rooms: [http]
 server: {drain: 60s}
@@ -108,13 +109,16 @@ handlers:
   slow: {run: {command: ["sh", "-c", "exec sleep 30"]}, retry: {max: 0}}
 event_handlers: {record.published: [slow]}
 "#;
-    let mut place = Place::new(slow);
-    let node = place.serve();
-    let id = place.json(&["emit", "record.published"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
+    let mut pointsman = TestServer::new(slow);
+    let node = pointsman.serve();
+    let id = pointsman.run_json(&["emit", "record.published"])["events"][0]["tasks"][0]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(node.stop().success());
-    let done = place.json(&["work", "--ttl", "4s"]);
+    let done = pointsman.run_json(&["work", "--ttl", "4s"]);
     assert_eq!((&done["attempts"], &done["other"], &done["ended"]), (&1.into(), &1.into(), &"time".into()));
-    let _node = place.serve();
-    let task = place.json(&["tasks", "show", &id]);
+    let _node = pointsman.serve();
+    let task = pointsman.run_json(&["tasks", "show", &id]);
     assert_eq!((&task["state"], &task["retries"]), (&"new".into(), &0.into()), "{task}");
 }

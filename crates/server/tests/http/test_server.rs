@@ -9,7 +9,7 @@ use pointsman_core::route::HandlerBinding;
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey};
 use pointsman_engine::{Delivery, HandlerOutcome, HandlerSpec, Runner, Setup};
 use pointsman_server::Server;
-use pointsman_server::config::ConfigSources;
+use pointsman_server::config::ConfigInputs;
 use serde_json::Value;
 
 use crate::client::{TEST_TIMEOUT, TestResponse, send_request};
@@ -128,10 +128,10 @@ impl TestServer {
 }
 
 /// Writes a configuration file and returns its source.
-pub(crate) fn write_config(folder: &Path, yaml: &str) -> ConfigSources {
+pub(crate) fn write_config(folder: &Path, yaml: &str) -> ConfigInputs {
     let file = folder.join("pointsman.yml");
     std::fs::write(&file, yaml).expect("a file");
-    ConfigSources { files: vec![file], working: folder.into(), ..ConfigSources::default() }
+    ConfigInputs { files: vec![file], working: folder.into(), ..ConfigInputs::default() }
 }
 
 type HandlerFn = Arc<dyn Fn(&Delivery) -> HandlerOutcome + Send + Sync>;

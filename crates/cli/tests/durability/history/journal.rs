@@ -2,56 +2,56 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Emit, Entry, Fault, History};
+use super::{EmitRequest, History, JournalEntry, Violation};
 
 impl History {
-    /// What was acknowledged is there, once; what was not is there at most once; requests are whole.
-    pub(super) fn check_emits(&self, faults: &mut Vec<Fault>) {
-        let mut found: HashMap<&str, Vec<&Entry>> = HashMap::new();
+    /// Acknowledged events are stored once, others at most once, and requests completely or not at all.
+    pub(super) fn check_emits(&self, violations: &mut Vec<Violation>) {
+        let mut found: HashMap<&str, Vec<&JournalEntry>> = HashMap::new();
         for entry in &self.journal {
             found.entry(&entry.event.name).or_default().push(entry);
         }
         for emit in &self.emits {
-            let entries: Vec<Vec<&Entry>> =
+            let entries: Vec<Vec<&JournalEntry>> =
                 emit.events.iter().map(|sent| found.remove(&*sent.name).unwrap_or_default()).collect();
-            check_emit(emit, &entries, faults);
+            check_emit(emit, &entries, violations);
         }
-        // Whatever is left was never sent.
-        faults.extend(found.into_values().flatten().map(|entry| Fault::Foreign { id: entry.id }));
+        // The remaining events were never sent.
+        violations.extend(found.into_values().flatten().map(|entry| Violation::Unexpected { id: entry.id }));
     }
 
     /// Ids ascend, and each event knows the one before it of its object.
-    pub(super) fn check_journal(&self, faults: &mut Vec<Fault>) {
+    pub(super) fn check_journal(&self, violations: &mut Vec<Violation>) {
         let mut newest = 0;
         let mut last: HashMap<&str, u64> = HashMap::new();
         for entry in &self.journal {
             if entry.id <= newest {
                 let whose = "journal".into();
-                faults.push(Fault::NotAscending { whose, id: entry.id, after: newest });
+                violations.push(Violation::NotAscending { whose, id: entry.id, after: newest });
             }
             newest = newest.max(entry.id);
-            let really = entry.event.key.as_deref().and_then(|key| last.insert(key, entry.id));
-            if entry.prev != really {
+            let expected = entry.event.key.as_deref().and_then(|key| last.insert(key, entry.id));
+            if entry.prev != expected {
                 let whose = "journal".into();
-                faults.push(Fault::WrongPrev { whose, id: entry.id, told: entry.prev, really });
+                violations.push(Violation::WrongPrev { whose, id: entry.id, actual: entry.prev, expected });
             }
         }
     }
 
-    /// Every reader saw every event once, in order, and was never told of a gap.
-    pub(super) fn check_readings(&self, faults: &mut Vec<Fault>) {
-        for reading in &self.readings {
+    /// Every reader got every event once, in order, without a gap.
+    pub(super) fn check_reader_logs(&self, violations: &mut Vec<Violation>) {
+        for reading in &self.reader_logs {
             let reader = || reading.reader.clone();
             if reading.torn > 0 {
-                faults.push(Fault::Torn { reader: reader() });
+                violations.push(Violation::Torn { reader: reader() });
             }
-            let misread = self.misread(&reading.ids);
-            faults.extend(misread.map(|id| Fault::Misread { reader: reader(), id }));
+            let first_wrong_id = self.first_wrong_id(&reading.ids);
+            violations.extend(first_wrong_id.map(|id| Violation::WrongReading { reader: reader(), id }));
         }
     }
 
-    /// Where a reading first differs from the journal. Everything after that is shifted, and says nothing.
-    fn misread(&self, read: &[u64]) -> Option<u64> {
+    /// The first id that differs from the journal. Later ids are shifted and not compared.
+    fn first_wrong_id(&self, read: &[u64]) -> Option<u64> {
         let mut journal = self.ids().into_iter();
         for &id in read {
             match journal.next() {
@@ -65,12 +65,12 @@ impl History {
 
     /// Every event has one task for each of its handlers, they are those that were acknowledged, and all of
     /// them are done.
-    pub(super) fn check_tasks(&self, faults: &mut Vec<Fault>) {
+    pub(super) fn check_tasks(&self, violations: &mut Vec<Violation>) {
         let mut tasks: BTreeMap<u64, Vec<(&str, &str)>> = BTreeMap::new();
         for task in &self.tasks {
             tasks.entry(task.event).or_default().push((&task.handler, &task.id));
             if task.state != "done" {
-                faults.push(Fault::NotDone { task: task.id.clone(), state: task.state.clone() });
+                violations.push(Violation::NotDone { task: task.id.clone(), state: task.state.clone() });
             }
         }
         for entry in &self.journal {
@@ -81,45 +81,46 @@ impl History {
             handlers.sort_unstable();
             expected.sort_unstable();
             if handlers != expected {
-                faults.push(Fault::WrongTasks { event: entry.id, handlers: owned(&handlers) });
+                violations
+                    .push(Violation::WrongTasks { event: entry.id, handlers: to_owned_names(&handlers) });
             }
         }
-        faults.extend(tasks.into_iter().map(|(event, left)| {
+        violations.extend(tasks.into_iter().map(|(event, left)| {
             let handlers: Vec<&str> = left.iter().map(|(handler, _)| *handler).collect();
-            Fault::WrongTasks { event, handlers: owned(&handlers) }
+            Violation::WrongTasks { event, handlers: to_owned_names(&handlers) }
         }));
-        self.check_acknowledged_tasks(faults);
+        self.check_acknowledged_tasks(violations);
     }
 
-    fn check_acknowledged_tasks(&self, faults: &mut Vec<Fault>) {
+    fn check_acknowledged_tasks(&self, violations: &mut Vec<Violation>) {
         let events: HashMap<&str, u64> = self.tasks.iter().map(|task| (&*task.id, task.event)).collect();
         for emit in &self.emits {
             for (sent, acknowledged) in emit.events.iter().zip(emit.acknowledged.iter().flatten()) {
                 let here = |id: &String| events.get(id.as_str()) == Some(&acknowledged.id);
                 if !acknowledged.tasks.iter().all(here) {
-                    faults.push(Fault::Altered { name: sent.name.clone(), id: acknowledged.id });
+                    violations.push(Violation::Altered { name: sent.name.clone(), id: acknowledged.id });
                 }
             }
         }
     }
 }
 
-fn owned(names: &[&str]) -> Vec<String> {
+fn to_owned_names(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 /// One request against what the journal has of each of its events.
-fn check_emit(emit: &Emit, entries: &[Vec<&Entry>], faults: &mut Vec<Fault>) {
+fn check_emit(emit: &EmitRequest, entries: &[Vec<&JournalEntry>], violations: &mut Vec<Violation>) {
     let names = || emit.events.iter().map(|sent| sent.name.clone()).collect();
     for (sent, found) in emit.events.iter().zip(entries) {
         if found.len() > 1 {
             let ids = found.iter().map(|entry| entry.id).collect();
-            faults.push(Fault::Doubled { name: sent.name.clone(), ids });
+            violations.push(Violation::Duplicate { name: sent.name.clone(), ids });
         }
-        let differs = |entry: &&&Entry| entry.event != *sent;
-        faults.extend(found.iter().filter(differs).map(|entry| Fault::Foreign { id: entry.id }));
-        let below = |entry: &&&Entry| entry.id <= emit.floor;
-        faults.extend(found.iter().filter(below).map(|entry| Fault::NotAscending {
+        let differs = |entry: &&&JournalEntry| entry.event != *sent;
+        violations.extend(found.iter().filter(differs).map(|entry| Violation::Unexpected { id: entry.id }));
+        let below = |entry: &&&JournalEntry| entry.id <= emit.floor;
+        violations.extend(found.iter().filter(below).map(|entry| Violation::NotAscending {
             whose: sent.name.clone(),
             id: entry.id,
             after: emit.floor,
@@ -128,20 +129,23 @@ fn check_emit(emit: &Emit, entries: &[Vec<&Entry>], faults: &mut Vec<Fault>) {
     let ids: Vec<u64> = entries.iter().filter_map(|found| found.first()).map(|entry| entry.id).collect();
     let whole = ids.is_empty() || ids.len() == emit.events.len();
     if !whole || !ids.is_sorted() {
-        faults.push(Fault::TornApart { names: names(), ids: ids.clone() });
+        violations.push(Violation::PartialRequest { names: names(), ids: ids.clone() });
     }
     if emit.effect && ids.is_empty() {
-        faults.extend(emit.events.iter().map(|sent| Fault::Lost { name: sent.name.clone() }));
+        violations.extend(emit.events.iter().map(|sent| Violation::Lost { name: sent.name.clone() }));
     }
     let Some(acknowledged) = &emit.acknowledged else { return };
     if acknowledged.len() != emit.events.len() {
-        faults.push(Fault::TornApart { names: names(), ids: acknowledged.iter().map(|a| a.id).collect() });
+        violations.push(Violation::PartialRequest {
+            names: names(),
+            ids: acknowledged.iter().map(|a| a.id).collect(),
+        });
     }
     for ((sent, found), acknowledged) in emit.events.iter().zip(entries).zip(acknowledged) {
         match found.first() {
-            None => faults.push(Fault::Lost { name: sent.name.clone() }),
+            None => violations.push(Violation::Lost { name: sent.name.clone() }),
             Some(entry) if (entry.id, entry.prev) != (acknowledged.id, acknowledged.prev) => {
-                faults.push(Fault::Altered { name: sent.name.clone(), id: entry.id });
+                violations.push(Violation::Altered { name: sent.name.clone(), id: entry.id });
             }
             Some(_) => {}
         }

@@ -1,9 +1,9 @@
-//! What hostile requests are made of: texts, JSON and bytes that programs have stumbled over before.
+//! Building blocks of hostile requests: texts, JSON and bytes that are known to break programs.
 
 use pointsman_testing::Chance;
 
-/// Texts for any place that takes one.
-const TEXTS: &[&str] = &[
+/// Texts for any parameter.
+const HOSTILE_TEXTS: &[&str] = &[
     "",
     " ",
     ".",
@@ -79,8 +79,8 @@ const TEXTS: &[&str] = &[
     "record.",
 ];
 
-/// Numbers and other scalars as JSON has them, and as it does not.
-const SCALARS: &[&str] = &[
+/// Valid and invalid JSON scalars.
+const HOSTILE_SCALARS: &[&str] = &[
     "null",
     "true",
     "0",
@@ -122,7 +122,7 @@ const SCALARS: &[&str] = &[
     "\"\t\"",
 ];
 
-const MEMBERS: &[&str] = &[
+const MEMBER_NAMES: &[&str] = &[
     "type",
     "key",
     "sub",
@@ -153,66 +153,67 @@ const MEMBERS: &[&str] = &[
     "ünï",
 ];
 
-/// A text to put anywhere.
-pub(crate) fn text(chance: &mut Chance) -> String {
-    match chance.below(8) {
-        0 => random_text(chance),
-        1 => chance.of(TEXTS).repeat(1 + chance.below(40)),
-        2 => "x".repeat(100 + chance.below(2000)),
-        _ => (*chance.of(TEXTS)).to_owned(),
+/// A hostile text.
+pub(crate) fn random_hostile_text(rng: &mut Chance) -> String {
+    match rng.below(8) {
+        0 => random_text(rng),
+        1 => rng.of(HOSTILE_TEXTS).repeat(1 + rng.below(40)),
+        2 => "x".repeat(100 + rng.below(2000)),
+        _ => (*rng.of(HOSTILE_TEXTS)).to_owned(),
     }
 }
 
-/// Characters from anywhere in Unicode.
-fn random_text(chance: &mut Chance) -> String {
-    let count = chance.below(30);
-    let mut any = || char::from_u32((chance.number() % 0x11_0000) as u32).unwrap_or('\u{fffd}');
+/// Random Unicode characters.
+fn random_text(rng: &mut Chance) -> String {
+    let count = rng.below(30);
+    let mut any = || char::from_u32((rng.number() % 0x11_0000) as u32).unwrap_or('\u{fffd}');
     (0..count).map(|_| any()).collect()
 }
 
-/// Bytes of any value.
-pub(crate) fn bytes(chance: &mut Chance, most: usize) -> Vec<u8> {
-    (0..chance.below(most)).map(|_| chance.number() as u8).collect()
+/// Random bytes.
+pub(crate) fn random_bytes(rng: &mut Chance, max_count: usize) -> Vec<u8> {
+    (0..rng.below(max_count)).map(|_| rng.number() as u8).collect()
 }
 
-/// Something like JSON, nested a little, with members that may come twice.
-pub(crate) fn json(chance: &mut Chance, depth: usize) -> String {
-    match chance.below(if depth == 0 { 3 } else { 6 }) {
-        0 => (*chance.of(SCALARS)).to_owned(),
-        1 => serde_json::Value::from(text(chance)).to_string(),
-        2 => (chance.number() as i64).to_string(),
+/// Nested text similar to JSON, possibly with duplicate members.
+pub(crate) fn random_json(rng: &mut Chance, depth: usize) -> String {
+    match rng.below(if depth == 0 { 3 } else { 6 }) {
+        0 => (*rng.of(HOSTILE_SCALARS)).to_owned(),
+        1 => serde_json::Value::from(random_hostile_text(rng)).to_string(),
+        2 => (rng.number() as i64).to_string(),
         3 => {
-            let items: Vec<String> = (0..chance.below(5)).map(|_| json(chance, depth - 1)).collect();
+            let items: Vec<String> = (0..rng.below(5)).map(|_| random_json(rng, depth - 1)).collect();
             format!("[{}]", items.join(","))
         }
-        _ => object(chance, depth - 1),
+        _ => random_object(rng, depth - 1),
     }
 }
 
-fn object(chance: &mut Chance, depth: usize) -> String {
-    let members: Vec<String> = (0..chance.below(6))
+fn random_object(rng: &mut Chance, depth: usize) -> String {
+    let members: Vec<String> = (0..rng.below(6))
         .map(|_| {
-            let name = if chance.one_in(6) { text(chance) } else { (*chance.of(MEMBERS)).to_owned() };
-            format!("{}:{}", serde_json::Value::from(name), json(chance, depth))
+            let name =
+                if rng.one_in(6) { random_hostile_text(rng) } else { (*rng.of(MEMBER_NAMES)).to_owned() };
+            format!("{}:{}", serde_json::Value::from(name), random_json(rng, depth))
         })
         .collect();
     format!("{{{}}}", members.join(","))
 }
 
-/// Changes a few bytes: turns some, drops some, adds some, repeats some.
-pub(crate) fn mutate(bytes: &mut Vec<u8>, chance: &mut Chance) {
-    for _ in 0..1 + chance.below(4) {
+/// Flips, deletes, inserts or repeats a few bytes.
+pub(crate) fn mutate_bytes(bytes: &mut Vec<u8>, rng: &mut Chance) {
+    for _ in 0..1 + rng.below(4) {
         if bytes.is_empty() {
             return;
         }
-        let at = chance.below(bytes.len());
-        match chance.below(5) {
-            0 => bytes[at] ^= 1 << chance.below(8),
-            1 => bytes[at] = chance.number() as u8,
+        let at = rng.below(bytes.len());
+        match rng.below(5) {
+            0 => bytes[at] ^= 1 << rng.below(8),
+            1 => bytes[at] = rng.number() as u8,
             2 => drop(bytes.remove(at)),
-            3 => bytes.insert(at, chance.number() as u8),
+            3 => bytes.insert(at, rng.number() as u8),
             _ => {
-                let end = (at + 1 + chance.below(12)).min(bytes.len());
+                let end = (at + 1 + rng.below(12)).min(bytes.len());
                 let piece = bytes[at..end].to_vec();
                 bytes.splice(at..at, piece);
             }
@@ -220,17 +221,17 @@ pub(crate) fn mutate(bytes: &mut Vec<u8>, chance: &mut Chance) {
     }
 }
 
-/// A text as a client might write it in an address: properly escaped, or half so, or oddly.
-pub(crate) fn escaped(text: &str, chance: &mut Chance) -> String {
-    let style = chance.below(4);
+/// Percent-encodes a text in one of several ways: correctly, partially or unusually.
+pub(crate) fn escape_for_address(text: &str, rng: &mut Chance) -> String {
+    let style = rng.below(4);
     let mut out = String::new();
     for &byte in text.as_bytes() {
-        let plain = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-        // Of what may stand in an address at all: the family of broken heads sends the rest.
-        let careless = b":/?#@!$&'()*+,;=%".contains(&byte) && style == 0;
+        let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+        // Only characters that are valid in an address; invalid ones are sent by `framing::invalid_heads`.
+        let is_reserved_and_unescaped = b":/?#@!$&'()*+,;=%".contains(&byte) && style == 0;
         match byte {
-            _ if plain && style != 3 => out.push(byte as char),
-            _ if careless => out.push(byte as char),
+            _ if is_unreserved && style != 3 => out.push(byte as char),
+            _ if is_reserved_and_unescaped => out.push(byte as char),
             _ if style == 1 => out.push_str(&format!("%{byte:02x}")),
             _ => out.push_str(&format!("%{byte:02X}")),
         }

@@ -1,22 +1,22 @@
-//! Something between a worker and the server that loses an answer, once.
+//! A proxy between a worker and the server that drops one response.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 
-/// Stands before a server and loses its first answer to a request whose path ends so. Answers where it listens.
-pub(crate) fn before(server: &str, path: &'static str) -> String {
+/// Starts a proxy that drops the first response to a request whose path has this end. Returns its address.
+pub(crate) fn start_before(server: &str, path: &'static str) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let server = server.to_owned();
     std::thread::spawn(move || {
-        let mut lost = false;
+        let mut has_dropped = false;
         for mut client in listener.incoming().map_while(Result::ok) {
-            let Ok(request) = request(&mut client) else { continue };
+            let Ok(request) = read_request(&mut client) else { continue };
             let first = request.lines().next().unwrap_or_default();
-            let loses = !lost && first.split(' ').nth(1).is_some_and(|asked| asked.ends_with(path));
-            let Ok(answer) = answer(&server, &request) else { continue };
-            if loses {
-                lost = true;
+            let drops = !has_dropped && first.split(' ').nth(1).is_some_and(|asked| asked.ends_with(path));
+            let Ok(answer) = forward(&server, &request) else { continue };
+            if drops {
+                has_dropped = true;
                 let _ = client.shutdown(Shutdown::Both);
             } else {
                 let _ = client.write_all(&answer);
@@ -26,8 +26,8 @@ pub(crate) fn before(server: &str, path: &'static str) -> String {
     address
 }
 
-/// A whole request: its head, and as much of a body as that says.
-fn request(client: &mut TcpStream) -> std::io::Result<String> {
+/// Reads a complete request: its head and the body.
+fn read_request(client: &mut TcpStream) -> std::io::Result<String> {
     let (mut bytes, mut chunk) = (Vec::new(), [0; 4096]);
     loop {
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -46,8 +46,8 @@ fn request(client: &mut TcpStream) -> std::io::Result<String> {
     }
 }
 
-/// The client asks for its connection to be closed after the answer, so that all of it is up to the end.
-fn answer(server: &str, request: &str) -> std::io::Result<Vec<u8>> {
+/// Forwards a request and reads the response up to the end of the connection, which the client asks to close.
+fn forward(server: &str, request: &str) -> std::io::Result<Vec<u8>> {
     let mut upstream = TcpStream::connect(server)?;
     upstream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();

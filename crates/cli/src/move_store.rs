@@ -1,0 +1,269 @@
+//! `pointsman move`: copies a store into another one and verifies the copy.
+
+use std::error::Error;
+use std::path::Path;
+
+use clap::Args;
+use pointsman_core::store::StoreError;
+use pointsman_server::StartError;
+use pointsman_server::config::StoreUrl;
+use pointsman_store::transfer::{
+    Compared, Movable, MoveError, NotReady, Report, Section, Step, Tally, transfer, verify,
+};
+use pointsman_store_postgres::{Endpoint as PgEndpoint, PgMove};
+use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisMove};
+use pointsman_store_sqlite::SqliteMove;
+use serde_json::json;
+
+use crate::args::GlobalOptions;
+use crate::failure::{Exit, Failure, Result};
+use crate::output::{Output, Progress, format_count, print_to_stderr};
+use crate::process::start_failure;
+
+/// Copy all data to another store
+///
+/// Copies from SQLite, PostgreSQL or Redis to any of them: events, tasks, attempts and logs with their ids, chains,
+/// orders, rules, schedules and their past times, idempotency keys and the audit log. Stop all servers on both stores
+/// first. Tables and keys of other programs are not copied.
+///
+/// Then both stores are read and compared by counts and checksums. If the command is interrupted, repeat it to continue;
+/// until it has finished, no server opens the target. The target must be empty: a file or schema that does not exist yet,
+/// or a Redis database or prefix without data of a store. The source is not changed.
+#[derive(Debug, Args)]
+#[command(override_usage = "pointsman move [OPTIONS] --from <URL> --to <URL>")]
+#[command(after_long_help = "\
+Examples:
+  pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app
+  pointsman move --from postgres://pointsman@db.example/app --to sqlite:copy.db
+  pointsman move --from sqlite:pointsman.db --to 'redis://redis.example/1?prefix=pointsman:'
+  pointsman move --from sqlite:pointsman.db --to postgres://pointsman@db.example/app --verify-only
+  pointsman move --from sqlite:a.db --to sqlite:b.db -o json | jq .rows
+
+The exit code is 1 if the stores differ afterwards, and if --verify-only finds an unfinished move to one of them. A \
+server that was killed counts as stopped a minute after its last heartbeat. Pass a URL with a password in the \
+environment, or the password alone in PGPASSWORD or REDISCLI_AUTH.")]
+pub(crate) struct MoveStoreCommand {
+    /// Source store: `sqlite:PATH`, `postgres://USER@HOST/DATABASE` or `redis://HOST:PORT` [env: POINTSMAN_FROM]
+    #[arg(long, value_name = "URL")]
+    from: Option<String>,
+    /// Target store [env: POINTSMAN_TO]
+    #[arg(long, value_name = "URL")]
+    to: Option<String>,
+    /// Copy nothing, only compare the two stores
+    #[arg(long)]
+    verify_only: bool,
+}
+
+impl MoveStoreCommand {
+    pub(crate) fn run(self, global: &GlobalOptions) -> Result {
+        let output = Output::new(global);
+        let from = read_url("from", self.from.as_deref(), "POINTSMAN_FROM")?;
+        let to = read_url("to", self.to.as_deref(), "POINTSMAN_TO")?;
+        if is_same_store(&from, &to) {
+            return Err(Failure::usage("--from and --to name the same store"));
+        }
+        let mut source = open_source(&from)?;
+        let mut target = if self.verify_only { open_source(&to)? } else { open_target(&to)? };
+        let progress = Progress::with_steps(0);
+        let report = match self.verify_only {
+            true => verify(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
+            false => transfer(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
+        };
+        drop(progress);
+        let report = report.map_err(move_failure)?;
+        print_report(output, &report, &from, &to)?;
+        if !self.verify_only {
+            warn_of_set_aside_events(&mut *source)?;
+        }
+        print_outcome(output, &report, self.verify_only)
+    }
+}
+
+/// Reads a store URL from its option or environment variable.
+fn read_url(option: &str, given: Option<&str>, variable: &str) -> Result<StoreUrl> {
+    let url = match given {
+        Some(url) => {
+            if has_password(url) {
+                print_to_stderr(format!(
+                    "warning: other users of this machine can see the password in --{option}; use {variable} instead"
+                ));
+            }
+            url.to_owned()
+        }
+        None => std::env::var(variable).ok().filter(|url| !url.is_empty()).ok_or_else(|| {
+            Failure::usage(format!("--{option} is missing"))
+                .with_hint("See `pointsman move --help` for examples.")
+        })?,
+    };
+    let url: StoreUrl = url.parse().map_err(|error| Failure::usage(format!("--{option}: {error}")))?;
+    match url {
+        StoreUrl::SqliteMemory => {
+            Err(Failure::usage(format!("--{option}: a store in memory cannot be moved")))
+        }
+        StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => Ok(url),
+    }
+}
+
+fn has_password(url: &str) -> bool {
+    PgEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password())
+        || RedisEndpoint::parse(url).is_ok_and(|endpoint| endpoint.has_password())
+}
+
+fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
+    let canonical = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.into());
+    match (from, to) {
+        (StoreUrl::Sqlite { path: one }, StoreUrl::Sqlite { path: other }) => {
+            canonical(one) == canonical(other)
+        }
+        (one, other) => one.to_string() == other.to_string(),
+    }
+}
+
+fn open_source(url: &StoreUrl) -> Result<Box<dyn Movable>> {
+    match url {
+        StoreUrl::Sqlite { path } => boxed_store(SqliteMove::source(path), StartError::Store),
+        StoreUrl::Postgres(url) => boxed_store(PgMove::source(url.whole()), StartError::Postgres),
+        StoreUrl::Redis(url) => boxed_store(RedisMove::source(url.whole()), StartError::Redis),
+        StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
+    }
+}
+
+fn open_target(url: &StoreUrl) -> Result<Box<dyn Movable>> {
+    match url {
+        StoreUrl::Sqlite { path } => boxed_store(SqliteMove::target(path), StartError::Store),
+        StoreUrl::Postgres(url) => boxed_store(PgMove::target(url.whole()), StartError::Postgres),
+        StoreUrl::Redis(url) => boxed_store(RedisMove::target(url.whole()), StartError::Redis),
+        StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
+    }
+}
+
+fn boxed_store<M: Movable + 'static, E: Error + 'static>(
+    opened: std::result::Result<M, NotReady<E>>,
+    to_start_error: impl FnOnce(E) -> StartError,
+) -> Result<Box<dyn Movable>> {
+    let not_ready = match opened {
+        Ok(store) => return Ok(Box::new(store)),
+        Err(NotReady::Unopened(error)) => {
+            return Err(start_failure(to_start_error(error)).with_hint("Nothing was copied."));
+        }
+        Err(not_ready) => not_ready,
+    };
+    let exit = match &not_ready {
+        NotReady::InUse { .. } | NotReady::Undrained { .. } | NotReady::Stray { .. } => Exit::Unavailable,
+        NotReady::NoStore(_) | NotReady::Unopened(_) => Exit::Runtime,
+        NotReady::Pooled(_) => Exit::Usage,
+    };
+    Err(Failure::new(exit, not_ready))
+}
+
+/// Converts an error of the copy, with a hint.
+fn move_failure(error: MoveError) -> Failure {
+    let message = match error.source() {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    };
+    match error {
+        MoveError::Source(StoreError::Unavailable(_)) | MoveError::Target(StoreError::Unavailable(_)) => {
+            Failure::new(Exit::Unavailable, message)
+                .with_hint("Repeat the command to continue where it stopped.")
+        }
+        MoveError::Source(_) | MoveError::Part => Failure::runtime(message),
+        MoveError::Unended => Failure::runtime(message)
+            .with_hint("Repeat the command without --verify-only to continue where it stopped."),
+        MoveError::Target(_) | MoveError::NotEmpty(_) | MoveError::Another => {
+            Failure::runtime(message).with_hint(EMPTY_TARGET_HINT)
+        }
+        MoveError::Done => Failure::runtime(message).with_hint("--verify-only compares the two stores."),
+        MoveError::Changed | MoveError::Written | MoveError::Disturbed => {
+            Failure::runtime(message).with_hint(format!("Stop all servers. {EMPTY_TARGET_HINT}"))
+        }
+    }
+}
+
+const EMPTY_TARGET_HINT: &str = "\
+Use an empty target: a new file, a database without a schema `pointsman` (DROP SCHEMA pointsman CASCADE deletes the
+schema and all its data), or another Redis database or prefix (FLUSHDB deletes all data of a database).";
+
+fn update_progress(progress: &Progress, step: Step) {
+    let advance = |activity: &str, section: Section, rows: u64| {
+        progress.advance(rows);
+        progress.set_message(format!("{activity} {section}"));
+    };
+    match step {
+        Step::Copying { all, before } => {
+            if before > 0 {
+                let rows = format_count(before, "row", "rows");
+                progress.print_above(&format!("Continuing an interrupted move after {rows}."));
+            }
+            progress.set_position(before, all);
+        }
+        Step::Copied { section, rows } => advance("copying", section, rows),
+        Step::Comparing { all } => progress.set_position(0, all),
+        Step::Compared { section, rows } => advance("comparing", section, rows),
+    }
+}
+
+fn print_report(output: Output, report: &Report, from: &StoreUrl, to: &StoreUrl) -> Result {
+    let differences = report.differences();
+    if output.is_json() {
+        let tally = |tally: Tally| json!({"rows": tally.rows, "checksum": tally.checksum()});
+        let section = |both: &Compared| {
+            json!({
+                "section": both.section,
+                "source": both.source.map(tally),
+                "target": both.target.map(tally),
+            })
+        };
+        return Ok(output.print_json(&json!({
+            "from": from.to_string(),
+            "to": to.to_string(),
+            "rows": report.rows(),
+            "equal": differences.is_empty(),
+            "sections": report.sections.iter().map(section).collect::<Vec<_>>(),
+        }))?);
+    }
+    let rows = report.sections.iter().filter_map(|both| {
+        let (source, target) = both.source.zip(both.target)?;
+        let difference = match differences.contains(&both.section) {
+            true => format!("differs: the target has {target}"),
+            false => String::new(),
+        };
+        Some(vec![both.section.to_string(), source.rows.to_string(), source.checksum(), difference])
+    });
+    Ok(output.print_table(&["section", "rows", "checksum", ""], rows.collect(), "")?)
+}
+
+/// Warns of invalid outbox entries of the source, which are not copied.
+fn warn_of_set_aside_events(source: &mut dyn Movable) -> Result {
+    let count = source.set_aside().map_err(|error| move_failure(MoveError::Source(error)))?;
+    if count > 0 {
+        let entries = format_count(count, "invalid entry", "invalid entries");
+        print_to_stderr(format!("warning: {entries} in the source's outbox (events.set.aside) not copied"));
+    }
+    Ok(())
+}
+
+fn print_outcome(output: Output, report: &Report, verify_only: bool) -> Result {
+    let differences: Vec<String> = report.differences().iter().map(Section::to_string).collect();
+    if !differences.is_empty() {
+        let failure = Failure::runtime(format!("the stores differ in: {}", differences.join(", ")));
+        return Err(if verify_only { failure } else { failure.with_hint(EMPTY_TARGET_HINT) });
+    }
+    for (section, rows) in report.left_behind() {
+        print_to_stderr(format!(
+            "warning: {} of {section} not copied: the target cannot store them",
+            format_count(rows, "row", "rows")
+        ));
+    }
+    if output.is_json() {
+        return Ok(());
+    }
+    let rows = format_count(report.rows(), "row", "rows");
+    match verify_only {
+        true => output.print_line(format!("Both stores contain the same {rows}."))?,
+        false => output.print_line(format!(
+            "{rows} copied and verified. Start servers on only one of the two stores: both would assign the same ids."
+        ))?,
+    }
+    Ok(())
+}

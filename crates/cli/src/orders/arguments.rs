@@ -1,0 +1,13 @@
+//! The arguments that name an order in a suggested command.
+
+use pointsman_api::client::OrderName;
+
+/// The order's key, and `--tenant` if it was given.
+pub(crate) fn order_arguments(order: &OrderName) -> String {
+    format!("{}{}", order.key, tenant_argument(order))
+}
+
+/// ` --tenant NAME` if a tenant was given, else empty.
+pub(super) fn tenant_argument(order: &OrderName) -> String {
+    order.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default()
+}

@@ -1,0 +1,47 @@
+//! Warns of command handlers that would run as root.
+
+use pointsman_server::config::{Config, Run};
+
+pub(crate) const ROOT_COMMANDS_ADVICE: &str =
+    "Run Pointsman as an unprivileged user, or set `user` in the `run` of these handlers and sources.";
+
+/// The handlers and sources whose commands have no `user`, if this process runs as root.
+pub(crate) fn describe_root_commands(config: &Config, is_root: bool) -> Option<String> {
+    if !is_root {
+        return None;
+    }
+    let handlers = config.handlers.iter().chain(&config.sources);
+    let runs_as_root = |run: &Run| matches!(run, Run::Command(command) if command.spec.run_as.is_none());
+    let names: Vec<&str> = handlers
+        .filter(|handler| runs_as_root(&handler.run))
+        .map(|handler| handler.def.name.as_str())
+        .collect();
+    (!names.is_empty()).then(|| format!("the commands of {} run as root", names.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use pointsman_server::config::{Env, Sources};
+
+    use super::*;
+
+    #[test]
+    fn commands_without_a_user_are_named_when_running_as_root() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("pointsman.yml");
+        let yaml = "handlers:\n  index: {run: {command: [sh]}}\n  remote: {run: pull}\n\
+                    sources:\n  shop: {run: {command: [sh]}, collections: [orders]}\n";
+        std::fs::write(&file, yaml).unwrap();
+        let sources = Sources {
+            files: vec![file],
+            dir: None,
+            env: Env::of_process(),
+            flags: vec![],
+            working: folder.path().into(),
+        };
+        let config = sources.load().unwrap();
+        let described = describe_root_commands(&config, true);
+        assert_eq!(described.as_deref(), Some("the commands of index, shop run as root"));
+        assert_eq!(describe_root_commands(&config, false), None);
+    }
+}

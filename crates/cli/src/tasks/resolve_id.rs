@@ -1,0 +1,70 @@
+//! Finds a task by the end of its id, which is what people can remember and type.
+
+use std::borrow::Cow;
+
+use pointsman_api::client::Client;
+
+use super::suggest::{MAX_SUGGESTIONS, SEARCHED_TASKS, format_suggestion, newest_task_ids, similar_by_end};
+use crate::failure::{Failure, Result};
+
+/// The minimum length of an id's end.
+const MIN_END_LENGTH: usize = 6;
+
+/// The full id: the text itself, unless it looks like the end of a UUID.
+pub(super) async fn resolve_task_id<'a>(client: &Client, text: &'a str) -> Result<Cow<'a, str>> {
+    if !is_uuid_end(text) {
+        return Ok(text.into());
+    }
+    find_by_end(text, &newest_task_ids(client).await?).map(|id| Cow::Owned(id.to_owned()))
+}
+
+/// Whether a text can be the end of a UUID. A full id has underscores and is longer.
+fn is_uuid_end(text: &str) -> bool {
+    (MIN_END_LENGTH..=36).contains(&text.len()) && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
+}
+
+fn find_by_end<'a>(text: &str, ids: &'a [String]) -> Result<&'a str> {
+    let matching: Vec<&str> = ids.iter().map(String::as_str).filter(|id| id.ends_with(text)).collect();
+    match matching.as_slice() {
+        [id] => Ok(*id),
+        [] => {
+            let near = format_suggestion(&similar_by_end(text, ids));
+            let near = near.map(|near| format!("{near}\n\n")).unwrap_or_default();
+            Err(Failure::runtime(format!(
+                "none of the newest {SEARCHED_TASKS} tasks has an id that ends in {text}"
+            ))
+            .with_hint(format!("{near}`pointsman tasks list` prints full ids.")))
+        }
+        many => {
+            let listed: Vec<&str> = many.iter().take(MAX_SUGGESTIONS).copied().collect();
+            let more = if many.len() > MAX_SUGGESTIONS { "\n    …" } else { "" };
+            Err(Failure::runtime(format!("{} tasks have ids that end in {text}", many.len())).with_hint(
+                format!("Give more characters of one of these:\n    {}{more}", listed.join("\n    ")),
+            ))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_uuid_is_distinguished_from_a_full_id() {
+        assert!(is_uuid_end("00000f") && is_uuid_end("8000-00000000000f"));
+        for other in ["a_b_04b6f200-0000-8000-8000-00000000000f", "some-id", "0f", ""] {
+            assert!(!is_uuid_end(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn an_end_must_match_exactly_one_task() {
+        let ids = |many: &[&str]| many.iter().map(|id| id.to_string()).collect::<Vec<_>>();
+        assert_eq!(find_by_end("00000f", &ids(&["a_b_00000e", "a_b_00000f"])).ok(), Some("a_b_00000f"));
+        assert!(find_by_end("00000f", &[]).is_err());
+        let near = format!("{:?}", find_by_end("00000f", &ids(&["a_b_00000e"])));
+        assert!(near.contains("Did you mean") && near.contains("a_b_00000e"), "{near}");
+        let several = format!("{:?}", find_by_end("00000f", &ids(&["a_b_00000f", "a_c_00000f"])));
+        assert!(several.contains("2 tasks") && several.contains("a_c_00000f"), "{several}");
+    }
+}

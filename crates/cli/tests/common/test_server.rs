@@ -1,0 +1,335 @@
+//! A real server in its own directory, on its own port, and commands that talk to it.
+//!
+//! Shared by several test programs.
+#![allow(dead_code, reason = "no test program uses all of it")]
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// How long a test waits for anything before it fails.
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A directory with a configuration, and the address and token of its server.
+pub(crate) struct TestServer {
+    directory: tempfile::TempDir,
+    /// The address to listen on: a free port at first, the same one afterwards.
+    listen: String,
+    token: Option<String>,
+    variables: Vec<(&'static str, &'static str)>,
+    /// The user and group that its commands run as, if not those of the test.
+    user: Option<u32>,
+}
+
+impl TestServer {
+    pub(crate) fn new(config: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("pointsman.yml"), config).unwrap();
+        Self { directory, listen: "127.0.0.1:0".into(), token: None, variables: vec![], user: None }
+    }
+
+    /// With a token that is already known: configured, or printed by another server on the same database.
+    pub(crate) fn with_token(mut self, token: &str) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+
+    /// With this variable in the environment of all its commands.
+    pub(crate) fn with_variable(mut self, name: &'static str, value: &'static str) -> Self {
+        self.variables.push((name, value));
+        self
+    }
+
+    /// Runs all its commands as an unprivileged user: as nobody if the test runs as root.
+    pub(crate) fn unprivileged(mut self) -> Self {
+        if nix::unistd::geteuid().is_root() {
+            const NOBODY: u32 = 65534;
+            std::os::unix::fs::chown(self.directory.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+            self.user = Some(NOBODY);
+        }
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    /// Starts a server and waits until it has printed its address.
+    pub(crate) fn serve(&mut self) -> ServerProcess {
+        let node = self.start(Stdio::inherit());
+        self.read_banner(&node);
+        node
+    }
+
+    /// Starts a server on a new port, with its log in [`TestServer::log`].
+    pub(crate) fn serve_on_new_port(&mut self) -> ServerProcess {
+        let node = self.start_on_new_port();
+        self.read_banner(&node);
+        node
+    }
+
+    /// Starts a server on a new port without waiting for it: it may be killed before it listens.
+    pub(crate) fn start_on_new_port(&mut self) -> ServerProcess {
+        self.listen = "127.0.0.1:0".into();
+        let log = File::options().create(true).append(true).open(self.path("server.log")).unwrap();
+        self.start(log.into())
+    }
+
+    /// Starts a server through another program, which becomes or traces the server.
+    pub(crate) fn serve_through(&mut self, program: &str, arguments: &[&str]) -> ServerProcess {
+        let server = self.command(&["serve", "--listen", &self.listen]);
+        let mut command = Command::new(program);
+        command.args(arguments).arg(server.get_program()).args(server.get_args());
+        command.current_dir(self.directory.path()).stdout(Stdio::piped());
+        let started = command.spawn();
+        let mut child = started.unwrap_or_else(|error| panic!("{program} is needed for this test: {error}"));
+        let lines = OutputLines::read(&mut child);
+        let node = ServerProcess { child, lines };
+        self.read_banner(&node);
+        node
+    }
+
+    fn start(&self, log: Stdio) -> ServerProcess {
+        let arguments = ["serve", "--listen", &self.listen];
+        let mut child = self.command(&arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+        let lines = OutputLines::read(&mut child);
+        ServerProcess { child, lines }
+    }
+
+    /// Reads the address from the banner of a started server, and the token if it is the first start.
+    fn read_banner(&mut self, node: &ServerProcess) {
+        let find = |what: &str, prefix: &'static str| {
+            let found = node
+                .lines
+                .try_find(what, |line| line.split(prefix).nth(1).map(|rest| rest.trim().to_owned()));
+            found.unwrap_or_else(|missing| panic!("{missing}\nits log:\n{}", self.log()))
+        };
+        let address = find("the address", "http://").trim_end_matches('/').to_owned();
+        let token = self.token.clone().unwrap_or_else(|| find("the token", "POINTSMAN_TOKEN="));
+        (self.listen, self.token) = (address, Some(token));
+    }
+
+    /// The address of the server.
+    pub(crate) fn address(&self) -> &str {
+        &self.listen
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        self.token.as_deref().unwrap_or_default()
+    }
+
+    /// The log of the servers started by [`TestServer::start_on_new_port`].
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.path("server.log")).unwrap_or_default()).into_owned()
+    }
+
+    /// A command with the URL and token of the server, without the environment of the test.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pointsman"));
+        command
+            .args(arguments)
+            .current_dir(self.directory.path())
+            .env_clear()
+            .env("PATH", std::env::var("PATH").unwrap());
+        command.envs(self.variables.iter().copied());
+        if let Some(user) = self.user {
+            command.uid(user).gid(user);
+        }
+        command.env("POINTSMAN_URL", format!("http://{}", self.listen));
+        if let Some(token) = &self.token {
+            command.env("POINTSMAN_TOKEN", token);
+        }
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// Runs a command that must succeed, and returns its output.
+    pub(crate) fn run_ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap().trim_end().to_owned()
+    }
+
+    /// Runs a command with `-o json` that must succeed, and returns its output.
+    pub(crate) fn run_json(&self, arguments: &[&str]) -> serde_json::Value {
+        serde_json::from_str(&self.run_ok(&[&["-o", "json"], arguments].concat())).unwrap()
+    }
+
+    /// Starts `watch`, whose lines can be read.
+    pub(crate) fn start_watch(&self, arguments: &[&str]) -> RunningCommand {
+        RunningCommand::start(self.command(&[&["watch"], arguments].concat()))
+    }
+
+    /// Starts another program with the URL and token of the server in its environment.
+    pub(crate) fn start_program(&self, program: &str, arguments: &[&str]) -> RunningCommand {
+        let own_command = self.command(&[]);
+        let mut command = Command::new(program);
+        command.args(arguments).current_dir(self.directory.path()).env_clear();
+        command.envs(own_command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        RunningCommand::start(command)
+    }
+}
+
+/// A running server. Killed when dropped.
+pub(crate) struct ServerProcess {
+    child: Child,
+    lines: OutputLines,
+}
+
+impl ServerProcess {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Whether the process still runs.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
+    }
+
+    /// Kills the process with SIGKILL and waits for its end.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), signal).unwrap();
+    }
+
+    /// Waits until the server has ended.
+    pub(crate) fn wait_for_exit(mut self) -> ExitStatus {
+        let mut status = None;
+        wait_until("the server has ended", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+
+    /// Stops the server gracefully and waits for its end.
+    pub(crate) fn stop(self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        self.wait_for_exit()
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A running command whose lines are read. Killed when dropped.
+pub(crate) struct RunningCommand {
+    child: Child,
+    pub(crate) lines: OutputLines,
+}
+
+impl RunningCommand {
+    fn start(mut command: Command) -> Self {
+        let started = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let mut child =
+            started.unwrap_or_else(|error| panic!("{command:?} is needed for this test: {error}"));
+        let lines = OutputLines::read(&mut child);
+        Self { child, lines }
+    }
+
+    /// Kills the process and waits for its end.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Stops the process with SIGTERM and waits for its end.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        kill(Pid::from_raw(self.child.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+        let mut status = None;
+        wait_until("the program has ended", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        status.unwrap()
+    }
+}
+
+impl Drop for RunningCommand {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The lines that a process writes to standard output.
+pub(crate) struct OutputLines(Receiver<String>);
+
+impl OutputLines {
+    fn read(child: &mut Child) -> Self {
+        let (send, receive) = channel();
+        let out = child.stdout.take().unwrap();
+        std::thread::spawn(move || {
+            for line in BufReader::new(out).lines() {
+                let Ok(line) = line else { return };
+                // The receiver may be gone; keep reading, so that the process can write.
+                let _ = send.send(line);
+            }
+        });
+        Self(receive)
+    }
+
+    /// Waits for a line for which `search` returns a value.
+    pub(crate) fn find<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> T {
+        self.try_find(what, search).unwrap_or_else(|missing| panic!("{missing}"))
+    }
+
+    fn try_find<T>(&self, what: &str, search: impl Fn(&str) -> Option<T>) -> Result<T, String> {
+        let deadline = Instant::now() + TIMEOUT;
+        let mut other_lines = vec![];
+        loop {
+            match self.0.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => match search(&line) {
+                    Some(found) => return Ok(found),
+                    None => other_lines.push(line),
+                },
+                Err(error) => {
+                    return Err(format!(
+                        "{what} did not arrive ({error}); other lines:\n{}",
+                        other_lines.join("\n")
+                    ));
+                }
+            }
+        }
+    }
+
+    /// Waits for a line of JSON that `matches` accepts.
+    pub(crate) fn find_json(
+        &self,
+        what: &str,
+        matches: impl Fn(&serde_json::Value) -> bool,
+    ) -> serde_json::Value {
+        self.find(what, |line| serde_json::from_str(line).ok().filter(&matches))
+    }
+}
+
+/// Waits until a condition holds.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "{what}: not within {TIMEOUT:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+pub(crate) fn wait_for_file(path: &Path) {
+    wait_until(&format!("{} exists", path.display()), || path.exists());
+}
