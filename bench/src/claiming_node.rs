@@ -21,7 +21,7 @@ const EVENTS_PER_APPEND: usize = 5_000;
 
 /// Returns the n-th event, with its own object, for the handler of this name.
 pub(crate) fn new_event(handler: &str, tenant: &Tenant, n: usize) -> anyhow::Result<NewEvent> {
-    let mut event = NewEvent::of(HandlingKey::new(handler)?);
+    let mut event = NewEvent::new(HandlingKey::new(handler)?);
     event.tenant = tenant.clone();
     event.key = Some(ObjectKey::new(format!("waiting:{n}"))?);
     event.value = Json::parse(&fixtures::event_payload(n))?;
@@ -73,7 +73,7 @@ impl ClaimingNode {
         let routes = fixtures::routes_by_handler_name(&handlers)?;
         let registration = Registration { handlers, routes, ..Registration::default() };
         store.register(registration, pointsman_engine::now()).await?;
-        let node = store.join("bench", pointsman_engine::now()).await?;
+        let node = store.join_node("bench", pointsman_engine::now()).await?;
         Ok(Self { store, node, handlers: names })
     }
 
@@ -83,26 +83,26 @@ impl ClaimingNode {
 
     /// Leaves the store and closes it.
     pub(crate) async fn close(&self) -> anyhow::Result<()> {
-        self.store.leave(self.node, pointsman_engine::now()).await?;
+        self.store.leave_node(self.node, pointsman_engine::now()).await?;
         self.store.close();
         Ok(())
     }
 
-    async fn claim_tasks(&self, max: usize) -> anyhow::Result<Claims> {
-        let claim = ClaimRequest { by: Claimant::Node(self.node), handlers: self.handlers.clone(), max };
-        Ok(self.store.claim(claim, pointsman_engine::now()).await?)
+    async fn claim_tasks(&self, max: usize) -> anyhow::Result<ClaimResult> {
+        let claim = ClaimRequest { claimant: Claimant::Node(self.node), handlers: self.handlers.clone(), max_tasks: max };
+        Ok(self.store.claim_tasks(claim, pointsman_engine::now()).await?)
     }
 
-    async fn finish_tasks(&self, claims: Claims) -> anyhow::Result<()> {
-        let endings = claims.tasks.iter().map(|task| Ending {
+    async fn finish_tasks(&self, claims: ClaimResult) -> anyhow::Result<()> {
+        let endings = claims.tasks.iter().map(|task| FinishedAttempt {
             task: task.seq,
             fence: task.fence,
-            ended: AttemptResult::Succeeded { result: None },
-            target: None,
-            emits: vec![],
-            logs: vec![],
+            result: AttemptResult::Succeeded { result: None },
+            target_health: None,
+            emitted_events: vec![],
+            log_lines: vec![],
         });
-        let (ends, _) = self.store.finish(endings.collect(), None, pointsman_engine::now()).await?;
+        let (ends, _) = self.store.finish_attempts(endings.collect(), None, pointsman_engine::now()).await?;
         for end in ends {
             end?;
         }

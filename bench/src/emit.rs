@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pointsman_engine::{Rooms, Settings};
+use pointsman_engine::{EnabledServices, Settings};
 
 use crate::baseline::MeasuredRun;
 use crate::report::{Figure, MeasurementUnit};
@@ -61,10 +61,10 @@ pub(crate) async fn measure(
     // One producer that waits for each commit is slow: measure fewer events.
     let events = if load.producers == 1 && load.batch == 1 { options.events / 20 } else { options.events };
     let events = events.max(load.producers * load.batch);
-    let rooms = Rooms { scheduler: false, worker: false, ..Rooms::default() };
-    let settings = Settings { slots: 1, rooms, ..Settings::default() };
+    let rooms = EnabledServices { scheduler: false, worker: false, ..EnabledServices::default() };
+    let settings = Settings { slots: 1, services: rooms, ..Settings::default() };
     let engine = Arc::new(fixtures::start_engine(store.clone(), settings, |_| {}).await?);
-    let commits = work.commits();
+    let commits = work.commit_count();
     let start = Instant::now();
     let per_producer = events / load.producers / load.batch;
     let producers = (0..load.producers).map(|producer| {
@@ -82,7 +82,7 @@ pub(crate) async fn measure(
     }
     let emitted = per_producer * load.producers * load.batch;
     let rate = emitted as f64 / start.elapsed().as_secs_f64();
-    let events_per_commit = (emitted as u64 / (work.commits() - commits).max(1)).max(1) as usize;
+    let events_per_commit = (emitted as u64 / (work.commit_count() - commits).max(1)).max(1) as usize;
     engine.stop(std::time::Duration::ZERO).await;
     store.close();
 

@@ -140,6 +140,6 @@ async fn start_counting_engine(
 
 /// Returns the number of commits and of written rows of all stores.
 fn count_commits_and_rows(stores: &[OpenedStore]) -> (u64, u64) {
-    let both = stores.iter().map(|opened| (opened.work.commits(), opened.work.rows()));
+    let both = stores.iter().map(|opened| (opened.work.commit_count(), opened.work.rows_written()));
     both.fold((0, 0), |(commits, rows), (more, others)| (commits + more, rows + others))
 }

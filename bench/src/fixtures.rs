@@ -8,8 +8,8 @@ use std::time::Duration;
 use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{EmitBatch, Store};
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
-use pointsman_engine::handlers::in_process::InProcess;
-use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings, Setup};
+use pointsman_engine::handlers::in_process::InProcessHandler;
+use pointsman_engine::{Delivery, Engine, HandlerSpec, HandlerOutcome, Settings, Setup};
 use tokio::sync::Notify;
 
 /// The type of the events, and the name of their handler.
@@ -26,13 +26,13 @@ pub(crate) fn event_payload(n: usize) -> String {
 
 /// Returns the n-th event. Ten thousand objects alternate.
 pub(crate) fn new_event(n: usize) -> anyhow::Result<NewEvent> {
-    let mut event = NewEvent::of(HandlingKey::new(EVENT_TYPE)?);
+    let mut event = NewEvent::new(HandlingKey::new(EVENT_TYPE)?);
     event.key = Some(ObjectKey::new(format!("object:{}", n % 10_000))?);
     event.value = Json::parse(&event_payload(n))?;
     Ok(event)
 }
 
-pub(crate) fn new_emission(from: usize, count: usize) -> anyhow::Result<Emission> {
+pub(crate) fn new_emission(from: usize, count: usize) -> anyhow::Result<EmitBatch> {
     let events = (from..from + count).map(new_event).collect::<anyhow::Result<_>>()?;
     Ok(EmitBatch { events, idempotency: None })
 }
@@ -80,18 +80,18 @@ pub(crate) fn routes_by_handler_name<'a>(
 pub(crate) fn in_process_handler<F, Fut>(name: &str, run: F) -> anyhow::Result<HandlerSpec>
 where
     F: Fn(Delivery) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + Send + 'static,
+    Fut: Future<Output = HandlerOutcome> + Send + 'static,
 {
     Ok(HandlerSpec {
         def: HandlerDef::new(HandlerName::new(name)?),
         timeout: Duration::from_secs(60),
-        runner: Some(Arc::new(InProcess::new(run))),
+        runner: Some(Arc::new(InProcessHandler::new(run))),
     })
 }
 
 /// Waits until the store has no unfinished task.
 pub(crate) async fn wait_until_no_tasks(store: &dyn Store) -> anyhow::Result<()> {
-    while !store.queues(None).await?.is_empty() {
+    while !store.list_queues(None).await?.is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
     Ok(())
@@ -119,7 +119,7 @@ where
 {
     let handler = in_process_handler(HANDLER_NAME, move |delivery| {
         run(&delivery);
-        async { Outcome::done() }
+        async { HandlerOutcome::done() }
     })?;
     start_engine_with_handlers(store, settings, vec![handler]).await
 }

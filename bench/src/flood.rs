@@ -19,7 +19,7 @@ use anyhow::{Context, ensure};
 use pointsman_core::store::{EmitBatch, Store};
 use pointsman_core::task::TaskSubject;
 use pointsman_core::{HandlerName, HandlingKey, NewEvent, ObjectKey, Rule, RuleKind, RuleScope, Tenant};
-use pointsman_engine::{Delivery, Engine, HandlerSpec, Outcome, Settings};
+use pointsman_engine::{Delivery, Engine, HandlerSpec, HandlerOutcome, Settings};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 
@@ -138,7 +138,7 @@ impl FloodEngine {
                     archived: 0,
                 };
                 let store = filled_store::open_filled_store(stores, name, contents).await?.store;
-                store.hold(flood_pause_rule()?).await?;
+                store.set_rule(flood_pause_rule()?).await?;
                 store
             }
         };
@@ -152,14 +152,14 @@ impl FloodEngine {
     }
 
     async fn pause_flood(&self) -> anyhow::Result<()> {
-        Ok(self.store.hold(flood_pause_rule()?).await?)
+        Ok(self.store.set_rule(flood_pause_rule()?).await?)
     }
 
     /// Removes the rule that pauses the flood, and waits until the flood fills the slots.
     async fn resume_flood(&self) -> anyhow::Result<()> {
-        let Rule { kind, place, tenant, .. } = flood_pause_rule()?;
+        let Rule { kind, scope: place, tenant, .. } = flood_pause_rule()?;
         let before = self.flood_counter.count();
-        self.store.release(kind, &place, tenant.as_ref()).await?;
+        self.store.lift_rule(kind, &place, tenant.as_ref()).await?;
         self.flood_counter.wait_until_reached(before + 4 * DEFAULT_SLOTS as u64).await;
         Ok(())
     }
@@ -202,7 +202,7 @@ fn new_handler(
         }
         async {
             sleep(TASK_DURATION).await;
-            Outcome::done()
+            HandlerOutcome::done()
         }
     })
 }
@@ -211,13 +211,13 @@ fn new_handler(
 fn other_task_number(delivery: &Delivery) -> Option<usize> {
     match &delivery.task.subject {
         TaskSubject::Event(event) => event.key.as_ref()?.as_str().strip_prefix("other:")?.parse().ok(),
-        TaskSubject::Run(_) | TaskSubject::Step(_) => None,
+        TaskSubject::CollectionRun(_) | TaskSubject::Step(_) => None,
     }
 }
 
 /// Returns the n-th event of the other tenants, which alternate.
 fn other_tenant_event(handler: &str, n: usize) -> anyhow::Result<NewEvent> {
-    let mut event = NewEvent::of(HandlingKey::new(handler)?);
+    let mut event = NewEvent::new(HandlingKey::new(handler)?);
     event.tenant = Tenant::new(format!("tenant-{}", n % TENANT_COUNT))?;
     event.key = Some(ObjectKey::new(format!("other:{n}"))?);
     event.value = pointsman_core::Json::parse(&fixtures::event_payload(n))?;
@@ -228,9 +228,9 @@ fn other_tenant_event(handler: &str, n: usize) -> anyhow::Result<NewEvent> {
 fn flood_pause_rule() -> anyhow::Result<Rule> {
     Ok(Rule {
         kind: RuleKind::Pause,
-        place: RuleScope::Handler(HandlerName::new(SHARED_HANDLER)?),
+        scope: RuleScope::Handler(HandlerName::new(SHARED_HANDLER)?),
         tenant: Some(Tenant::new(FLOODING_TENANT)?),
-        by: "bench".into(),
+        set_by: "bench".into(),
         reason: "another engine is measured".into(),
         since: pointsman_engine::now(),
     })

@@ -73,7 +73,7 @@ async fn new_claiming_node(others: OtherQueues, queues: usize) -> anyhow::Result
         }
         OtherQueues::Waiting => {
             for n in (1..OTHER_HANDLER_COUNT).step_by(2) {
-                node.store().hold(pause_rule(n)?).await?;
+                node.store().set_rule(pause_rule(n)?).await?;
             }
             let tomorrow = pointsman_engine::now().plus(Duration::from_secs(24 * 3600));
             let events = (0..queues).map(|n| {
@@ -98,9 +98,9 @@ fn other_queue_event(n: usize) -> anyhow::Result<NewEvent> {
 fn pause_rule(handler: usize) -> anyhow::Result<Rule> {
     Ok(Rule {
         kind: RuleKind::Pause,
-        place: RuleScope::Handler(HandlerName::new(format!("other.{handler}"))?),
+        scope: RuleScope::Handler(HandlerName::new(format!("other.{handler}"))?),
         tenant: None,
-        by: "bench".into(),
+        set_by: "bench".into(),
         reason: String::new(),
         since: pointsman_engine::now(),
     })

@@ -12,7 +12,7 @@ use pointsman_core::chain::{Chain, ChainNode, ChainNodeId, ChainNodeRole, ChainP
 use pointsman_core::journal::PathFilter;
 use pointsman_core::store::NewOrder;
 use pointsman_core::{HandlerName, Json};
-use pointsman_engine::{Engine, Outcome, Settings, Setup};
+use pointsman_engine::{Engine, HandlerOutcome, Settings, Setup};
 
 use crate::BenchOptions;
 use crate::end_to_end::{self, BATCH_SIZE, DEFAULT_SLOTS, NodeSetup, PRODUCER_COUNT};
@@ -56,7 +56,7 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
     let counter = step_counter.clone();
     let handler = fixtures::in_process_handler(STEP_HANDLER, move |_| {
         counter.increment();
-        async { Outcome::done() }
+        async { HandlerOutcome::done() }
     })?;
     let setup = Setup { handlers: vec![handler], chains: vec![new_chain()?], ..Setup::default() };
     let settings = Settings { slots, ..Settings::default() };
@@ -81,7 +81,7 @@ async fn run_orders(stores: &StoreFactory, order_count: usize, slots: usize) -> 
     step_counter.wait_until_reached((orders * STEP_COUNT) as u64).await;
     fixtures::wait_until_no_tasks(&*store).await?;
     let rate = orders as f64 / start.elapsed().as_secs_f64();
-    let left = engine.orders(&PathFilter::Everything, None, None, 1).await?.orders;
+    let left = engine.list_orders(&PathFilter::Everything, None, None, 1).await?.orders;
     let steps = step_counter.count();
     engine.stop(Duration::from_secs(10)).await;
     ensure!(left.is_empty(), "an order has not finished: {:?}", left.first());
@@ -95,7 +95,7 @@ fn new_chain() -> anyhow::Result<Chain> {
     let mut nodes = Vec::new();
     for n in 0..STEP_COUNT {
         let handler = HandlerName::new(STEP_HANDLER)?;
-        let step = ChainStep { handler, next: name(n + 1)?, on_error: None, setback: None };
+        let step = ChainStep { handler, next: name(n + 1)?, on_error: None, retry: None };
         nodes.push(ChainNode { id: name(n)?, role: ChainNodeRole::Step(step) });
     }
     nodes.push(ChainNode { id: name(STEP_COUNT)?, role: ChainNodeRole::End });
@@ -104,5 +104,5 @@ fn new_chain() -> anyhow::Result<Chain> {
 
 fn new_order(n: usize) -> anyhow::Result<NewOrder> {
     let value = Json::parse(&fixtures::event_payload(n))?;
-    Ok(NewOrder { value, ..NewOrder::of(ChainPath::new(CHAIN_PATH)?) })
+    Ok(NewOrder { value, ..NewOrder::new(ChainPath::new(CHAIN_PATH)?) })
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use pointsman_core::cron::{Dialect, Expression, Schedule, Zone};
 use pointsman_core::store::ScheduleDef;
 use pointsman_core::{ScheduleName, Timestamp};
-use pointsman_engine::Agenda;
+use pointsman_engine::DueQueue;
 
 use crate::BenchOptions;
 use crate::report::{Figure, MeasurementUnit, percentile};
@@ -54,16 +54,16 @@ fn nth_schedule(n: usize) -> anyhow::Result<Schedule> {
         10 => "@hourly".to_owned(),
         _ => "every 12h".to_owned(),
     };
-    let zone = Zone::named(TIME_ZONES[n / 17 % TIME_ZONES.len()])?;
+    let zone = Zone::from_name(TIME_ZONES[n / 17 % TIME_ZONES.len()])?;
     Ok(Schedule::new(Expression::parse(&text, Dialect::Auto)?, zone))
 }
 
 fn measure_due_checks(schedules: &[Schedule]) -> Vec<Figure> {
     let begin = pointsman_engine::now();
     let (mut agenda, all) = time_call(|| {
-        let mut agenda = Agenda::new();
+        let mut agenda = DueQueue::new();
         for (number, schedule) in schedules.iter().enumerate() {
-            agenda.put(number, schedule.next(begin));
+            agenda.set_due_time(number, schedule.next(begin));
         }
         agenda
     });
@@ -89,10 +89,10 @@ fn measure_due_checks(schedules: &[Schedule]) -> Vec<Figure> {
 }
 
 /// Removes the due schedules and inserts them again with their next times; returns their number.
-fn reschedule_due(agenda: &mut Agenda, schedules: &[Schedule], now: Timestamp) -> usize {
+fn reschedule_due(agenda: &mut DueQueue, schedules: &[Schedule], now: Timestamp) -> usize {
     let mut due = 0;
-    while let Some(number) = agenda.due(now) {
-        agenda.put(number, schedules[number].next(now));
+    while let Some(number) = agenda.pop_due(now) {
+        agenda.set_due_time(number, schedules[number].next(now));
         due += 1;
     }
     due
@@ -111,7 +111,7 @@ async fn measure_plan(environment: &RunEnvironment, schedules: &[Schedule]) -> a
     for times_ms in &mut times_ms {
         let plans = plans.clone();
         let start = Instant::now();
-        store.plan(plans, pointsman_engine::now()).await?;
+        store.register_schedules(plans, pointsman_engine::now()).await?;
         *times_ms = elapsed_ms(start);
     }
     store.close();

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use pointsman_core::store::EmitBatch;
 use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey};
-use pointsman_engine::{Engine, Outcome, Rooms, Setup};
+use pointsman_engine::{Engine, HandlerOutcome, EnabledServices, Setup};
 use pointsman_server::Server;
-use pointsman_server::config::{Sources, StoreUrl};
+use pointsman_server::config::{ConfigInputs, StoreUrl};
 use tokio::task::JoinSet;
 use tokio::time::interval_at;
 
@@ -54,18 +54,18 @@ impl BenchServer {
         objects: usize,
         readers: usize,
     ) -> anyhow::Result<Self> {
-        let mut config = Sources { working: dir.into(), ..Sources::default() }.load()?;
+        let mut config = ConfigInputs { working_dir: dir.into(), ..ConfigInputs::default() }.load()?;
         config.store = StoreUrl::Sqlite { path: dir.join(name) };
-        config.listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        config.listen_address = SocketAddr::from(([127, 0, 0, 1], 0));
         config.max_connections = readers + SPARE_CONNECTIONS;
         // All readers use one token from one address.
         config.limits.per_address = config.max_connections;
         config.limits.streams_per_client = config.max_connections;
         config.limits.reserve = 0;
-        config.drain = Duration::from_secs(1);
+        config.drain_timeout = Duration::from_secs(1);
         // Events create tasks as usual; running them would be another measurement.
-        config.rooms = Rooms { scheduler: false, worker: false, pruner: false, ..Rooms::default() };
-        let handler = fixtures::in_process_handler(EVENT_TYPE, |_| async { Outcome::done() })?;
+        config.services = EnabledServices { scheduler: false, worker: false, pruner: false, ..EnabledServices::default() };
+        let handler = fixtures::in_process_handler(EVENT_TYPE, |_| async { HandlerOutcome::done() })?;
         let routes = fixtures::routes_by_handler_name([&handler.def])?;
         let program = Setup { handlers: vec![handler], routes, ..Setup::default() };
         let server = Server::start(config, None, program).await?;
@@ -90,7 +90,7 @@ impl BenchServer {
 
     /// Returns the id of the newest event.
     pub(super) async fn last_event_id(&self) -> anyhow::Result<EventId> {
-        Ok(self.server.engine().observer().extent().await?.head)
+        Ok(self.server.engine().observer().read_extent().await?.head)
     }
 
     /// Emits one event for each object.
@@ -190,7 +190,7 @@ impl BenchProducer {
         let n = self.event_counts[object].fetch_add(1, Ordering::Relaxed);
         let at = at.map_or("null".into(), |at| at.to_string());
         let title = "A record that somebody has just published";
-        let mut event = NewEvent::of(HandlingKey::new(EVENT_TYPE)?);
+        let mut event = NewEvent::new(HandlingKey::new(EVENT_TYPE)?);
         event.key = Some(ObjectKey::new(object_key(object))?);
         event.value = Json::parse(&format!(r#"{{"object":{object},"n":{n},"at":{at},"title":"{title}"}}"#))?;
         Ok(event)

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pointsman_core::store::Store;
-use pointsman_store::Work;
+use pointsman_store::WriterStatus;
 use pointsman_store_postgres::Postgres;
 use pointsman_store_redis::Redis;
 use pointsman_store_sqlite::Sqlite;
@@ -71,7 +71,7 @@ pub(crate) enum StoreFactory {
 #[derive(Clone)]
 pub(crate) struct OpenedStore {
     pub(crate) store: Arc<dyn Store>,
-    pub(crate) work: Arc<Work>,
+    pub(crate) work: Arc<WriterStatus>,
 }
 
 impl StoreFactory {
@@ -82,17 +82,17 @@ impl StoreFactory {
         match self {
             Self::Sqlite(dir) => {
                 let store = Sqlite::open(dir.path().join(name), now)?;
-                let work = store.writer().work();
+                let work = store.writer().status();
                 Ok(OpenedStore { store: Arc::new(store), work })
             }
             Self::Postgres(databases) => {
                 let store = Postgres::open(&databases.get_or_create_url(name)?, now).await?;
-                let work = store.writer().work();
+                let work = store.writer().status();
                 Ok(OpenedStore { store: Arc::new(store), work })
             }
             Self::Redis(key_prefixes) => {
                 let store = Redis::open(&key_prefixes.store_url(name), now).await?;
-                let work = store.writer().work();
+                let work = store.writer().status();
                 Ok(OpenedStore { store: Arc::new(store), work })
             }
         }

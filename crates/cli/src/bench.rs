@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use pointsman_bench::{Course, Options, Part, Report, Target, Unit};
+use pointsman_bench::{TimeSeries, BenchOptions, BenchPart, BenchReport, StoreTarget, MeasurementUnit};
 
 use crate::args::GlobalOptions;
 use crate::failure::{Exit, Failure, Result};
@@ -86,7 +86,7 @@ pub(crate) struct BenchCommand {
 /// A value of `--only`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum PartFilter {
-    Part(Part),
+    Part(BenchPart),
     /// All parts, on PostgreSQL.
     Postgres,
 }
@@ -94,7 +94,7 @@ enum PartFilter {
 const POSTGRES_FILTER: &str = "postgres";
 
 fn part_filter_parser() -> impl TypedValueParser<Value = PartFilter> {
-    let names = Part::ALL.map(Part::name).into_iter().chain([POSTGRES_FILTER]);
+    let names = BenchPart::ALL.map(BenchPart::name).into_iter().chain([POSTGRES_FILTER]);
     PossibleValuesParser::new(names).try_map(|name| match name.as_str() {
         POSTGRES_FILTER => Ok(PartFilter::Postgres),
         part => part.parse().map(PartFilter::Part),
@@ -112,32 +112,32 @@ fn validate_server_url(url: &str) -> std::result::Result<String, String> {
 }
 
 /// The number of waiting tasks without --backlog.
-fn default_backlog(target: &Target) -> u32 {
+fn default_backlog(target: &StoreTarget) -> u32 {
     match target {
-        Target::Sqlite => 1_000_000,
-        Target::Postgres { .. } | Target::Redis { .. } => 100_000,
+        StoreTarget::Sqlite => 1_000_000,
+        StoreTarget::Postgres { .. } | StoreTarget::Redis { .. } => 100_000,
     }
 }
 
 impl BenchCommand {
-    fn target(&self) -> Target {
+    fn target(&self) -> StoreTarget {
         let is_postgres = self.postgres || self.only.contains(&PartFilter::Postgres);
         match &self.store {
-            Some(url) if url.starts_with("redis") => Target::Redis { url: Some(url.clone()) },
-            Some(url) => Target::Postgres { url: Some(url.clone()) },
-            None if is_postgres => Target::Postgres { url: None },
-            None if self.redis => Target::Redis { url: None },
-            None => Target::Sqlite,
+            Some(url) if url.starts_with("redis") => StoreTarget::Redis { url: Some(url.clone()) },
+            Some(url) => StoreTarget::Postgres { url: Some(url.clone()) },
+            None if is_postgres => StoreTarget::Postgres { url: None },
+            None if self.redis => StoreTarget::Redis { url: None },
+            None => StoreTarget::Sqlite,
         }
     }
 
     /// The parts given by --only; empty for all.
-    fn selected_parts(&self, target: &Target) -> Result<Vec<Part>> {
+    fn selected_parts(&self, target: &StoreTarget) -> Result<Vec<BenchPart>> {
         let mut parts = Vec::new();
         for only in &self.only {
             match only {
                 PartFilter::Postgres => {}
-                PartFilter::Part(part) if part.is_on(target) => parts.push(*part),
+                PartFilter::Part(part) if part.is_supported_on(target) => parts.push(*part),
                 PartFilter::Part(part) => return Err(unsupported_part_failure(*part, target)),
             }
         }
@@ -149,28 +149,28 @@ impl BenchCommand {
         let target = self.target();
         let only = self.selected_parts(&target)?;
         let backlog = self.backlog.unwrap_or(default_backlog(&target)) as usize;
-        let options = Options {
+        let options = BenchOptions {
             target,
             dir: self.dir,
             events: self.events as usize,
             seconds: self.seconds,
             backlog,
-            kept: self.kept.map_or(5 * backlog, |kept| kept as usize),
-            load: self.load,
+            archived_tasks: self.kept.map_or(5 * backlog, |kept| kept as usize),
+            load_seconds: self.load,
             queues: self.queues as usize,
             schedules: self.schedules as usize,
             readers: self.readers as usize,
             orders: self.orders as usize,
-            only,
+            selected_parts: only,
             program: std::env::current_exe().ok(),
         };
-        let steps = pointsman_bench::steps(&options);
+        let steps = pointsman_bench::count_steps(&options);
         let progress = Progress::with_steps(steps);
         let report_step = |step, message: &str| {
             progress.set_position(step, steps);
             progress.set_message(message);
         };
-        let outcome = pointsman_bench::run_until(&options, &report_step, process::wait_for_interrupt());
+        let outcome = pointsman_bench::run_benchmarks_until(&options, &report_step, process::wait_for_interrupt());
         drop(progress);
         let outcome =
             outcome.map_err(|error| Failure::runtime(format!("the benchmark failed: {error:#}")))?;
@@ -181,34 +181,34 @@ impl BenchCommand {
             return Ok(output.print_json(&report)?);
         }
         print_figures(output, &report)?;
-        report.courses.iter().try_for_each(|course| print_time_series(output, course))
+        report.time_series.iter().try_for_each(|course| print_time_series(output, course))
     }
 }
 
 /// The error for a part that cannot be measured on this store.
-fn unsupported_part_failure(part: Part, target: &Target) -> Failure {
+fn unsupported_part_failure(part: BenchPart, target: &StoreTarget) -> Failure {
     let stores = [
-        (Target::Sqlite, "SQLite", "Omit --postgres, --redis and --store."),
+        (StoreTarget::Sqlite, "SQLite", "Omit --postgres, --redis and --store."),
         (
-            Target::Postgres { url: None },
+            StoreTarget::Postgres { url: None },
             "PostgreSQL",
             "Use --postgres, or --store with the URL of a server.",
         ),
-        (Target::Redis { url: None }, "Redis", "Use --redis, or --store with the URL of a server."),
+        (StoreTarget::Redis { url: None }, "Redis", "Use --redis, or --store with the URL of a server."),
     ];
     let current =
         stores.iter().find(|(other, ..)| std::mem::discriminant(other) == std::mem::discriminant(target));
-    let supported: Vec<_> = stores.iter().filter(|(other, ..)| part.is_on(other)).collect();
+    let supported: Vec<_> = stores.iter().filter(|(other, ..)| part.is_supported_on(other)).collect();
     let names: Vec<&str> = supported.iter().map(|(_, name, _)| *name).collect();
     let current = current.map_or("this store", |(_, name, _)| *name);
     let message = format!("{} is measured on {}, not on {current}", part.name(), names.join(" and "));
     Failure::usage(message).with_hint(supported.first().map_or("", |(.., hint)| *hint))
 }
 
-fn print_figures(output: Output, report: &Report) -> Result {
+fn print_figures(output: Output, report: &BenchReport) -> Result {
     let head = ["measurement", "result", "compared with", "ratio", "goal", ""];
     let rows = report.figures.iter().map(|figure| {
-        let (reference, ratio) = match (&figure.against, figure.ratio) {
+        let (reference, ratio) = match (&figure.compared_with, figure.ratio) {
             (Some((name, value)), Some(ratio)) => {
                 (format!("{} ({name})", format_value(*value, figure.unit)), format!("{ratio:.2}"))
             }
@@ -217,7 +217,7 @@ fn print_figures(output: Output, report: &Report) -> Result {
             }
             (None, _) => (String::new(), String::new()),
         };
-        let verdict = match figure.reached {
+        let verdict = match figure.goal_reached {
             Some(true) => "reached",
             Some(false) => "missed",
             None => "",
@@ -236,7 +236,7 @@ fn print_figures(output: Output, report: &Report) -> Result {
 }
 
 /// Prints a table with a row per time and a column per measured value.
-fn print_time_series(output: Output, series: &Course) -> Result {
+fn print_time_series(output: Output, series: &TimeSeries) -> Result {
     output.print_line("")?;
     output.print_line(&series.name)?;
     let head: Vec<&str> =
@@ -251,12 +251,12 @@ fn print_time_series(output: Output, series: &Course) -> Result {
     Ok(output.print_table(&head, rows.collect(), "no measurements")?)
 }
 
-fn format_value(value: f64, unit: Unit) -> String {
-    let sign = unit.sign();
+fn format_value(value: f64, unit: MeasurementUnit) -> String {
+    let sign = unit.suffix();
     match unit {
-        Unit::PerSecond | Unit::Rows | Unit::Bytes => format!("{value:.0}{sign}"),
-        Unit::Milliseconds => format!("{value:.2}{sign}"),
-        Unit::Megabytes if value < 1.0 => format!("{value:.2}{sign}"),
-        Unit::Megabytes => format!("{value:.0}{sign}"),
+        MeasurementUnit::PerSecond | MeasurementUnit::Rows | MeasurementUnit::Bytes => format!("{value:.0}{sign}"),
+        MeasurementUnit::Milliseconds => format!("{value:.2}{sign}"),
+        MeasurementUnit::Megabytes if value < 1.0 => format!("{value:.2}{sign}"),
+        MeasurementUnit::Megabytes => format!("{value:.0}{sign}"),
     }
 }

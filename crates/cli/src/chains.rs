@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use pointsman_api::client::{Client, ClientError};
-use pointsman_api::{ChainBody, ChainDetail, ChainNodeBody, SetbackBody};
-use pointsman_core::chain::{self, ChainPath, NodeId};
+use pointsman_api::{ChainBody, ChainDetail, ChainNodeBody, SetbackPolicyBody};
+use pointsman_core::chain::{self, ChainPath, ChainNodeId};
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
@@ -77,7 +77,7 @@ Examples:
         /// Path of the chain
         path: ChainPath,
         /// Id of the node
-        node: NodeId,
+        node: ChainNodeId,
         /// Action
         action: NodeActionArg,
     },
@@ -94,7 +94,7 @@ enum NodeActionArg {
     NextState,
 }
 
-impl From<NodeActionArg> for chain::Action {
+impl From<NodeActionArg> for chain::ChainNodeAction {
     fn from(action: NodeActionArg) -> Self {
         match action {
             NodeActionArg::Process => Self::Process,
@@ -110,19 +110,19 @@ impl ChainsCommand {
         match self.subcommand.unwrap_or(ChainSubcommand::List) {
             ChainSubcommand::List => list_chains(&client, output).await,
             ChainSubcommand::Show { path } => {
-                print_chain(output, &client.chain(&path).await.map_err(chain_failure)?)
+                print_chain(output, &client.read_chain(&path).await.map_err(chain_failure)?)
             }
             ChainSubcommand::Stop { path } => {
-                let chain = client.stop_chain(&path, true).await.map_err(chain_failure)?;
+                let chain = client.set_chain_stopped(&path, true).await.map_err(chain_failure)?;
                 print_change(output, &chain, &format!("{path} is stopped."))
             }
             ChainSubcommand::Start { path } => {
-                let chain = client.stop_chain(&path, false).await.map_err(chain_failure)?;
+                let chain = client.set_chain_stopped(&path, false).await.map_err(chain_failure)?;
                 print_change(output, &chain, &format!("{path} is running."))
             }
             ChainSubcommand::Node { path, node, action } => {
                 let action = action.into();
-                let chain = client.set_node(&path, &node, action).await;
+                let chain = client.set_chain_node_action(&path, &node, action).await;
                 let chain = chain.map_err(|error| node_failure(&path, error))?;
                 print_change(output, &chain, &format!("Node {node} of {path} is set to {}.", action.as_str()))
             }
@@ -131,7 +131,7 @@ impl ChainsCommand {
 }
 
 async fn list_chains(client: &Client, output: Output) -> Result {
-    let list = client.chains().await?;
+    let list = client.list_chains().await?;
     if output.is_json() {
         return Ok(output.print_json(&list)?);
     }
@@ -144,7 +144,7 @@ fn chain_row(chain: &ChainBody) -> Vec<String> {
     let rules: Vec<String> = chain.rules.iter().map(|rule| rule.kind.as_str().into()).collect();
     let state = if chain.defined { chain.state.clone() } else { "not defined".into() };
     let nodes = chain.nodes.iter().map(|node| match node.action {
-        chain::Action::Process => node.id.clone(),
+        chain::ChainNodeAction::Process => node.id.clone(),
         action => format!("{}({})", node.id, action.as_str()),
     });
     let nodes = nodes.collect::<Vec<_>>().join(" ");
@@ -201,7 +201,7 @@ fn node_row(node: &ChainNodeBody) -> Vec<String> {
 }
 
 /// How often and after which delays a failed step is retried: `5 times, 30 s to 300 s`.
-fn describe_setback(setback: &SetbackBody) -> String {
+fn describe_setback(setback: &SetbackPolicyBody) -> String {
     let times = format_count(setback.max.into(), "time", "times");
     let (first, max) = (setback.delay_seconds, setback.max_delay_seconds);
     match setback.backoff.as_str() {
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn setbacks_are_described() {
-        let body = |backoff: &str, delays: &[f64]| SetbackBody {
+        let body = |backoff: &str, delays: &[f64]| SetbackPolicyBody {
             max: 5,
             backoff: backoff.into(),
             delay_seconds: 30.0,
@@ -263,7 +263,7 @@ mod tests {
         assert_eq!(describe_setback(&body("fixed", &[])), "5 times, every 30 s");
         assert_eq!(describe_setback(&body("exponential", &[])), "5 times, 30 s to 300 s");
         assert_eq!(describe_setback(&body("list", &[1.0, 5.0])), "5 times, after 1 s, 5 s");
-        assert_eq!(describe_setback(&SetbackBody { max: 1, ..body("fixed", &[]) }), "1 time, every 30 s");
+        assert_eq!(describe_setback(&SetbackPolicyBody { max: 1, ..body("fixed", &[]) }), "1 time, every 30 s");
     }
 
     #[test]
@@ -275,7 +275,7 @@ mod tests {
             next: Some("done".into()),
             on_error: None,
             setback: None,
-            action: chain::Action::Process,
+            action: chain::ChainNodeAction::Process,
             orders: Some(2),
         };
         assert_eq!(node_row(&step), ["render", "render", "done", "(suspend)", "", "process", "2"]);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use pointsman_server::config::{self, Env, Faults, Flag, Sources, Summary};
+use pointsman_server::config::{self, Environment, ConfigFaults, ConfigFlag, ConfigInputs, ConfigSummary};
 
 use crate::args::{GlobalOptions, non_empty_path};
 use crate::failure::{Exit, Failure, Result};
@@ -41,7 +41,7 @@ pub(crate) struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    pub(crate) fn sources(&self) -> Sources {
+    pub(crate) fn sources(&self) -> ConfigInputs {
         let flags = [
             ("--listen", "server.listen", &self.listen),
             ("--store", "store", &self.store),
@@ -50,32 +50,32 @@ impl ConfigArgs {
         ];
         let flag = |(name, setting, value): (&str, &str, &Option<String>)| {
             let value = value.clone()?;
-            Some(Flag { name: name.into(), setting: setting.into(), value })
+            Some(ConfigFlag { name: name.into(), setting: setting.into(), value })
         };
         let dir = self.config_dir.clone().or_else(|| std::env::var_os("POINTSMAN_CONFIG_DIR"));
         let mut files = self.config.clone();
         if files.is_empty() {
             files.extend(std::env::var_os("POINTSMAN_CONFIG"));
         }
-        Sources {
+        ConfigInputs {
             files: files.iter().filter_map(|file| non_empty_path(file)).map(Into::into).collect(),
             dir: dir.as_deref().and_then(non_empty_path).map(Into::into),
-            env: Env::of_process(),
+            env: Environment::from_process(),
             flags: flags.into_iter().filter_map(flag).collect(),
-            working: PathBuf::new(),
+            working_dir: PathBuf::new(),
         }
     }
 }
 
 /// The error of an invalid configuration.
-pub(crate) fn configuration_failure(faults: &Faults) -> Failure {
+pub(crate) fn configuration_failure(faults: &ConfigFaults) -> Failure {
     Failure::new(Exit::Configuration, format!("the configuration is invalid\n{faults}"))
         .with_hint("`pointsman config check` checks it without starting anything.")
 }
 
 /// Loads the configuration to print it: a missing secret is only a warning.
-pub(crate) fn load_for_display(sources: &Sources) -> Result<config::Config> {
-    let (config, missing_secrets) = sources.view().map_err(|faults| configuration_failure(&faults))?;
+pub(crate) fn load_for_display(sources: &ConfigInputs) -> Result<config::Config> {
+    let (config, missing_secrets) = sources.load_without_secrets().map_err(|faults| configuration_failure(&faults))?;
     for warning in missing_secrets {
         print_to_stderr(format!("warning: {warning}"));
     }
@@ -122,7 +122,7 @@ impl ConfigCommand {
     }
 }
 
-fn check_configuration(sources: &Sources, output: Output) -> Result {
+fn check_configuration(sources: &ConfigInputs, output: Output) -> Result {
     let report = config::check(sources, pointsman_engine::now());
     match report.outcome {
         Ok(summary) if output.is_json() => Ok(output.print_json(&summary_json(&summary))?),
@@ -136,7 +136,7 @@ fn check_configuration(sources: &Sources, output: Output) -> Result {
     }
 }
 
-fn summary_json(summary: &Summary) -> serde_json::Value {
+fn summary_json(summary: &ConfigSummary) -> serde_json::Value {
     let routes =
         summary.routes.iter().map(|(kind, handlers)| serde_json::json!({"type": kind, "handlers": handlers}));
     let tenants =
@@ -155,13 +155,13 @@ fn summary_json(summary: &Summary) -> serde_json::Value {
     })
 }
 
-fn faults_json(faults: &Faults) -> serde_json::Value {
+fn faults_json(faults: &ConfigFaults) -> serde_json::Value {
     let fault =
         |fault: &config::Fault| serde_json::json!({"place": fault.place(), "message": fault.message()});
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 
-fn print_configuration(sources: &Sources, output: Output) -> Result {
+fn print_configuration(sources: &ConfigInputs, output: Output) -> Result {
     let config = load_for_display(sources)?;
     match output.is_json() {
         true => Ok(output.print_json(&config.to_json())?),

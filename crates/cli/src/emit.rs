@@ -11,7 +11,7 @@ use pointsman_api::client::{Client, EmitBody, EventQuery};
 use pointsman_core::event::Priority;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{HandlingKey, Json, ObjectKey, Tenant, Timestamp};
-use pointsman_server::config::nearest::hint;
+use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::{GlobalOptions, parse_time};
 use crate::failure::{Failure, Result};
@@ -134,16 +134,16 @@ async fn has_started_order(client: &Client, id: u64) -> bool {
         limit: Some(SEARCHED_EVENTS),
         ..EventQuery::default()
     };
-    let Ok(EventSeq::NonEmpty { event_snapshots, .. }) = client.events(&query).await else { return false };
+    let Ok(EventSeq::NonEmpty { event_snapshots, .. }) = client.list_events(&query).await else { return false };
     let key_end = format!(",{id}");
     event_snapshots.iter().any(|event| event.key.as_ref().is_some_and(|key| key.ends_with(&key_end)))
 }
 
 /// A suggestion for a mistyped event type. Empty for a token that may not list handlers.
 async fn suggest_event_type(client: &Client, event_type: &str) -> String {
-    let Ok(list) = client.handlers().await else { return String::new() };
+    let Ok(list) = client.list_handlers().await else { return String::new() };
     let routes = list.handlers.iter().flat_map(|handler| &handler.routes);
-    hint(event_type, routes.map(|route| route.kind.as_str()))
+    did_you_mean_suffix(event_type, routes.map(|route| route.kind.as_str()))
 }
 
 /// Reads the payload given by `--value`.

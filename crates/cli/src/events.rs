@@ -1,7 +1,7 @@
 //! `pointsman events`: one event with its tasks, its cause and the events it caused.
 
 use clap::{Args, Subcommand};
-use pointsman_api::{CauseBody, CausedBody, EventDetail, EventSnapshot, TaskBody};
+use pointsman_api::{EventCauseBody, CausedEventBody, EventDetail, EventSnapshot, TaskBody};
 use pointsman_core::EventId;
 
 use crate::args::GlobalOptions;
@@ -40,7 +40,7 @@ impl EventsCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let EventSubcommand::Show { id } = self.subcommand;
         let (client, output) = (global.client()?, Output::new(global));
-        let response = client.event(id.get()).await;
+        let response = client.read_event(id.get()).await;
         let detail = response.map_err(|e| {
             let status = e.status();
             match (status, Failure::from(e)) {
@@ -72,7 +72,7 @@ fn print_event(output: Output, detail: &EventDetail) -> Result {
     let mut lines = vec![format_event(output.paint, &detail.event, None)];
     append_branches(output.paint, &detail.caused, "", &mut lines);
     lines.iter().try_for_each(|line| output.print_line(line))?;
-    if detail.caused_cut {
+    if detail.is_caused_truncated {
         output.print_line("… and possibly more: the tree is cut off at its size limit.")?;
     }
     Ok(())
@@ -81,7 +81,7 @@ fn print_event(output: Output, detail: &EventDetail) -> Result {
 fn event_fields(detail: &EventDetail) -> Vec<(&'static str, String)> {
     let event = &detail.event;
     let time = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
-    let summary = Some(event).filter(|event| event.is_engine()).and_then(read_line).map(|line| line.text);
+    let summary = Some(event).filter(|event| event.is_engine_event()).and_then(read_line).map(|line| line.text);
     let context = event.context.iter().map(|(name, value)| format!("{name}={value}"));
     vec![
         ("event", event.event_id.to_string()),
@@ -98,7 +98,7 @@ fn event_fields(detail: &EventDetail) -> Vec<(&'static str, String)> {
     ]
 }
 
-fn describe_cause(cause: &CauseBody) -> String {
+fn describe_cause(cause: &EventCauseBody) -> String {
     match (cause.event_id, &cause.task) {
         (Some(event), Some(task)) => format!("{event}, by {task}"),
         (Some(event), None) => event.to_string(),
@@ -134,7 +134,7 @@ fn format_event(paint: Paint, event: &EventSnapshot, emitted_by: Option<&str>) -
 }
 
 /// Appends a line for each caused event, drawn as a tree. `indent` is the part of the tree above them.
-fn append_branches(paint: Paint, caused: &[CausedBody], indent: &str, lines: &mut Vec<String>) {
+fn append_branches(paint: Paint, caused: &[CausedEventBody], indent: &str, lines: &mut Vec<String>) {
     for (index, event) in caused.iter().enumerate() {
         let is_last = index + 1 == caused.len();
         let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
@@ -156,8 +156,8 @@ mod tests {
         serde_json::from_str(&json).unwrap()
     }
 
-    fn caused_event(id: u64, event_type: &str, caused: Vec<CausedBody>) -> CausedBody {
-        CausedBody { event: sample_event(id, event_type), task: Some(format!("t{id}")), caused }
+    fn caused_event(id: u64, event_type: &str, caused: Vec<CausedEventBody>) -> CausedEventBody {
+        CausedEventBody { event: sample_event(id, event_type), task: Some(format!("t{id}")), caused }
     }
 
     #[test]
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn a_cause_names_the_event_and_the_task_if_present() {
         let describe = |event_id, task: Option<&str>| {
-            describe_cause(&CauseBody { event_id, task: task.map(Into::into), depth: 1 })
+            describe_cause(&EventCauseBody { event_id, task: task.map(Into::into), depth: 1 })
         };
         assert_eq!(describe(Some(7), Some("t")), "7, by t");
         assert_eq!(describe(Some(7), None), "7");

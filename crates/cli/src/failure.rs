@@ -97,13 +97,13 @@ impl From<serde_json::Error> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match &error {
-            ClientError::Address(_) => Self::usage(&error),
-            ClientError::Unreachable { .. } | ClientError::Silent { .. } => {
+            ClientError::InvalidRequest(_) => Self::usage(&error),
+            ClientError::Unreachable { .. } | ClientError::StreamTimeout { .. } => {
                 Self::new(Exit::Unavailable, with_root_cause(&error)).with_hint(NO_SERVER_HINT)
             }
-            ClientError::Unreadable { .. } => Self::runtime(&error)
+            ClientError::InvalidResponse { .. } => Self::runtime(&error)
                 .with_hint("Check --url: is it a Pointsman server of the same version as this command?"),
-            ClientError::Refused(refusal) => match refusal.status {
+            ClientError::ErrorResponse(refusal) => match refusal.status {
                 401 => Self::runtime(&error).with_hint(TOKEN_HINT),
                 403 => Self::runtime(&error).with_hint(ROLE_HINT),
                 // The server's own message says whether the request may have taken effect.
@@ -153,7 +153,7 @@ A server with `auth.tokens` in its configuration accepts only those tokens.
 
 /// Whether the response is a Pointsman server's own problem document, and not that of a proxy.
 pub(crate) fn is_server_problem(error: &ClientError) -> bool {
-    matches!(error, ClientError::Refused(problem) if problem.kind.starts_with(PROBLEM_TYPE_PREFIX))
+    matches!(error, ClientError::ErrorResponse(problem) if problem.kind.starts_with(PROBLEM_TYPE_PREFIX))
 }
 
 /// The error and its root cause. The layers between are details of the HTTP client.
@@ -166,14 +166,14 @@ fn with_root_cause(error: &dyn std::error::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_api::Problem;
+    use pointsman_api::ProblemDetails;
 
     use super::*;
 
     #[test]
     fn the_hint_of_a_503_depends_on_who_sent_it() {
         let hint = |kind: &str| {
-            let problem = Problem {
+            let problem = ProblemDetails {
                 kind: kind.into(),
                 title: "Service Unavailable".into(),
                 status: 503,
@@ -181,7 +181,7 @@ mod tests {
                 parameter: None,
                 pointer: None,
             };
-            Failure::from(ClientError::Refused(Box::new(problem))).hint
+            Failure::from(ClientError::ErrorResponse(Box::new(problem))).hint
         };
         assert_eq!(hint("urn:pointsman:problem:unavailable").as_deref(), Some(RETRY_HINT));
         assert_eq!(hint("about:blank").as_deref(), Some(UNKNOWN_OUTCOME_HINT), "a proxy does not know");

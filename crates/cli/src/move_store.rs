@@ -7,12 +7,12 @@ use clap::Args;
 use pointsman_core::store::StoreError;
 use pointsman_server::StartError;
 use pointsman_server::config::StoreUrl;
-use pointsman_store::transfer::{
-    Compared, Movable, MoveError, NotReady, Report, Section, Step, Tally, transfer, verify,
+use pointsman_store::store_copy::{
+    TableComparison, CopyEndpoint, CopyError, CopyNotReady, CopyReport, TableKind, CopyProgress, TableChecksum, copy_store, verify_copy,
 };
-use pointsman_store_postgres::{Endpoint as PgEndpoint, PgMove};
-use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisMove};
-use pointsman_store_sqlite::SqliteMove;
+use pointsman_store_postgres::{Endpoint as PgEndpoint, PgStoreCopy};
+use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisStoreCopy};
+use pointsman_store_sqlite::SqliteCopy;
 use serde_json::json;
 
 use crate::args::GlobalOptions;
@@ -66,8 +66,8 @@ impl MoveStoreCommand {
         let mut target = if self.verify_only { open_source(&to)? } else { open_target(&to)? };
         let progress = Progress::with_steps(0);
         let report = match self.verify_only {
-            true => verify(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
-            false => transfer(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
+            true => verify_copy(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
+            false => copy_store(&mut *source, &mut *target, &mut |step| update_progress(&progress, step)),
         };
         drop(progress);
         let report = report.map_err(move_failure)?;
@@ -119,62 +119,62 @@ fn is_same_store(from: &StoreUrl, to: &StoreUrl) -> bool {
     }
 }
 
-fn open_source(url: &StoreUrl) -> Result<Box<dyn Movable>> {
+fn open_source(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
-        StoreUrl::Sqlite { path } => boxed_store(SqliteMove::source(path), StartError::Store),
-        StoreUrl::Postgres(url) => boxed_store(PgMove::source(url.whole()), StartError::Postgres),
-        StoreUrl::Redis(url) => boxed_store(RedisMove::source(url.whole()), StartError::Redis),
+        StoreUrl::Sqlite { path } => boxed_store(SqliteCopy::open_source(path), StartError::Sqlite),
+        StoreUrl::Postgres(url) => boxed_store(PgStoreCopy::source(url.full_url()), StartError::Postgres),
+        StoreUrl::Redis(url) => boxed_store(RedisStoreCopy::source(url.full_url()), StartError::Redis),
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
 }
 
-fn open_target(url: &StoreUrl) -> Result<Box<dyn Movable>> {
+fn open_target(url: &StoreUrl) -> Result<Box<dyn CopyEndpoint>> {
     match url {
-        StoreUrl::Sqlite { path } => boxed_store(SqliteMove::target(path), StartError::Store),
-        StoreUrl::Postgres(url) => boxed_store(PgMove::target(url.whole()), StartError::Postgres),
-        StoreUrl::Redis(url) => boxed_store(RedisMove::target(url.whole()), StartError::Redis),
+        StoreUrl::Sqlite { path } => boxed_store(SqliteCopy::open_target(path), StartError::Sqlite),
+        StoreUrl::Postgres(url) => boxed_store(PgStoreCopy::target(url.full_url()), StartError::Postgres),
+        StoreUrl::Redis(url) => boxed_store(RedisStoreCopy::target(url.full_url()), StartError::Redis),
         StoreUrl::SqliteMemory => Err(Failure::usage("a store in memory cannot be moved")),
     }
 }
 
-fn boxed_store<M: Movable + 'static, E: Error + 'static>(
-    opened: std::result::Result<M, NotReady<E>>,
+fn boxed_store<M: CopyEndpoint + 'static, E: Error + 'static>(
+    opened: std::result::Result<M, CopyNotReady<E>>,
     to_start_error: impl FnOnce(E) -> StartError,
-) -> Result<Box<dyn Movable>> {
+) -> Result<Box<dyn CopyEndpoint>> {
     let not_ready = match opened {
         Ok(store) => return Ok(Box::new(store)),
-        Err(NotReady::Unopened(error)) => {
+        Err(CopyNotReady::OpenFailed(error)) => {
             return Err(start_failure(to_start_error(error)).with_hint("Nothing was copied."));
         }
         Err(not_ready) => not_ready,
     };
     let exit = match &not_ready {
-        NotReady::InUse { .. } | NotReady::Undrained { .. } | NotReady::Stray { .. } => Exit::Unavailable,
-        NotReady::NoStore(_) | NotReady::Unopened(_) => Exit::Runtime,
-        NotReady::Pooled(_) => Exit::Usage,
+        CopyNotReady::InUse { .. } | CopyNotReady::OutboxNotEmpty { .. } | CopyNotReady::OrphanedOutbox { .. } => Exit::Unavailable,
+        CopyNotReady::NoStore(_) | CopyNotReady::OpenFailed(_) => Exit::Runtime,
+        CopyNotReady::ConnectionPooler(_) => Exit::Usage,
     };
     Err(Failure::new(exit, not_ready))
 }
 
 /// Converts an error of the copy, with a hint.
-fn move_failure(error: MoveError) -> Failure {
+fn move_failure(error: CopyError) -> Failure {
     let message = match error.source() {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
     };
     match error {
-        MoveError::Source(StoreError::Unavailable(_)) | MoveError::Target(StoreError::Unavailable(_)) => {
+        CopyError::ReadSource(StoreError::Unavailable(_)) | CopyError::WriteTarget(StoreError::Unavailable(_)) => {
             Failure::new(Exit::Unavailable, message)
                 .with_hint("Repeat the command to continue where it stopped.")
         }
-        MoveError::Source(_) | MoveError::Part => Failure::runtime(message),
-        MoveError::Unended => Failure::runtime(message)
+        CopyError::ReadSource(_) | CopyError::SourceIncomplete => Failure::runtime(message),
+        CopyError::TargetIncomplete => Failure::runtime(message)
             .with_hint("Repeat the command without --verify-only to continue where it stopped."),
-        MoveError::Target(_) | MoveError::NotEmpty(_) | MoveError::Another => {
+        CopyError::WriteTarget(_) | CopyError::TargetNotEmpty(_) | CopyError::OtherCopyUnfinished => {
             Failure::runtime(message).with_hint(EMPTY_TARGET_HINT)
         }
-        MoveError::Done => Failure::runtime(message).with_hint("--verify-only compares the two stores."),
-        MoveError::Changed | MoveError::Written | MoveError::Disturbed => {
+        CopyError::AlreadyCopied => Failure::runtime(message).with_hint("--verify-only compares the two stores."),
+        CopyError::SourceChanged | CopyError::SourceWritten | CopyError::TargetWritten => {
             Failure::runtime(message).with_hint(format!("Stop all servers. {EMPTY_TARGET_HINT}"))
         }
     }
@@ -184,32 +184,32 @@ const EMPTY_TARGET_HINT: &str = "\
 Use an empty target: a new file, a database without a schema `pointsman` (DROP SCHEMA pointsman CASCADE deletes the
 schema and all its data), or another Redis database or prefix (FLUSHDB deletes all data of a database).";
 
-fn update_progress(progress: &Progress, step: Step) {
-    let advance = |activity: &str, section: Section, rows: u64| {
+fn update_progress(progress: &Progress, step: CopyProgress) {
+    let advance = |activity: &str, section: TableKind, rows: u64| {
         progress.advance(rows);
         progress.set_message(format!("{activity} {section}"));
     };
     match step {
-        Step::Copying { all, before } => {
+        CopyProgress::Copying { total_rows: all, already_copied: before } => {
             if before > 0 {
                 let rows = format_count(before, "row", "rows");
                 progress.print_above(&format!("Continuing an interrupted move after {rows}."));
             }
             progress.set_position(before, all);
         }
-        Step::Copied { section, rows } => advance("copying", section, rows),
-        Step::Comparing { all } => progress.set_position(0, all),
-        Step::Compared { section, rows } => advance("comparing", section, rows),
+        CopyProgress::Copied { table: section, rows } => advance("copying", section, rows),
+        CopyProgress::Comparing { total_rows: all } => progress.set_position(0, all),
+        CopyProgress::Compared { table: section, rows } => advance("comparing", section, rows),
     }
 }
 
-fn print_report(output: Output, report: &Report, from: &StoreUrl, to: &StoreUrl) -> Result {
-    let differences = report.differences();
+fn print_report(output: Output, report: &CopyReport, from: &StoreUrl, to: &StoreUrl) -> Result {
+    let differences = report.differing_tables();
     if output.is_json() {
-        let tally = |tally: Tally| json!({"rows": tally.rows, "checksum": tally.checksum()});
-        let section = |both: &Compared| {
+        let tally = |tally: TableChecksum| json!({"rows": tally.rows, "checksum": tally.format_checksum()});
+        let section = |both: &TableComparison| {
             json!({
-                "section": both.section,
+                "section": both.table,
                 "source": both.source.map(tally),
                 "target": both.target.map(tally),
             })
@@ -217,25 +217,25 @@ fn print_report(output: Output, report: &Report, from: &StoreUrl, to: &StoreUrl)
         return Ok(output.print_json(&json!({
             "from": from.to_string(),
             "to": to.to_string(),
-            "rows": report.rows(),
+            "rows": report.copied_rows(),
             "equal": differences.is_empty(),
-            "sections": report.sections.iter().map(section).collect::<Vec<_>>(),
+            "sections": report.tables.iter().map(section).collect::<Vec<_>>(),
         }))?);
     }
-    let rows = report.sections.iter().filter_map(|both| {
+    let rows = report.tables.iter().filter_map(|both| {
         let (source, target) = both.source.zip(both.target)?;
-        let difference = match differences.contains(&both.section) {
+        let difference = match differences.contains(&both.table) {
             true => format!("differs: the target has {target}"),
             false => String::new(),
         };
-        Some(vec![both.section.to_string(), source.rows.to_string(), source.checksum(), difference])
+        Some(vec![both.table.to_string(), source.rows.to_string(), source.format_checksum(), difference])
     });
     Ok(output.print_table(&["section", "rows", "checksum", ""], rows.collect(), "")?)
 }
 
 /// Warns of invalid outbox entries of the source, which are not copied.
-fn warn_of_set_aside_events(source: &mut dyn Movable) -> Result {
-    let count = source.set_aside().map_err(|error| move_failure(MoveError::Source(error)))?;
+fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> Result {
+    let count = source.count_set_aside_entries().map_err(|error| move_failure(CopyError::ReadSource(error)))?;
     if count > 0 {
         let entries = format_count(count, "invalid entry", "invalid entries");
         print_to_stderr(format!("warning: {entries} in the source's outbox (events.set.aside) not copied"));
@@ -243,13 +243,13 @@ fn warn_of_set_aside_events(source: &mut dyn Movable) -> Result {
     Ok(())
 }
 
-fn print_outcome(output: Output, report: &Report, verify_only: bool) -> Result {
-    let differences: Vec<String> = report.differences().iter().map(Section::to_string).collect();
+fn print_outcome(output: Output, report: &CopyReport, verify_only: bool) -> Result {
+    let differences: Vec<String> = report.differing_tables().iter().map(TableKind::to_string).collect();
     if !differences.is_empty() {
         let failure = Failure::runtime(format!("the stores differ in: {}", differences.join(", ")));
         return Err(if verify_only { failure } else { failure.with_hint(EMPTY_TARGET_HINT) });
     }
-    for (section, rows) in report.left_behind() {
+    for (section, rows) in report.uncopied_rows() {
         print_to_stderr(format!(
             "warning: {} of {section} not copied: the target cannot store them",
             format_count(rows, "row", "rows")
@@ -258,7 +258,7 @@ fn print_outcome(output: Output, report: &Report, verify_only: bool) -> Result {
     if output.is_json() {
         return Ok(());
     }
-    let rows = format_count(report.rows(), "row", "rows");
+    let rows = format_count(report.copied_rows(), "row", "rows");
     match verify_only {
         true => output.print_line(format!("Both stores contain the same {rows}."))?,
         false => output.print_line(format!(

@@ -1,7 +1,7 @@
 //! `pointsman nodes` and `pointsman audit`: the nodes of the store, and the audit log.
 
 use clap::Args;
-use pointsman_api::{DeedBody, NodeBody};
+use pointsman_api::{AuditEntryBody, NodeBody};
 
 use crate::args::GlobalOptions;
 use crate::failure::Result;
@@ -25,7 +25,7 @@ pub(crate) struct NodesCommand {}
 impl NodesCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
-        let list = client.nodes().await?;
+        let list = client.list_nodes().await?;
         if output.is_json() {
             return Ok(output.print_json(&list)?);
         }
@@ -49,7 +49,7 @@ fn node_row(node: &NodeBody) -> Vec<String> {
         node.id.to_string(),
         node_state(node).into(),
         format_timestamp(&node.joined_at),
-        format_timestamp(&node.heard_at),
+        format_timestamp(&node.last_heartbeat_at),
         format!("{:+.1} s", node.clock.offset_ms as f64 / 1000.0),
         format!("{} of {}", node.running, node.slots),
         shorten(&node.handlers.join(" "), 60),
@@ -82,11 +82,11 @@ fn parse_page_number(text: &str) -> std::result::Result<i64, &'static str> {
 impl AuditCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let (client, output) = (global.client()?, Output::new(global));
-        let list = client.audit(self.before, self.limit).await?;
+        let list = client.list_audit_entries(self.before, self.limit).await?;
         if output.is_json() {
             return Ok(output.print_json(&list)?);
         }
-        let rows = list.deeds.iter().map(audit_row).collect();
+        let rows = list.entries.iter().map(audit_row).collect();
         output.print_table(
             &["time", "token", "action", "target", "detail"],
             rows,
@@ -99,12 +99,12 @@ impl AuditCommand {
     }
 }
 
-fn audit_row(entry: &DeedBody) -> Vec<String> {
+fn audit_row(entry: &AuditEntryBody) -> Vec<String> {
     vec![
         format_timestamp(&entry.time),
         escape_controls(&entry.by).into_owned(),
         entry.action.clone(),
-        escape_controls(&entry.what).into_owned(),
+        escape_controls(&entry.target).into_owned(),
         shorten(&entry.detail, 80),
     ]
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::ClientError;
-use pointsman_api::{EventSnapshot, LaneBody, ObjectDetail};
+use pointsman_api::{EventSnapshot, ObjectLaneBody, ObjectDetail};
 use pointsman_core::chain::OrderKey;
 use pointsman_core::{EventId, ObjectKey, Tenant};
 
@@ -44,7 +44,7 @@ impl ObjectsCommand {
     pub(crate) async fn run(self, global: &GlobalOptions) -> Result {
         let ObjectSubcommand::Show { key, tenant } = self.subcommand;
         let (client, output) = (global.client()?, Output::new(global));
-        let response = client.object(key.as_str(), tenant.as_ref().map(Tenant::as_str)).await;
+        let response = client.read_object(key.as_str(), tenant.as_ref().map(Tenant::as_str)).await;
         let object = response.map_err(|error| object_failure(&key, error))?;
         if output.is_json() {
             return Ok(output.print_json(&object)?);
@@ -105,8 +105,8 @@ fn print_lanes(output: Output, object: &ObjectDetail) -> Result {
     Ok(())
 }
 
-fn lane_row(lane: &LaneBody) -> Vec<String> {
-    let LaneBody { handler, head, halted, waiting, more } = lane;
+fn lane_row(lane: &ObjectLaneBody) -> Vec<String> {
+    let ObjectLaneBody { handler, head, halted, waiting, more } = lane;
     vec![
         handler.clone(),
         if *halted { "HALTED".into() } else { head.status.clone() },
@@ -116,8 +116,8 @@ fn lane_row(lane: &LaneBody) -> Vec<String> {
     ]
 }
 
-fn suggest_release(lane: &LaneBody) -> String {
-    let LaneBody { handler, head, .. } = lane;
+fn suggest_release(lane: &ObjectLaneBody) -> String {
+    let ObjectLaneBody { handler, head, .. } = lane;
     let id = &head.id;
     format!(
         "The lane of {handler} is halted: its first task failed permanently. Retry or cancel that task to continue:\n    \

@@ -14,7 +14,7 @@ mod text;
 
 use std::io::{self, IsTerminal, Write};
 
-pub(crate) use pointsman_store::finding::age;
+pub(crate) use pointsman_store::finding::format_age;
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 

@@ -98,16 +98,16 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
         StartError::Listen { .. } => {
             Some("Another server may be listening there. Choose another address with --listen.")
         }
-        StartError::Store(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
+        StartError::Sqlite(OpenError::Io { .. } | OpenError::Sqlite { .. }) => {
             Some("Its directory must exist and be writable. Choose another file with --store.")
         }
         StartError::Postgres(PostgresError::Unreachable { .. })
-        | StartError::Redis(RedisError::Unreachable { .. } | RedisError::NotServed { .. }) => Some(
+        | StartError::Redis(RedisError::Unreachable { .. } | RedisError::SlotNotServed { .. }) => Some(
             "A node needs its database to start; once it runs, it survives an outage. Choose another database with\n\
              --store or POINTSMAN_STORE.",
         ),
-        StartError::Postgres(PostgresError::NotLetIn { .. })
-        | StartError::Redis(RedisError::NotLetIn { .. }) => {
+        StartError::Postgres(PostgresError::AccessDenied { .. })
+        | StartError::Redis(RedisError::AccessDenied { .. }) => {
             Some("Pass a URL with a password in POINTSMAN_STORE, or in a file named by POINTSMAN_STORE_FILE.")
         }
         _ => None,
@@ -118,7 +118,7 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
         message = format!("{message}: {error}");
         cause = error.source();
     }
-    if let StartError::Store(OpenError::InUse { path }) = &error
+    if let StartError::Sqlite(OpenError::InUse { path }) = &error
         && let Ok(Some(holder)) = find_lock_holder(path)
     {
         message = format!("{message} (in use {holder})");
@@ -132,9 +132,9 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
 
 fn start_error_exit(error: &StartError) -> Exit {
     match error {
-        StartError::Unguarded(_) | StartError::Config(_) | StartError::HandlerTwice(_) => Exit::Configuration,
+        StartError::NoTokenConfigured(_) | StartError::Config(_) | StartError::DuplicateHandler(_) => Exit::Configuration,
         // These may pass without a change, or when another process ends.
-        StartError::Store(
+        StartError::Sqlite(
             OpenError::InUse { .. }
             | OpenError::DiskFull { .. }
             | OpenError::Io { .. }
@@ -150,45 +150,45 @@ fn start_error_exit(error: &StartError) -> Exit {
 
 fn postgres_error_exit(error: &PostgresError) -> Exit {
     match error {
-        PostgresError::Unreachable { .. } | PostgresError::Failed { .. } | PostgresError::Held { .. } => {
+        PostgresError::Unreachable { .. } | PostgresError::OpenFailed { .. } | PostgresError::SchemaLocked { .. } => {
             Exit::Unavailable
         }
         PostgresError::BadUrl(_)
         | PostgresError::BadParameter { .. }
-        | PostgresError::NotTrusted { .. }
+        | PostgresError::TlsFailed { .. }
         | PostgresError::NotPostgres { .. }
-        | PostgresError::NotLetIn { .. }
+        | PostgresError::AccessDenied { .. }
         | PostgresError::NoDatabase { .. }
-        | PostgresError::NoneNamed { .. }
-        | PostgresError::TooOld { .. }
+        | PostgresError::NoDatabaseNamed { .. }
+        | PostgresError::ServerTooOld { .. }
         | PostgresError::NotUtf8 { .. }
-        | PostgresError::NoRight { .. }
+        | PostgresError::MissingPrivilege { .. }
         | PostgresError::Newer { .. }
         | PostgresError::NotOurs { .. }
-        | PostgresError::Pooler { .. }
-        | PostgresError::Altered { .. } => Exit::Configuration,
-        PostgresError::Incomplete { .. } | PostgresError::Damaged(_) => Exit::Runtime,
+        | PostgresError::UndeclaredPooler { .. }
+        | PostgresError::MigrationChanged { .. } => Exit::Configuration,
+        PostgresError::SchemaIncomplete { .. } | PostgresError::Damaged(_) => Exit::Runtime,
     }
 }
 
 fn redis_error_exit(error: &RedisError) -> Exit {
     match error {
-        RedisError::Unreachable { .. } | RedisError::Failed { .. } | RedisError::NotServed { .. } => {
+        RedisError::Unreachable { .. } | RedisError::OpenFailed { .. } | RedisError::SlotNotServed { .. } => {
             Exit::Unavailable
         }
         RedisError::BadUrl(_)
         | RedisError::BadParameter { .. }
         | RedisError::NotRedis { .. }
-        | RedisError::NotLetIn { .. }
-        | RedisError::NotTrusted { .. }
+        | RedisError::AccessDenied { .. }
+        | RedisError::TlsFailed { .. }
         | RedisError::NoDatabase { .. }
-        | RedisError::TooOld { .. }
-        | RedisError::NoRight { .. }
-        | RedisError::WrongKind { .. }
-        | RedisError::Replica { .. }
-        | RedisError::NoMaster { .. }
+        | RedisError::ServerTooOld { .. }
+        | RedisError::MissingPrivilege { .. }
+        | RedisError::WrongServerKind { .. }
+        | RedisError::IsReplica { .. }
+        | RedisError::UnknownMaster { .. }
         | RedisError::Newer { .. }
-        | RedisError::Older { .. }
+        | RedisError::LayoutTooOld { .. }
         | RedisError::NotOurs { .. } => Exit::Configuration,
         RedisError::Damaged(_) => Exit::Runtime,
     }

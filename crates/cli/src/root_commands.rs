@@ -21,7 +21,7 @@ pub(crate) fn describe_root_commands(config: &Config, is_root: bool) -> Option<S
 
 #[cfg(test)]
 mod tests {
-    use pointsman_server::config::{Env, Sources};
+    use pointsman_server::config::{Environment, ConfigInputs};
 
     use super::*;
 
@@ -32,12 +32,12 @@ mod tests {
         let yaml = "handlers:\n  index: {run: {command: [sh]}}\n  remote: {run: pull}\n\
                     sources:\n  shop: {run: {command: [sh]}, collections: [orders]}\n";
         std::fs::write(&file, yaml).unwrap();
-        let sources = Sources {
+        let sources = ConfigInputs {
             files: vec![file],
             dir: None,
-            env: Env::of_process(),
+            env: Environment::from_process(),
             flags: vec![],
-            working: folder.path().into(),
+            working_dir: folder.path().into(),
         };
         let config = sources.load().unwrap();
         let described = describe_root_commands(&config, true);

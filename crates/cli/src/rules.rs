@@ -2,9 +2,9 @@
 
 use clap::Args;
 use pointsman_api::client::{Client, ClientError};
-use pointsman_api::{HoldBody, RuleBody};
+use pointsman_api::{RuleRequestBody, RuleBody};
 use pointsman_core::chain::ChainPath;
-use pointsman_core::{HandlerName, Pair, RuleKind, Tenant};
+use pointsman_core::{HandlerName, SourceCollection, RuleKind, Tenant};
 use serde::Serialize;
 
 use crate::args::GlobalOptions;
@@ -113,7 +113,7 @@ fn validate_target_name(text: &str) -> std::result::Result<String, String> {
             ));
         }
         Some(0) => ChainPath::new(text).map(|_| ()),
-        Some(_) => text.parse::<Pair>().map(|_| ()),
+        Some(_) => text.parse::<SourceCollection>().map(|_| ()),
         None => HandlerName::new(text).map(|_| ()),
     };
     checked.map(|()| text.into()).map_err(|e| e.to_string())
@@ -146,17 +146,17 @@ impl UnblockCommand {
 impl SetRuleArgs {
     async fn run(self, global: &GlobalOptions, kind: RuleKind) -> Result {
         let (client, output, target) = (global.client()?, Output::new(global), &self.target);
-        let body = HoldBody { tenant: target.tenant_name(), reason: self.reason };
+        let body = RuleRequestBody { tenant: target.tenant_name(), reason: self.reason };
         if target.schedule {
             let detail =
-                client.hold_schedule(kind, &target.name, &body).await.map_err(schedules::schedule_failure)?;
+                client.set_schedule_rule(kind, &target.name, &body).await.map_err(schedules::schedule_failure)?;
             return print_change(output, &detail, &target.describe_set(kind), &detail.schedule.rules);
         }
         if let Some(chain) = target.chain_path() {
-            let detail = client.hold_chain(kind, &chain, &body).await.map_err(chains::chain_failure)?;
+            let detail = client.set_chain_rule(kind, &chain, &body).await.map_err(chains::chain_failure)?;
             return print_change(output, &detail, &target.describe_set(kind), &detail.chain.rules);
         }
-        let detail = match client.hold(kind, &target.name, &body).await {
+        let detail = match client.set_handler_rule(kind, &target.name, &body).await {
             Ok(detail) => detail,
             Err(error) => return Err(target.handler_failure(&client, error).await),
         };
@@ -171,15 +171,15 @@ impl LiftRuleArgs {
         let message = if was_set { target.describe_lifted(kind) } else { target.describe_not_set(kind) };
         if target.schedule {
             let detail =
-                client.release_schedule(kind, &target.name).await.map_err(schedules::schedule_failure)?;
+                client.delete_schedule_rule(kind, &target.name).await.map_err(schedules::schedule_failure)?;
             return print_change(output, &detail, &message, &detail.schedule.rules);
         }
-        let body = HoldBody { tenant: target.tenant_name(), reason: None };
+        let body = RuleRequestBody { tenant: target.tenant_name(), reason: None };
         if let Some(chain) = target.chain_path() {
-            let detail = client.release_chain(kind, &chain, &body).await.map_err(chains::chain_failure)?;
+            let detail = client.delete_chain_rule(kind, &chain, &body).await.map_err(chains::chain_failure)?;
             return print_change(output, &detail, &message, &detail.chain.rules);
         }
-        let detail = match client.release(kind, &target.name, &body).await {
+        let detail = match client.delete_handler_rule(kind, &target.name, &body).await {
             Ok(detail) => detail,
             Err(error) => return Err(target.handler_failure(&client, error).await),
         };
@@ -200,13 +200,13 @@ impl RuleTarget {
     /// Whether such a rule is in force.
     async fn has_rule(&self, client: &Client, kind: RuleKind) -> bool {
         let rules = if self.schedule {
-            client.schedule(&self.name).await.map(|detail| detail.schedule.rules)
+            client.read_schedule(&self.name).await.map(|detail| detail.schedule.rules)
         } else if let Some(chain) = self.chain_path() {
-            client.chain(&chain).await.map(|detail| detail.chain.rules)
+            client.read_chain(&chain).await.map(|detail| detail.chain.rules)
         } else {
             // The rules of a collection are listed with its source.
             let handler = self.name.split('/').next().unwrap_or(&self.name);
-            client.handler(handler).await.map(|detail| detail.handler.rules)
+            client.read_handler(handler).await.map(|detail| detail.handler.rules)
         };
         // If they cannot be read, the next call returns the error.
         let (rules, tenant) = (rules.unwrap_or_default(), self.tenant_name());
@@ -239,7 +239,7 @@ impl RuleTarget {
     async fn handler_failure(&self, client: &Client, error: ClientError) -> Failure {
         let is_unknown = error.status() == Some(404);
         let failure = handlers::handler_failure(error);
-        if is_unknown && client.schedule(&self.name).await.is_ok() {
+        if is_unknown && client.read_schedule(&self.name).await.is_ok() {
             return failure.with_hint(format!("{} is a schedule; use --schedule {0}", self.name));
         }
         failure

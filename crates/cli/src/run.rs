@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use pointsman_api::client::{Client, ClientError, LogQuery};
-use pointsman_core::Pair;
+use pointsman_core::SourceCollection;
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
@@ -27,7 +27,7 @@ With --wait, the log is printed live; the exit code is 0 if the task succeeded, 
 pub(crate) struct RunCommand {
     /// Source and collection
     #[arg(value_name = "SOURCE/COLLECTION")]
-    pair: Pair,
+    pair: SourceCollection,
     /// Follow the log until the task ends; fail if the task fails
     #[arg(short, long)]
     wait: bool,
@@ -41,7 +41,7 @@ impl RunCommand {
         let (client, output) = (global.client()?, Output::new(global));
         let (source, collection) = (self.pair.source.as_str(), self.pair.collection.as_str());
         let key = self.idempotency_key.as_deref();
-        let (run, created) = client.run(source, collection, key).await.map_err(run_failure)?;
+        let (run, created) = client.run_source(source, collection, key).await.map_err(run_failure)?;
         if output.is_json() {
             output.print_json(&serde_json::json!({"task_id": run.task_id, "created": created}))?;
         } else {
@@ -74,7 +74,7 @@ async fn wait_for_task(client: &Client, output: Output, id: &str) -> Result {
             follow.await?;
         }
     }
-    let detail = match client.task(id).await {
+    let detail = match client.read_task(id).await {
         Ok(detail) => detail,
         Err(error) => return Err(tasks::task_failure(client, id, error).await),
     };
@@ -91,7 +91,7 @@ async fn wait_for_task(client: &Client, output: Output, id: &str) -> Result {
 
 /// Prints why the task waits, if it does.
 async fn explain_waiting(client: &Client, id: &str) {
-    if let Ok(why) = client.why(id).await
+    if let Ok(why) = client.read_task_why(id).await
         && why.status == "SCHEDULED"
     {
         print_to_stderr(format!("The task has not started: {}", why.summary));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use pointsman_engine::Setup;
 use pointsman_server::Server;
-use pointsman_server::server::settings;
+use pointsman_server::server::engine_settings;
 
 use crate::args::GlobalOptions;
 use crate::config::{ConfigArgs, configuration_failure};
@@ -47,7 +47,7 @@ impl ServeCommand {
         let mut signals = Signals::new()?;
         let sources = self.config.sources();
         let config = sources.load().map_err(|faults| configuration_failure(&faults))?;
-        tracing::info!("{}", config.read_from());
+        tracing::info!("{}", config.describe_files());
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
@@ -55,7 +55,7 @@ impl ServeCommand {
             tracing::warn!("{warning}. {ROOT_COMMANDS_ADVICE}");
         }
         let banner = Banner::from_config(&config);
-        let (name, drain) = (settings(&config).node_name, config.drain);
+        let (name, drain) = (engine_settings(&config).node_name, config.drain_timeout);
         let started = Server::start(config, Some(sources), Setup::default()).await;
         let server = started.map_err(process::start_failure)?;
         banner.print(&server, output)?;
@@ -73,7 +73,7 @@ impl ServeCommand {
 
 /// The number of running tasks that a stop waits for, and the maximum time; empty without any.
 async fn describe_running_tasks(server: &Server, name: &str, drain: Duration) -> String {
-    let nodes = server.engine().store().nodes().await.unwrap_or_default();
+    let nodes = server.engine().store().list_nodes().await.unwrap_or_default();
     let running = nodes.iter().filter(|node| !node.gone && node.name == name).map(|node| node.running).sum();
     match running {
         0 => String::new(),

@@ -217,13 +217,13 @@ fn describe_return_code(fields: &Map<String, Value>) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_core::engine_event::{EngineEvent, FileChange, SchedulerState, Transition};
-    use pointsman_core::{TaskId, chain::Action};
+    use pointsman_core::engine_event::{EngineEvent, FileBasedChange, SchedulerState, StepTransition};
+    use pointsman_core::{TaskId, chain::ChainNodeAction};
 
     use super::*;
 
     fn read_engine_event(event: EngineEvent) -> StreamLine {
-        StreamLine::from_json(&event.at(EventId::new(7).unwrap()).to_json()).unwrap()
+        StreamLine::from_json(&event.to_event(EventId::new(7).unwrap()).to_json()).unwrap()
     }
 
     fn label_and_text(event: EngineEvent) -> (&'static str, String) {
@@ -238,7 +238,7 @@ mod tests {
         let task = || TaskId::from_text("render_a_1");
         let ended = |transition| EngineEvent::OrderStepEnded { order: order(), transition };
         let removed =
-            EngineEvent::FileBased { change: FileChange::Removed, key: "Order:/publish/article,203".into() };
+            EngineEvent::FileBasedChanged { change: FileBasedChange::Removed, key: "Order:/publish/article,203".into() };
         for (event, sentence) in [
             (
                 EngineEvent::OrderAdded { order: order(), node: node("render") },
@@ -253,9 +253,9 @@ mod tests {
                 EngineEvent::OrderStepStarted { order: order(), node: node("render"), task: task() },
                 "order 203 runs step render",
             ),
-            (ended(Transition::Success), "step of order 203 succeeded"),
-            (ended(Transition::Error { return_code: 3 }), "step of order 203 failed with return code 3"),
-            (ended(Transition::Keep), "step of order 203 will run again"),
+            (ended(StepTransition::Success), "step of order 203 succeeded"),
+            (ended(StepTransition::Error { return_code: 3 }), "step of order 203 failed with return code 3"),
+            (ended(StepTransition::Keep), "step of order 203 will run again"),
             (
                 EngineEvent::OrderSetBack { order: order(), node: node("deploy") },
                 "order 203 is set back at deploy and will be retried",
@@ -280,7 +280,7 @@ mod tests {
         let set = EngineEvent::JobChainNodeActionChanged {
             chain: chain(),
             node: "deploy".parse().unwrap(),
-            action: Action::NextState,
+            action: ChainNodeAction::NextState,
         };
         assert_eq!(
             label_and_text(set),
@@ -309,15 +309,15 @@ mod tests {
     #[test]
     fn events_of_configured_objects_are_sentences() {
         for (change, key, sentence) in [
-            (FileChange::Added, "Job:/index", "handler index added"),
-            (FileChange::Removed, "Job:/index", "handler index removed"),
-            (FileChange::Replaced, "Job:/index", "handler index replaced"),
-            (FileChange::Activated, "Job:/index", "handler index activated"),
-            (FileChange::Replaced, "JobChain:/publish/article", "chain /publish/article replaced"),
-            (FileChange::Added, "Schedule:/nightly", "schedule nightly added"),
-            (FileChange::Added, "Schedule:/shop/orders", "schedule shop/orders added"),
+            (FileBasedChange::Added, "Job:/index", "handler index added"),
+            (FileBasedChange::Removed, "Job:/index", "handler index removed"),
+            (FileBasedChange::Replaced, "Job:/index", "handler index replaced"),
+            (FileBasedChange::Activated, "Job:/index", "handler index activated"),
+            (FileBasedChange::Replaced, "JobChain:/publish/article", "chain /publish/article replaced"),
+            (FileBasedChange::Added, "Schedule:/nightly", "schedule nightly added"),
+            (FileBasedChange::Added, "Schedule:/shop/orders", "schedule shop/orders added"),
         ] {
-            let event = EngineEvent::FileBased { change, key: key.into() };
+            let event = EngineEvent::FileBasedChanged { change, key: key.into() };
             assert_eq!(label_and_text(event), ("file", sentence.into()));
         }
     }
@@ -358,7 +358,7 @@ mod tests {
             node: "x".parse().unwrap(),
         });
         assert_eq!((added.subject, added.order_key()), (EventSubject::Order, Some("/a/b,1")));
-        let replaced = EngineEvent::FileBased { change: FileChange::Replaced, key: "Job:/index".into() };
+        let replaced = EngineEvent::FileBasedChanged { change: FileBasedChange::Replaced, key: "Job:/index".into() };
         let replaced = read_engine_event(replaced);
         assert_eq!((replaced.subject, replaced.order_key()), (EventSubject::File, None));
     }

@@ -64,8 +64,8 @@ impl TokenCommand {
     pub(crate) fn run(self, global: &GlobalOptions) -> Result {
         let TokenSubcommand::New(new) = self.subcommand;
         let output = Output::new(global);
-        let token = auth::new_token();
-        let sha256: String = auth::hash(&token).iter().map(|byte| format!("{byte:02x}")).collect();
+        let token = auth::generate_token();
+        let sha256: String = auth::hash_token(&token).iter().map(|byte| format!("{byte:02x}")).collect();
         if output.is_json() {
             return Ok(output.print_json(&serde_json::json!({
                 "token": token,

@@ -14,10 +14,10 @@ mod tree;
 use std::time::Duration;
 
 use clap::Args;
-use pointsman_api::client::{Client, EventQuery, Frame, Frames};
-use pointsman_api::{CauseBody, EventSeq};
+use pointsman_api::client::{Client, EventQuery, SseFrame, SseFrameStream};
+use pointsman_api::{EventCauseBody, EventSeq};
 use pointsman_core::journal::PathFilter;
-use pointsman_core::names::RESERVED_TYPES;
+use pointsman_core::names::ENGINE_EVENT_TYPES;
 use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
 use pointsman_server::config::nearest::hint;
 
@@ -120,13 +120,13 @@ impl WatchCommand {
         let lines = LineFormatter::new(output.paint, output.terminal_width());
         let mut view = WatchView { output, shows_tasks: !self.no_tasks, lines, tree, day, last_id: None };
         // An unreachable server is an error at the start; later the command waits for it.
-        let mut frames = client.stream(&query, None).await?;
+        let mut frames = client.stream_events(&query, None).await?;
         loop {
             match view.print_frames(&client, &mut frames).await? {
                 StreamEnd::Torn { newest_id } => {
                     query.after = Some(view.id_after_gap(&client, &query, newest_id).await?);
                     view.last_id = None;
-                    frames = client.stream(&query, None).await?;
+                    frames = client.stream_events(&query, None).await?;
                 }
                 StreamEnd::Disconnected(reason) => {
                     print_notice(&format!("{reason}; reconnecting…"));
@@ -150,7 +150,7 @@ impl WatchCommand {
             None if self.since_start => id_before_oldest(client, query).await,
             None => {
                 let newest = EventQuery { after: None, limit: Some(-1), ..query.clone() };
-                Ok(line::newest_id(&client.events(&newest).await?))
+                Ok(line::newest_id(&client.list_events(&newest).await?))
             }
         }
     }
@@ -161,8 +161,8 @@ impl WatchCommand {
 fn suggest_engine_type(event_type: &HandlingKey) -> Option<String> {
     let text = event_type.as_str();
     let needs_no_hint =
-        RESERVED_TYPES.contains(&text) || !text.starts_with(char::is_uppercase) || text.contains('.');
-    let near = if needs_no_hint { String::new() } else { hint(text, RESERVED_TYPES.iter().copied()) };
+        ENGINE_EVENT_TYPES.contains(&text) || !text.starts_with(char::is_uppercase) || text.contains('.');
+    let near = if needs_no_hint { String::new() } else { hint(text, ENGINE_EVENT_TYPES.iter().copied()) };
     (!near.is_empty()).then(|| format!("the engine has no event type {text}{near}"))
 }
 
@@ -174,8 +174,8 @@ const SINCE_START_LIMIT: i64 = 1000;
 async fn id_before_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
     let oldest = EventQuery { after: Some(0), limit: Some(1), ..query.clone() };
     let newest = EventQuery { after: None, limit: Some(-SINCE_START_LIMIT), ..query.clone() };
-    let seq = match client.events(&oldest).await? {
-        EventSeq::Torn { .. } => client.events(&newest).await?,
+    let seq = match client.list_events(&oldest).await? {
+        EventSeq::Torn { .. } => client.list_events(&newest).await?,
         seq => seq,
     };
     Ok(match seq {
@@ -189,11 +189,11 @@ async fn id_before_oldest(client: &Client, query: &EventQuery) -> Result<u64> {
 }
 
 /// Reconnects, retrying until it works or the server refuses the request permanently.
-async fn reconnect(client: &Client, query: &EventQuery, last_id: Option<u64>) -> Result<Frames> {
+async fn reconnect(client: &Client, query: &EventQuery, last_id: Option<u64>) -> Result<SseFrameStream> {
     let mut delay = MIN_RECONNECT_DELAY;
     loop {
         tokio::time::sleep(delay).await;
-        match client.stream(query, last_id).await {
+        match client.stream_events(query, last_id).await {
             Err(error) if error.is_temporary() => delay = (delay * 2).min(MAX_RECONNECT_DELAY),
             response => return Ok(response?),
         }
@@ -223,7 +223,7 @@ struct WatchView {
 
 impl WatchView {
     /// Prints frames until the stream ends.
-    async fn print_frames(&mut self, client: &Client, frames: &mut Frames) -> Result<StreamEnd> {
+    async fn print_frames(&mut self, client: &Client, frames: &mut SseFrameStream) -> Result<StreamEnd> {
         loop {
             match frames.next().await {
                 Ok(Some(frame)) => {
@@ -240,7 +240,7 @@ impl WatchView {
         }
     }
 
-    async fn print_frame(&mut self, client: &Client, frame: &Frame) -> Result {
+    async fn print_frame(&mut self, client: &Client, frame: &SseFrame) -> Result {
         if let Some(id) = frame.id.as_ref().and_then(|id| id.parse().ok()) {
             self.last_id = Some(id);
         }
@@ -293,15 +293,15 @@ impl WatchView {
 }
 
 /// Fetches the cause of an event, which the stream does not contain. Without one the event starts a new tree.
-async fn fetch_cause(client: &Client, event: &StreamLine) -> Option<CauseBody> {
+async fn fetch_cause(client: &Client, event: &StreamLine) -> Option<EventCauseBody> {
     if event.subject != EventSubject::Emitted {
         return None;
     }
-    client.event(event.id.get()).await.ok()?.cause
+    client.read_event(event.id.get()).await.ok()?.cause
 }
 
 /// The name of a frame that is not an event, or an empty text. Events have ids, and may have a type of the same name.
-fn frame_name(frame: &Frame) -> &str {
+fn frame_name(frame: &SseFrame) -> &str {
     if frame.id.is_none() { &frame.event } else { "" }
 }
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use pointsman_core::store::{ChainView, QueueView, Store, StoreError};
-use pointsman_core::task::QueueOf;
+use pointsman_core::task::QueueSubject;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{HandlerName, Rule};
-use pointsman_engine::metrics::Attempts;
-use pointsman_engine::{Bound, Engine, Rooms, Settings, Setup, Unfit};
+use pointsman_engine::metrics::AttemptCounts;
+use pointsman_engine::{BoundedRun, Engine, EnabledServices, Settings, Setup, BoundedRunError};
 use pointsman_server::StartError;
 use pointsman_server::config::nearest::hint;
 use pointsman_server::config::{Config, StoreUrl};
@@ -81,7 +81,7 @@ impl WorkCommand {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
-        let setup = config.setup().map_err(|faults| configuration_failure(&faults))?;
+        let setup = config.build_setup().map_err(|faults| configuration_failure(&faults))?;
         self.check_handlers(&setup)?;
         let store = open_store(&config).await?;
         let result = self.run_engine(&store, &config, setup, started, &mut signals).await;
@@ -105,44 +105,44 @@ impl WorkCommand {
         started: Instant,
         signals: &mut Signals,
     ) -> Result<RunSummary> {
-        let (bound, drain) = (self.engine_bound(), config.drain.min(self.ttl / 4));
-        let checked = bound.check(&**store, &setup).await;
+        let (bound, drain) = (self.engine_bound(), config.drain_timeout.min(self.ttl / 4));
+        let checked = bound.check_registered_handlers(&**store, &setup).await;
         checked.map_err(store_failure)?.map_err(outdated_store_failure)?;
         let remaining =
             |reserve: Duration| self.ttl.saturating_sub(reserve).saturating_sub(started.elapsed());
         if remaining(drain).is_zero() {
-            return Ok(RunSummary::new(Attempts::default(), EndReason::TimeLimit));
+            return Ok(RunSummary::new(AttemptCounts::default(), EndReason::TimeLimit));
         }
         let settings = engine_settings(config, bound);
         let engine = Engine::start(store.clone(), settings, setup).await.map_err(store_failure)?;
         let reason = tokio::select! {
-            () = engine.bound_reached() => EndReason::MaxEvents,
+            () = engine.wait_for_attempt_limit() => EndReason::MaxEvents,
             () = tokio::time::sleep(remaining(drain)) => EndReason::TimeLimit,
             () = signals.recv() => EndReason::Signal,
         };
-        process::wait_for_stop(engine.stop(config.drain.min(remaining(Duration::ZERO))), signals).await?;
-        Ok(RunSummary::new(engine.metrics().attempts(), reason))
+        process::wait_for_stop(engine.stop(config.drain_timeout.min(remaining(Duration::ZERO))), signals).await?;
+        Ok(RunSummary::new(engine.metrics().attempt_counts(), reason))
     }
 
     /// The number of tasks that rules keep from running, with the rules. None if the store cannot be read: it only explains
     /// a run without attempts.
     async fn describe_paused_tasks(&self, store: &dyn Store) -> Option<String> {
         let is_selected = |name: &HandlerName| self.handlers.is_empty() || self.handlers.contains(name);
-        let queues = store.queues(None).await.ok()?;
+        let queues = store.list_queues(None).await.ok()?;
         let queues: Vec<_> =
-            queues.iter().filter(|queue| queue.held && is_selected(&queue.handler)).collect();
+            queues.iter().filter(|queue| queue.paused && is_selected(&queue.handler)).collect();
         let waiting: u64 = queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled).sum();
         let applies =
-            |rule: &&Rule| queues.iter().any(|queue| rule.holds(&queue.handler, &queue.of, &queue.tenant));
-        let rules = store.rules().await.ok()?;
+            |rule: &&Rule| queues.iter().any(|queue| rule.applies_to_queue(&queue.handler, &queue.subject, &queue.tenant));
+        let rules = store.list_rules().await.ok()?;
         let mut reasons: Vec<String> = rules.iter().filter(applies).map(describe_rule).collect();
-        reasons.extend(describe_stopped_nodes(&store.chains().await.ok()?.0, &queues));
+        reasons.extend(describe_stopped_nodes(&store.list_chains().await.ok()?.0, &queues));
         let tasks = format_count(waiting, "task is", "tasks are");
         (waiting > 0 && !reasons.is_empty()).then(|| format!("{tasks} waiting: {}", reasons.join(", ")))
     }
 
-    fn engine_bound(&self) -> Bound {
-        Bound { handlers: self.handlers.iter().cloned().collect(), max_events: self.max_events }
+    fn engine_bound(&self) -> BoundedRun {
+        BoundedRun { handlers: self.handlers.iter().cloned().collect(), max_attempts: self.max_events }
     }
 
     /// Checks that the selected handlers are configured and not pull handlers.
@@ -168,26 +168,26 @@ impl WorkCommand {
 /// The stopped chains and nodes of these queues.
 fn describe_stopped_nodes(chains: &[ChainView], queues: &[&QueueView]) -> BTreeSet<String> {
     let describe = |queue: &&QueueView| {
-        let QueueOf::Node { chain, node } = &queue.of else { return None };
+        let QueueSubject::ChainNode { chain, node } = &queue.subject else { return None };
         let state = &chains.iter().find(|view| view.chain.path == *chain)?.state;
         let name =
             if state.stopped { format!("chain {chain}") } else { format!("node {node} of chain {chain}") };
-        state.holds(node).then(|| format!("{name} is stopped"))
+        state.is_node_stopped(node).then(|| format!("{name} is stopped"))
     };
     queues.iter().filter_map(describe).collect()
 }
 
 fn describe_rule(rule: &Rule) -> String {
     let tenant = rule.tenant.as_ref().map(|tenant| format!(" for tenant {tenant}")).unwrap_or_default();
-    format!("{} of {}{tenant} by {}", rule.kind.as_str(), rule.place.name(), escape_controls(&rule.by))
+    format!("{} of {}{tenant} by {}", rule.kind.as_str(), rule.scope.name(), escape_controls(&rule.set_by))
 }
 
-fn engine_settings(config: &Config, bound: Bound) -> Settings {
+fn engine_settings(config: &Config, bound: BoundedRun) -> Settings {
     Settings {
         // Firing schedules and pruning are left to servers.
-        rooms: Rooms { scheduler: true, worker: true, rescuer: true, clock: false, pruner: false },
-        bound: Some(bound),
-        ..server::settings(config)
+        services: EnabledServices { scheduler: true, worker: true, rescuer: true, clock: false, pruner: false },
+        bounded_run: Some(bound),
+        ..server::engine_settings(config)
     }
 }
 
@@ -203,14 +203,14 @@ async fn open_store(config: &Config) -> Result<Arc<dyn Store>> {
         }
         StoreUrl::Sqlite { .. } | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => {}
     }
-    server::open(&config.store).await.map_err(open_failure)
+    server::open_store(&config.store).await.map_err(open_failure)
 }
 
 fn store_failure(error: StoreError) -> Failure {
     start_failure(StartError::Engine(error))
 }
 
-fn outdated_store_failure(mismatch: Unfit) -> Failure {
+fn outdated_store_failure(mismatch: BoundedRunError) -> Failure {
     Failure::new(Exit::Configuration, mismatch).with_hint(
         "`work` uses the handlers that the last server stored. Start `pointsman serve` once with this configuration,\n\
          or select other handlers with --handler.",
@@ -218,7 +218,7 @@ fn outdated_store_failure(mismatch: Unfit) -> Failure {
 }
 
 fn open_failure(error: StartError) -> Failure {
-    let in_use = matches!(error, StartError::Store(OpenError::InUse { .. }));
+    let in_use = matches!(error, StartError::Sqlite(OpenError::InUse { .. }));
     let failure = start_failure(error);
     match in_use {
         true => failure.with_hint(
@@ -263,8 +263,8 @@ struct RunSummary {
 }
 
 impl RunSummary {
-    fn new(attempts: Attempts, ended: EndReason) -> Self {
-        let Attempts { succeeded, failed, snoozed, released } = attempts;
+    fn new(attempts: AttemptCounts, ended: EndReason) -> Self {
+        let AttemptCounts { succeeded, failed, snoozed, released } = attempts;
         let other = snoozed + released;
         Self { attempts: succeeded + failed + other, succeeded, failed, other, ended }
     }

@@ -8,7 +8,7 @@ mod test_server;
 
 use std::time::Duration;
 
-use pointsman_testing::{Postgres, Redis, RedisSettings, Settings};
+use pointsman_testing::{PostgresServer, RedisServer, RedisSettings, PostgresSettings};
 use serde_json::Value;
 use test_server::TestServer;
 
@@ -58,7 +58,7 @@ fn doctor_checks_the_running_server_and_its_file() {
 
 #[test]
 fn doctor_checks_the_configured_postgres_database() {
-    let server = Postgres::start(Settings { durable: true, ..Settings::default() }).unwrap();
+    let server = PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap();
     let url = server.create_database().unwrap();
     let mut pointsman = TestServer::new(&format!("store: {url}\n"));
     let node = pointsman.serve();
@@ -82,7 +82,7 @@ fn doctor_checks_the_configured_postgres_database() {
 
 #[test]
 fn a_postgres_setting_that_can_lose_data_is_a_fault() {
-    let server = Postgres::start(Settings::default()).unwrap();
+    let server = PostgresServer::start(PostgresSettings::default()).unwrap();
     let pointsman = TestServer::new(&format!("store: {}\n", server.create_database().unwrap()));
     let (report, code) = run_doctor(&pointsman, &[]);
     assert_eq!(
@@ -94,7 +94,7 @@ fn a_postgres_setting_that_can_lose_data_is_a_fault() {
 
 #[test]
 fn doctor_checks_the_configured_redis() {
-    let redis = Redis::start(RedisSettings::default()).unwrap();
+    let redis = RedisServer::start(RedisSettings::default()).unwrap();
     let mut pointsman = TestServer::new(&format!("store: '{}/?prefix=bus:'\n", redis.url()));
     let node = pointsman.serve();
     let (report, code) = run_doctor(&pointsman, &[]);
@@ -105,12 +105,12 @@ fn doctor_checks_the_configured_redis() {
         "{report:#}"
     );
 
-    redis.command(&["LPUSH", "bus:o:events", "no event"]).unwrap();
-    redis.command(&["LPUSH", "bus:objects.with.events", "o"]).unwrap();
+    redis.run_command(&["LPUSH", "bus:o:events", "no event"]).unwrap();
+    redis.run_command(&["LPUSH", "bus:objects.with.events", "o"]).unwrap();
     test_server::wait_until("the entry is set aside", || {
         only_finding(&run_doctor(&pointsman, &[]).0, "set aside")["verdict"] == "warning"
     });
-    redis.command(&["CONFIG", "SET", "appendfsync", "everysec"]).unwrap();
+    redis.run_command(&["CONFIG", "SET", "appendfsync", "everysec"]).unwrap();
     let (report, code) = run_doctor(&pointsman, &[]);
     assert_eq!(
         (code, only_finding(&report, "appendfsync")["verdict"].as_str()),

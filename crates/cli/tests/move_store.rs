@@ -8,10 +8,10 @@ mod test_server;
 
 use std::process::{Output, Stdio};
 
-use pointsman_core::store::{Emission, Journal, Store};
+use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent, Timestamp};
 use pointsman_store_sqlite::Sqlite;
-use pointsman_testing::{Admin, fresh_prefix, shared, shared_redis};
+use pointsman_testing::{PostgresAdmin, unique_key_prefix, shared_postgres, shared_redis};
 
 use test_server::{TestServer, wait_until};
 
@@ -25,8 +25,8 @@ event_handlers:
 "#;
 
 /// A new database: its server, name and URL.
-fn create_database() -> (&'static Admin, String, String) {
-    let server = shared().unwrap();
+fn create_database() -> (&'static PostgresAdmin, String, String) {
+    let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
     let name = url.rsplit('/').next().unwrap().to_owned();
     (server, name, url)
@@ -111,8 +111,8 @@ fn a_store_moves_to_postgres_and_back_and_servers_continue_on_it() {
 #[test]
 fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
     let (_, _, database) = create_database();
-    let (first, second) = (fresh_prefix(), fresh_prefix());
-    let redis = |prefix: &str| shared_redis().unwrap().url_under(prefix);
+    let (first, second) = (unique_key_prefix(), unique_key_prefix());
+    let redis = |prefix: &str| shared_redis().unwrap().url_with_prefix(prefix);
     let mut pointsman = TestServer::new(CONFIG);
     let node = pointsman.serve();
     let emitted = pointsman.run_ok(&["emit", "record.published", "--key", "record:1"]);
@@ -157,11 +157,11 @@ fn a_store_moves_to_redis_to_postgres_and_back_and_servers_continue_on_it() {
 
 #[test]
 fn events_in_redis_outboxes_are_reported_before_a_move() {
-    let (prefix, pointsman) = (fresh_prefix(), TestServer::new(CONFIG));
-    let url = shared_redis().unwrap().url_under(&prefix);
+    let (prefix, pointsman) = (unique_key_prefix(), TestServer::new(CONFIG));
+    let url = shared_redis().unwrap().url_with_prefix(&prefix);
     fill_store(&pointsman, 5_000);
     move_ok(&pointsman, "sqlite:many.db", &url, &[]);
-    let redis_command = |words: &[&str]| shared_redis().unwrap().command(words).unwrap();
+    let redis_command = |words: &[&str]| shared_redis().unwrap().run_command(words).unwrap();
     let (events, aside) = (format!("{prefix}order:1:events"), format!("{prefix}events.set.aside"));
     redis_command(&["LPUSH", &events, r#"{"type": "a"}"#, r#"{"type": "b"}"#]);
     redis_command(&["LPUSH", &aside, "no event"]);
@@ -187,8 +187,8 @@ fn fill_store(pointsman: &TestServer, events: usize) {
     let now = Timestamp::from_millis(1_700_000_000_000);
     let store = Sqlite::open(pointsman.path("many.db"), now).unwrap();
     for _ in 0..events / 5000 {
-        let event = NewEvent::of(HandlingKey::new("bulk").unwrap());
-        let emission = Emission { events: vec![event; 5000], idempotency: None };
+        let event = NewEvent::new(HandlingKey::new("bulk").unwrap());
+        let emission = EmitBatch { events: vec![event; 5000], idempotency: None };
         runtime.block_on(store.append(vec![emission], None, now)).unwrap();
     }
     store.close();
@@ -227,14 +227,14 @@ fn a_killed_move_to_postgres_resumes_where_it_stopped() {
 
 #[test]
 fn a_killed_move_to_redis_resumes_where_it_stopped() {
-    let prefix = fresh_prefix();
-    let url = shared_redis().unwrap().url_under(&prefix);
+    let prefix = unique_key_prefix();
+    let url = shared_redis().unwrap().url_with_prefix(&prefix);
     let pointsman = TestServer::new(&config_with_store(&url));
     fill_store(&pointsman, 60_000);
     let words = ["move", "--from", "sqlite:many.db", "--to", &url];
     let mut child = pointsman.command(&words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let texts = format!("{prefix}pointsman:texts");
-    let note = || shared_redis().unwrap().command(&["HGET", &texts, "move"]).unwrap().text();
+    let note = || shared_redis().unwrap().run_command(&["HGET", &texts, "move"]).unwrap().text();
     wait_until("the journal is being copied", || note().is_some_and(|note| note.contains("journal")));
     child.kill().unwrap();
     child.wait().unwrap();
@@ -247,7 +247,7 @@ fn a_killed_move_to_redis_resumes_where_it_stopped() {
     assert!(all_output(&output).contains("Continuing an interrupted move"), "{}", all_output(&output));
     assert_eq!(note(), None);
     let journal = format!("{prefix}pointsman:journal");
-    assert_eq!(shared_redis().unwrap().command(&["XLEN", &journal]).unwrap().number(), Some(60_000));
+    assert_eq!(shared_redis().unwrap().run_command(&["XLEN", &journal]).unwrap().number(), Some(60_000));
 }
 
 #[test]

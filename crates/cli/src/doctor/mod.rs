@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use clap::Args;
 use pointsman_core::time::parse_http_duration;
-use pointsman_server::config::{self, Sources, StoreUrl};
-use pointsman_store::finding::{Finding, Verdict};
+use pointsman_server::config::{self, ConfigInputs, StoreUrl};
+use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_postgres::doctor as postgres;
 use pointsman_store_redis::doctor as redis;
-use pointsman_store_sqlite::doctor::{self as sqlite, Depth};
+use pointsman_store_sqlite::doctor::{self as sqlite, CheckDepth};
 
 use crate::args::GlobalOptions;
 use crate::config::ConfigArgs;
@@ -69,7 +69,7 @@ impl DoctorCommand {
             true => output.print_json(&report::to_json(&findings))?,
             false => report::print_findings(output, &findings)?,
         }
-        match findings.iter().filter(|finding| finding.verdict == Verdict::Fault).count() {
+        match findings.iter().filter(|finding| finding.severity == FindingSeverity::Fault).count() {
             0 => Ok(()),
             faults => {
                 let faults = format_count(faults as u64, "check", "checks");
@@ -80,16 +80,16 @@ impl DoctorCommand {
 
     async fn check_store(&self, store: &StoreUrl) -> Result<Vec<Finding>> {
         match store {
-            StoreUrl::Postgres(url) => Ok(postgres::examine(url.whole(), self.long).await),
-            StoreUrl::Redis(url) => Ok(redis::examine(url.whole()).await),
+            StoreUrl::Postgres(url) => Ok(postgres::examine(url.full_url(), self.long).await),
+            StoreUrl::Redis(url) => Ok(redis::examine(url.full_url()).await),
             StoreUrl::Sqlite { path } => {
-                let (path, depth) = (path.clone(), if self.deep { Depth::Deep } else { Depth::Quick });
+                let (path, depth) = (path.clone(), if self.deep { CheckDepth::Deep } else { CheckDepth::Quick });
                 let checked = tokio::task::spawn_blocking(move || sqlite::examine(&path, depth));
                 checked.await.map_err(Failure::runtime)
             }
             StoreUrl::SqliteMemory => {
                 let found = "in memory: all data is lost when the process ends";
-                Ok(vec![Finding::warning("store", found).advise("Use a file: store: sqlite:pointsman.db")])
+                Ok(vec![Finding::warning("store", found).with_advice("Use a file: store: sqlite:pointsman.db")])
             }
         }
     }
@@ -97,7 +97,7 @@ impl DoctorCommand {
 
 /// The findings of `config check`, and the configured store. With an invalid configuration it is the store of the command
 /// line, if given.
-fn check_configuration(sources: &Sources) -> (Vec<Finding>, Option<StoreUrl>) {
+fn check_configuration(sources: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl>) {
     let loaded = sources.load();
     let report = config::check(sources, pointsman_engine::now());
     match (loaded, report.outcome) {
@@ -125,7 +125,7 @@ fn check_configuration(sources: &Sources) -> (Vec<Finding>, Option<StoreUrl>) {
 /// A warning if commands would run as root.
 fn root_commands_finding(config: &config::Config) -> Option<Finding> {
     let warning = root_commands::describe_root_commands(config, nix::unistd::geteuid().is_root())?;
-    Some(Finding::warning("commands", warning).advise(root_commands::ROOT_COMMANDS_ADVICE))
+    Some(Finding::warning("commands", warning).with_advice(root_commands::ROOT_COMMANDS_ADVICE))
 }
 
 /// Makes a sentence of a clause: a capital letter and a full stop.

@@ -1,6 +1,6 @@
 //! Prints findings as text or JSON.
 
-use pointsman_store::finding::{Finding, Verdict};
+use pointsman_store::finding::{Finding, FindingSeverity};
 
 use crate::failure::Result;
 use crate::output::{Output, escape_controls, format_count};
@@ -8,13 +8,13 @@ use crate::output::{Output, escape_controls, format_count};
 pub(super) fn to_json(findings: &[Finding]) -> serde_json::Value {
     serde_json::json!({
         "findings": findings,
-        "warnings": count_with_verdict(findings, Verdict::Warning),
-        "faults": count_with_verdict(findings, Verdict::Fault),
+        "warnings": count_with_verdict(findings, FindingSeverity::Warning),
+        "faults": count_with_verdict(findings, FindingSeverity::Fault),
     })
 }
 
-fn count_with_verdict(findings: &[Finding], verdict: Verdict) -> u64 {
-    findings.iter().filter(|finding| finding.verdict == verdict).count() as u64
+fn count_with_verdict(findings: &[Finding], verdict: FindingSeverity) -> u64 {
+    findings.iter().filter(|finding| finding.severity == verdict).count() as u64
 }
 
 /// Prints one line per check, its advice below, and the totals.
@@ -23,20 +23,20 @@ pub(super) fn print_findings(output: Output, findings: &[Finding]) -> Result {
     for finding in findings {
         let name = format!("{:<width$}", finding.name);
         let paint = output.paint;
-        let (mark, name) = match finding.verdict {
-            Verdict::Ok => (paint.green("✓"), paint.dim(&name)),
-            Verdict::Warning => (paint.yellow("!"), paint.yellow(&name)),
-            Verdict::Fault => (paint.red("✗"), paint.red(&name)),
+        let (mark, name) = match finding.severity {
+            FindingSeverity::Ok => (paint.green("✓"), paint.dim(&name)),
+            FindingSeverity::Warning => (paint.yellow("!"), paint.yellow(&name)),
+            FindingSeverity::Fault => (paint.red("✗"), paint.red(&name)),
         };
-        output.print_with_hanging_indent(&format!("{mark}  {name}  "), &escape_controls(&finding.found))?;
+        output.print_with_hanging_indent(&format!("{mark}  {name}  "), &escape_controls(&finding.observation))?;
         if let Some(advice) = &finding.advice {
             output.print_with_hanging_indent(&format!("{:width$}     → ", ""), &escape_controls(advice))?;
         }
     }
     let totals = [
-        format!("{} failed", count_with_verdict(findings, Verdict::Fault)),
-        format_count(count_with_verdict(findings, Verdict::Warning), "warning", "warnings"),
-        format!("{} passed", count_with_verdict(findings, Verdict::Ok)),
+        format!("{} failed", count_with_verdict(findings, FindingSeverity::Fault)),
+        format_count(count_with_verdict(findings, FindingSeverity::Warning), "warning", "warnings"),
+        format!("{} passed", count_with_verdict(findings, FindingSeverity::Ok)),
     ];
     output.print_line("")?;
     Ok(output.print_line(totals.join(", "))?)

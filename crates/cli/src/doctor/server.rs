@@ -1,7 +1,7 @@
 //! Checks the running server at --url.
 
 use pointsman_api::client::ClientError;
-use pointsman_api::{Health, NodeBody};
+use pointsman_api::{HealthBody, NodeBody};
 use pointsman_server::config::StoreUrl;
 use pointsman_store::finding::Finding;
 
@@ -16,26 +16,26 @@ pub(super) async fn check_server(
 ) -> Result<Vec<Finding>> {
     let client = global.client()?;
     let url = client.url();
-    Ok(match client.health().await {
+    Ok(match client.read_health().await {
         Ok(health) => {
             let mut findings = check_health(url, &health, store, store_findings);
             // The clocks are left out without a token that may list nodes.
-            findings.extend(client.nodes().await.ok().map(|list| check_clocks(&list.nodes)));
+            findings.extend(client.list_nodes().await.ok().map(|list| check_clocks(&list.nodes)));
             findings
         }
-        Err(ClientError::Unreachable { .. } | ClientError::Silent { .. }) if !global.has_explicit_url() => {
+        Err(ClientError::Unreachable { .. } | ClientError::StreamTimeout { .. }) if !global.has_explicit_url() => {
             vec![Finding::ok("server", format!("no server at {url}"))]
         }
         Err(error) => vec![
             Finding::fault("server", error.to_string())
-                .advise("Check that a Pointsman server runs at --url."),
+                .with_advice("Check that a Pointsman server runs at --url."),
         ],
     })
 }
 
 fn check_health(
     url: &str,
-    health: &Health,
+    health: &HealthBody,
     store: Option<&StoreUrl>,
     store_findings: &[Finding],
 ) -> Vec<Finding> {
@@ -45,14 +45,14 @@ fn check_health(
     let mut findings = vec![match (reachable, writable) {
         (true, true) => Finding::ok("server", found),
         (true, false) => Finding::fault("server", format!("{found}: it cannot write to its store"))
-            .advise("See its log for the reason, and the checks of the store."),
+            .with_advice("See its log for the reason, and the checks of the store."),
         (false, _) => Finding::fault("server", format!("{found}: it cannot reach its store"))
-            .advise("See its log, and check that its machine can reach the store."),
+            .with_advice("See its log, and check that its machine can reach the store."),
     }];
     let own_version = env!("CARGO_PKG_VERSION");
     if health.version != own_version {
         let found = format!("the server has version {}, this command {own_version}", health.version);
-        findings.push(Finding::warning("server", found).advise("Use the same version for both."));
+        findings.push(Finding::warning("server", found).with_advice("Use the same version for both."));
     }
     findings.extend(health.warnings.iter().map(|warning| Finding::warning("server", warning.as_str())));
     let other_store =
@@ -61,7 +61,7 @@ fn check_health(
         });
     findings.extend(
         other_store
-            .map(|found| Finding::warning("server", found).advise("Use the configuration of that server.")),
+            .map(|found| Finding::warning("server", found).with_advice("Use the configuration of that server.")),
     );
     findings
 }
@@ -75,7 +75,7 @@ fn describe_other_store(server_kind: &str, store: &StoreUrl, store_findings: &[F
     let is_unused_file = match store {
         StoreUrl::Sqlite { path } => {
             !path.exists()
-                || store_findings.iter().any(|finding| finding.name == "in use" && finding.found == "no")
+                || store_findings.iter().any(|finding| finding.name == "in use" && finding.observation == "no")
         }
         StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => false,
     };
@@ -102,7 +102,7 @@ fn check_clocks(nodes: &[NodeBody]) -> Finding {
     }
     match problems.is_empty() {
         true => Finding::ok("node clocks", format!("{} checked, none is off or was changed", live_nodes().count())),
-        false => Finding::warning("node clocks", problems.join("; ")).advise(
+        false => Finding::warning("node clocks", problems.join("; ")).with_advice(
             "Synchronize the machines' clocks (NTP). A node whose clock is off by more than 30 s is out of service until the \
              clocks agree again.",
         ),
@@ -111,14 +111,14 @@ fn check_clocks(nodes: &[NodeBody]) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_store::finding::Verdict;
+    use pointsman_store::finding::FindingSeverity;
 
     use super::*;
 
-    fn verdicts(json: &str, store: &str) -> Vec<Verdict> {
-        let health: Health = serde_json::from_str(json).unwrap();
+    fn verdicts(json: &str, store: &str) -> Vec<FindingSeverity> {
+        let health: HealthBody = serde_json::from_str(json).unwrap();
         let findings = check_health("http://x", &health, store.parse().ok().as_ref(), &[]);
-        findings.into_iter().map(|finding| finding.verdict).collect()
+        findings.into_iter().map(|finding| finding.severity).collect()
     }
 
     #[test]
@@ -135,14 +135,14 @@ mod tests {
             serde_json::from_str(&format!("[{list}]")).unwrap()
         };
         let found = |clock: &str| {
-            let Finding { verdict, found, .. } = check_clocks(&nodes(clock));
+            let Finding { severity: verdict, observation: found, .. } = check_clocks(&nodes(clock));
             (verdict, found)
         };
-        assert_eq!(found(""), (Verdict::Ok, "2 checked, none is off or was changed".into()));
+        assert_eq!(found(""), (FindingSeverity::Ok, "2 checked, none is off or was changed".into()));
         let off = r#","clock":{"offset_ms":-93600000,"out_of_service":true,"last_step":null}"#;
-        assert_eq!(found(off), (Verdict::Warning, "n2 is off by -93600.0 s, out of service".into()));
+        assert_eq!(found(off), (FindingSeverity::Warning, "n2 is off by -93600.0 s, out of service".into()));
         let set = r#","clock":{"offset_ms":0,"out_of_service":false,"last_step":{"at":"T","by_ms":3000000}}"#;
-        assert_eq!(found(set), (Verdict::Warning, "n2 was set by +3000.0 s at T".into()));
+        assert_eq!(found(set), (FindingSeverity::Warning, "n2 was set by +3000.0 s at T".into()));
     }
 
     #[test]
@@ -153,7 +153,7 @@ mod tests {
                 r#"{{"status":"x","version":"{version}","store":{{"kind":"{kind}","reachable":{reachable}}}}}"#
             )
         };
-        use Verdict::{Fault, Ok, Warning};
+        use FindingSeverity::{Fault, Ok, Warning};
         assert_eq!(verdicts(&health(own_version, "sqlite", true), "sqlite:Cargo.toml"), [Ok]);
         assert_eq!(verdicts(&health(own_version, "sqlite", false), "sqlite:Cargo.toml"), [Fault]);
         assert_eq!(verdicts(&health("0.0.0", "sqlite", true), "sqlite:Cargo.toml"), [Ok, Warning]);

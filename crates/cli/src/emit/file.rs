@@ -108,7 +108,7 @@ impl EventFile {
     /// Converts the error of a refused batch. The server names an event by its index in the request; the message names its
     /// line in the file.
     fn batch_failure(&self, batch: &EventBatch, error: ClientError) -> Failure {
-        let ClientError::Refused(problem) = &error else { return error.into() };
+        let ClientError::ErrorResponse(problem) = &error else { return error.into() };
         let pointer = problem.pointer.as_deref().and_then(|pointer| pointer.strip_prefix('/'));
         let Some(pointer) = pointer else { return error.into() };
         let (index, member) = pointer.split_once('/').unwrap_or((pointer, ""));
@@ -177,7 +177,7 @@ mod tests {
         let refused = |pointer: &str| {
             let problem = serde_json::json!({"type": "t", "title": "Malformed", "status": 400, "detail": "no type",
                 "pointer": pointer});
-            ClientError::Refused(Box::new(serde_json::from_value(problem).unwrap()))
+            ClientError::ErrorResponse(Box::new(serde_json::from_value(problem).unwrap()))
         };
         let message = |pointer| file.batch_failure(&batch, refused(pointer)).to_string();
         assert_eq!(message("/1/type"), "events, line 3: no type (at `type`)");

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pointsman_api::client::Client;
-use pointsman_api::{AdoptBody, Adopted};
+use pointsman_api::{AdoptBody, AdoptResponse};
 use pointsman_core::EventId;
 
 use super::handler_failure;
@@ -31,12 +31,12 @@ impl AdoptCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let body = AdoptBody { from: self.from.map(EventId::get) };
         let progress = Progress::spinner();
-        let mut total = Adopted { adopted: 0, replayed: 0, more: true };
+        let mut total = AdoptResponse { adopted: 0, replayed: 0, more: true };
         // Each call handles a limited number, so that none takes too long.
         while total.more {
-            let response = client.adopt(&self.name, &body).await;
+            let response = client.adopt_tasks(&self.name, &body).await;
             let page = response.map_err(|error| add_progress_hint(handler_failure(error), total))?;
-            total = Adopted {
+            total = AdoptResponse {
                 adopted: total.adopted + page.adopted,
                 replayed: total.replayed + page.replayed,
                 more: page.more,
@@ -51,7 +51,7 @@ impl AdoptCommand {
     }
 }
 
-fn describe_total(total: Adopted, name: &str, request: AdoptBody) -> String {
+fn describe_total(total: AdoptResponse, name: &str, request: AdoptBody) -> String {
     let missing =
         format!("{} of {name} queued again", format_count(total.adopted, "missing task", "missing tasks"));
     match request.from {
@@ -60,7 +60,7 @@ fn describe_total(total: Adopted, name: &str, request: AdoptBody) -> String {
     }
 }
 
-fn add_progress_hint(failure: Failure, total: Adopted) -> Failure {
+fn add_progress_hint(failure: Failure, total: AdoptResponse) -> Failure {
     match total.replayed {
         0 => failure,
         n => failure.with_hint(format!(

@@ -6,11 +6,11 @@ mod show;
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{HandlerBody, LimitsBody, RuleBody};
-use pointsman_server::config::nearest::hint;
+use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
-use crate::output::{Output, age, shorten};
+use crate::output::{Output, format_age, shorten};
 
 pub(crate) use show::{RULE_COLUMNS, rule_rows};
 
@@ -58,7 +58,7 @@ impl HandlersCommand {
         match self.subcommand.unwrap_or(HandlerSubcommand::List) {
             HandlerSubcommand::List => list_handlers(&client, output).await,
             HandlerSubcommand::Show { name } => {
-                show::print_handler(output, &client.handler(&name).await.map_err(handler_failure)?)
+                show::print_handler(output, &client.read_handler(&name).await.map_err(handler_failure)?)
             }
             HandlerSubcommand::Adopt(adopt) => adopt.run(&client, output).await,
         }
@@ -66,7 +66,7 @@ impl HandlersCommand {
 }
 
 async fn list_handlers(client: &Client, output: Output) -> Result {
-    let list = client.handlers().await?;
+    let list = client.list_handlers().await?;
     if output.is_json() {
         return Ok(output.print_json(&list)?);
     }
@@ -87,7 +87,7 @@ fn handler_row(handler: &HandlerBody) -> Vec<String> {
         shorten(&route_names(handler).join(" "), 40),
         handler.limits.as_ref().map(describe_limits).unwrap_or_default(),
         (counts.ready + counts.scheduled).to_string(),
-        handler.oldest_runnable_seconds.map(age).unwrap_or_default(),
+        handler.oldest_runnable_seconds.map(format_age).unwrap_or_default(),
         counts.waiting.to_string(),
         counts.running.to_string(),
         counts.halted.to_string(),
@@ -136,10 +136,10 @@ fn describe_rule(handler: &HandlerBody, rule: &RuleBody) -> String {
 
 /// A sentence that there is no such handler or source, with a suggestion. None if it exists or the list cannot be read.
 pub(crate) async fn explain_unknown_handler(client: &Client, name: &str) -> Option<String> {
-    let list = client.handlers().await.ok()?;
+    let list = client.list_handlers().await.ok()?;
     let names: Vec<&str> = list.handlers.iter().map(|handler| handler.name.as_str()).collect();
     (!names.contains(&name))
-        .then(|| format!("There is no handler or source {name}{}", end_sentence(&hint(name, names))))
+        .then(|| format!("There is no handler or source {name}{}", end_sentence(&did_you_mean_suffix(name, names))))
 }
 
 /// The hint, which ends with a question mark, or a full stop.

@@ -4,7 +4,7 @@ use pointsman_api::{HandlerBody, HandlerDetail, QueueBody, RuleBody, SourceBody}
 
 use super::{describe_limits, describe_run};
 use crate::failure::Result;
-use crate::output::{Output, age, escape_controls, format_count, format_timestamp};
+use crate::output::{Output, format_age, escape_controls, format_count, format_timestamp};
 
 pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> Result {
     if output.is_json() {
@@ -26,7 +26,7 @@ pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> Result {
         ("types", format_routes(handler)),
         ("collections", handler.source.as_ref().map(format_collections).unwrap_or_default()),
         ("tenant", handler.source.as_ref().map(|source| source.tenant.clone()).unwrap_or_default()),
-        ("oldest", handler.oldest_runnable_seconds.map(age).unwrap_or_default()),
+        ("oldest", handler.oldest_runnable_seconds.map(format_age).unwrap_or_default()),
     ])?;
     if !handler.rules.is_empty() {
         output.print_line("")?;
@@ -99,10 +99,10 @@ fn queue_rows(queues: &[QueueBody]) -> Vec<Vec<String>> {
             queue.tenant.clone(),
             queue_label(queue),
             c.ready.to_string(),
-            queue.oldest_runnable_seconds.map_or("-".into(), age),
+            queue.oldest_runnable_seconds.map_or("-".into(), format_age),
         ];
         row.extend([c.waiting, c.scheduled, c.running, c.halted, c.missing].map(|count| count.to_string()));
-        row.push(if queue.held { "yes" } else { "no" }.into());
+        row.push(if queue.is_blocked_by_rule { "yes" } else { "no" }.into());
         row
     };
     queues.iter().map(row).collect()

@@ -3,7 +3,7 @@
 use clap::Args;
 use pointsman_api::NewOrderBody;
 use pointsman_api::client::{Client, ClientError};
-use pointsman_core::chain::{ChainPath, NodeId, OrderKey};
+use pointsman_core::chain::{ChainPath, ChainNodeId, OrderKey};
 use pointsman_core::event::Priority;
 use pointsman_core::{Tenant, Timestamp};
 
@@ -38,7 +38,7 @@ pub(super) struct AddOrderCommand {
 
     /// Node to start at [default: the chain's first node]
     #[arg(long)]
-    node: Option<NodeId>,
+    node: Option<ChainNodeId>,
 
     /// Start at this time: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
@@ -106,8 +106,8 @@ fn add_failure(body: &NewOrderBody, error: ClientError) -> Failure {
     let chain = path.split(',').next().unwrap_or(path);
     let status = error.status();
     let is_about_node =
-        matches!(&error, ClientError::Refused(refusal) if refusal.pointer.as_deref() == Some("/node"));
-    let is_about_idempotency_key = matches!(&error, ClientError::Refused(refusal) if refusal.parameter.as_deref() == Some("Idempotency-Key"));
+        matches!(&error, ClientError::ErrorResponse(refusal) if refusal.pointer.as_deref() == Some("/node"));
+    let is_about_idempotency_key = matches!(&error, ClientError::ErrorResponse(refusal) if refusal.parameter.as_deref() == Some("Idempotency-Key"));
     let tenant = body.tenant.as_ref().map(|tenant| format!(" --tenant {tenant}")).unwrap_or_default();
     let failure = Failure::from(error);
     match status {

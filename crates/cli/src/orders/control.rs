@@ -1,11 +1,11 @@
 //! `pointsman orders suspend`, `resume`, `remove`, `move` and `set`.
 
 use clap::Args;
-use pointsman_api::client::{Client, ClientError, OrderName};
+use pointsman_api::client::{Client, ClientError, TenantOrderKey};
 use pointsman_api::{ChangeOrderBody, OrderBody};
-use pointsman_core::chain::{NodeId, OrderKey};
+use pointsman_core::chain::{ChainNodeId, OrderKey};
 use pointsman_core::{Tenant, Timestamp};
-use pointsman_server::config::nearest::hint;
+use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use super::state::fetch_state_description;
 use super::{ORDER_HELP, TENANT_HELP, order_failure};
@@ -35,7 +35,7 @@ impl OrderControl {
 pub(super) async fn control_orders(
     client: &Client,
     output: Output,
-    orders: &[OrderName],
+    orders: &[TenantOrderKey],
     control: OrderControl,
 ) -> Result {
     let mut failed = 0;
@@ -59,7 +59,7 @@ pub(super) async fn control_orders(
     }
 }
 
-async fn control_order(client: &Client, output: Output, order: &OrderName, control: OrderControl) -> Result {
+async fn control_order(client: &Client, output: Output, order: &TenantOrderKey, control: OrderControl) -> Result {
     let response = match control {
         OrderControl::Suspend => client.suspend_order(order).await,
         OrderControl::Resume => client.resume_order(order).await,
@@ -96,7 +96,7 @@ pub(super) struct MoveOrderCommand {
     tenant: Option<Tenant>,
     /// Id of the node
     #[arg(long)]
-    node: NodeId,
+    node: ChainNodeId,
     /// Wait there until this time: 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
@@ -127,7 +127,7 @@ pub(super) struct SetOrderCommand {
 impl MoveOrderCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let change = ChangeOrderBody { node: Some(self.node.to_string()), at: self.at, value: None };
-        change_order(client, output, &OrderName { key: self.order, tenant: self.tenant }, &change).await
+        change_order(client, output, &TenantOrderKey { key: self.order, tenant: self.tenant }, &change).await
     }
 }
 
@@ -139,14 +139,14 @@ impl SetOrderCommand {
         }
         let value = self.value.as_deref().map(read_value).transpose()?;
         let change = ChangeOrderBody { value, node: None, at: self.at };
-        change_order(client, output, &OrderName { key: self.order, tenant: self.tenant }, &change).await
+        change_order(client, output, &TenantOrderKey { key: self.order, tenant: self.tenant }, &change).await
     }
 }
 
 async fn change_order(
     client: &Client,
     output: Output,
-    order: &OrderName,
+    order: &TenantOrderKey,
     change: &ChangeOrderBody,
 ) -> Result {
     let changed = match client.change_order(order, change).await {
@@ -162,7 +162,7 @@ async fn change_order(
 /// Converts the error, with a suggestion for a mistyped node.
 async fn change_failure(
     client: &Client,
-    order: &OrderName,
+    order: &TenantOrderKey,
     change: &ChangeOrderBody,
     error: ClientError,
 ) -> Failure {
@@ -170,10 +170,10 @@ async fn change_failure(
         return order_failure(client, order, error).await;
     };
     let text = error.to_string();
-    let Ok(detail) = client.chain(&order.key.chain).await else {
+    let Ok(detail) = client.read_chain(&order.key.chain).await else {
         return order_failure(client, order, error).await;
     };
-    let near = hint(node, detail.chain.nodes.iter().map(|node| node.id.as_str()));
+    let near = did_you_mean_suffix(node, detail.chain.nodes.iter().map(|node| node.id.as_str()));
     // The server's message may contain the suggestion.
     let near = if text.contains(&near) { "." } else { &near };
     Failure::from(error)
@@ -184,7 +184,7 @@ async fn change_failure(
 async fn print_order_state(
     client: &Client,
     output: Output,
-    order: &OrderName,
+    order: &TenantOrderKey,
     changed: &OrderBody,
 ) -> Result {
     let key = &order.key;
@@ -196,16 +196,16 @@ async fn print_order_state(
 }
 
 /// The end node if the command finished the order. The response shows the order as it was before it was deleted.
-async fn find_end_node(client: &Client, order: &OrderName, changed: &OrderBody) -> Option<String> {
+async fn find_end_node(client: &Client, order: &TenantOrderKey, changed: &OrderBody) -> Option<String> {
     // A running order has a task, unless it is suspended or stranded.
     if changed.suspended || changed.stranded || changed.task.is_some() {
         return None;
     }
-    let is_deleted = client.order(order).await.is_err_and(|error| error.status() == Some(404));
+    let is_deleted = client.read_order(order).await.is_err_and(|error| error.status() == Some(404));
     if !is_deleted {
         return None;
     }
-    let detail = client.chain(&order.key.chain).await.ok();
+    let detail = client.read_chain(&order.key.chain).await.ok();
     let mut nodes = detail.iter().flat_map(|detail| &detail.chain.nodes);
     let is_end = nodes.any(|node| node.id == changed.node && node.end);
     Some(if is_end { changed.node.clone() } else { "an end node".into() })

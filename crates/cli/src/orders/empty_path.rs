@@ -5,7 +5,7 @@ use pointsman_server::config::nearest::hint;
 
 /// The reason as a sentence. None if a chain or a folder of chains is there, or if the chains cannot be read.
 pub(super) async fn explain_empty_path(client: &Client, path: &str) -> Option<String> {
-    let list = client.chains().await.ok()?;
+    let list = client.list_chains().await.ok()?;
     let chains: Vec<&str> =
         list.chains.iter().filter(|chain| chain.defined).map(|chain| chain.path.as_str()).collect();
     explain_path(path, &chains)

@@ -62,7 +62,7 @@ impl ListOrdersCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let tenant = self.tenant.as_ref().map(ToString::to_string);
         let query = OrderQuery { path: self.path.clone(), tenant, limit: self.limit, cursor: self.cursor };
-        let list = client.orders(&query).await?;
+        let list = client.list_orders(&query).await?;
         if output.is_json() {
             return Ok(output.print_json(&list)?);
         }
@@ -142,11 +142,11 @@ fn remaining_value_width(rows: &[Vec<String>], terminal_width: usize) -> usize {
 impl OrderStatsCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let statistics =
-            client.order_statistics(self.path.as_deref().unwrap_or("/"), self.tenant.as_ref()).await?;
+            client.read_order_statistics(self.path.as_deref().unwrap_or("/"), self.tenant.as_ref()).await?;
         if output.is_json() {
             return Ok(output.print_json(&statistics)?);
         }
-        let numbers = serde_json::to_value(statistics.numbers)?;
+        let numbers = serde_json::to_value(statistics.statistics)?;
         let path = self.path.as_deref().filter(|_| numbers["total"] == 0);
         let reason = match path {
             Some(path) => explain_empty_path(client, path).await,
@@ -176,7 +176,7 @@ impl OrderStatsCommand {
 
 #[cfg(test)]
 mod tests {
-    use pointsman_api::FailedBody;
+    use pointsman_api::FailedStepBody;
     use pointsman_core::Json;
 
     use super::super::state::tests::sample_order;
@@ -184,12 +184,12 @@ mod tests {
 
     #[test]
     fn a_value_shrinks_before_the_other_columns() {
-        let failed = FailedBody { task: "x".into(), error: "exit code 1: there is no such file".repeat(3) };
+        let failed = FailedStepBody { task: "x".into(), error: "exit code 1: there is no such file".repeat(3) };
         let order = OrderBody {
             path: "/publish/article,1794761680908000".into(),
             value: Json::parse(&format!("{{\"text\":\"{}\"}}", "long".repeat(30))).unwrap(),
             suspended: true,
-            failed: Some(failed),
+            failed_step: Some(failed),
             ..sample_order()
         };
         let cells = |width| {

@@ -21,7 +21,7 @@ mod state;
 mod suggest;
 
 use clap::{Args, Subcommand};
-use pointsman_api::client::{Client, ClientError, OrderName};
+use pointsman_api::client::{Client, ClientError, TenantOrderKey};
 use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
@@ -114,9 +114,9 @@ struct OrderKeysArgs {
 }
 
 impl OrderKeysArgs {
-    fn into_names(self) -> Vec<OrderName> {
+    fn into_names(self) -> Vec<TenantOrderKey> {
         let tenant = self.tenant;
-        self.orders.into_iter().map(|key| OrderName { key, tenant: tenant.clone() }).collect()
+        self.orders.into_iter().map(|key| TenantOrderKey { key, tenant: tenant.clone() }).collect()
     }
 }
 
@@ -126,7 +126,7 @@ impl OrdersCommand {
         match self.subcommand.unwrap_or(OrderSubcommand::List(ListOrdersCommand::default())) {
             OrderSubcommand::List(list) => list.run(&client, output).await,
             OrderSubcommand::Show { order: key, tenant } => {
-                show::show_order(&client, output, &OrderName { key, tenant }).await
+                show::show_order(&client, output, &TenantOrderKey { key, tenant }).await
             }
             OrderSubcommand::Add(add) => add.run(&client, output).await,
             OrderSubcommand::Suspend(orders) => {
@@ -146,7 +146,7 @@ impl OrdersCommand {
 }
 
 /// Converts an error of a call for one order, with a hint.
-async fn order_failure(client: &Client, order: &OrderName, error: ClientError) -> Failure {
+async fn order_failure(client: &Client, order: &TenantOrderKey, error: ClientError) -> Failure {
     let status = error.status();
     let is_server_problem = is_server_problem(&error);
     let failure = match status {
@@ -170,13 +170,13 @@ async fn order_failure(client: &Client, order: &OrderName, error: ClientError) -
     }
 }
 
-fn missing_order_failure(order: &OrderName) -> Failure {
+fn missing_order_failure(order: &TenantOrderKey) -> Failure {
     let tenant = order.tenant.as_ref().map(|tenant| format!(" of tenant {tenant}")).unwrap_or_default();
     Failure::runtime(format!("there is no order {}{tenant} (HTTP 404)", order.key))
 }
 
 /// Explains why there is no such order.
-async fn explain_missing_order(client: &Client, order: &OrderName) -> String {
+async fn explain_missing_order(client: &Client, order: &TenantOrderKey) -> String {
     let OrderKey { chain, .. } = &order.key;
     if let Some(reason) = empty_path::explain_empty_path(client, chain.as_str()).await {
         return format!("{reason}\n`pointsman chains` lists the chains.");

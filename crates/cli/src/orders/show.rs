@@ -1,7 +1,7 @@
 //! `pointsman orders show`: one order with its value and task.
 
 use pointsman_api::OrderBody;
-use pointsman_api::client::{Client, OrderName};
+use pointsman_api::client::{Client, TenantOrderKey};
 use pointsman_core::Tenant;
 
 use super::order_failure;
@@ -9,8 +9,8 @@ use super::state::{MissingChains, current_time, describe_state};
 use crate::failure::Result;
 use crate::output::Output;
 
-pub(super) async fn show_order(client: &Client, output: Output, name: &OrderName) -> Result {
-    let order = match client.order(name).await {
+pub(super) async fn show_order(client: &Client, output: Output, name: &TenantOrderKey) -> Result {
+    let order = match client.read_order(name).await {
         Ok(order) => order,
         Err(error) => return Err(order_failure(client, name, error).await),
     };
@@ -26,7 +26,7 @@ pub(super) async fn show_order(client: &Client, output: Output, name: &OrderName
 }
 
 fn order_fields(order: &OrderBody, missing_chains: &MissingChains) -> Vec<(&'static str, String)> {
-    let failed = order.failed.as_ref().filter(|_| order.suspended);
+    let failed = order.failed_step.as_ref().filter(|_| order.suspended);
     let state = match failed {
         // The error has a line of its own.
         Some(_) => "suspended by a failed step".into(),
@@ -58,7 +58,7 @@ fn suggest_next_step(order: &OrderBody, missing_chains: &MissingChains) -> Optio
         false => format!(" --tenant {tenant}"),
     };
     let waiting = order.task.as_ref().filter(|task| task.status == "SCHEDULED");
-    match (&order.failed, waiting) {
+    match (&order.failed_step, waiting) {
         _ if order.stranded && missing_chains.contains(chain) => Some(format!(
             "Its chain is no longer configured. Configure {chain} again to continue the order, or remove it:\n    \
              pointsman orders remove {path}{tenant}"
@@ -78,15 +78,15 @@ fn suggest_next_step(order: &OrderBody, missing_chains: &MissingChains) -> Optio
 
 #[cfg(test)]
 mod tests {
-    use pointsman_api::FailedBody;
+    use pointsman_api::FailedStepBody;
 
     use super::super::state::tests::sample_order;
     use super::*;
 
     #[test]
     fn a_failed_order_suggests_resuming_it() {
-        let failed = Some(FailedBody { task: "x_1".into(), error: "exit code 3".into() });
-        let order = OrderBody { suspended: true, failed, ..sample_order() };
+        let failed = Some(FailedStepBody { task: "x_1".into(), error: "exit code 3".into() });
+        let order = OrderBody { suspended: true, failed_step: failed, ..sample_order() };
         let fields = order_fields(&order, &MissingChains::default());
         assert!(fields.contains(&("error", "exit code 3".into())), "{fields:?}");
         assert!(fields.contains(&("failed task", "x_1".into())), "{fields:?}");

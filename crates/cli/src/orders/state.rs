@@ -21,7 +21,7 @@ impl MissingChains {
         if stranded().next().is_none() {
             return Self::default();
         }
-        let Ok(list) = client.chains().await else { return Self::default() };
+        let Ok(list) = client.list_chains().await else { return Self::default() };
         let is_configured = |path: &str| list.chains.iter().any(|chain| chain.path == path && chain.defined);
         let missing = stranded().map(|order| order.chain.clone()).filter(|chain| !is_configured(chain));
         Self(missing.collect())
@@ -46,7 +46,7 @@ pub(super) fn current_time() -> String {
 pub(super) fn describe_state(order: &OrderBody, missing_chains: &MissingChains, now: &str) -> String {
     let is_planned = order.started_at.is_empty() && order.planned_at > order.created_at;
     let (planned_at, setback_until) = (order.planned_at.as_str(), order.setback_until.as_str());
-    match (&order.failed, &order.held) {
+    match (&order.failed_step, &order.blocked_by) {
         _ if order.suspended && has_running_step(order) => "suspended after its running step".into(),
         (Some(failed), _) if order.suspended => format!("suspended: {}", failed.error),
         _ if order.suspended => "suspended".into(),
@@ -69,7 +69,7 @@ fn has_running_step(order: &OrderBody) -> bool {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use pointsman_api::{FailedBody, OrderTaskBody};
+    use pointsman_api::{FailedStepBody, OrderTaskBody};
 
     use super::*;
 
@@ -103,7 +103,7 @@ pub(super) mod tests {
         for (order, description) in [
             (sample_order(), "waiting"),
             (OrderBody { task: task("SCHEDULED"), ..sample_order() }, "waiting"),
-            (OrderBody { held: held(), ..sample_order() }, "blocked: the chain /a is stopped"),
+            (OrderBody { blocked_by: held(), ..sample_order() }, "blocked: the chain /a is stopped"),
             (
                 OrderBody { setback_until: later.into(), ..sample_order() },
                 "set back until 2026-01-31 13:00:00",
@@ -112,7 +112,7 @@ pub(super) mod tests {
             (OrderBody { planned_at: later.into(), ..sample_order() }, "planned for 2026-01-31 13:00:00"),
             (OrderBody { planned_at: past.into(), ..sample_order() }, "due"),
             (
-                OrderBody { planned_at: past.into(), held: held(), ..sample_order() },
+                OrderBody { planned_at: past.into(), blocked_by: held(), ..sample_order() },
                 "blocked: the chain /a is stopped",
             ),
         ] {
@@ -122,7 +122,7 @@ pub(super) mod tests {
 
     #[test]
     fn suspended_comes_before_running_and_running_before_stranded() {
-        let failed = Some(FailedBody { task: "t".into(), error: "exit code 3: no luck".into() });
+        let failed = Some(FailedStepBody { task: "t".into(), error: "exit code 3: no luck".into() });
         let stranded = OrderBody { stranded: true, ..sample_order() };
         for (order, description) in [
             (OrderBody { task: task("RUNNING"), ..sample_order() }, "running"),
@@ -131,7 +131,7 @@ pub(super) mod tests {
                 OrderBody { suspended: true, task: task("RUNNING"), ..sample_order() },
                 "suspended after its running step",
             ),
-            (OrderBody { suspended: true, failed, ..sample_order() }, "suspended: exit code 3: no luck"),
+            (OrderBody { suspended: true, failed_step: failed, ..sample_order() }, "suspended: exit code 3: no luck"),
             (stranded.clone(), "stranded: its node is not in the chain"),
             (
                 OrderBody { chain: "/missing".into(), ..stranded.clone() },

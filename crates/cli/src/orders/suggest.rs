@@ -1,6 +1,6 @@
 //! Suggests orders for a key that does not exist.
 
-use pointsman_api::client::{Client, OrderName, OrderQuery};
+use pointsman_api::client::{Client, TenantOrderKey, OrderQuery};
 use pointsman_core::chain::OrderKey;
 use pointsman_server::config::nearest::several;
 
@@ -11,8 +11,8 @@ const MAX_SUGGESTIONS: usize = 5;
 
 /// A question that lists orders of the same chain with similar ids. None if there are none or they cannot be read: it
 /// only completes another error.
-pub(super) async fn suggest_orders(client: &Client, order: &OrderName) -> Option<String> {
-    let OrderName { key: OrderKey { chain, id }, tenant } = order;
+pub(super) async fn suggest_orders(client: &Client, order: &TenantOrderKey) -> Option<String> {
+    let TenantOrderKey { key: OrderKey { chain, id }, tenant } = order;
     let tenant = tenant.as_ref().map(ToString::to_string);
     let query = OrderQuery {
         path: Some(chain.to_string()),
@@ -20,7 +20,7 @@ pub(super) async fn suggest_orders(client: &Client, order: &OrderName) -> Option
         limit: Some(SEARCHED_ORDERS),
         ..OrderQuery::default()
     };
-    let list = client.orders(&query).await.ok()?;
+    let list = client.list_orders(&query).await.ok()?;
     let similar = several(id.as_str(), list.orders.iter().map(|order| order.id.as_str()), MAX_SUGGESTIONS);
     let keys: Vec<String> = similar.iter().map(|id| format!("{chain},{id}")).collect();
     match keys.as_slice() {

@@ -9,7 +9,7 @@ mod next;
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError};
-use pointsman_api::{FireBody, FireList, MakesBody, RanNow, RuleBody, ScheduleBody, ScheduleDetail};
+use pointsman_api::{FireBody, FireList, ScheduleActionBody, RunScheduleResponse, RuleBody, ScheduleBody, ScheduleDetail};
 use pointsman_core::{ScheduleName, Timestamp};
 
 use crate::args::{GlobalOptions, parse_time};
@@ -93,12 +93,12 @@ impl SchedulesCommand {
             ScheduleSubcommand::Next(next) => next.run(output),
             ScheduleSubcommand::List => list_schedules(&global.client()?, output).await,
             ScheduleSubcommand::Show { name } => {
-                let detail = global.client()?.schedule(name.as_str()).await.map_err(schedule_failure)?;
+                let detail = global.client()?.read_schedule(name.as_str()).await.map_err(schedule_failure)?;
                 print_schedule(output, &detail)
             }
             ScheduleSubcommand::Fires { name, limit, before } => {
                 let before = before.map(|time| time.to_string());
-                let list = global.client()?.fires(name.as_str(), before.as_deref(), limit).await;
+                let list = global.client()?.list_fires(name.as_str(), before.as_deref(), limit).await;
                 print_fires(output, &list.map_err(schedule_failure)?)
             }
             ScheduleSubcommand::Run { name, idempotency_key: key } => {
@@ -110,7 +110,7 @@ impl SchedulesCommand {
 }
 
 async fn list_schedules(client: &Client, output: Output) -> Result {
-    let list = client.schedules().await?;
+    let list = client.list_schedules().await?;
     if output.is_json() {
         return Ok(output.print_json(&list)?);
     }
@@ -126,7 +126,7 @@ fn schedule_row(schedule: &ScheduleBody) -> Vec<String> {
         describe_timing(schedule).replace(INTERVAL_NOTE, ""),
         schedule.next.first().map_or("-".into(), |time| format_timestamp(time)),
         rules.join(" "),
-        schedule.last.as_ref().map_or("-".into(), describe_fire),
+        schedule.last_fire.as_ref().map_or("-".into(), describe_fire),
     ]
 }
 
@@ -136,8 +136,8 @@ const INTERVAL_NOTE: &str = ", counted from 1970 in UTC";
 fn describe_timing(schedule: &ScheduleBody) -> String {
     match (schedule.defined, schedule.timezone.as_str()) {
         (false, _) => "not defined".into(),
-        (true, "UTC" | "") => schedule.words.clone(),
-        (true, zone) => format!("{} ({zone})", schedule.words),
+        (true, "UTC" | "") => schedule.description.clone(),
+        (true, zone) => format!("{} ({zone})", schedule.description),
     }
 }
 
@@ -166,12 +166,12 @@ fn print_schedule(output: Output, detail: &ScheduleDetail) -> Result {
         ("schedule", schedule.name.clone()),
         ("expression", schedule.expression.clone()),
         ("fires", describe_timing(schedule)),
-        ("creates", schedule.makes.as_ref().map(describe_result).unwrap_or_default()),
+        ("creates", schedule.action.as_ref().map(describe_result).unwrap_or_default()),
         ("catch up", json_name(serde_json::to_value(schedule.catch_up))),
         ("catch up within", format_seconds(schedule.catch_up_within_seconds)),
         ("overlap", describe_overlap(schedule, json_name(serde_json::to_value(schedule.overlap)))),
         ("jitter", format_seconds(schedule.jitter_seconds)),
-        ("last", schedule.last.as_ref().map(describe_fire).unwrap_or_default()),
+        ("last", schedule.last_fire.as_ref().map(describe_fire).unwrap_or_default()),
         ("next", schedule.next.iter().map(|time| format_timestamp(time)).collect::<Vec<_>>().join(", ")),
     ])?;
     print_rules(output, &schedule.rules)
@@ -179,21 +179,21 @@ fn print_schedule(output: Output, detail: &ScheduleDetail) -> Result {
 
 /// The overlap policy. An order with a fixed id cannot run twice at a time, whatever the setting.
 fn describe_overlap(schedule: &ScheduleBody, policy: String) -> String {
-    match &schedule.makes {
-        Some(MakesBody::Order { id: Some(_), .. }) => "skip while the order runs".into(),
+    match &schedule.action {
+        Some(ScheduleActionBody::Order { id: Some(_), .. }) => "skip while the order runs".into(),
         _ => policy,
     }
 }
 
 /// Describes the event, task or order that a schedule creates.
-fn describe_result(result: &MakesBody) -> String {
+fn describe_result(result: &ScheduleActionBody) -> String {
     match result {
-        MakesBody::Event { kind, key, tenant } => {
+        ScheduleActionBody::Event { kind, key, tenant } => {
             let object = key.as_ref().map(|key| format!(" for {key}")).unwrap_or_default();
             format!("event {kind}{object}, tenant {tenant}")
         }
-        MakesBody::Run { source, collection } => format!("task of {source}/{collection}"),
-        MakesBody::Order { chain, id, node, tenant } => {
+        ScheduleActionBody::Run { source, collection } => format!("task of {source}/{collection}"),
+        ScheduleActionBody::Order { chain, id, node, tenant } => {
             let id = id.as_ref().map(|id| format!(",{id}")).unwrap_or_default();
             let start = node.as_ref().map(|node| format!(" at {node}")).unwrap_or_default();
             format!("order {chain}{id}{start}, tenant {tenant}")
@@ -215,7 +215,7 @@ fn print_fires(output: Output, list: &FireList) -> Result {
     }
     let rows = list.fires.iter().map(|fire| {
         let created = fire.event_id.map(|id| id.to_string()).or_else(|| fire.task_id.clone());
-        let (planned, decided) = (format_timestamp(&fire.planned_at), format_timestamp(&fire.settled_at));
+        let (planned, decided) = (format_timestamp(&fire.planned_at), format_timestamp(&fire.decided_at));
         vec![planned, describe_outcome(fire), decided, created.unwrap_or_default()]
     });
     let head = ["planned", "outcome", "decided", "event or task"];
@@ -226,7 +226,7 @@ fn print_fires(output: Output, list: &FireList) -> Result {
     Ok(())
 }
 
-fn print_run(output: Output, run: &RanNow) -> Result {
+fn print_run(output: Output, run: &RunScheduleResponse) -> Result {
     if output.is_json() {
         return Ok(output.print_json(run)?);
     }

@@ -60,7 +60,7 @@ impl NextFiresCommand {
         }
         let config = load_for_display(&self.config.sources())?;
         let schedules = config.schedules.into_iter().map(|planned| planned.schedule);
-        Ok(schedules.map(|schedule| (schedule.name.to_string(), schedule.when)).collect())
+        Ok(schedules.map(|schedule| (schedule.name.to_string(), schedule.cron)).collect())
     }
 
     fn preview(&self, name: &str, schedule: &Schedule) -> SchedulePreview {
@@ -70,7 +70,7 @@ impl NextFiresCommand {
             name: name.into(),
             means: schedule.expression().describe(),
             timezone: schedule.zone().name().into(),
-            local: next.iter().map(|time| schedule.zone().local(*time)).collect(),
+            local: next.iter().map(|time| schedule.zone().format_local(*time)).collect(),
             next,
             warnings: schedule.warnings(now),
         }

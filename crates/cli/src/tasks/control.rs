@@ -1,7 +1,7 @@
 //! `pointsman tasks retry` and `pointsman tasks cancel`, for one or more tasks.
 
 use pointsman_api::TaskDetail;
-use pointsman_api::client::{Client, ClientError, OrderName};
+use pointsman_api::client::{Client, ClientError, TenantOrderKey};
 use pointsman_core::Tenant;
 use pointsman_core::chain::OrderKey;
 
@@ -51,8 +51,8 @@ pub(super) async fn control_tasks(
 async fn control_task(client: &Client, id: &str, control: TaskControl) -> Result<TaskDetail> {
     let id = resolve_id::resolve_task_id(client, id).await?;
     let response = match control {
-        TaskControl::Retry => client.retry(&id).await,
-        TaskControl::Cancel => client.cancel(&id).await,
+        TaskControl::Retry => client.retry_task(&id).await,
+        TaskControl::Cancel => client.cancel_task(&id).await,
     };
     match response {
         Ok(detail) => Ok(detail),
@@ -65,12 +65,12 @@ async fn control_failure(client: &Client, id: &str, control: TaskControl, error:
     let is_conflict = error.status() == Some(409);
     let failure = task_failure(client, id, error).await;
     let detail = match control {
-        TaskControl::Retry if is_conflict => client.task(id).await.ok(),
+        TaskControl::Retry if is_conflict => client.read_task(id).await.ok(),
         TaskControl::Retry | TaskControl::Cancel => None,
     };
     let Some(order) = detail.and_then(order_of_step) else { return failure };
     let arguments = order_arguments(&order);
-    match client.order(&order).await {
+    match client.read_order(&order).await {
         Ok(_) => failure.with_hint(format!(
             "`pointsman orders resume {arguments}` continues the order and retries its failed step."
         )),
@@ -81,9 +81,9 @@ async fn control_failure(client: &Client, id: &str, control: TaskControl, error:
 }
 
 /// The order whose step a task is. A task without an event has a key only if it is a step.
-fn order_of_step(detail: TaskDetail) -> Option<OrderName> {
+fn order_of_step(detail: TaskDetail) -> Option<TenantOrderKey> {
     let task = detail.task;
     let key: OrderKey = task.key.filter(|_| task.event_id.is_none())?.parse().ok()?;
     let tenant = task.tenant.parse::<Tenant>().ok().filter(|tenant| !tenant.is_default());
-    Some(OrderName { key, tenant })
+    Some(TenantOrderKey { key, tenant })
 }

@@ -3,9 +3,9 @@
 use clap::Args;
 use pointsman_api::TaskBody;
 use pointsman_api::client::{Client, TaskQuery};
-use pointsman_core::task::Status;
+use pointsman_core::task::TaskStatus;
 use pointsman_core::{EventId, Tenant, Timestamp};
-use pointsman_server::config::nearest::hint;
+use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::parse_time;
 use crate::failure::Result;
@@ -64,7 +64,7 @@ impl ListTasksCommand {
             limit: self.limit,
             cursor: self.cursor,
         };
-        let list = client.tasks(&query).await?;
+        let list = client.list_tasks(&query).await?;
         if output.is_json() {
             return Ok(output.print_json(&list)?);
         }
@@ -96,11 +96,11 @@ async fn print_no_tasks(client: &Client, output: Output, handler: Option<&str>) 
 /// Parses a public status in any case, or a state of the lifecycle.
 pub(super) fn parse_status(text: &str) -> std::result::Result<String, String> {
     let public = ["SCHEDULED", "RUNNING", "SUCCESS", "FAILED", "CANCELED"];
-    let states = Status::ALL.map(Status::as_str);
+    let states = TaskStatus::ALL.map(TaskStatus::as_str);
     let public_status = public.into_iter().find(|status| status.eq_ignore_ascii_case(text));
     let status = public_status.or_else(|| states.into_iter().find(|state| *state == text));
     status.map(Into::into).ok_or_else(|| {
-        let near = hint(text, public.into_iter().chain(states));
+        let near = did_you_mean_suffix(text, public.into_iter().chain(states));
         let (public, states) = (public.join(", "), states.join(", "));
         format!("{text:?} is not a status; use {public}, or a state: {states}{near}")
     })

@@ -1,10 +1,10 @@
 //! `pointsman tasks logs`: the log of a task, complete or live.
 
 use clap::Args;
-use pointsman_api::LogBody;
+use pointsman_api::LogLineBody;
 use pointsman_api::client::{Client, LogQuery};
 use pointsman_core::Timestamp;
-use pointsman_core::task::Level;
+use pointsman_core::task::LogLevel;
 
 use super::{resolve_id, task_failure};
 use crate::args::parse_time;
@@ -50,7 +50,7 @@ impl TaskLogsCommand {
         if self.follow {
             return follow_log(client, output, &id, &query).await;
         }
-        let list = match client.logs(&id, &query).await {
+        let list = match client.read_task_logs(&id, &query).await {
             Ok(list) => list,
             Err(error) => return Err(task_failure(client, &id, error).await),
         };
@@ -60,7 +60,7 @@ impl TaskLogsCommand {
 
 /// Prints log lines as they arrive, until the task ends.
 pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query: &LogQuery) -> Result {
-    let mut frames = match client.follow_logs(id, query).await {
+    let mut frames = match client.follow_task_logs(id, query).await {
         Ok(frames) => frames,
         Err(error) => return Err(task_failure(client, id, error).await),
     };
@@ -76,7 +76,7 @@ pub(crate) async fn follow_log(client: &Client, output: Output, id: &str, query:
         .with_hint("The server may have been stopped. Try again in a moment; the log is kept."))
 }
 
-fn print_log_line(output: Output, line: &LogBody) -> Result {
+fn print_log_line(output: Output, line: &LogLineBody) -> Result {
     match output.is_json() {
         true => Ok(output.print_json(line)?),
         false => Ok(output.print_line(format_log_line(output.paint, line))?),
@@ -84,11 +84,11 @@ fn print_log_line(output: Output, line: &LogBody) -> Result {
 }
 
 /// A log line as text. Errors have a mark, so that they stand out without colours and can be searched.
-fn format_log_line(paint: Paint, line: &LogBody) -> String {
+fn format_log_line(paint: Paint, line: &LogLineBody) -> String {
     let (time, message) = (paint.dim(time_of_day(&line.time)), escape_controls(&line.message));
     match line.level {
-        Level::Info => format!("{time}   {message}"),
-        Level::Error => format!("{time} {} {}", paint.red("!"), paint.red(&message)),
+        LogLevel::Info => format!("{time}   {message}"),
+        LogLevel::Error => format!("{time} {} {}", paint.red("!"), paint.red(&message)),
     }
 }
 
@@ -99,9 +99,9 @@ mod tests {
 
     #[test]
     fn errors_are_marked_and_messages_stay_aligned() {
-        let line = |level| LogBody { time: "2016-11-04T11:07:35.827000Z".into(), message: "m".into(), level };
+        let line = |level| LogLineBody { time: "2016-11-04T11:07:35.827000Z".into(), message: "m".into(), level };
         let paint = Paint::for_stdout(ColorChoice::Never);
-        assert_eq!(format_log_line(paint, &line(Level::Info)), "11:07:35.827   m");
-        assert_eq!(format_log_line(paint, &line(Level::Error)), "11:07:35.827 ! m");
+        assert_eq!(format_log_line(paint, &line(LogLevel::Info)), "11:07:35.827   m");
+        assert_eq!(format_log_line(paint, &line(LogLevel::Error)), "11:07:35.827 ! m");
     }
 }

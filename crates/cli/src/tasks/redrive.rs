@@ -87,7 +87,7 @@ impl RedriveCommand {
             return Err(Failure::usage("give at least one filter, or --all"));
         }
         let body = self.request_body();
-        let count = client.redrive_count(&body).await.map_err(handlers::handler_failure)?;
+        let count = client.dry_run_redrive(&body).await.map_err(handlers::handler_failure)?;
         if self.dry_run {
             return print_preview(output, &count);
         }
@@ -99,7 +99,7 @@ impl RedriveCommand {
         }
         // Signals are handled before the job starts, so that an interrupt always stops it.
         let signals = Signals::new()?;
-        let job = client.redrive(&body).await.map_err(handlers::handler_failure)?;
+        let job = client.start_redrive(&body).await.map_err(handlers::handler_failure)?;
         print_outcome(output, &follow_job(client, job, signals).await?)
     }
 
@@ -181,7 +181,7 @@ async fn follow_job(client: &Client, mut job: RedriveJob, mut signals: Signals) 
                 break;
             }
             () = tokio::time::sleep(POLL_INTERVAL) => {
-                job = client.redrive_job(&job.id).await.map_err(lost_job_failure)?;
+                job = client.read_redrive(&job.id).await.map_err(lost_job_failure)?;
             }
         }
         progress.set_position(job.retried + job.refused, job.matched);
@@ -206,7 +206,7 @@ fn print_outcome(output: Output, job: &RedriveJob) -> Result {
     if output.is_json() {
         output.print_json(job)?;
     }
-    match job.why.as_deref() {
+    match job.stop_reason.as_deref() {
         Some(why) => Err(Failure::runtime(format!("the redrive stopped: {why}")).with_hint(summary)),
         None if job.state == "done" && output.is_json() => Ok(()),
         None if job.state == "done" => Ok(output.print_line(summary)?),

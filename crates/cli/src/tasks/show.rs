@@ -1,14 +1,14 @@
 //! `pointsman tasks show`: one task with its attempts and result.
 
 use pointsman_api::client::Client;
-use pointsman_api::{AttemptBody, RunningBody, TaskBody, TaskDetail};
+use pointsman_api::{EndedAttemptBody, RunningAttemptBody, TaskBody, TaskDetail};
 
 use super::task_failure;
 use crate::failure::Result;
 use crate::output::{Output, escape_controls, format_count, format_timestamp};
 
 pub(super) async fn show_task(client: &Client, output: Output, id: &str) -> Result {
-    let detail = match client.task(id).await {
+    let detail = match client.read_task(id).await {
         Ok(detail) => detail,
         Err(error) => return Err(task_failure(client, id, error).await),
     };
@@ -17,7 +17,7 @@ pub(super) async fn show_task(client: &Client, output: Output, id: &str) -> Resu
     }
     output.print_fields(&task_fields(&detail))?;
     let rows =
-        detail.attempts.iter().map(ended_attempt_row).chain(detail.running.iter().map(running_attempt_row));
+        detail.attempts.iter().map(ended_attempt_row).chain(detail.running_attempt.iter().map(running_attempt_row));
     let rows: Vec<_> = rows.collect();
     if !rows.is_empty() {
         output.print_line("")?;
@@ -34,7 +34,7 @@ fn task_fields(detail: &TaskDetail) -> Vec<(&'static str, String)> {
         (None, Some(_)) => ("handler", "node", "order"),
         (None, None) => ("source", "collection", "key"),
     };
-    let lease = detail.running.as_ref().map(|running| running.lease_until.clone());
+    let lease = detail.running_attempt.as_ref().map(|running| running.lease_until.clone());
     vec![
         ("task", task.id.clone()),
         ("status", format!("{} ({})", task.status, task.state)),
@@ -67,7 +67,7 @@ fn describe_attempts(task: &TaskBody) -> String {
     }
 }
 
-fn ended_attempt_row(attempt: &AttemptBody) -> Vec<String> {
+fn ended_attempt_row(attempt: &EndedAttemptBody) -> Vec<String> {
     // The JSON name of the outcome.
     let outcome = serde_json::to_value(attempt.end).ok();
     vec![
@@ -79,7 +79,7 @@ fn ended_attempt_row(attempt: &AttemptBody) -> Vec<String> {
     ]
 }
 
-fn running_attempt_row(attempt: &RunningBody) -> Vec<String> {
+fn running_attempt_row(attempt: &RunningAttemptBody) -> Vec<String> {
     let started = format_timestamp(&attempt.started_at);
     vec![attempt.number.to_string(), started, "-".into(), "running".into(), String::new()]
 }

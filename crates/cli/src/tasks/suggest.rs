@@ -14,7 +14,7 @@ const MIN_PART_LENGTH: usize = 3;
 pub(super) async fn newest_task_ids(
     client: &Client,
 ) -> Result<Vec<String>, pointsman_api::client::ClientError> {
-    let list = client.tasks(&TaskQuery { limit: Some(SEARCHED_TASKS), ..TaskQuery::default() }).await?;
+    let list = client.list_tasks(&TaskQuery { limit: Some(SEARCHED_TASKS), ..TaskQuery::default() }).await?;
     Ok(list.tasks.into_iter().map(|task| task.id).collect())
 }
 

@@ -2,8 +2,8 @@
 
 use clap::Args;
 use pointsman_api::client::Client;
-use pointsman_api::{GateBody, TaskDetail, WhyBody};
-use pointsman_core::task::AttemptEnd;
+use pointsman_api::{TaskGateBody, TaskDetail, TaskWhyBody};
+use pointsman_core::task::AttemptOutcome;
 
 use super::{resolve_id, task_failure};
 use crate::failure::Result;
@@ -26,7 +26,7 @@ pub(super) struct WhyCommand {
 impl WhyCommand {
     pub(super) async fn run(self, client: &Client, output: Output) -> Result {
         let id = resolve_id::resolve_task_id(client, &self.id).await?;
-        let why = match client.why(&id).await {
+        let why = match client.read_task_why(&id).await {
             Ok(why) => why,
             Err(error) => return Err(task_failure(client, &id, error).await),
         };
@@ -34,7 +34,7 @@ impl WhyCommand {
             return Ok(output.print_json(&why)?);
         }
         // Optional: the gates are printed even if this call fails.
-        let last_failure = client.task(&id).await.ok().and_then(|detail| describe_last_failure(&detail));
+        let last_failure = client.read_task(&id).await.ok().and_then(|detail| describe_last_failure(&detail));
         print_gates(output, &why, last_failure)
     }
 }
@@ -44,7 +44,7 @@ fn describe_last_failure(detail: &TaskDetail) -> Option<String> {
     if detail.task.retries == 0 || detail.task.status != "SCHEDULED" {
         return None;
     }
-    let is_failure = |end| matches!(end, AttemptEnd::Failed | AttemptEnd::Crashed);
+    let is_failure = |end| matches!(end, AttemptOutcome::Failed | AttemptOutcome::Crashed);
     let last = detail.attempts.iter().rev().find(|attempt| is_failure(attempt.end))?;
     let error =
         last.error.as_deref().map(|error| format!(": {}", escape_controls(error))).unwrap_or_default();
@@ -55,7 +55,7 @@ fn describe_last_failure(detail: &TaskDetail) -> Option<String> {
     Some(format!("attempt {} failed{error}; {retry}", last.number))
 }
 
-fn print_gates(output: Output, why: &WhyBody, last_failure: Option<String>) -> Result {
+fn print_gates(output: Output, why: &TaskWhyBody, last_failure: Option<String>) -> Result {
     let status = output.paint.color_by_status(&why.status, &why.status);
     output.print_with_hanging_indent(&format!("{status}: "), &escape_controls(&why.summary))?;
     last_failure.iter().try_for_each(|line| output.print_with_hanging_indent("", line))?;
@@ -67,7 +67,7 @@ fn print_gates(output: Output, why: &WhyBody, last_failure: Option<String>) -> R
     Ok(output.print_table(&["", "gate", "detail", "until", "blocked by"], rows, "")?)
 }
 
-fn gate_row(gate: &GateBody) -> Vec<String> {
+fn gate_row(gate: &TaskGateBody) -> Vec<String> {
     // The JSON name of the gate.
     let kind = serde_json::to_value(gate.gate).ok();
     let kind = kind.as_ref().and_then(|kind| kind.as_str()).unwrap_or("-").replace('_', " ");
@@ -81,7 +81,7 @@ fn gate_row(gate: &GateBody) -> Vec<String> {
 }
 
 /// Describes the blocker of the gate: a rule with the name of the token that set it, or other tasks.
-fn describe_blocker(gate: &GateBody) -> String {
+fn describe_blocker(gate: &TaskGateBody) -> String {
     match &gate.rule {
         // A token bound to a tenant does not see who set a rule for all tenants.
         Some(rule) if rule.by.is_empty() => format!("{} of {}", rule.kind.as_str(), rule.name),
@@ -94,7 +94,7 @@ fn describe_blocker(gate: &GateBody) -> String {
 mod tests {
     use super::*;
 
-    fn parse_gate(json: &str) -> GateBody {
+    fn parse_gate(json: &str) -> TaskGateBody {
         serde_json::from_str(json).unwrap()
     }
 
@@ -121,7 +121,7 @@ mod tests {
             {"kind":"pause","space":"collection","name":"shop/orders","tenant":null,"by":"ops","reason":"","since":""}}"#,
         );
         assert_eq!(gate_row(&paused), ["✗", "rule", "a pause by ops", "", "pause of shop/orders by ops"]);
-        let without_name = GateBody {
+        let without_name = TaskGateBody {
             rule: paused.rule.clone().map(|rule| pointsman_api::RuleBody { by: String::new(), ..rule }),
             ..paused.clone()
         };

@@ -16,7 +16,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use pointsman_api::{CauseBody, TaskChangeBody};
+use pointsman_api::{EventCauseBody, TaskChangeBody};
 use pointsman_core::EventId;
 
 use super::line::{WatchLine, order_key_of_step};
@@ -50,7 +50,7 @@ impl EventTree {
         &mut self,
         paint: Paint,
         event: &StreamLine,
-        cause: Option<&CauseBody>,
+        cause: Option<&EventCauseBody>,
     ) -> Vec<WatchLine> {
         let parent = self.find_parent(event, cause);
         let time = event.id.timestamp().to_string();
@@ -91,7 +91,7 @@ impl EventTree {
         lines
     }
 
-    fn find_parent(&self, event: &StreamLine, cause: Option<&CauseBody>) -> Option<EventId> {
+    fn find_parent(&self, event: &StreamLine, cause: Option<&EventCauseBody>) -> Option<EventId> {
         let printed = |id: EventId| self.events.contains_key(&id).then_some(id);
         let named = |name: &str| self.parents_by_name.get(name).copied();
         match event.subject {
@@ -175,7 +175,7 @@ fn format_event(
     paint: Paint,
     event: &StreamLine,
     key: Option<&str>,
-    unprinted_cause: Option<&CauseBody>,
+    unprinted_cause: Option<&EventCauseBody>,
 ) -> String {
     let mut parts = vec![paint.cyan(&event.event_type).into_owned()];
     parts.extend(key.map(|key| shorten(key, usize::MAX)));
@@ -202,8 +202,8 @@ mod tests {
         StreamLine::from_json(&json).unwrap()
     }
 
-    fn caused_by(event: u64) -> Option<CauseBody> {
-        Some(CauseBody { event_id: Some(event), task: None, depth: 1 })
+    fn caused_by(event: u64) -> Option<EventCauseBody> {
+        Some(EventCauseBody { event_id: Some(event), task: None, depth: 1 })
     }
 
     /// The lines without their times.
@@ -211,7 +211,7 @@ mod tests {
         lines.into_iter().map(|line| line.text.split_once("  ").unwrap().1.to_owned()).collect()
     }
 
-    fn add_emitted(tree: &mut EventTree, id: u64, event_type: &str, cause: Option<CauseBody>) -> Vec<String> {
+    fn add_emitted(tree: &mut EventTree, id: u64, event_type: &str, cause: Option<EventCauseBody>) -> Vec<String> {
         texts_without_time(tree.add_event(paint(), &emitted_event(id, event_type), cause.as_ref()))
     }
 
@@ -259,7 +259,7 @@ mod tests {
             add_engine_event(&mut tree, started),
             ["      └─ OrderStepStarted  7  order 5 runs step x  do_x_1"]
         );
-        let cause = CauseBody { event_id: Some(5), task: Some("do_x_1".into()), depth: 1 };
+        let cause = EventCauseBody { event_id: Some(5), task: Some("do_x_1".into()), depth: 1 };
         assert_eq!(add_emitted(&mut tree, 8, "rendered", Some(cause)), ["      └─ rendered  8  null"]);
     }
 
@@ -315,7 +315,7 @@ mod tests {
             r#"{"eventId":2,"key":"Order:/a,1","TYPE":"FileBasedAdded","nodeId":"x"}"#,
         );
         tree.add_task_change(paint(), &task_change("bill_x_1", Some("/a,1"), "RUNNING"));
-        let cause = CauseBody { event_id: Some(1), task: Some("bill_x_1".into()), depth: 1 };
+        let cause = EventCauseBody { event_id: Some(1), task: Some("bill_x_1".into()), depth: 1 };
         assert_eq!(add_emitted(&mut tree, 3, "billed", Some(cause)), ["      └─ billed  3  null"]);
         let lines = texts_without_time(
             tree.add_task_change(paint(), &task_change("bill_x_1", Some("/a,1"), "SUCCESS")),

@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use pointsman_testing::remove_stale_faketime;
+use pointsman_testing::remove_stale_faketime_files;
 
 use crate::test_server::{ServerProcess, TestServer};
 
@@ -26,7 +26,7 @@ pub(crate) fn set_clock(pointsman: &TestServer, offset: &str) {
 /// Starts a server with a clock offset.
 pub(crate) fn serve_with_offset(pointsman: &mut TestServer, offset: &str) -> ServerProcess {
     set_clock(pointsman, offset);
-    remove_stale_faketime();
+    remove_stale_faketime_files();
     pointsman.serve_through("sh", &["-c", FAKETIME_SCRIPT, "sh"])
 }
 

@@ -1,7 +1,7 @@
 //! Clusters: nodes use the clock of the database server.
 
 use pointsman_core::Timestamp;
-use pointsman_testing::{fresh_prefix, shared, shared_redis};
+use pointsman_testing::{unique_key_prefix, shared_postgres, shared_redis};
 use serde_json::Value;
 
 use super::fake_clock::{get, serve_with_offset, set_clock};
@@ -14,13 +14,13 @@ macro_rules! on_each {
         mod on_postgres { $(
             #[test]
             fn $test() {
-                super::$test(&super::shared().unwrap().create_database().unwrap());
+                super::$test(&super::shared_postgres().unwrap().create_database().unwrap());
             }
         )+ }
         mod on_redis { $(
             #[test]
             fn $test() {
-                super::$test(&super::shared_redis().unwrap().url_under(&super::fresh_prefix()));
+                super::$test(&super::shared_redis().unwrap().url_with_prefix(&super::unique_key_prefix()));
             }
         )+ }
     };
@@ -67,7 +67,7 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
     let records: Vec<String> = (0..10).map(|_| first_task_id(&right.run_json(&["emit", "record"]))).collect();
 
     wait_until("every node has had time to prune", || {
-        let lived = |node: &Value| time(node, "heard_at").since(time(node, "joined_at")) > PRUNED_AFTER;
+        let lived = |node: &Value| time(node, "heard_at").duration_since(time(node, "joined_at")) > PRUNED_AFTER;
         let nodes = list_nodes(&right);
         nodes.len() == 1 + OFFSETS.len() && nodes.iter().all(lived)
     });
@@ -78,7 +78,7 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
     let off = nodes.iter().filter(|node| node["clock"]["out_of_service"] == true);
     assert_eq!(off.count(), OFFSETS.len(), "{nodes:?}");
     let true_time =
-        |node: &Value| now().since(time(node, "heard_at")) < PRUNED_AFTER && time(node, "heard_at") <= now();
+        |node: &Value| now().duration_since(time(node, "heard_at")) < PRUNED_AFTER && time(node, "heard_at") <= now();
     assert!(nodes.iter().all(true_time), "{nodes:?}");
     for task in records {
         wait_until("it has run", || right.run_json(&["tasks", "show", &task])["status"] == "SUCCESS");

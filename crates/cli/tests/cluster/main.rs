@@ -10,7 +10,7 @@ mod test_server;
 use std::os::unix::fs::PermissionsExt;
 
 use nix::sys::signal::Signal;
-use pointsman_testing::{Postgres, Settings, fresh_prefix, shared, shared_redis};
+use pointsman_testing::{PostgresServer, PostgresSettings, unique_key_prefix, shared_postgres, shared_redis};
 use test_server::{ServerProcess, TestServer, wait_for_file, wait_until};
 
 /// A command that creates a file when it starts, waits for another file, and emits. It also ends when its directory is
@@ -31,7 +31,7 @@ event_handlers:
 "#;
 
 fn create_database() -> String {
-    shared().unwrap().create_database().unwrap()
+    shared_postgres().unwrap().create_database().unwrap()
 }
 
 /// Runs each of these on a database of every kind.
@@ -46,7 +46,7 @@ macro_rules! on_each {
         mod on_redis { $(
             #[test]
             fn $test() {
-                super::$test(&super::shared_redis().unwrap().url_under(&super::fresh_prefix()));
+                super::$test(&super::shared_redis().unwrap().url_with_prefix(&super::unique_key_prefix()));
             }
         )+ }
     };
@@ -167,7 +167,7 @@ fn the_database_password_can_be_given_in_the_environment() {
     let rules = folder.path().join("pg_hba.conf");
     std::fs::write(&rules, HBA_RULES).unwrap();
     let extra = vec![("hba_file".into(), rules.display().to_string())];
-    let postgres = Postgres::start(Settings { extra, ..Settings::default() }).unwrap();
+    let postgres = PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() }).unwrap();
     postgres.query("postgres", "CREATE ROLE clerk LOGIN PASSWORD 'hunter2'").unwrap();
     postgres.query("postgres", "CREATE DATABASE app OWNER clerk").unwrap();
     let store = format!("store: postgres://clerk@{}/app\n", postgres.address());
@@ -187,7 +187,7 @@ fn the_database_password_can_be_given_in_the_environment() {
 
 #[test]
 fn a_server_that_cannot_use_its_postgres_database_explains_why() {
-    let postgres = Postgres::start(Settings::default()).unwrap();
+    let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     let address = postgres.address();
     let url = |database: &str| format!("store: postgres://postgres:hunter2@{address}/{database}\n");
     assert_serve_fails(&url("nowhere"), 78, &["CREATE DATABASE \"nowhere\""]);
@@ -233,7 +233,7 @@ fn assert_outage_is_logged_briefly(store: &str, kill: impl FnOnce(), start_again
 
 #[test]
 fn an_outage_does_not_flood_the_log() {
-    let postgres = Postgres::start(Settings::default()).unwrap();
+    let postgres = PostgresServer::start(PostgresSettings::default()).unwrap();
     let store = postgres.create_database().unwrap();
     assert_outage_is_logged_briefly(&store, || postgres.kill().unwrap(), || postgres.start_again().unwrap());
 }
@@ -241,7 +241,7 @@ fn an_outage_does_not_flood_the_log() {
 /// An invalid row of the outbox is logged once, and so is an error that keeps the outbox from being drained.
 #[test]
 fn outbox_problems_are_logged_once() {
-    let (server, url) = (shared().unwrap(), create_database());
+    let (server, url) = (shared_postgres().unwrap(), create_database());
     let query = |sql: &str| server.query(url.rsplit('/').next().unwrap(), sql).unwrap();
     let mut pointsman = TestServer::new(&format!("store: {url}\n"));
     let _node = pointsman.serve_on_new_port();
@@ -282,7 +282,7 @@ fn the_log_contains_the_database_error() {
     let refuse = "
         CREATE FUNCTION refuse_all() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no room on the disk'; END $$;
         CREATE TRIGGER no_event BEFORE INSERT ON pointsman.journal FOR EACH STATEMENT EXECUTE FUNCTION refuse_all()";
-    shared().unwrap().query(url.rsplit('/').next().unwrap(), refuse).unwrap();
+    shared_postgres().unwrap().query(url.rsplit('/').next().unwrap(), refuse).unwrap();
     assert_eq!(pointsman.run(&["emit", "record"]).status.code(), Some(75));
     let log = pointsman.log();
     let line = log.lines().find(|line| line.contains("the store cannot be written"));

@@ -1,13 +1,13 @@
 //! Errors and warnings about Redis.
 
-use pointsman_testing::{Redis, RedisSettings};
+use pointsman_testing::{RedisServer, RedisSettings};
 
 use super::{TestServer, assert_outage_is_logged_briefly, assert_serve_fails, wait_until};
 
 #[test]
 fn the_database_password_can_be_given_in_the_environment() {
     let settings = RedisSettings { password: Some("hunter2".into()), ..RedisSettings::default() };
-    let redis = Redis::start(settings).unwrap();
+    let redis = RedisServer::start(settings).unwrap();
     let store = format!("store: redis://{}\n", redis.address());
     assert_serve_fails(
         &store,
@@ -32,7 +32,7 @@ fn the_database_password_can_be_given_in_the_environment() {
 
 #[test]
 fn a_server_that_cannot_use_its_redis_explains_why() {
-    let redis = Redis::start(RedisSettings::default()).unwrap();
+    let redis = RedisServer::start(RedisSettings::default()).unwrap();
     let address = redis.address();
     let url = |rest: &str| format!("store: 'redis://{address}{rest}'\n");
     assert_serve_fails(&url("/99"), 78, &["there is no database 99"]);
@@ -40,12 +40,12 @@ fn a_server_that_cannot_use_its_redis_explains_why() {
     assert_serve_fails(&format!("store: redis+cluster://{address}\n"), 78, &["is not part of a cluster"]);
     assert_serve_fails(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is no sentinel"]);
     assert_serve_fails("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
-    redis.command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"]).unwrap();
+    redis.run_command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"]).unwrap();
     let of_clerk = format!("store: redis://clerk:hunter2@{address}\n");
     assert_serve_fails(&of_clerk, 78, &["lacks permissions", "ACL SETUSER clerk"]);
     let mut newer = TestServer::new(&url(""));
     assert!(newer.serve().stop().success());
-    redis.command(&["HSET", "pointsman:texts", "layout", "1000"]).unwrap();
+    redis.run_command(&["HSET", "pointsman:texts", "layout", "1000"]).unwrap();
     assert_serve_fails(&url(""), 78, &["newer version of Pointsman"]);
     redis.stop().unwrap();
     assert_serve_fails(&url(""), 75, &["is it running", "POINTSMAN_STORE"]);
@@ -53,7 +53,7 @@ fn a_server_that_cannot_use_its_redis_explains_why() {
 
 #[test]
 fn an_outage_does_not_flood_the_log() {
-    let redis = Redis::start(RedisSettings::default()).unwrap();
+    let redis = RedisServer::start(RedisSettings::default()).unwrap();
     let start_again = || redis.start_again().unwrap();
     assert_outage_is_logged_briefly(&redis.url(), || redis.kill().unwrap(), start_again);
 }
@@ -61,7 +61,7 @@ fn an_outage_does_not_flood_the_log() {
 /// Settings that can lose acknowledged data are logged at the start, and so is full memory.
 #[test]
 fn unsafe_redis_settings_and_full_memory_are_logged_once() {
-    let redis = Redis::start(RedisSettings::with(&[("appendonly", "no")])).unwrap();
+    let redis = RedisServer::start(RedisSettings::with_directives(&[("appendonly", "no")])).unwrap();
     let mut pointsman = TestServer::new(&format!("store: {}\n", redis.url()));
     let node = pointsman.serve_on_new_port();
     let count_warnings = |words: &str| {
@@ -74,13 +74,13 @@ fn unsafe_redis_settings_and_full_memory_are_logged_once() {
         "{}",
         pointsman.log()
     );
-    redis.command(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
+    redis.run_command(&["CONFIG", "SET", "maxmemory", "1mb"]).unwrap();
     wait_until("emits are refused", || !pointsman.run(&["emit", "record"]).status.success());
     let refused = pointsman.run(&["emit", "record"]);
     let stderr = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(refused.status.code(), Some(75), "{stderr}");
     assert!(stderr.contains("raise maxmemory") && stderr.contains("nothing was changed"), "{stderr}");
-    redis.command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
+    redis.run_command(&["CONFIG", "SET", "maxmemory", "0"]).unwrap();
     wait_until("they are taken in again", || pointsman.run(&["emit", "record"]).status.success());
     assert_eq!(count_warnings("emits and new orders are refused"), 1, "{}", pointsman.log());
     assert_eq!(count_warnings("appendonly is no"), 1, "{}", pointsman.log());

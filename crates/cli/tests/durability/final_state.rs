@@ -14,7 +14,7 @@ pub(crate) async fn wait_until_idle(client: &Client) {
     let mut fewest = u64::MAX;
     let mut deadline = Instant::now() + TIMEOUT;
     loop {
-        let handlers = client.handlers().await.unwrap().handlers;
+        let handlers = client.list_handlers().await.unwrap().handlers;
         let counts = handlers.iter().map(|handler| handler.counts);
         let left: u64 = counts.map(|c| c.ready + c.waiting + c.scheduled + c.running).sum();
         if left == 0 {
@@ -41,16 +41,16 @@ async fn read_journal(client: &Client) -> (Vec<JournalEntry>, Vec<u64>) {
     let mut after = Some(0);
     loop {
         let query = EventQuery { after, limit: Some(1000), ..EventQuery::default() };
-        match client.events(&query).await.unwrap() {
+        match client.list_events(&query).await.unwrap() {
             EventSeq::NonEmpty { event_snapshots, .. } => {
                 after = event_snapshots.last().map(|event| event.event_id);
                 let (engines, emitted): (Vec<_>, Vec<_>) =
-                    event_snapshots.into_iter().partition(|event| event.is_engine());
+                    event_snapshots.into_iter().partition(|event| event.is_engine_event());
                 engine_ids.extend(engines.into_iter().map(|event| event.event_id));
                 entries.extend(emitted.into_iter().map(|event| JournalEntry {
                     id: event.event_id,
                     prev: event.prev.flatten(),
-                    event: SentEvent { name: event.value.to().unwrap(), kind: event.kind, key: event.key },
+                    event: SentEvent { name: event.value.decode().unwrap(), kind: event.kind, key: event.key },
                 }));
             }
             EventSeq::Empty { .. } => return (entries, engine_ids),
@@ -63,7 +63,7 @@ async fn read_tasks(client: &Client) -> Vec<FinalTask> {
     let mut query = TaskQuery { limit: Some(1000), ..TaskQuery::default() };
     let mut tasks = vec![];
     loop {
-        let page = client.tasks(&query).await.unwrap();
+        let page = client.list_tasks(&query).await.unwrap();
         tasks.extend(page.tasks.into_iter().map(|task| FinalTask {
             id: task.id,
             event: task.event_id.unwrap_or_default(),

@@ -7,7 +7,7 @@ use futures::future::join_all;
 use crate::raw_http::{self, RawResponse};
 use crate::seed;
 use crate::test_server::{TIMEOUT, TestServer};
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 
 const CONCURRENT_REQUESTS: usize = 500;
 
@@ -68,11 +68,11 @@ async fn of_concurrent_repeats_one_emits_and_all_get_the_same_response() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_concurrent_bodies_with_one_key_one_wins_and_the_others_conflict() {
-    let mut rng = Chance::new(seed::choose_seed());
+    let mut rng = Rng::new(seed::choose_seed());
     let mut pointsman = TestServer::new("");
     let _node = tokio::task::block_in_place(|| pointsman.serve_on_new_port());
     let kinds = [r#"{"type":"a"}"#, r#"{"type":"b"}"#, r#"{"type":"a","value":1}"#];
-    let bodies: Vec<&str> = (0..CONCURRENT_REQUESTS).map(|_| *rng.of(&kinds)).collect();
+    let bodies: Vec<&str> = (0..CONCURRENT_REQUESTS).map(|_| *rng.choose(&kinds)).collect();
     let answers = send_concurrently(&pointsman, "another key", &bodies).await;
     let winner = answers.iter().position(|answer| answer.status == 201).expect("one emits");
     for (answer, body) in answers.iter().zip(&bodies) {

@@ -36,7 +36,7 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use history::{EmitRequest, History, JournalEntry};
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 use producer::Producers;
 use reader::JournalReader;
 use target::HttpTarget;
@@ -82,7 +82,7 @@ fn expected_routes() -> [(&'static str, &'static [&'static str]); 3] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
-    let mut rng = Chance::new(seed::choose_seed());
+    let mut rng = Rng::new(seed::choose_seed());
     let cycles = seed::read_env_number(CYCLES_VARIABLE).unwrap_or(DEFAULT_CYCLES);
     let target = HttpTarget::start().await;
     let mut pointsman = TestServer::new(&server_config(&target));
@@ -96,8 +96,8 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
     let mut kills = 0;
     for _ in 0..cycles {
         let node = start_and_announce(&mut pointsman, &server);
-        wait_for_acknowledgements(&producers, rng.below(MAX_REQUESTS_PER_CYCLE)).await;
-        sleep(Duration::from_micros(rng.below(20_000) as u64)).await;
+        wait_for_acknowledgements(&producers, rng.next_below(MAX_REQUESTS_PER_CYCLE)).await;
+        sleep(Duration::from_micros(rng.next_below(20_000) as u64)).await;
         // No new requests are sent to a server that is about to be killed; running ones are cut off.
         server.send_replace(None);
         node.kill();
@@ -105,7 +105,7 @@ async fn nothing_acknowledged_is_lost_however_often_the_server_is_killed() {
         if rng.one_in(4) {
             // Recovery at the start must survive a kill as well.
             let node = pointsman.start_on_new_port();
-            sleep(Duration::from_micros(rng.below(80_000) as u64)).await;
+            sleep(Duration::from_micros(rng.next_below(80_000) as u64)).await;
             node.kill();
             kills += 1;
         }

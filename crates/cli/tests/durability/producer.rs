@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use crate::history::{AcknowledgedEvent, EmitRequest, SentEvent};
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 
 /// The types that are emitted. Few are `noted`: each of those starts a process.
 const EVENT_TYPES: [&str; 9] = [
@@ -56,7 +56,7 @@ impl Producers {
     }
 
     /// Emits until stopped.
-    pub(crate) async fn run(self: Arc<Self>, producer: usize, mut rng: Chance) {
+    pub(crate) async fn run(self: Arc<Self>, producer: usize, mut rng: Rng) {
         let mut number = 0;
         while !self.stop.load(Ordering::SeqCst) {
             number += 1;
@@ -65,7 +65,7 @@ impl Producers {
             let floor = self.newest_id.load(Ordering::SeqCst);
             let acknowledged = self.send(&events, key.as_deref()).await;
             self.emits.lock().unwrap().push(EmitRequest { events, floor, acknowledged, effect: false });
-            tokio::time::sleep(Duration::from_micros(rng.below(6000) as u64)).await;
+            tokio::time::sleep(Duration::from_micros(rng.next_below(6000) as u64)).await;
         }
     }
 
@@ -103,16 +103,16 @@ pub(crate) async fn current_client(server: &watch::Receiver<Option<Client>>) -> 
 }
 
 /// The events of one request: mostly one, sometimes several, now and then very many.
-fn generate_events(name: &str, rng: &mut Chance) -> Vec<SentEvent> {
-    let (count, unrouted) = match rng.below(30) {
-        0 | 1 => (100 + rng.below(400), true),
-        2..=6 => (2 + rng.below(9), false),
+fn generate_events(name: &str, rng: &mut Rng) -> Vec<SentEvent> {
+    let (count, unrouted) = match rng.next_below(30) {
+        0 | 1 => (100 + rng.next_below(400), true),
+        2..=6 => (2 + rng.next_below(9), false),
         _ => (1, false),
     };
     let event = |index| SentEvent {
         name: format!("{name}-{index}"),
-        kind: if unrouted { UNROUTED_TYPE } else { *rng.of(&EVENT_TYPES) }.to_owned(),
-        key: Some(rng.below(OBJECT_COUNT + 1)).filter(|n| *n < OBJECT_COUNT).map(|n| format!("record:{n}")),
+        kind: if unrouted { UNROUTED_TYPE } else { *rng.choose(&EVENT_TYPES) }.to_owned(),
+        key: Some(rng.next_below(OBJECT_COUNT + 1)).filter(|n| *n < OBJECT_COUNT).map(|n| format!("record:{n}")),
     };
     (0..count).map(event).collect()
 }

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use pointsman_api::EventSeq;
-use pointsman_api::client::{Client, ClientError, EventQuery, Frames};
+use pointsman_api::client::{Client, ClientError, EventQuery, SseFrameStream};
 use tokio::sync::watch;
 
 use crate::history::ReaderLog;
@@ -64,7 +64,7 @@ impl JournalReader {
         while !self.is_finished() {
             let client = current_client(&self.server).await;
             let query = EventQuery { after: Some(0), ..EventQuery::default() };
-            let Ok(mut frames) = client.stream(&query, Some(self.cursor())).await else {
+            let Ok(mut frames) = client.stream_events(&query, Some(self.cursor())).await else {
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
             };
@@ -75,7 +75,7 @@ impl JournalReader {
     }
 
     /// Reads frames until the connection breaks.
-    async fn read_frames(&self, frames: &mut Frames) -> ReadStatus {
+    async fn read_frames(&self, frames: &mut SseFrameStream) -> ReadStatus {
         let mut end = self.end.clone();
         while !self.is_finished() {
             let frame = tokio::select! {
@@ -111,7 +111,7 @@ impl JournalReader {
                 limit: Some(250),
                 ..EventQuery::default()
             };
-            if let ReadStatus::Done = self.handle_response(client.events(&query).await).await {
+            if let ReadStatus::Done = self.handle_response(client.list_events(&query).await).await {
                 return;
             }
         }

@@ -2,7 +2,7 @@
 
 use crate::inputs::{escape_for_address, random_hostile_text};
 use crate::request::{HostileRequest, RequestDraft};
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 
 /// All addresses of the server; `{}` is a name.
 const ADDRESSES: &[&str] = &[
@@ -57,45 +57,45 @@ const READ_CALLS: &[(&str, &[&str])] = &[
 ];
 
 /// Any method on any address.
-pub(crate) fn any_method(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn any_method(rng: &mut Rng, token: &str) -> HostileRequest {
     let name =
         if rng.one_in(2) { "known".to_owned() } else { escape_for_address(&random_hostile_text(rng), rng) };
-    let address = rng.of(ADDRESSES).replace("{}", &name);
-    RequestDraft::new(rng.of::<&str>(METHODS), address, token).expect_response()
+    let address = rng.choose(ADDRESSES).replace("{}", &name);
+    RequestDraft::new(rng.choose::<&str>(METHODS), address, token).expect_response()
 }
 
 /// Unusual names in unusual encodings.
-pub(crate) fn unusual_names(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn unusual_names(rng: &mut Rng, token: &str) -> HostileRequest {
     let with_name: Vec<&str> = ADDRESSES.iter().copied().filter(|address| address.contains("{}")).collect();
     let name = escape_for_address(&random_hostile_text(rng), rng);
-    let method = rng.of(&["GET", "GET", "POST", "PUT", "DELETE"]);
-    RequestDraft::new(method, rng.of(&with_name).replace("{}", &name), token).expect_response()
+    let method = rng.choose(&["GET", "GET", "POST", "PUT", "DELETE"]);
+    RequestDraft::new(method, rng.choose(&with_name).replace("{}", &name), token).expect_response()
 }
 
 /// Read calls with invalid, unknown, duplicate or garbled parameters.
-pub(crate) fn questionable_queries(rng: &mut Chance, token: &str) -> HostileRequest {
-    let (address, parameters) = READ_CALLS[rng.below(READ_CALLS.len())];
+pub(crate) fn questionable_queries(rng: &mut Rng, token: &str) -> HostileRequest {
+    let (address, parameters) = READ_CALLS[rng.next_below(READ_CALLS.len())];
     let mut pairs = vec![];
-    for _ in 0..1 + rng.below(4) {
+    for _ in 0..1 + rng.next_below(4) {
         let name = match parameters {
             [] => "x",
             _ if rng.one_in(8) => "unknown",
-            _ => *rng.of(parameters),
+            _ => *rng.choose(parameters),
         };
         pairs.push(match name {
             // The server honours long timeouts, so only short and invalid ones are sent.
             "timeout" => {
-                format!("timeout={}", rng.of(&["0", "0.05s", "-1", "", "1ms", ".1", "x", "1%20s", "%00"]))
+                format!("timeout={}", rng.choose(&["0", "0.05s", "-1", "", "1ms", ".1", "x", "1%20s", "%00"]))
             }
             name => format!("{name}={}", escape_for_address(&random_hostile_text(rng), rng)),
         });
     }
-    let separator = rng.of(&["&", "&", "&&", ";"]);
+    let separator = rng.choose(&["&", "&", "&&", ";"]);
     RequestDraft::new("GET", format!("{address}?{}", pairs.join(separator)), token).expect_response()
 }
 
 /// Parameters that are always invalid.
-pub(crate) fn wrong_queries(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn wrong_queries(rng: &mut Rng, token: &str) -> HostileRequest {
     let invalid = [
         "/api/v1/events",
         "/api/v1/events?after=-1",
@@ -126,18 +126,18 @@ pub(crate) fn wrong_queries(rng: &mut Chance, token: &str) -> HostileRequest {
         "/api/v1/objects/%00",
         "/api/v1/handlers?x",
     ];
-    RequestDraft::new("GET", *rng.of(&invalid), token).expect_refusal()
+    RequestDraft::new("GET", *rng.choose(&invalid), token).expect_refusal()
 }
 
 /// Missing, wrong or malformed tokens.
-pub(crate) fn invalid_tokens(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_tokens(rng: &mut Rng, token: &str) -> HostileRequest {
     let guarded: Vec<&str> =
         ADDRESSES.iter().copied().filter(|address| !PUBLIC_ADDRESSES.contains(address)).collect();
-    let address = rng.of(&guarded).replace("{}", "known");
-    let method = rng.of(&["GET", "POST", "PUT", "DELETE"]);
+    let address = rng.choose(&guarded).replace("{}", "known");
+    let method = rng.choose(&["GET", "POST", "PUT", "DELETE"]);
     let draft = || RequestDraft::new(method, address.clone(), token).without_token();
     let cut = &token[..token.len() - 1];
-    match rng.below(9) {
+    match rng.next_below(9) {
         0 => draft().expect_refusal(),
         1 => draft().header("authorization", format!("Bearer {cut}")).expect_refusal(),
         2 => draft().header("authorization", format!("Basic {token}")).expect_refusal(),
@@ -151,15 +151,15 @@ pub(crate) fn invalid_tokens(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Valid requests with one invalid header.
-pub(crate) fn invalid_headers(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_headers(rng: &mut Rng, token: &str) -> HostileRequest {
     let emit = || RequestDraft::emit(token, "{\"type\":\"a\"}");
     let long = "x".repeat(256);
     let key: &[&[u8]] = &[b"", b"\xff", b"a\tb", b"\xc3\xbc", long.as_bytes()];
-    match rng.below(4) {
-        0 => emit().header("idempotency-key", key[rng.below(key.len())]).expect_refusal(),
+    match rng.next_below(4) {
+        0 => emit().header("idempotency-key", key[rng.next_below(key.len())]).expect_refusal(),
         1 => emit().header("idempotency-key", "a").header("idempotency-key", "a").expect_refusal(),
         2 => {
-            let id = *rng.of(&["x", "-1", "1.0", "9007199254740992", "0x1", "1 2"]);
+            let id = *rng.choose(&["x", "-1", "1.0", "9007199254740992", "0x1", "1 2"]);
             RequestDraft::new("GET", "/api/v1/stream", token).header("last-event-id", id).expect_refusal()
         }
         _ => RequestDraft::new("POST", format!("/api/v1/events?{}", "x".repeat(3)), token)
@@ -169,16 +169,16 @@ pub(crate) fn invalid_headers(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Valid requests that keep a connection for a long time.
-pub(crate) fn long_lasting_request(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn long_lasting_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let waiting =
         ["/api/v1/stream", "/api/v1/stream?after=0", "/api/v1/events?after=0&return=never&timeout=1h"];
-    RequestDraft::new("GET", *rng.of(&waiting), token).expect_response()
+    RequestDraft::new("GET", *rng.choose(&waiting), token).expect_response()
 }
 
 /// Addresses that are too long.
-pub(crate) fn long_addresses(rng: &mut Chance, token: &str) -> HostileRequest {
-    let length = 8_200 + rng.below(50_000);
-    let address = match rng.below(3) {
+pub(crate) fn long_addresses(rng: &mut Rng, token: &str) -> HostileRequest {
+    let length = 8_200 + rng.next_below(50_000);
+    let address = match rng.next_below(3) {
         0 => format!("/api/v1/objects/{}", "a".repeat(length)),
         1 => format!("/api/v1/events?after={}", "9".repeat(length)),
         _ => "/%41".repeat(length / 4),

@@ -2,13 +2,13 @@
 
 use crate::inputs::{mutate_bytes, random_bytes, random_hostile_text, random_json};
 use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 
 const MAX_VALUE_BYTES: usize = 1 << 20;
 const MAX_BODY_BYTES: usize = 16 << 20;
 
 /// Bodies that are always invalid.
-fn invalid_body(rng: &mut Chance) -> Vec<u8> {
+fn invalid_body(rng: &mut Rng) -> Vec<u8> {
     let fixed: &[&[u8]] = &[
         b"",
         b"null",
@@ -64,8 +64,8 @@ fn invalid_body(rng: &mut Chance) -> Vec<u8> {
         b"[{\"type\":\"a\"},7]",
         b"[{\"type\":\"a\"},]",
     ];
-    let member = rng.of(&["key", "sub", "context", "tenant", "delay", "at", "priority", "type", "x"]);
-    match rng.below(13) {
+    let member = rng.choose(&["key", "sub", "context", "tenant", "delay", "at", "priority", "type", "x"]);
+    match rng.next_below(13) {
         0 => "[".repeat(10_000).into_bytes(),
         6 => format!("{{\"{member}\":{}1{}}}", "[".repeat(10_000), "]".repeat(10_000)).into_bytes(),
         1 => {
@@ -77,7 +77,7 @@ fn invalid_body(rng: &mut Chance) -> Vec<u8> {
         3 => format!("{{\"type\":\"{}\"}}", "a".repeat(256)).into_bytes(),
         4 => format!("{{\"type\":\"a\",\"key\":\"{}\"}}", "a".repeat(513)).into_bytes(),
         5 => format!("{{\"type\":\"a\",\"context\":{{{}}}}}", context_entries(10_000)).into_bytes(),
-        _ => fixed[rng.below(fixed.len())].to_vec(),
+        _ => fixed[rng.next_below(fixed.len())].to_vec(),
     }
 }
 
@@ -86,18 +86,18 @@ fn context_entries(count: usize) -> String {
 }
 
 /// An emit that must be refused.
-pub(crate) fn invalid_events(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_events(rng: &mut Rng, token: &str) -> HostileRequest {
     let draft = RequestDraft::emit(token, invalid_body(rng));
     if rng.one_in(5) {
-        draft.build_chunked(1 + rng.below(50), ExpectedOutcome::Refused)
+        draft.build_chunked(1 + rng.next_below(50), ExpectedOutcome::Refused)
     } else {
         draft.expect_refusal()
     }
 }
 
 /// An event that is nearly valid, or was valid before its bytes were changed.
-pub(crate) fn questionable_events(rng: &mut Chance, token: &str) -> HostileRequest {
-    let mut body = match rng.below(6) {
+pub(crate) fn questionable_events(rng: &mut Rng, token: &str) -> HostileRequest {
+    let mut body = match rng.next_below(6) {
         4 | 5 => unusual_event(rng).into_bytes(),
         0 => random_json(rng, 4).into_bytes(),
         1 => format!("{{\"type\":\"a.b\",\"value\":{}}}", random_json(rng, 4)).into_bytes(),
@@ -113,13 +113,13 @@ pub(crate) fn questionable_events(rng: &mut Chance, token: &str) -> HostileReque
     }
     let media = ["application/json", "application/cloudevents+json", "application/cloudevents-batch+json"];
     RequestDraft::new("POST", "/api/v1/events", token)
-        .header("content-type", *rng.of(&media))
+        .header("content-type", *rng.choose(&media))
         .body(body)
         .expect_response()
 }
 
 /// A well-formed event with unusual texts, some of which are valid.
-fn unusual_event(rng: &mut Chance) -> String {
+fn unusual_event(rng: &mut Rng) -> String {
     let mut event = serde_json::json!({"type": "odd"});
     for member in ["key", "sub", "value", "tenant", "delay", "at", "context"] {
         if rng.one_in(3) {
@@ -133,7 +133,7 @@ fn unusual_event(rng: &mut Chance) -> String {
 }
 
 /// A valid body with a wrong media type.
-pub(crate) fn wrong_media_types(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn wrong_media_types(rng: &mut Rng, token: &str) -> HostileRequest {
     let types: &[&[u8]] = &[
         b"text/plain",
         b"application/xml",
@@ -150,7 +150,7 @@ pub(crate) fn wrong_media_types(rng: &mut Chance, token: &str) -> HostileRequest
         b"json",
         b";",
     ];
-    let kind = types[rng.below(types.len())];
+    let kind = types[rng.next_below(types.len())];
     let draft = RequestDraft::new("POST", "/api/v1/events", token).body("{\"type\":\"a\"}");
     // Without a type, the default applies.
     let expected = if kind == b";" { ExpectedOutcome::Response } else { ExpectedOutcome::Refused };
@@ -158,7 +158,7 @@ pub(crate) fn wrong_media_types(rng: &mut Chance, token: &str) -> HostileRequest
 }
 
 /// CloudEvents with missing or surplus attributes.
-pub(crate) fn invalid_cloud_events(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_cloud_events(rng: &mut Rng, token: &str) -> HostileRequest {
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let structured = |body: &str| post().header("content-type", "application/cloudevents+json").body(body);
     let binary = |kind: &str| {
@@ -168,7 +168,7 @@ pub(crate) fn invalid_cloud_events(rng: &mut Chance, token: &str) -> HostileRequ
             .header("ce-source", "/x")
             .header("ce-type", kind)
     };
-    match rng.below(14) {
+    match rng.next_below(14) {
         0 => structured("{\"specversion\":\"0.3\",\"id\":\"1\",\"source\":\"/x\",\"type\":\"a\"}")
             .expect_refusal(),
         1 => structured("{\"specversion\":\"1.0\",\"id\":\"\",\"source\":\"/x\",\"type\":\"a\"}")
@@ -208,12 +208,12 @@ pub(crate) fn invalid_cloud_events(rng: &mut Chance, token: &str) -> HostileRequ
 }
 
 /// A text that is valid in a header.
-fn printable_text(rng: &mut Chance) -> String {
+fn printable_text(rng: &mut Rng) -> String {
     random_hostile_text(rng).chars().filter(|c| c.is_ascii_graphic() || *c == ' ').collect()
 }
 
 /// Actions with wrong bodies, and on unknown names.
-pub(crate) fn invalid_actions(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_actions(rng: &mut Rng, token: &str) -> HostileRequest {
     let calls = [
         ("PUT", "/api/v1/handlers/known/pause"),
         ("PUT", "/api/v1/handlers/known/block"),
@@ -222,10 +222,10 @@ pub(crate) fn invalid_actions(rng: &mut Chance, token: &str) -> HostileRequest {
         ("POST", "/api/v1/tasks/known_a_00000000-0000-8000-8000-000000000000/retry"),
         ("POST", "/api/v1/tasks/x/cancel"),
     ];
-    let (method, target) = calls[rng.below(calls.len())];
+    let (method, target) = calls[rng.next_below(calls.len())];
     let draft =
         |target: &str| RequestDraft::new(method, target, token).header("content-type", "application/json");
-    match rng.below(5) {
+    match rng.next_below(5) {
         0 => draft(target).body(format!("{{\"reason\":{}", random_json(rng, 2))).expect_refusal(),
         1 => draft(target).body("{\"what\":1}").expect_refusal(),
         2 => draft(target).body("[".repeat(10_000)).expect_refusal(),
@@ -235,11 +235,11 @@ pub(crate) fn invalid_actions(rng: &mut Chance, token: &str) -> HostileRequest {
 }
 
 /// Requests that are too large. They are expensive, so that few are sent.
-pub(crate) fn too_large_request(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn too_large_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let emit = |body: Vec<u8>| RequestDraft::emit(token, body);
     let post = || RequestDraft::new("POST", "/api/v1/events", token);
     let name = "x".repeat(1 << 20);
-    match rng.below(13) {
+    match rng.next_below(13) {
         8 => emit(format!("{{\"{name}\":1}}").into_bytes()).expect_refusal(),
         9 => emit(format!("{{\"type\":\"{name}\"}}").into_bytes()).expect_refusal(),
         10 => emit(format!("{{\"type\":\"a\",\"context\":{{\"{name}\":1}}}}").into_bytes()).expect_refusal(),

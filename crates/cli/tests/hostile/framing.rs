@@ -2,14 +2,14 @@
 
 use crate::inputs::{mutate_bytes, random_bytes};
 use crate::request::{ExpectedOutcome, HostileRequest, RequestDraft};
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 
 fn broken_request(bytes: impl Into<Vec<u8>>) -> HostileRequest {
     HostileRequest { bytes: bytes.into(), expected: ExpectedOutcome::Broken }
 }
 
 /// Invalid heads.
-pub(crate) fn invalid_heads(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_heads(rng: &mut Rng, token: &str) -> HostileRequest {
     let fixed: &[&[u8]] = &[
         b"\r\n\r\n",
         b"GARBAGE\r\n\r\n",
@@ -46,18 +46,18 @@ pub(crate) fn invalid_heads(rng: &mut Chance, token: &str) -> HostileRequest {
         b"GET /healthz HTTP/1.1\r\nupgrade: websocket\r\nconnection: upgrade\r\n\r\n",
         b"*1\r\n$4\r\nPING\r\n",
     ];
-    match rng.below(5) {
+    match rng.next_below(5) {
         0 => broken_request(random_bytes(rng, 400)),
-        1 => broken_request(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101 + rng.below(400)))),
+        1 => broken_request(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101 + rng.next_below(400)))),
         2 => broken_request(format!(
             "GET / HTTP/1.1\r\nx: {}\r\n\r\n",
-            "y".repeat(65_000 + rng.below(200_000))
+            "y".repeat(65_000 + rng.next_below(200_000))
         )),
         3 => broken_request(format!(
             "{} / HTTP/1.1\r\nauthorization: Bearer {token}\r\n\r\n",
             "M".repeat(70_000)
         )),
-        _ => broken_request(fixed[rng.below(fixed.len())]),
+        _ => broken_request(fixed[rng.next_below(fixed.len())]),
     }
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn invalid_heads(rng: &mut Chance, token: &str) -> HostileRequest {
 const INVALID_BODY: &str = "[[[";
 
 /// Invalid body framing.
-pub(crate) fn invalid_frames(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn invalid_frames(rng: &mut Rng, token: &str) -> HostileRequest {
     let fixed = [
         "content-length: x\r\n\r\n",
         "content-length: -1\r\n\r\n",
@@ -93,19 +93,19 @@ pub(crate) fn invalid_frames(rng: &mut Chance, token: &str) -> HostileRequest {
     ];
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
     if rng.one_in(4) {
-        let extension = "x".repeat(20_000 + rng.below(20_000));
-        let frame = match rng.below(2) {
+        let extension = "x".repeat(20_000 + rng.next_below(20_000));
+        let frame = match rng.next_below(2) {
             0 => format!("transfer-encoding: chunked\r\n\r\n3;{extension}\r\n{INVALID_BODY}\r\n0\r\n\r\n"),
             _ => format!("transfer-encoding: chunked\r\n\r\n0\r\n{}\r\n", "x: y\r\n".repeat(5_000)),
         };
         return broken_request(format!("{head}{frame}"));
     }
-    broken_request(format!("{head}{}", rng.of(&fixed)))
+    broken_request(format!("{head}{}", rng.choose(&fixed)))
 }
 
 /// Valid requests with a few changed bytes. None of them stores anything in its original form.
-pub(crate) fn mutated_requests(rng: &mut Chance, token: &str) -> HostileRequest {
-    let draft = match rng.below(4) {
+pub(crate) fn mutated_requests(rng: &mut Rng, token: &str) -> HostileRequest {
+    let draft = match rng.next_below(4) {
         0 => RequestDraft::new("GET", "/api/v1/events?after=0&limit=3&timeout=0", token),
         1 => RequestDraft::new("GET", "/api/v1/tasks?status=done&limit=2", token),
         2 => RequestDraft::new("PUT", "/api/v1/handlers/known/pause", token).body("{\"reason\":7}"),
@@ -117,11 +117,11 @@ pub(crate) fn mutated_requests(rng: &mut Chance, token: &str) -> HostileRequest 
 }
 
 /// Several requests on one connection, the first with a body that contains another.
-pub(crate) fn pipelined_requests(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn pipelined_requests(rng: &mut Rng, token: &str) -> HostileRequest {
     let inner = "GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n";
     let head = format!("POST /api/v1/events HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n");
-    let mut all = match rng.below(4) {
-        0 => inner.repeat(2 + rng.below(50)).into_bytes(),
+    let mut all = match rng.next_below(4) {
+        0 => inner.repeat(2 + rng.next_below(50)).into_bytes(),
         1 => format!("{head}content-length: {}\r\n\r\n{inner}", inner.len()).into_bytes(),
         2 => format!("{head}content-length: 6\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n{inner}")
             .into_bytes(),
@@ -132,8 +132,8 @@ pub(crate) fn pipelined_requests(rng: &mut Chance, token: &str) -> HostileReques
 }
 
 /// Truncated requests.
-pub(crate) fn truncated_request(rng: &mut Chance, token: &str) -> HostileRequest {
+pub(crate) fn truncated_request(rng: &mut Rng, token: &str) -> HostileRequest {
     let mut request = RequestDraft::emit(token, "{\"type\":\"cut.short\"}").build(ExpectedOutcome::Broken);
-    request.bytes.truncate(1 + rng.below(request.bytes.len() - 1));
+    request.bytes.truncate(1 + rng.next_below(request.bytes.len() - 1));
     request
 }

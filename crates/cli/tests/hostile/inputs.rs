@@ -1,6 +1,6 @@
 //! Building blocks of hostile requests: texts, JSON and bytes that are known to break programs.
 
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 
 /// Texts for any parameter.
 const HOSTILE_TEXTS: &[&str] = &[
@@ -154,46 +154,46 @@ const MEMBER_NAMES: &[&str] = &[
 ];
 
 /// A hostile text.
-pub(crate) fn random_hostile_text(rng: &mut Chance) -> String {
-    match rng.below(8) {
+pub(crate) fn random_hostile_text(rng: &mut Rng) -> String {
+    match rng.next_below(8) {
         0 => random_text(rng),
-        1 => rng.of(HOSTILE_TEXTS).repeat(1 + rng.below(40)),
-        2 => "x".repeat(100 + rng.below(2000)),
-        _ => (*rng.of(HOSTILE_TEXTS)).to_owned(),
+        1 => rng.choose(HOSTILE_TEXTS).repeat(1 + rng.next_below(40)),
+        2 => "x".repeat(100 + rng.next_below(2000)),
+        _ => (*rng.choose(HOSTILE_TEXTS)).to_owned(),
     }
 }
 
 /// Random Unicode characters.
-fn random_text(rng: &mut Chance) -> String {
-    let count = rng.below(30);
-    let mut any = || char::from_u32((rng.number() % 0x11_0000) as u32).unwrap_or('\u{fffd}');
+fn random_text(rng: &mut Rng) -> String {
+    let count = rng.next_below(30);
+    let mut any = || char::from_u32((rng.next_u64() % 0x11_0000) as u32).unwrap_or('\u{fffd}');
     (0..count).map(|_| any()).collect()
 }
 
 /// Random bytes.
-pub(crate) fn random_bytes(rng: &mut Chance, max_count: usize) -> Vec<u8> {
-    (0..rng.below(max_count)).map(|_| rng.number() as u8).collect()
+pub(crate) fn random_bytes(rng: &mut Rng, max_count: usize) -> Vec<u8> {
+    (0..rng.next_below(max_count)).map(|_| rng.next_u64() as u8).collect()
 }
 
 /// Nested text similar to JSON, possibly with duplicate members.
-pub(crate) fn random_json(rng: &mut Chance, depth: usize) -> String {
-    match rng.below(if depth == 0 { 3 } else { 6 }) {
-        0 => (*rng.of(HOSTILE_SCALARS)).to_owned(),
+pub(crate) fn random_json(rng: &mut Rng, depth: usize) -> String {
+    match rng.next_below(if depth == 0 { 3 } else { 6 }) {
+        0 => (*rng.choose(HOSTILE_SCALARS)).to_owned(),
         1 => serde_json::Value::from(random_hostile_text(rng)).to_string(),
-        2 => (rng.number() as i64).to_string(),
+        2 => (rng.next_u64() as i64).to_string(),
         3 => {
-            let items: Vec<String> = (0..rng.below(5)).map(|_| random_json(rng, depth - 1)).collect();
+            let items: Vec<String> = (0..rng.next_below(5)).map(|_| random_json(rng, depth - 1)).collect();
             format!("[{}]", items.join(","))
         }
         _ => random_object(rng, depth - 1),
     }
 }
 
-fn random_object(rng: &mut Chance, depth: usize) -> String {
-    let members: Vec<String> = (0..rng.below(6))
+fn random_object(rng: &mut Rng, depth: usize) -> String {
+    let members: Vec<String> = (0..rng.next_below(6))
         .map(|_| {
             let name =
-                if rng.one_in(6) { random_hostile_text(rng) } else { (*rng.of(MEMBER_NAMES)).to_owned() };
+                if rng.one_in(6) { random_hostile_text(rng) } else { (*rng.choose(MEMBER_NAMES)).to_owned() };
             format!("{}:{}", serde_json::Value::from(name), random_json(rng, depth))
         })
         .collect();
@@ -201,19 +201,19 @@ fn random_object(rng: &mut Chance, depth: usize) -> String {
 }
 
 /// Flips, deletes, inserts or repeats a few bytes.
-pub(crate) fn mutate_bytes(bytes: &mut Vec<u8>, rng: &mut Chance) {
-    for _ in 0..1 + rng.below(4) {
+pub(crate) fn mutate_bytes(bytes: &mut Vec<u8>, rng: &mut Rng) {
+    for _ in 0..1 + rng.next_below(4) {
         if bytes.is_empty() {
             return;
         }
-        let at = rng.below(bytes.len());
-        match rng.below(5) {
-            0 => bytes[at] ^= 1 << rng.below(8),
-            1 => bytes[at] = rng.number() as u8,
+        let at = rng.next_below(bytes.len());
+        match rng.next_below(5) {
+            0 => bytes[at] ^= 1 << rng.next_below(8),
+            1 => bytes[at] = rng.next_u64() as u8,
             2 => drop(bytes.remove(at)),
-            3 => bytes.insert(at, rng.number() as u8),
+            3 => bytes.insert(at, rng.next_u64() as u8),
             _ => {
-                let end = (at + 1 + rng.below(12)).min(bytes.len());
+                let end = (at + 1 + rng.next_below(12)).min(bytes.len());
                 let piece = bytes[at..end].to_vec();
                 bytes.splice(at..at, piece);
             }
@@ -222,8 +222,8 @@ pub(crate) fn mutate_bytes(bytes: &mut Vec<u8>, rng: &mut Chance) {
 }
 
 /// Percent-encodes a text in one of several ways: correctly, partially or unusually.
-pub(crate) fn escape_for_address(text: &str, rng: &mut Chance) -> String {
-    let style = rng.below(4);
+pub(crate) fn escape_for_address(text: &str, rng: &mut Rng) -> String {
+    let style = rng.next_below(4);
     let mut out = String::new();
     for &byte in text.as_bytes() {
         let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);

@@ -31,7 +31,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 
 use attack_target::AttackTarget;
-use pointsman_testing::Chance;
+use pointsman_testing::Rng;
 use request::HostileRequest;
 use test_server::{ServerProcess, TestServer};
 
@@ -40,7 +40,7 @@ const REQUESTS_VARIABLE: &str = "POINTSMAN_TEST_REQUESTS";
 const DEFAULT_REQUESTS: u64 = 12_000;
 const ATTACKERS: usize = 6;
 
-type RequestGenerator = fn(&mut Chance, &str) -> HostileRequest;
+type RequestGenerator = fn(&mut Rng, &str) -> HostileRequest;
 
 /// All generators but the most expensive one, which has its own attacker.
 const GENERATORS: &[(&str, RequestGenerator)] = &[
@@ -81,7 +81,7 @@ fn start_server() -> (TestServer, ServerProcess) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_requests_are_refused_and_store_nothing() {
-    let mut rng = Chance::new(seed::choose_seed());
+    let mut rng = Rng::new(seed::choose_seed());
     let count = seed::read_env_number(REQUESTS_VARIABLE).unwrap_or(DEFAULT_REQUESTS) as usize;
     let (pointsman, mut node) = start_server();
     let target = Arc::new(AttackTarget::new(&pointsman, &node).await);
@@ -98,9 +98,9 @@ async fn hostile_requests_are_refused_and_store_nothing() {
     target.check_server(&pointsman, &mut node).await;
 }
 
-async fn attack(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
+async fn attack(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
     for number in 0..count {
-        let (name, generate) = GENERATORS[rng.below(GENERATORS.len())];
+        let (name, generate) = GENERATORS[rng.next_below(GENERATORS.len())];
         let request = generate(&mut rng, &target.token);
         target.send(name, &request).await;
         if number % 20 == 0 {
@@ -113,7 +113,7 @@ async fn attack(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
 }
 
 /// Sends requests that are too large, one at a time: many at once would need more memory than is checked here.
-async fn send_too_large(target: Arc<AttackTarget>, mut rng: Chance, count: usize) {
+async fn send_too_large(target: Arc<AttackTarget>, mut rng: Rng, count: usize) {
     for _ in 0..count {
         let request = bodies::too_large_request(&mut rng, &target.token);
         target.send("too large", &request).await;
@@ -141,17 +141,17 @@ async fn the_client_handles_unusual_names() {
     {
         let event = json!({"type": "routed", "key": key});
         let id = client.emit(&event, None).await.unwrap().event_id;
-        let object = client.object(key, None).await.unwrap();
+        let object = client.read_object(key, None).await.unwrap();
         assert_eq!((object.key.as_str(), object.last), (key, id));
     }
     for name in ["a\u{1}b", "\0", "\u{7f}", &"x".repeat(600)] {
-        assert_eq!(client.object(name, None).await.unwrap_err().status(), Some(400), "{name:?}");
-        assert_eq!(client.handler(name).await.unwrap_err().status(), Some(400), "{name:?}");
-        assert_eq!(client.task(name).await.unwrap_err().status(), Some(404), "{name:?}");
+        assert_eq!(client.read_object(name, None).await.unwrap_err().status(), Some(400), "{name:?}");
+        assert_eq!(client.read_handler(name).await.unwrap_err().status(), Some(400), "{name:?}");
+        assert_eq!(client.read_task(name).await.unwrap_err().status(), Some(404), "{name:?}");
     }
     // These cannot be encoded in an address: the client refuses them.
     for name in ["a\r\nx: y", "a\tb", ".", "..", ""] {
-        assert!(matches!(client.object(name, None).await, Err(ClientError::Address(_))), "{name:?}");
+        assert!(matches!(client.read_object(name, None).await, Err(ClientError::InvalidRequest(_))), "{name:?}");
     }
 }
 
@@ -164,7 +164,7 @@ async fn very_long_timeouts_are_honoured_or_refused() {
         let query =
             EventQuery { after: Some(before), timeout: Some(timeout.into()), ..EventQuery::default() };
         let polling = client.clone();
-        let polled = tokio::spawn(async move { polling.events(&query).await });
+        let polled = tokio::spawn(async move { polling.list_events(&query).await });
         let emitted = client.emit(&json!({"type": "after"}), None).await.unwrap();
         match tokio::time::timeout(test_server::TIMEOUT, polled).await.expect("an answer").unwrap() {
             Ok(EventSeq::NonEmpty { event_id, .. }) => assert_eq!(event_id, emitted.event_id),

@@ -131,7 +131,7 @@ impl TestServer {
 pub(crate) fn write_config(folder: &Path, yaml: &str) -> ConfigInputs {
     let file = folder.join("pointsman.yml");
     std::fs::write(&file, yaml).expect("a file");
-    ConfigInputs { files: vec![file], working: folder.into(), ..ConfigInputs::default() }
+    ConfigInputs { files: vec![file], working_dir: folder.into(), ..ConfigInputs::default() }
 }
 
 type HandlerFn = Arc<dyn Fn(&Delivery) -> HandlerOutcome + Send + Sync>;
