@@ -89,7 +89,11 @@ impl ClaimingNode {
     }
 
     async fn claim_tasks(&self, max: usize) -> anyhow::Result<ClaimResult> {
-        let claim = ClaimRequest { claimant: Claimant::Node(self.node), handlers: self.handlers.clone(), max_tasks: max };
+        let claim = ClaimRequest {
+            claimant: Claimant::Node(self.node),
+            handlers: self.handlers.clone(),
+            max_tasks: max,
+        };
         Ok(self.store.claim_tasks(claim, pointsman_engine::now()).await?)
     }
 

@@ -9,7 +9,7 @@ use pointsman_core::route::HandlerBinding;
 use pointsman_core::store::{EmitBatch, Store};
 use pointsman_core::{HandlerDef, HandlerName, HandlingKey, Json, NewEvent, ObjectKey, Routes};
 use pointsman_engine::handlers::in_process::InProcessHandler;
-use pointsman_engine::{Delivery, Engine, HandlerSpec, HandlerOutcome, Settings, Setup};
+use pointsman_engine::{Delivery, Engine, HandlerOutcome, HandlerSpec, Settings, Setup};
 use tokio::sync::Notify;
 
 /// The type of the events, and the name of their handler.

@@ -19,7 +19,7 @@ use anyhow::{Context, ensure};
 use pointsman_core::store::{EmitBatch, Store};
 use pointsman_core::task::TaskSubject;
 use pointsman_core::{HandlerName, HandlingKey, NewEvent, ObjectKey, Rule, RuleKind, RuleScope, Tenant};
-use pointsman_engine::{Delivery, Engine, HandlerSpec, HandlerOutcome, Settings};
+use pointsman_engine::{Delivery, Engine, HandlerOutcome, HandlerSpec, Settings};
 use tokio::task::JoinSet;
 use tokio::time::{interval, sleep};
 

@@ -59,8 +59,12 @@ pub(crate) async fn measure(
     let handled = Arc::new(EventCounter::default());
     let counter = handled.clone();
     let retention = Retention { max_count: RETAINED_COUNT, ..Retention::default() };
-    let settings =
-        Settings { slots: MANY_SLOTS, journal_retention: retention, history_retention: retention, ..Settings::default() };
+    let settings = Settings {
+        slots: MANY_SLOTS,
+        journal_retention: retention,
+        history_retention: retention,
+        ..Settings::default()
+    };
     let engine = fixtures::start_engine(opened.store.clone(), settings, move |_| counter.increment()).await?;
     let mut producers = LoadProducers::start(&engine, &handled);
     let time = Duration::from_secs(options.load_seconds);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use pointsman_core::store::EmitBatch;
 use pointsman_core::{EventId, HandlingKey, Json, NewEvent, ObjectKey};
-use pointsman_engine::{Engine, HandlerOutcome, EnabledServices, Setup};
+use pointsman_engine::{EnabledServices, Engine, HandlerOutcome, Setup};
 use pointsman_server::Server;
 use pointsman_server::config::{ConfigInputs, StoreUrl};
 use tokio::task::JoinSet;
@@ -64,7 +64,8 @@ impl BenchServer {
         config.limits.reserve = 0;
         config.drain_timeout = Duration::from_secs(1);
         // Events create tasks as usual; running them would be another measurement.
-        config.services = EnabledServices { scheduler: false, worker: false, pruner: false, ..EnabledServices::default() };
+        config.services =
+            EnabledServices { scheduler: false, worker: false, pruner: false, ..EnabledServices::default() };
         let handler = fixtures::in_process_handler(EVENT_TYPE, |_| async { HandlerOutcome::done() })?;
         let routes = fixtures::routes_by_handler_name([&handler.def])?;
         let program = Setup { handlers: vec![handler], routes, ..Setup::default() };

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use pointsman_bench::{TimeSeries, BenchOptions, BenchPart, BenchReport, StoreTarget, MeasurementUnit};
+use pointsman_bench::{BenchOptions, BenchPart, BenchReport, MeasurementUnit, StoreTarget, TimeSeries};
 
 use crate::args::GlobalOptions;
 use crate::failure::{Exit, Failure, Result};
@@ -170,7 +170,8 @@ impl BenchCommand {
             progress.set_position(step, steps);
             progress.set_message(message);
         };
-        let outcome = pointsman_bench::run_benchmarks_until(&options, &report_step, process::wait_for_interrupt());
+        let outcome =
+            pointsman_bench::run_benchmarks_until(&options, &report_step, process::wait_for_interrupt());
         drop(progress);
         let outcome =
             outcome.map_err(|error| Failure::runtime(format!("the benchmark failed: {error:#}")))?;
@@ -254,7 +255,9 @@ fn print_time_series(output: Output, series: &TimeSeries) -> Result {
 fn format_value(value: f64, unit: MeasurementUnit) -> String {
     let sign = unit.suffix();
     match unit {
-        MeasurementUnit::PerSecond | MeasurementUnit::Rows | MeasurementUnit::Bytes => format!("{value:.0}{sign}"),
+        MeasurementUnit::PerSecond | MeasurementUnit::Rows | MeasurementUnit::Bytes => {
+            format!("{value:.0}{sign}")
+        }
         MeasurementUnit::Milliseconds => format!("{value:.2}{sign}"),
         MeasurementUnit::Megabytes if value < 1.0 => format!("{value:.2}{sign}"),
         MeasurementUnit::Megabytes => format!("{value:.0}{sign}"),

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand, ValueEnum};
 use pointsman_api::client::{Client, ClientError};
 use pointsman_api::{ChainBody, ChainDetail, ChainNodeBody, SetbackPolicyBody};
-use pointsman_core::chain::{self, ChainPath, ChainNodeId};
+use pointsman_core::chain::{self, ChainNodeId, ChainPath};
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
@@ -263,7 +263,10 @@ mod tests {
         assert_eq!(describe_setback(&body("fixed", &[])), "5 times, every 30 s");
         assert_eq!(describe_setback(&body("exponential", &[])), "5 times, 30 s to 300 s");
         assert_eq!(describe_setback(&body("list", &[1.0, 5.0])), "5 times, after 1 s, 5 s");
-        assert_eq!(describe_setback(&SetbackPolicyBody { max: 1, ..body("fixed", &[]) }), "1 time, every 30 s");
+        assert_eq!(
+            describe_setback(&SetbackPolicyBody { max: 1, ..body("fixed", &[]) }),
+            "1 time, every 30 s"
+        );
     }
 
     #[test]

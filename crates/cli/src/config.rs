@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use pointsman_server::config::{self, Environment, ConfigFaults, ConfigFlag, ConfigInputs, ConfigSummary};
+use pointsman_server::config::{self, ConfigFaults, ConfigFlag, ConfigInputs, ConfigSummary, Environment};
 
 use crate::args::{GlobalOptions, non_empty_path};
 use crate::failure::{Exit, Failure, Result};
@@ -75,7 +75,8 @@ pub(crate) fn configuration_failure(faults: &ConfigFaults) -> Failure {
 
 /// Loads the configuration to print it: a missing secret is only a warning.
 pub(crate) fn load_for_display(sources: &ConfigInputs) -> Result<config::Config> {
-    let (config, missing_secrets) = sources.load_without_secrets().map_err(|faults| configuration_failure(&faults))?;
+    let (config, missing_secrets) =
+        sources.load_without_secrets().map_err(|faults| configuration_failure(&faults))?;
     for warning in missing_secrets {
         print_to_stderr(format!("warning: {warning}"));
     }
@@ -123,7 +124,7 @@ impl ConfigCommand {
 }
 
 fn check_configuration(sources: &ConfigInputs, output: Output) -> Result {
-    let report = config::check(sources, pointsman_engine::now());
+    let report = config::check_config(sources, pointsman_engine::now());
     match report.outcome {
         Ok(summary) if output.is_json() => Ok(output.print_json(&summary_json(&summary))?),
         Ok(summary) => Ok(output.print_line(summary.to_string())?),
@@ -156,8 +157,7 @@ fn summary_json(summary: &ConfigSummary) -> serde_json::Value {
 }
 
 fn faults_json(faults: &ConfigFaults) -> serde_json::Value {
-    let fault =
-        |fault: &config::Fault| serde_json::json!({"place": fault.place(), "message": fault.message()});
+    let fault = |fault: &config::ConfigFault| serde_json::json!({"place": fault.location(), "message": fault.message()});
     serde_json::json!({"good": false, "faults": faults.iter().map(fault).collect::<Vec<_>>()})
 }
 

@@ -134,7 +134,9 @@ async fn has_started_order(client: &Client, id: u64) -> bool {
         limit: Some(SEARCHED_EVENTS),
         ..EventQuery::default()
     };
-    let Ok(EventSeq::NonEmpty { event_snapshots, .. }) = client.list_events(&query).await else { return false };
+    let Ok(EventSeq::NonEmpty { event_snapshots, .. }) = client.list_events(&query).await else {
+        return false;
+    };
     let key_end = format!(",{id}");
     event_snapshots.iter().any(|event| event.key.as_ref().is_some_and(|key| key.ends_with(&key_end)))
 }

@@ -1,7 +1,7 @@
 //! `pointsman events`: one event with its tasks, its cause and the events it caused.
 
 use clap::{Args, Subcommand};
-use pointsman_api::{EventCauseBody, CausedEventBody, EventDetail, EventSnapshot, TaskBody};
+use pointsman_api::{CausedEventBody, EventCauseBody, EventDetail, EventSnapshot, TaskBody};
 use pointsman_core::EventId;
 
 use crate::args::GlobalOptions;
@@ -81,7 +81,8 @@ fn print_event(output: Output, detail: &EventDetail) -> Result {
 fn event_fields(detail: &EventDetail) -> Vec<(&'static str, String)> {
     let event = &detail.event;
     let time = EventId::new(event.event_id).map(|id| id.timestamp().to_string()).unwrap_or_default();
-    let summary = Some(event).filter(|event| event.is_engine_event()).and_then(read_line).map(|line| line.text);
+    let summary =
+        Some(event).filter(|event| event.is_engine_event()).and_then(read_line).map(|line| line.text);
     let context = event.context.iter().map(|(name, value)| format!("{name}={value}"));
     vec![
         ("event", event.event_id.to_string()),

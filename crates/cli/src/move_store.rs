@@ -8,7 +8,8 @@ use pointsman_core::store::StoreError;
 use pointsman_server::StartError;
 use pointsman_server::config::StoreUrl;
 use pointsman_store::store_copy::{
-    TableComparison, CopyEndpoint, CopyError, CopyNotReady, CopyReport, TableKind, CopyProgress, TableChecksum, copy_store, verify_copy,
+    CopyEndpoint, CopyError, CopyNotReady, CopyProgress, CopyReport, TableChecksum, TableComparison,
+    TableKind, copy_store, verify_copy,
 };
 use pointsman_store_postgres::{Endpoint as PgEndpoint, PgStoreCopy};
 use pointsman_store_redis::{Endpoint as RedisEndpoint, RedisStoreCopy};
@@ -149,7 +150,9 @@ fn boxed_store<M: CopyEndpoint + 'static, E: Error + 'static>(
         Err(not_ready) => not_ready,
     };
     let exit = match &not_ready {
-        CopyNotReady::InUse { .. } | CopyNotReady::OutboxNotEmpty { .. } | CopyNotReady::OrphanedOutbox { .. } => Exit::Unavailable,
+        CopyNotReady::InUse { .. }
+        | CopyNotReady::OutboxNotEmpty { .. }
+        | CopyNotReady::OrphanedOutbox { .. } => Exit::Unavailable,
         CopyNotReady::NoStore(_) | CopyNotReady::OpenFailed(_) => Exit::Runtime,
         CopyNotReady::ConnectionPooler(_) => Exit::Usage,
     };
@@ -163,17 +166,18 @@ fn move_failure(error: CopyError) -> Failure {
         None => error.to_string(),
     };
     match error {
-        CopyError::ReadSource(StoreError::Unavailable(_)) | CopyError::WriteTarget(StoreError::Unavailable(_)) => {
-            Failure::new(Exit::Unavailable, message)
-                .with_hint("Repeat the command to continue where it stopped.")
-        }
+        CopyError::ReadSource(StoreError::Unavailable(_))
+        | CopyError::WriteTarget(StoreError::Unavailable(_)) => Failure::new(Exit::Unavailable, message)
+            .with_hint("Repeat the command to continue where it stopped."),
         CopyError::ReadSource(_) | CopyError::SourceIncomplete => Failure::runtime(message),
         CopyError::TargetIncomplete => Failure::runtime(message)
             .with_hint("Repeat the command without --verify-only to continue where it stopped."),
         CopyError::WriteTarget(_) | CopyError::TargetNotEmpty(_) | CopyError::OtherCopyUnfinished => {
             Failure::runtime(message).with_hint(EMPTY_TARGET_HINT)
         }
-        CopyError::AlreadyCopied => Failure::runtime(message).with_hint("--verify-only compares the two stores."),
+        CopyError::AlreadyCopied => {
+            Failure::runtime(message).with_hint("--verify-only compares the two stores.")
+        }
         CopyError::SourceChanged | CopyError::SourceWritten | CopyError::TargetWritten => {
             Failure::runtime(message).with_hint(format!("Stop all servers. {EMPTY_TARGET_HINT}"))
         }
@@ -235,7 +239,8 @@ fn print_report(output: Output, report: &CopyReport, from: &StoreUrl, to: &Store
 
 /// Warns of invalid outbox entries of the source, which are not copied.
 fn warn_of_set_aside_events(source: &mut dyn CopyEndpoint) -> Result {
-    let count = source.count_set_aside_entries().map_err(|error| move_failure(CopyError::ReadSource(error)))?;
+    let count =
+        source.count_set_aside_entries().map_err(|error| move_failure(CopyError::ReadSource(error)))?;
     if count > 0 {
         let entries = format_count(count, "invalid entry", "invalid entries");
         print_to_stderr(format!("warning: {entries} in the source's outbox (events.set.aside) not copied"));

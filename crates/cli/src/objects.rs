@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::ClientError;
-use pointsman_api::{EventSnapshot, ObjectLaneBody, ObjectDetail};
+use pointsman_api::{EventSnapshot, ObjectDetail, ObjectLaneBody};
 use pointsman_core::chain::OrderKey;
 use pointsman_core::{EventId, ObjectKey, Tenant};
 

@@ -132,7 +132,9 @@ pub(crate) fn start_failure(error: StartError) -> Failure {
 
 fn start_error_exit(error: &StartError) -> Exit {
     match error {
-        StartError::NoTokenConfigured(_) | StartError::Config(_) | StartError::DuplicateHandler(_) => Exit::Configuration,
+        StartError::NoTokenConfigured(_) | StartError::Config(_) | StartError::DuplicateHandler(_) => {
+            Exit::Configuration
+        }
         // These may pass without a change, or when another process ends.
         StartError::Sqlite(
             OpenError::InUse { .. }
@@ -150,9 +152,9 @@ fn start_error_exit(error: &StartError) -> Exit {
 
 fn postgres_error_exit(error: &PostgresError) -> Exit {
     match error {
-        PostgresError::Unreachable { .. } | PostgresError::OpenFailed { .. } | PostgresError::SchemaLocked { .. } => {
-            Exit::Unavailable
-        }
+        PostgresError::Unreachable { .. }
+        | PostgresError::OpenFailed { .. }
+        | PostgresError::SchemaLocked { .. } => Exit::Unavailable,
         PostgresError::BadUrl(_)
         | PostgresError::BadParameter { .. }
         | PostgresError::TlsFailed { .. }
@@ -163,8 +165,8 @@ fn postgres_error_exit(error: &PostgresError) -> Exit {
         | PostgresError::ServerTooOld { .. }
         | PostgresError::NotUtf8 { .. }
         | PostgresError::MissingPrivilege { .. }
-        | PostgresError::Newer { .. }
-        | PostgresError::NotOurs { .. }
+        | PostgresError::SchemaTooNew { .. }
+        | PostgresError::ForeignSchema { .. }
         | PostgresError::UndeclaredPooler { .. }
         | PostgresError::MigrationChanged { .. } => Exit::Configuration,
         PostgresError::SchemaIncomplete { .. } | PostgresError::Damaged(_) => Exit::Runtime,
@@ -187,9 +189,9 @@ fn redis_error_exit(error: &RedisError) -> Exit {
         | RedisError::WrongServerKind { .. }
         | RedisError::IsReplica { .. }
         | RedisError::UnknownMaster { .. }
-        | RedisError::Newer { .. }
+        | RedisError::LayoutTooNew { .. }
         | RedisError::LayoutTooOld { .. }
-        | RedisError::NotOurs { .. } => Exit::Configuration,
+        | RedisError::ForeignKey { .. } => Exit::Configuration,
         RedisError::Damaged(_) => Exit::Runtime,
     }
 }

@@ -1,6 +1,6 @@
 //! Warns of command handlers that would run as root.
 
-use pointsman_server::config::{Config, Run};
+use pointsman_server::config::{Config, HandlerRun};
 
 pub(crate) const ROOT_COMMANDS_ADVICE: &str =
     "Run Pointsman as an unprivileged user, or set `user` in the `run` of these handlers and sources.";
@@ -11,7 +11,8 @@ pub(crate) fn describe_root_commands(config: &Config, is_root: bool) -> Option<S
         return None;
     }
     let handlers = config.handlers.iter().chain(&config.sources);
-    let runs_as_root = |run: &Run| matches!(run, Run::Command(command) if command.spec.run_as.is_none());
+    let runs_as_root =
+        |run: &HandlerRun| matches!(run, HandlerRun::Command(command) if command.spec.run_as.is_none());
     let names: Vec<&str> = handlers
         .filter(|handler| runs_as_root(&handler.run))
         .map(|handler| handler.def.name.as_str())
@@ -21,7 +22,7 @@ pub(crate) fn describe_root_commands(config: &Config, is_root: bool) -> Option<S
 
 #[cfg(test)]
 mod tests {
-    use pointsman_server::config::{Environment, ConfigInputs};
+    use pointsman_server::config::{ConfigInputs, Environment};
 
     use super::*;
 

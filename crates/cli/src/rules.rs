@@ -2,9 +2,9 @@
 
 use clap::Args;
 use pointsman_api::client::{Client, ClientError};
-use pointsman_api::{RuleRequestBody, RuleBody};
+use pointsman_api::{RuleBody, RuleRequestBody};
 use pointsman_core::chain::ChainPath;
-use pointsman_core::{HandlerName, SourceCollection, RuleKind, Tenant};
+use pointsman_core::{HandlerName, RuleKind, SourceCollection, Tenant};
 use serde::Serialize;
 
 use crate::args::GlobalOptions;
@@ -148,8 +148,10 @@ impl SetRuleArgs {
         let (client, output, target) = (global.client()?, Output::new(global), &self.target);
         let body = RuleRequestBody { tenant: target.tenant_name(), reason: self.reason };
         if target.schedule {
-            let detail =
-                client.set_schedule_rule(kind, &target.name, &body).await.map_err(schedules::schedule_failure)?;
+            let detail = client
+                .set_schedule_rule(kind, &target.name, &body)
+                .await
+                .map_err(schedules::schedule_failure)?;
             return print_change(output, &detail, &target.describe_set(kind), &detail.schedule.rules);
         }
         if let Some(chain) = target.chain_path() {
@@ -176,7 +178,8 @@ impl LiftRuleArgs {
         }
         let body = RuleRequestBody { tenant: target.tenant_name(), reason: None };
         if let Some(chain) = target.chain_path() {
-            let detail = client.delete_chain_rule(kind, &chain, &body).await.map_err(chains::chain_failure)?;
+            let detail =
+                client.delete_chain_rule(kind, &chain, &body).await.map_err(chains::chain_failure)?;
             return print_change(output, &detail, &message, &detail.chain.rules);
         }
         let detail = match client.delete_handler_rule(kind, &target.name, &body).await {

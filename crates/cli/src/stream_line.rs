@@ -237,8 +237,10 @@ mod tests {
         let node = |name: &str| name.parse().unwrap();
         let task = || TaskId::from_text("render_a_1");
         let ended = |transition| EngineEvent::OrderStepEnded { order: order(), transition };
-        let removed =
-            EngineEvent::FileBasedChanged { change: FileBasedChange::Removed, key: "Order:/publish/article,203".into() };
+        let removed = EngineEvent::FileBasedChanged {
+            change: FileBasedChange::Removed,
+            key: "Order:/publish/article,203".into(),
+        };
         for (event, sentence) in [
             (
                 EngineEvent::OrderAdded { order: order(), node: node("render") },
@@ -358,7 +360,8 @@ mod tests {
             node: "x".parse().unwrap(),
         });
         assert_eq!((added.subject, added.order_key()), (EventSubject::Order, Some("/a/b,1")));
-        let replaced = EngineEvent::FileBasedChanged { change: FileBasedChange::Replaced, key: "Job:/index".into() };
+        let replaced =
+            EngineEvent::FileBasedChanged { change: FileBasedChange::Replaced, key: "Job:/index".into() };
         let replaced = read_engine_event(replaced);
         assert_eq!((replaced.subject, replaced.order_key()), (EventSubject::File, None));
     }

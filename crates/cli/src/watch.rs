@@ -19,7 +19,7 @@ use pointsman_api::{EventCauseBody, EventSeq};
 use pointsman_core::journal::PathFilter;
 use pointsman_core::names::ENGINE_EVENT_TYPES;
 use pointsman_core::{EventId, HandlingKey, ObjectKey, Tenant};
-use pointsman_server::config::nearest::hint;
+use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 use crate::args::GlobalOptions;
 use crate::failure::{Failure, Result};
@@ -162,7 +162,11 @@ fn suggest_engine_type(event_type: &HandlingKey) -> Option<String> {
     let text = event_type.as_str();
     let needs_no_hint =
         ENGINE_EVENT_TYPES.contains(&text) || !text.starts_with(char::is_uppercase) || text.contains('.');
-    let near = if needs_no_hint { String::new() } else { hint(text, ENGINE_EVENT_TYPES.iter().copied()) };
+    let near = if needs_no_hint {
+        String::new()
+    } else {
+        did_you_mean_suffix(text, ENGINE_EVENT_TYPES.iter().copied())
+    };
     (!near.is_empty()).then(|| format!("the engine has no event type {text}{near}"))
 }
 

@@ -11,9 +11,9 @@ use pointsman_core::task::QueueSubject;
 use pointsman_core::time::parse_http_duration;
 use pointsman_core::{HandlerName, Rule};
 use pointsman_engine::metrics::AttemptCounts;
-use pointsman_engine::{BoundedRun, Engine, EnabledServices, Settings, Setup, BoundedRunError};
+use pointsman_engine::{BoundedRun, BoundedRunError, EnabledServices, Engine, Settings, Setup};
 use pointsman_server::StartError;
-use pointsman_server::config::nearest::hint;
+use pointsman_server::config::suggestion::did_you_mean_suffix;
 use pointsman_server::config::{Config, StoreUrl};
 use pointsman_server::server;
 use pointsman_store_sqlite::OpenError;
@@ -120,7 +120,8 @@ impl WorkCommand {
             () = tokio::time::sleep(remaining(drain)) => EndReason::TimeLimit,
             () = signals.recv() => EndReason::Signal,
         };
-        process::wait_for_stop(engine.stop(config.drain_timeout.min(remaining(Duration::ZERO))), signals).await?;
+        process::wait_for_stop(engine.stop(config.drain_timeout.min(remaining(Duration::ZERO))), signals)
+            .await?;
         Ok(RunSummary::new(engine.metrics().attempt_counts(), reason))
     }
 
@@ -132,8 +133,9 @@ impl WorkCommand {
         let queues: Vec<_> =
             queues.iter().filter(|queue| queue.paused && is_selected(&queue.handler)).collect();
         let waiting: u64 = queues.iter().map(|queue| queue.ready + queue.waiting + queue.scheduled).sum();
-        let applies =
-            |rule: &&Rule| queues.iter().any(|queue| rule.applies_to_queue(&queue.handler, &queue.subject, &queue.tenant));
+        let applies = |rule: &&Rule| {
+            queues.iter().any(|queue| rule.applies_to_queue(&queue.handler, &queue.subject, &queue.tenant))
+        };
         let rules = store.list_rules().await.ok()?;
         let mut reasons: Vec<String> = rules.iter().filter(applies).map(describe_rule).collect();
         reasons.extend(describe_stopped_nodes(&store.list_chains().await.ok()?.0, &queues));
@@ -150,7 +152,7 @@ impl WorkCommand {
         for name in &self.handlers {
             let Some(spec) = setup.handlers.iter().find(|spec| spec.def.name == *name) else {
                 let names: Vec<&str> = setup.handlers.iter().map(|spec| spec.def.name.as_str()).collect();
-                let hint = hint(name.as_str(), names.iter().copied());
+                let hint = did_you_mean_suffix(name.as_str(), names.iter().copied());
                 return Err(Failure::usage(format!("the configuration has no handler {name:?}{hint}"))
                     .with_hint(format!("Configured handlers: {}", names.join(", "))));
             };
@@ -185,7 +187,13 @@ fn describe_rule(rule: &Rule) -> String {
 fn engine_settings(config: &Config, bound: BoundedRun) -> Settings {
     Settings {
         // Firing schedules and pruning are left to servers.
-        services: EnabledServices { scheduler: true, worker: true, rescuer: true, clock: false, pruner: false },
+        services: EnabledServices {
+            scheduler: true,
+            worker: true,
+            rescuer: true,
+            clock: false,
+            pruner: false,
+        },
         bounded_run: Some(bound),
         ..server::engine_settings(config)
     }

@@ -8,7 +8,7 @@ mod test_server;
 
 use std::time::Duration;
 
-use pointsman_testing::{PostgresServer, RedisServer, RedisSettings, PostgresSettings};
+use pointsman_testing::{PostgresServer, PostgresSettings, RedisServer, RedisSettings};
 use serde_json::Value;
 use test_server::TestServer;
 
@@ -58,7 +58,8 @@ fn doctor_checks_the_running_server_and_its_file() {
 
 #[test]
 fn doctor_checks_the_configured_postgres_database() {
-    let server = PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap();
+    let server =
+        PostgresServer::start(PostgresSettings { durable: true, ..PostgresSettings::default() }).unwrap();
     let url = server.create_database().unwrap();
     let mut pointsman = TestServer::new(&format!("store: {url}\n"));
     let node = pointsman.serve();

@@ -11,7 +11,7 @@ use std::process::{Output, Stdio};
 use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent, Timestamp};
 use pointsman_store_sqlite::Sqlite;
-use pointsman_testing::{PostgresAdmin, unique_key_prefix, shared_postgres, shared_redis};
+use pointsman_testing::{PostgresAdmin, shared_postgres, shared_redis, unique_key_prefix};
 
 use test_server::{TestServer, wait_until};
 

@@ -83,13 +83,16 @@ impl DoctorCommand {
             StoreUrl::Postgres(url) => Ok(postgres::examine(url.full_url(), self.long).await),
             StoreUrl::Redis(url) => Ok(redis::examine(url.full_url()).await),
             StoreUrl::Sqlite { path } => {
-                let (path, depth) = (path.clone(), if self.deep { CheckDepth::Deep } else { CheckDepth::Quick });
+                let (path, depth) =
+                    (path.clone(), if self.deep { CheckDepth::Deep } else { CheckDepth::Quick });
                 let checked = tokio::task::spawn_blocking(move || sqlite::examine(&path, depth));
                 checked.await.map_err(Failure::runtime)
             }
             StoreUrl::SqliteMemory => {
                 let found = "in memory: all data is lost when the process ends";
-                Ok(vec![Finding::warning("store", found).with_advice("Use a file: store: sqlite:pointsman.db")])
+                Ok(vec![
+                    Finding::warning("store", found).with_advice("Use a file: store: sqlite:pointsman.db"),
+                ])
             }
         }
     }
@@ -99,12 +102,14 @@ impl DoctorCommand {
 /// line, if given.
 fn check_configuration(sources: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl>) {
     let loaded = sources.load();
-    let report = config::check(sources, pointsman_engine::now());
+    let report = config::check_config(sources, pointsman_engine::now());
     match (loaded, report.outcome) {
         (Ok(config), Ok(summary)) => {
             let summary_text = summary.to_string();
-            let (first, read) =
-                (summary_text.lines().next().unwrap_or_default(), capitalize_sentence(&config.read_from()));
+            let (first, read) = (
+                summary_text.lines().next().unwrap_or_default(),
+                capitalize_sentence(&config.describe_files()),
+            );
             let found = format!("{first} {read}");
             let warnings = summary.warnings.iter();
             let warnings = warnings.map(|warning| Finding::warning("configuration", warning.to_string()));
@@ -113,8 +118,8 @@ fn check_configuration(sources: &ConfigInputs) -> (Vec<Finding>, Option<StoreUrl
             (findings.collect(), Some(config.store))
         }
         (Err(faults), _) | (Ok(_), Err(faults)) => {
-            let fault = |fault: &config::Fault| {
-                Finding::fault("configuration", format!("{}: {}", fault.place(), fault.message()))
+            let fault = |fault: &config::ConfigFault| {
+                Finding::fault("configuration", format!("{}: {}", fault.location(), fault.message()))
             };
             let store_flag = sources.flags.iter().find(|flag| flag.setting == "store");
             (faults.iter().map(fault).collect(), store_flag.and_then(|flag| flag.value.parse().ok()))

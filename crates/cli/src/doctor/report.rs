@@ -28,7 +28,10 @@ pub(super) fn print_findings(output: Output, findings: &[Finding]) -> Result {
             FindingSeverity::Warning => (paint.yellow("!"), paint.yellow(&name)),
             FindingSeverity::Fault => (paint.red("✗"), paint.red(&name)),
         };
-        output.print_with_hanging_indent(&format!("{mark}  {name}  "), &escape_controls(&finding.observation))?;
+        output.print_with_hanging_indent(
+            &format!("{mark}  {name}  "),
+            &escape_controls(&finding.observation),
+        )?;
         if let Some(advice) = &finding.advice {
             output.print_with_hanging_indent(&format!("{:width$}     → ", ""), &escape_controls(advice))?;
         }

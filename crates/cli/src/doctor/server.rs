@@ -23,7 +23,9 @@ pub(super) async fn check_server(
             findings.extend(client.list_nodes().await.ok().map(|list| check_clocks(&list.nodes)));
             findings
         }
-        Err(ClientError::Unreachable { .. } | ClientError::StreamTimeout { .. }) if !global.has_explicit_url() => {
+        Err(ClientError::Unreachable { .. } | ClientError::StreamTimeout { .. })
+            if !global.has_explicit_url() =>
+        {
             vec![Finding::ok("server", format!("no server at {url}"))]
         }
         Err(error) => vec![
@@ -60,8 +62,9 @@ fn check_health(
             describe_other_store(&server_store.kind, store, store_findings)
         });
     findings.extend(
-        other_store
-            .map(|found| Finding::warning("server", found).with_advice("Use the configuration of that server.")),
+        other_store.map(|found| {
+            Finding::warning("server", found).with_advice("Use the configuration of that server.")
+        }),
     );
     findings
 }
@@ -75,7 +78,9 @@ fn describe_other_store(server_kind: &str, store: &StoreUrl, store_findings: &[F
     let is_unused_file = match store {
         StoreUrl::Sqlite { path } => {
             !path.exists()
-                || store_findings.iter().any(|finding| finding.name == "in use" && finding.observation == "no")
+                || store_findings
+                    .iter()
+                    .any(|finding| finding.name == "in use" && finding.observation == "no")
         }
         StoreUrl::SqliteMemory | StoreUrl::Postgres(_) | StoreUrl::Redis(_) => false,
     };

@@ -138,8 +138,9 @@ fn describe_rule(handler: &HandlerBody, rule: &RuleBody) -> String {
 pub(crate) async fn explain_unknown_handler(client: &Client, name: &str) -> Option<String> {
     let list = client.list_handlers().await.ok()?;
     let names: Vec<&str> = list.handlers.iter().map(|handler| handler.name.as_str()).collect();
-    (!names.contains(&name))
-        .then(|| format!("There is no handler or source {name}{}", end_sentence(&did_you_mean_suffix(name, names))))
+    (!names.contains(&name)).then(|| {
+        format!("There is no handler or source {name}{}", end_sentence(&did_you_mean_suffix(name, names)))
+    })
 }
 
 /// The hint, which ends with a question mark, or a full stop.

@@ -4,7 +4,7 @@ use pointsman_api::{HandlerBody, HandlerDetail, QueueBody, RuleBody, SourceBody}
 
 use super::{describe_limits, describe_run};
 use crate::failure::Result;
-use crate::output::{Output, format_age, escape_controls, format_count, format_timestamp};
+use crate::output::{Output, escape_controls, format_age, format_count, format_timestamp};
 
 pub(super) fn print_handler(output: Output, detail: &HandlerDetail) -> Result {
     if output.is_json() {

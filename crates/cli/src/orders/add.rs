@@ -3,7 +3,7 @@
 use clap::Args;
 use pointsman_api::NewOrderBody;
 use pointsman_api::client::{Client, ClientError};
-use pointsman_core::chain::{ChainPath, ChainNodeId, OrderKey};
+use pointsman_core::chain::{ChainNodeId, ChainPath, OrderKey};
 use pointsman_core::event::Priority;
 use pointsman_core::{Tenant, Timestamp};
 

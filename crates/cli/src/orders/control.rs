@@ -59,7 +59,12 @@ pub(super) async fn control_orders(
     }
 }
 
-async fn control_order(client: &Client, output: Output, order: &TenantOrderKey, control: OrderControl) -> Result {
+async fn control_order(
+    client: &Client,
+    output: Output,
+    order: &TenantOrderKey,
+    control: OrderControl,
+) -> Result {
     let response = match control {
         OrderControl::Suspend => client.suspend_order(order).await,
         OrderControl::Resume => client.resume_order(order).await,

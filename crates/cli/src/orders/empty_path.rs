@@ -1,7 +1,7 @@
 //! Explains why a path has no orders: no chain is there, or it is a folder.
 
 use pointsman_api::client::Client;
-use pointsman_server::config::nearest::hint;
+use pointsman_server::config::suggestion::did_you_mean_suffix;
 
 /// The reason as a sentence. None if a chain or a folder of chains is there, or if the chains cannot be read.
 pub(super) async fn explain_empty_path(client: &Client, path: &str) -> Option<String> {
@@ -26,7 +26,7 @@ fn explain_path(path: &str, chains: &[&str]) -> Option<String> {
     if chains.iter().any(|chain| chain.starts_with(&folder)) {
         return Some(format!("{chain} is a folder: write `{folder}` for the orders in it."));
     }
-    let hint = hint(chain, chains.iter().copied());
+    let hint = did_you_mean_suffix(chain, chains.iter().copied());
     Some(format!("There is no chain {chain}{}", if hint.is_empty() { "." } else { &hint }))
 }
 

@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn a_value_shrinks_before_the_other_columns() {
-        let failed = FailedStepBody { task: "x".into(), error: "exit code 1: there is no such file".repeat(3) };
+        let failed =
+            FailedStepBody { task: "x".into(), error: "exit code 1: there is no such file".repeat(3) };
         let order = OrderBody {
             path: "/publish/article,1794761680908000".into(),
             value: Json::parse(&format!("{{\"text\":\"{}\"}}", "long".repeat(30))).unwrap(),

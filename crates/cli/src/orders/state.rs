@@ -131,7 +131,10 @@ pub(super) mod tests {
                 OrderBody { suspended: true, task: task("RUNNING"), ..sample_order() },
                 "suspended after its running step",
             ),
-            (OrderBody { suspended: true, failed_step: failed, ..sample_order() }, "suspended: exit code 3: no luck"),
+            (
+                OrderBody { suspended: true, failed_step: failed, ..sample_order() },
+                "suspended: exit code 3: no luck",
+            ),
             (stranded.clone(), "stranded: its node is not in the chain"),
             (
                 OrderBody { chain: "/missing".into(), ..stranded.clone() },

@@ -1,8 +1,8 @@
 //! Suggests orders for a key that does not exist.
 
-use pointsman_api::client::{Client, TenantOrderKey, OrderQuery};
+use pointsman_api::client::{Client, OrderQuery, TenantOrderKey};
 use pointsman_core::chain::OrderKey;
-use pointsman_server::config::nearest::several;
+use pointsman_server::config::suggestion::suggest_names;
 
 /// The number of orders to search: the largest page of the server.
 const SEARCHED_ORDERS: u32 = 1000;
@@ -21,7 +21,8 @@ pub(super) async fn suggest_orders(client: &Client, order: &TenantOrderKey) -> O
         ..OrderQuery::default()
     };
     let list = client.list_orders(&query).await.ok()?;
-    let similar = several(id.as_str(), list.orders.iter().map(|order| order.id.as_str()), MAX_SUGGESTIONS);
+    let similar =
+        suggest_names(id.as_str(), list.orders.iter().map(|order| order.id.as_str()), MAX_SUGGESTIONS);
     let keys: Vec<String> = similar.iter().map(|id| format!("{chain},{id}")).collect();
     match keys.as_slice() {
         [] => None,

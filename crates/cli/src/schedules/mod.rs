@@ -9,7 +9,9 @@ mod next;
 
 use clap::{Args, Subcommand};
 use pointsman_api::client::{Client, ClientError};
-use pointsman_api::{FireBody, FireList, ScheduleActionBody, RunScheduleResponse, RuleBody, ScheduleBody, ScheduleDetail};
+use pointsman_api::{
+    FireBody, FireList, RuleBody, RunScheduleResponse, ScheduleActionBody, ScheduleBody, ScheduleDetail,
+};
 use pointsman_core::{ScheduleName, Timestamp};
 
 use crate::args::{GlobalOptions, parse_time};

@@ -99,7 +99,8 @@ mod tests {
 
     #[test]
     fn errors_are_marked_and_messages_stay_aligned() {
-        let line = |level| LogLineBody { time: "2016-11-04T11:07:35.827000Z".into(), message: "m".into(), level };
+        let line =
+            |level| LogLineBody { time: "2016-11-04T11:07:35.827000Z".into(), message: "m".into(), level };
         let paint = Paint::for_stdout(ColorChoice::Never);
         assert_eq!(format_log_line(paint, &line(LogLevel::Info)), "11:07:35.827   m");
         assert_eq!(format_log_line(paint, &line(LogLevel::Error)), "11:07:35.827 ! m");

@@ -16,8 +16,11 @@ pub(super) async fn show_task(client: &Client, output: Output, id: &str) -> Resu
         return Ok(output.print_json(&detail)?);
     }
     output.print_fields(&task_fields(&detail))?;
-    let rows =
-        detail.attempts.iter().map(ended_attempt_row).chain(detail.running_attempt.iter().map(running_attempt_row));
+    let rows = detail
+        .attempts
+        .iter()
+        .map(ended_attempt_row)
+        .chain(detail.running_attempt.iter().map(running_attempt_row));
     let rows: Vec<_> = rows.collect();
     if !rows.is_empty() {
         output.print_line("")?;

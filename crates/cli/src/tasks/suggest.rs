@@ -1,7 +1,7 @@
 //! Suggests tasks for an id that does not exist.
 
 use pointsman_api::client::{Client, TaskQuery};
-use pointsman_server::config::nearest::several;
+use pointsman_server::config::suggestion::suggest_names;
 
 /// The number of newest tasks to search: the largest page of the server.
 pub(super) const SEARCHED_TASKS: u32 = 1000;
@@ -40,14 +40,14 @@ fn similar_ids<'a>(unknown_id: &str, ids: &'a [String]) -> Vec<&'a str> {
         .filter(|id| unknown_id.len() >= MIN_PART_LENGTH && id.contains(unknown_id))
         .take(MAX_SUGGESTIONS);
     let containing: Vec<&str> = containing.collect();
-    if containing.is_empty() { several(unknown_id, ids(), MAX_SUGGESTIONS) } else { containing }
+    if containing.is_empty() { suggest_names(unknown_id, ids(), MAX_SUGGESTIONS) } else { containing }
 }
 
 /// Ids whose end is spelt similarly to this one.
 pub(super) fn similar_by_end<'a>(unknown_end: &str, ids: &'a [String]) -> Vec<&'a str> {
     let end = |id: &'a str| id.get(id.len().checked_sub(unknown_end.len())?..).map(|end| (end, id));
     let ends: Vec<(&str, &str)> = ids.iter().filter_map(|id| end(id)).collect();
-    let similar_ends = several(unknown_end, ends.iter().map(|(end, _)| *end), MAX_SUGGESTIONS);
+    let similar_ends = suggest_names(unknown_end, ends.iter().map(|(end, _)| *end), MAX_SUGGESTIONS);
     // Several ids may have the same end.
     let mut similar: Vec<&str> = similar_ends
         .iter()

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use pointsman_api::client::Client;
-use pointsman_api::{TaskGateBody, TaskDetail, TaskWhyBody};
+use pointsman_api::{TaskDetail, TaskGateBody, TaskWhyBody};
 use pointsman_core::task::AttemptOutcome;
 
 use super::{resolve_id, task_failure};

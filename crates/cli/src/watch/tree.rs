@@ -211,7 +211,12 @@ mod tests {
         lines.into_iter().map(|line| line.text.split_once("  ").unwrap().1.to_owned()).collect()
     }
 
-    fn add_emitted(tree: &mut EventTree, id: u64, event_type: &str, cause: Option<EventCauseBody>) -> Vec<String> {
+    fn add_emitted(
+        tree: &mut EventTree,
+        id: u64,
+        event_type: &str,
+        cause: Option<EventCauseBody>,
+    ) -> Vec<String> {
         texts_without_time(tree.add_event(paint(), &emitted_event(id, event_type), cause.as_ref()))
     }
 

@@ -1,7 +1,7 @@
 //! Clusters: nodes use the clock of the database server.
 
 use pointsman_core::Timestamp;
-use pointsman_testing::{unique_key_prefix, shared_postgres, shared_redis};
+use pointsman_testing::{shared_postgres, shared_redis, unique_key_prefix};
 use serde_json::Value;
 
 use super::fake_clock::{get, serve_with_offset, set_clock};
@@ -67,7 +67,8 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
     let records: Vec<String> = (0..10).map(|_| first_task_id(&right.run_json(&["emit", "record"]))).collect();
 
     wait_until("every node has had time to prune", || {
-        let lived = |node: &Value| time(node, "heard_at").duration_since(time(node, "joined_at")) > PRUNED_AFTER;
+        let lived =
+            |node: &Value| time(node, "heard_at").duration_since(time(node, "joined_at")) > PRUNED_AFTER;
         let nodes = list_nodes(&right);
         nodes.len() == 1 + OFFSETS.len() && nodes.iter().all(lived)
     });
@@ -77,8 +78,9 @@ fn nodes_whose_clocks_are_off_delete_nothing_and_start_nothing_early(store: &str
     assert!(nodes.iter().all(|node| node["alive"] == true), "no node was given up: {nodes:?}");
     let off = nodes.iter().filter(|node| node["clock"]["out_of_service"] == true);
     assert_eq!(off.count(), OFFSETS.len(), "{nodes:?}");
-    let true_time =
-        |node: &Value| now().duration_since(time(node, "heard_at")) < PRUNED_AFTER && time(node, "heard_at") <= now();
+    let true_time = |node: &Value| {
+        now().duration_since(time(node, "heard_at")) < PRUNED_AFTER && time(node, "heard_at") <= now()
+    };
     assert!(nodes.iter().all(true_time), "{nodes:?}");
     for task in records {
         wait_until("it has run", || right.run_json(&["tasks", "show", &task])["status"] == "SUCCESS");

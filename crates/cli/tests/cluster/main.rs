@@ -10,7 +10,7 @@ mod test_server;
 use std::os::unix::fs::PermissionsExt;
 
 use nix::sys::signal::Signal;
-use pointsman_testing::{PostgresServer, PostgresSettings, unique_key_prefix, shared_postgres, shared_redis};
+use pointsman_testing::{PostgresServer, PostgresSettings, shared_postgres, shared_redis, unique_key_prefix};
 use test_server::{ServerProcess, TestServer, wait_for_file, wait_until};
 
 /// A command that creates a file when it starts, waits for another file, and emits. It also ends when its directory is

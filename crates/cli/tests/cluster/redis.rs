@@ -40,7 +40,9 @@ fn a_server_that_cannot_use_its_redis_explains_why() {
     assert_serve_fails(&format!("store: redis+cluster://{address}\n"), 78, &["is not part of a cluster"]);
     assert_serve_fails(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is no sentinel"]);
     assert_serve_fails("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
-    redis.run_command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"]).unwrap();
+    redis
+        .run_command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"])
+        .unwrap();
     let of_clerk = format!("store: redis://clerk:hunter2@{address}\n");
     assert_serve_fails(&of_clerk, 78, &["lacks permissions", "ACL SETUSER clerk"]);
     let mut newer = TestServer::new(&url(""));

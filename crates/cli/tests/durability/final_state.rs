@@ -50,7 +50,11 @@ async fn read_journal(client: &Client) -> (Vec<JournalEntry>, Vec<u64>) {
                 entries.extend(emitted.into_iter().map(|event| JournalEntry {
                     id: event.event_id,
                     prev: event.prev.flatten(),
-                    event: SentEvent { name: event.value.decode().unwrap(), kind: event.kind, key: event.key },
+                    event: SentEvent {
+                        name: event.value.decode().unwrap(),
+                        kind: event.kind,
+                        key: event.key,
+                    },
                 }));
             }
             EventSeq::Empty { .. } => return (entries, engine_ids),

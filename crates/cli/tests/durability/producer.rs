@@ -112,7 +112,9 @@ fn generate_events(name: &str, rng: &mut Rng) -> Vec<SentEvent> {
     let event = |index| SentEvent {
         name: format!("{name}-{index}"),
         kind: if unrouted { UNROUTED_TYPE } else { *rng.choose(&EVENT_TYPES) }.to_owned(),
-        key: Some(rng.next_below(OBJECT_COUNT + 1)).filter(|n| *n < OBJECT_COUNT).map(|n| format!("record:{n}")),
+        key: Some(rng.next_below(OBJECT_COUNT + 1))
+            .filter(|n| *n < OBJECT_COUNT)
+            .map(|n| format!("record:{n}")),
     };
     (0..count).map(event).collect()
 }

@@ -48,7 +48,9 @@ pub(crate) fn invalid_heads(rng: &mut Rng, token: &str) -> HostileRequest {
     ];
     match rng.next_below(5) {
         0 => broken_request(random_bytes(rng, 400)),
-        1 => broken_request(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101 + rng.next_below(400)))),
+        1 => {
+            broken_request(format!("GET / HTTP/1.1\r\n{}\r\n", "x: y\r\n".repeat(101 + rng.next_below(400))))
+        }
         2 => broken_request(format!(
             "GET / HTTP/1.1\r\nx: {}\r\n\r\n",
             "y".repeat(65_000 + rng.next_below(200_000))

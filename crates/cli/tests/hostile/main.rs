@@ -151,7 +151,10 @@ async fn the_client_handles_unusual_names() {
     }
     // These cannot be encoded in an address: the client refuses them.
     for name in ["a\r\nx: y", "a\tb", ".", "..", ""] {
-        assert!(matches!(client.read_object(name, None).await, Err(ClientError::InvalidRequest(_))), "{name:?}");
+        assert!(
+            matches!(client.read_object(name, None).await, Err(ClientError::InvalidRequest(_))),
+            "{name:?}"
+        );
     }
 }
 
