@@ -65,7 +65,7 @@ pub fn check_clock_offset(ahead: f64, read_seconds: f64) -> Finding {
 
 /// Formats a size with a binary unit.
 pub fn format_bytes(bytes: u64) -> String {
-    const SIZE_UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    const SIZE_UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
     let mut scaled = (bytes as f64, "bytes");
     for unit in SIZE_UNITS {
         if scaled.0 < 1024.0 {
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn sizes_are_formatted_with_units() {
         let result = [0, 1023, 1024, 12_345, 5_000_000, 1 << 40].map(format_bytes);
-        assert_eq!(result, ["0 bytes", "1023 bytes", "1.0 kB", "12 kB", "4.8 MB", "1.0 TB"]);
+        assert_eq!(result, ["0 bytes", "1023 bytes", "1.0 KiB", "12 KiB", "4.8 MiB", "1.0 TiB"]);
     }
 
     #[test]

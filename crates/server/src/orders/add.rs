@@ -212,7 +212,7 @@ fn refusal_to_problem(refused: OrderRefusal, at: &str, chains: &[ChainView]) -> 
 
 fn response(receipt: &OrderReceipt) -> Response {
     let OrderReceipt { orders: added, repeated } = receipt;
-    let order = |added: &AddedOrder| pointsman_api::AddedOrderBody {
+    let order = |added: &AddedOrder| AddedOrderBody {
         path: added.order.to_string(),
         chain: added.order.chain.to_string(),
         id: added.order.id.to_string(),
