@@ -33,7 +33,7 @@ const unbroken = (signal, awaited) => awaited.catch((error) => {
 });
 
 /** Something between answers in the server's place. */
-export const nonsense = () => new Problem({ status: 502, detail: "The server's answer makes no sense" });
+export const nonsense = () => new Problem({ status: 502, detail: "The server sent an invalid response" });
 
 /** Sends a request with the token. Answers whatever came, or throws a Problem if nothing did. A token that is no longer
  * taken signs its owner out, and nobody who has signed in meanwhile.

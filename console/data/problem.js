@@ -23,9 +23,9 @@ export class Problem extends Error {
 function sentence({ status, title, detail, parameter, pointer }) {
   const place = pointer ? ` (at ${pointer})` : parameter ? ` (${parameter})` : "";
   const what = detail || title;
-  if (status === 0) return "The server does not answer. The console tries again by itself.";
+  if (status === 0) return "The server does not respond. The console keeps trying.";
   if (status === 401) return "The token is not accepted. Sign in again.";
-  if (!what) return `The server answered ${status} and did not say why.`;
+  if (!what) return `The server responded with status ${status} and gave no reason.`;
   const text = what.charAt(0).toUpperCase() + what.slice(1) + place;
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }

@@ -49,10 +49,10 @@ export function scopeWords({ handler, collection, tenant, key, status, start, en
   const kind = { CANCELED: "cancelled tasks", error: "failed and cancelled tasks" }[status] ?? "failed tasks";
   return [
     kind + (handler ? ` of ${handler}` : ""),
-    collection && `about ${collection}`,
-    tenant && `of the tenant ${tenant}`,
-    key && `of the object ${key}`,
-    start && `made since ${start}`,
-    end && `made before ${end}`,
+    collection && `type ${collection}`,
+    tenant && `tenant ${tenant}`,
+    key && `object ${key}`,
+    start && `created since ${start}`,
+    end && `created before ${end}`,
   ].filter(Boolean).join(", ");
 }

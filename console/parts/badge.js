@@ -29,11 +29,11 @@ export function Badge({ tone, children, title }) {
 
 /** What tasks may be, by the words of the API. @type {Record<string, [Tone, string]>} */
 const STATUS = {
-  SCHEDULED: ["idle", "Scheduled"],
+  SCHEDULED: ["idle", "Waiting"],
   RUNNING: ["busy", "Running"],
-  SUCCESS: ["good", "Success"],
+  SUCCESS: ["good", "Succeeded"],
   FAILED: ["bad", "Failed"],
-  CANCELED: ["off", "Canceled"],
+  CANCELED: ["off", "Cancelled"],
 };
 
 /** The status of a task. `state` tells more where there is more: a task whose handler is gone, one that is retried.
@@ -45,4 +45,5 @@ export function Status({ status, state, attempt = 0, short = false }) {
   return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${again ? "Retrying" : word}<//>`;
 }
 
-export const STATUSES = Object.keys(STATUS);
+/** Statuses with their labels, for a filter. */
+export const STATUSES = Object.entries(STATUS).map(([status, [, label]]) => /** @type {[string, string]} */ ([status, label]));

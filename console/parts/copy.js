@@ -6,19 +6,19 @@ import { Button } from "./button.js";
 import { html, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /** @param {string} text @param {string} [what] */
-export async function copy(text, what = "It") {
+export async function copy(text, what = "Text") {
   try {
     await navigator.clipboard.writeText(text);
-    toast({ text: `${what} is on the clipboard` });
+    toast({ text: `${what} copied` });
   } catch {
     // Without HTTPS browsers have no clipboard for pages: the person copies it.
-    toast({ text: "The browser does not let this page copy. Here it is:", detail: text, ms: 20_000 });
+    toast({ text: "The browser blocked copying. Copy it from here:", detail: text, ms: 20_000 });
   }
 }
 
 /** @param {{text: string, what?: string}} props */
-export function CopyText({ text, what = "The text" }) {
-  return html`<${Button} small kind="quiet" icon="copy" label=${`Copy: ${what}`} onClick=${() => copy(text, what)} />`;
+export function CopyText({ text, what = "text" }) {
+  return html`<${Button} small kind="quiet" icon="copy" label=${`Copy ${what}`} onClick=${() => copy(text, what)} />`;
 }
 
 /** A word as a shell takes it. @param {string} word */
@@ -73,9 +73,9 @@ export function CopyAs({ call, cli }) {
   return html`<div class="menu-box" ref=${box}>
     <${Button} icon="copy" onClick=${() => setOpen(!open)} expanded=${open}>Copy as<//>
     ${open && html`<div class="menu">
-      <button type="button" onClick=${() => take(command, "The curl command")}><b>curl</b><code>${command}</code></button>
-      ${cli && html`<button type="button" onClick=${() => take(cli, "The command")}><b>CLI</b><code>${cli}</code></button>`}
-      <button type="button" onClick=${() => take(location.href, "The link")}><b>Link</b><code>${location.hash}</code></button>
+      <button type="button" onClick=${() => take(command, "curl command")}><b>curl</b><code>${command}</code></button>
+      ${cli && html`<button type="button" onClick=${() => take(cli, "CLI command")}><b>CLI</b><code>${cli}</code></button>`}
+      <button type="button" onClick=${() => take(location.href, "Link")}><b>Link</b><code>${location.hash}</code></button>
     </div>`}
   </div>`;
 }

@@ -57,7 +57,7 @@ function Asked({ of: { title, text, action, danger, fields = [], answer } }) {
         ${field.hint && html`<span class="hint">${field.hint}</span>`}
       </div>`)}
       <div class="dialog-actions">
-        <${Button} onClick=${() => answer(null)}>Leave it<//>
+        <${Button} onClick=${() => answer(null)}>Dismiss<//>
         <${Button} type="submit" kind=${danger ? "danger" : "primary"} disabled=${!complete}>${action}<//>
       </div>
     </form>

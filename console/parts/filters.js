@@ -21,8 +21,8 @@ export function Filters({ fields, query, children }) {
       ? html`<${Pick} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
       : field.time ? html`<${Instant} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
       : html`<${Typed} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`))}
-    ${!open && fields.some((field) => field.more) && html`<${Button} small kind="quiet" icon="filter" onClick=${() => setAll(true)}>More<//>`}
-    ${set.length > 0 && html`<${Button} small kind="quiet" icon="close" onClick=${() => setQuery({ ...none, cursor: null })}>Clear<//>`}
+    ${!open && fields.some((field) => field.more) && html`<${Button} small kind="quiet" icon="filter" onClick=${() => setAll(true)}>More filters<//>`}
+    ${set.length > 0 && html`<${Button} small kind="quiet" icon="close" onClick=${() => setQuery({ ...none, cursor: null })}>Clear filters<//>`}
     ${children}
   </form>`;
 }

@@ -17,7 +17,7 @@ export function later(load, name) {
       load().then((module) => {
         found = module[name];
         if (!gone) draw(1);
-      }, () => tellError("The server may have been replaced by another version, or does not answer. Load the console anew.", "A part of the console could not be loaded"));
+      }, () => tellError("The server does not respond, or a new version was installed. Reload the console.", "A part of the console could not be loaded"));
       return () => {
         gone = true;
       };

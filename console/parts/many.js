@@ -69,7 +69,7 @@ function added(why, sentence) {
 /** How far all of it is. */
 export function Works() {
   if (works.value.length === 0) return null;
-  return html`<section class="progresses" aria-label="Under way">
+  return html`<section class="progresses" aria-label="In progress">
     ${works.value.map(({ key, title, total, done, refused, why, state }) => html`<${Progress} key=${key} title=${title} label=${title}
       tone=${state === "going" ? "busy" : refused || state === "stopped" ? "warn" : "good"} done=${done} total=${total}
       note=${note(refused, why, state)}

@@ -19,7 +19,7 @@ export function Progress({ title, label, tone, done, total, note, onStop, onClos
     ${note && html`<span class="progress-note soft">${note}</span>`}
     <span class="progress-end">
       ${onStop && html`<${Button} small icon="stop" onClick=${onStop}>Stop<//>`}
-      ${onClose && html`<${Button} small kind="quiet" icon="close" label="Put away" onClick=${onClose} />`}
+      ${onClose && html`<${Button} small kind="quiet" icon="close" label="Close" onClick=${onClose} />`}
     </span>
   </div>`;
 }

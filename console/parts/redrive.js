@@ -37,8 +37,8 @@ export function RedriveDialog({ scope, onClose }) {
     return () => reading.abort();
   }, [status]);
 
-  const wrong = rate !== "" && !/^[1-9]\d{0,5}\/[smhd]$/.test(rate) ? "A rate is like 10/s or 100/m"
-    : canary !== "" && !/^([1-9]\d{0,2}|1000)$/.test(canary) ? "So many first: from 1 to 1000" : "";
+  const wrong = rate !== "" && !/^[1-9]\d{0,5}\/[smhd]$/.test(rate) ? "Write the rate like 10/s or 100/m"
+    : canary !== "" && !/^([1-9]\d{0,2}|1000)$/.test(canary) ? "The canary is a number from 1 to 1000" : "";
   const how = { ...(rate && { rate }), ...(canary && { canary: Number(canary) }) };
   const words = scopeWords(chosen);
   /** @param {Event} event */
@@ -52,7 +52,7 @@ export function RedriveDialog({ scope, onClose }) {
     <form onSubmit=${begin}>
       <div class="dialog-text">Runs ${words} again, the oldest first, each at the end of its lane.</div>
       <div class="field">
-        <label for=${`${id}-status`}>Which</label>
+        <label for=${`${id}-status`}>Status</label>
         <select id=${`${id}-status`} value=${status} onChange=${(/** @type {Event} */ event) => setStatus(/** @type {HTMLSelectElement} */ (event.target).value)}>
           ${STATUSES.map(([value, name]) => html`<option key=${value} value=${value}>${name}</option>`)}
         </select>
@@ -61,15 +61,15 @@ export function RedriveDialog({ scope, onClose }) {
       <div class="redrive-how">
         <div class="field"><label for=${`${id}-rate`}>Rate <span class="faint">optional</span></label>
           <input id=${`${id}-rate`} value=${rate} placeholder="10/s" autocomplete="off" onInput=${(/** @type {Event} */ event) => setRate(/** @type {HTMLInputElement} */ (event.target).value.trim())} />
-          <span class="hint">No more than so many in that time</span></div>
-        <div class="field"><label for=${`${id}-canary`}>First <span class="faint">optional</span></label>
+          <span class="hint">At most this many per second (s), minute (m), hour (h) or day (d)</span></div>
+        <div class="field"><label for=${`${id}-canary`}>Canary <span class="faint">optional</span></label>
           <input id=${`${id}-canary`} value=${canary} placeholder="5" inputmode="numeric" autocomplete="off" onInput=${(/** @type {Event} */ event) => setCanary(/** @type {HTMLInputElement} */ (event.target).value.trim())} />
-          <span class="hint">The others follow only if these end well</span></div>
+          <span class="hint">Runs this many first, and the rest only if they succeed</span></div>
       </div>
       ${wrong && html`<p class="notice warn" role="alert">${wrong}</p>`}
       <div class="dialog-actions">
         <${CopyAs} call=${{ method: "POST", path: "/api/v1/tasks/redrive", body: bodyOf(chosen, how) }} cli=${command(chosen, rate, canary)} />
-        <${Button} onClick=${onClose}>Leave it<//>
+        <${Button} onClick=${onClose}>Dismiss<//>
         <${Button} type="submit" kind="primary" disabled=${!found?.matched || wrong !== ""}>${found ? `Run ${count(found.matched)} again` : "Run again"}<//>
       </div>
     </form>
@@ -80,10 +80,10 @@ export function RedriveDialog({ scope, onClose }) {
 function preview(found, error) {
   if (error) return html`<span class="bad-text">${said(error)}</span>`;
   if (!found) return html`<span class="faint">Counting…</span>`;
-  if (found.matched === 0) return html`<span>None match: there is nothing to run again.</span>`;
+  if (found.matched === 0) return html`<span>No task matches.</span>`;
   return html`<b class="number">${found.more ? "More than " : ""}${counted(found.matched, "task")}</b>
     <ul>${found.sample.slice(0, NAMED).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}</ul>
-    ${found.matched > NAMED && html`<span class="faint">the newest of them</span>`}`;
+    ${found.matched > NAMED && html`<span class="faint">the newest</span>`}`;
 }
 
 /** @param {Scope} scope @param {string} rate @param {string} canary */

@@ -63,12 +63,12 @@ function One({ of: redrive, onChange }) {
   const how = [rate && `at most ${rate}`, canary && `${canary} first`, `by ${by}`].filter(Boolean).join(", ");
   const tone = going ? "busy" : state === "done" ? (refused ? "warn" : "good") : "bad";
   const note = [
-    state === "canary" && "waits for the first ones to end",
+    state === "canary" && "waiting for the canary tasks",
     refused > 0 && `${refused} could not be run again`,
     state === "done" && "done",
     state === "stopped" && `stopped: ${why}`,
   ].filter(Boolean).join("; ");
-  const stop = () => attempt(() => stopRedrive(id), "The redrive is stopped. What it has queued stays queued.").then(onChange);
+  const stop = () => attempt(() => stopRedrive(id), "The redrive is stopped. Tasks that it queued stay queued.").then(onChange);
   return html`<${Progress} title=${html`Redrive of ${words} <span class="faint">${how}</span>`} label=${`Redrive of ${words}`} tone=${tone}
     done=${retried + refused} total=${matched} note=${note}
     onStop=${going && may("operator") ? stop : undefined}

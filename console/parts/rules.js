@@ -21,13 +21,13 @@ export function RuleBadge({ rule: { kind, reason } }) {
  * which.
  * @param {{rules: Rule[], own: Place, after: () => void}} props `after` is called when one was lifted */
 export function Rules({ rules, own, after }) {
-  if (rules.length === 0) return html`<p class="soft">Nothing holds it.</p>`;
+  if (rules.length === 0) return html`<p class="soft">Not paused or blocked.</p>`;
   return html`<ul class="rules">${rules.map((rule) => html`<li key=${`${rule.kind} ${rule.space} ${rule.name} ${rule.tenant}`}>
     <div class="rule-line"><${RuleBadge} rule=${rule} />
       <span>${of(rule, own)}</span>
       ${mayLift(rule) && html`<${Button} small icon="play" onClick=${() => release(rule, after)}>${rule.kind === "block" ? "Unblock" : "Resume"}<//>`}
     </div>
-    <p class="rule-who">${rule.by ? html`by <b>${rule.by}</b>, ` : ""}<${Ago} at=${rule.since} /></p>
+    <p class="rule-who">${rule.kind === "block" ? "Blocked" : "Paused"}${rule.by ? html` by <b>${rule.by}</b>` : ""} <${Ago} at=${rule.since} /></p>
     ${rule.reason && html`<p class="rule-why">${rule.reason}</p>`}
   </li>`)}</ul>`;
 }
@@ -42,14 +42,14 @@ function of({ space, name, tenant }, own) {
 /** @param {Rule} rule @param {() => void} after */
 async function release(rule, after) {
   const done = rule.kind === "block" ? "no longer blocked" : "no longer paused";
-  if (await attempt(() => lift(rule), `${rule.name} is ${done}`, `${rule.name} is held as before`)) after();
+  if (await attempt(() => lift(rule), `${rule.name} is ${done}`, `${rule.name} was not resumed`)) after();
 }
 
 const MEANS = {
-  handler: "No new attempt starts from then on. What runs runs to its end, and what comes meanwhile waits.",
-  collection: "No new run of it starts from then on. What runs runs to its end.",
-  schedule: "Its planned times pass without firing. What is made up for when it goes on is for its catch-up to say.",
-  chain: "No order of it begins a step from then on. Steps that run run to their end.",
+  handler: "No new attempts start. Running attempts finish, and new tasks wait.",
+  collection: "No new run starts. A running one finishes.",
+  schedule: "Planned times pass without firing. After it is resumed, its catch-up policy decides which of them are made up.",
+  chain: "No order of this chain starts a step. Running steps finish.",
 };
 
 /** Asks for the reason, and holds it.
@@ -63,13 +63,13 @@ export async function askHold(kind, place, after, tenant = "") {
     action: word,
     danger: kind === "block",
     fields: [
-      { name: "reason", label: "Reason", hint: "For those who wonder. Everybody who sees it can read this." },
-      ...(tenants ? [{ name: "tenant", label: "Tenant", value: tenant, hint: "Left empty it holds for all tenants." }] : []),
+      { name: "reason", label: "Reason", hint: "Shown to everybody who can see it." },
+      ...(tenants ? [{ name: "tenant", label: "Tenant", value: tenant, hint: "Empty: all tenants." }] : []),
     ],
   });
   if (!said) return;
   const done = `${place.name} is ${kind === "block" ? "blocked" : "paused"}${said.tenant?.trim() ? ` for ${said.tenant.trim()}` : ""}`;
-  if (await attempt(() => hold(kind, place, said), done, `${place.name} goes on as before`)) after();
+  if (await attempt(() => hold(kind, place, said), done, `${place.name} was not ${kind === "block" ? "blocked" : "paused"}`)) after();
 }
 
 /** The ways to hold something, as far as this token may.

@@ -30,11 +30,11 @@ export function Loading({ lines = 6, label = "Loading" }) {
 }
 
 /** @param {{error: unknown, onRetry?: () => void, what?: string}} props */
-export function Failed({ error, onRetry, what = "This could not be read" }) {
+export function Failed({ error, onRetry, what = "This could not be loaded" }) {
   const gone = error instanceof Problem && error.status === 404;
   return html`<div class="state" role="alert"><${Icon} name="failure" size=${20} />
-    <${Title}>${gone ? "Not there" : what}<//>
-    <div class="state-text">${said(error)}${gone && " It may be forgotten by now, or be of another tenant or another server."}</div>
+    <${Title}>${gone ? "Not found" : what}<//>
+    <div class="state-text">${said(error)}${gone && " It may have expired, or belong to another tenant or server."}</div>
     ${onRetry && !gone && html`<${Button} onClick=${onRetry}>Try again<//>`}
   </div>`;
 }

@@ -76,9 +76,9 @@ export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScrol
   };
   useShortcuts(keys ? {
     j: { what: "Next row", run: () => move(1) },
-    k: { what: "Row before", run: () => move(at() < 0 ? 1 : -1) },
+    k: { what: "Previous row", run: () => move(at() < 0 ? 1 : -1) },
     ...(onOpen && { Enter: { what: "Open the row", run: () => { const row = rows[at()]; if (row) { leave(id(row)); onOpen(row); } }, when: () => at() >= 0 } }),
-    ...(choice && { x: { what: "Choose the row", run: () => { if (current !== null) toggle(current); } } }),
+    ...(choice && { x: { what: "Select the row", run: () => { if (current !== null) toggle(current); } } }),
   } : {});
 
   /** @param {string} one */
@@ -98,7 +98,7 @@ export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScrol
     return html`<tr key=${key} aria-rowindex=${index + 2} aria-selected=${choice ? chosen : undefined}
       class=${classes(key === current && "current", chosen && "chosen", onOpen && "opens", tone?.(row))}
       onClickCapture=${() => leave(key)} onClick=${(/** @type {MouseEvent} */ event) => open(event, row)}>
-      ${choice && html`<td class="choose"><input type="checkbox" aria-label=${`Choose ${key}`} checked=${chosen} onChange=${() => toggle(key)} /></td>`}
+      ${choice && html`<td class="choose"><input type="checkbox" aria-label=${`Select ${key}`} checked=${chosen} onChange=${() => toggle(key)} /></td>`}
       ${shown.map((column) => html`<td key=${column.name} class=${cellClass(column)}>${column.cell(row)}</td>`)}
     </tr>`;
   };
@@ -117,7 +117,7 @@ export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScrol
         ${shown.map((column) => html`<col key=${column.name} style=${width(column, shown)} class=${classes(!column.width && "grow", !column.narrow && "wide-only")} />`)}
       </colgroup>
       <thead><tr aria-rowindex="1">
-        ${choice && html`<th class="choose" scope="col"><input type="checkbox" aria-label="Choose all rows that are shown"
+        ${choice && html`<th class="choose" scope="col"><input type="checkbox" aria-label="Select all rows shown"
           checked=${all} indeterminate=${some}
           onChange=${() => choice.onChange(all ? new Set() : new Set(rows.map(id)))} /></th>`}
         ${shown.map((column) => html`<th key=${column.name} scope="col" class=${cellClass(column)}>${column.title}</th>`)}

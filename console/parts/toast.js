@@ -27,7 +27,7 @@ export function toast({ text, detail, tone = "info", ms = tone === "bad" ? 10_00
 }
 
 /** Tells what went wrong. @param {unknown} error @param {string} [what] */
-export function tellError(error, what = "That did not work") {
+export function tellError(error, what = "The action failed") {
   toast({ text: what, detail: said(error), tone: "bad" });
 }
 
@@ -53,7 +53,7 @@ export function soon({ text, run, done, ms = 5000 }) {
         if (done) toast({ text: done });
         resolve(true);
       } catch (error) {
-        tellError(error, `${text}: it did not work`);
+        tellError(error, `${text}: failed`);
         resolve(false);
       }
     }, ms);

@@ -21,8 +21,8 @@ export class Boundary extends Component {
   render() {
     const { error } = this.state;
     if (!error) return /** @type {any} */ (this.props.children);
-    return html`<${Empty} title=${`${this.props.what ?? "This screen"} made a mistake`} icon="failure">
-      <p>The rest of the console goes on. What it says: <code>${error.message}</code></p>
+    return html`<${Empty} title=${`${this.props.what ?? "This screen"} crashed`} icon="failure">
+      <p>The rest of the console still works. Error: <code>${error.message}</code></p>
       <${Button} onClick=${() => this.setState({ error: null })}>Try again<//><//>`;
   }
 }

@@ -27,12 +27,12 @@ export function useCommands(commands) {
 /** @returns {Command[]} */
 export function commands() {
   return [
-    ...added.flatMap(({ current }) => current.map((command) => ({ kind: "Here", ...command }))),
+    ...added.flatMap(({ current }) => current.map((command) => ({ kind: "This screen", ...command }))),
     ...offered().map((screen) => ({ kind: "Go to", title: screen.title, words: screen.words, run: () => go(screen.path) })),
-    { kind: "Switch", title: "Light or dark colours", words: "theme", run: nextTheme },
+    { kind: "Switch", title: "Light or dark theme", words: "theme", run: nextTheme },
     { kind: "Switch", title: "Local time or UTC", words: "zone", run: nextZone },
-    { kind: "Show", title: "Keys", words: "help shortcuts", run: () => toggle("help") },
-    { kind: "Show", title: "The calls of the API", words: "docs openapi", run: () => { location.href = "/docs"; } },
-    { kind: "Do", title: "Sign out", words: "logout token", run: () => signOut() },
+    { kind: "Show", title: "Keyboard shortcuts", words: "help keys", run: () => toggle("help") },
+    { kind: "Show", title: "API reference", words: "docs openapi", run: () => { location.href = "/docs"; } },
+    { kind: "Session", title: "Sign out", words: "logout token", run: () => signOut() },
   ];
 }

@@ -16,8 +16,8 @@ export function guesses(text) {
     /^\/.+,.+/.test(given) && { what: "Order", text: given, to: places.order(given) },
     /^\//.test(given) && !given.includes(",") && { what: "Chain", text: given, to: places.chain(given) },
     { what: "Object", text: given, to: places.object(given) },
-    { what: "Events of the object", text: given, to: places.stream({ key: given }) },
-    /^[\w.-]+$/.test(given) && { what: "Events of the type", text: given, to: places.stream({ return: given }) },
+    { what: "Events of this object", text: given, to: places.stream({ key: given }) },
+    /^[\w.-]+$/.test(given) && { what: "Events of this type", text: given, to: places.stream({ return: given }) },
   ];
   return /** @type {Guess[]} */ (all.filter((one) => one && exists(one.to)));
 }

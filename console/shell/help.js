@@ -12,8 +12,8 @@ function shown(key) {
 
 export function Help() {
   layersChanged.value;
-  return html`<${Dialog} title="Keys" onClose=${() => { opened.value = null; }}>
+  return html`<${Dialog} title="Keyboard shortcuts" onClose=${() => { opened.value = null; }}>
     <dl class="keys">${[...shortcuts()].map(([key, { what }]) => html`<div key=${key}><dt><kbd>${shown(key)}</kbd></dt><dd>${what}</dd></div>`)}</dl>
-    <p class="faint">Search takes the id of a task or an event, an order's path, an object's key or the name of a handler.</p>
+    <p class="faint">Search finds a task or event id, an order path, an object key or a handler name.</p>
   <//>`;
 }

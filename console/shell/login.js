@@ -22,7 +22,7 @@ export function Login() {
       signIn(given, stay, await whose(given));
     } catch (problem) {
       const unknown = problem instanceof Problem && problem.status === 401;
-      setError(unknown ? "The server does not know this token." : said(problem));
+      setError(unknown ? "Unknown token." : said(problem));
       setBusy(false);
     }
   };
@@ -35,13 +35,13 @@ export function Login() {
         <label for="token">Token</label>
         <input id="token" type="password" autocomplete="current-password" autofocus value=${text} aria-describedby="token-hint"
           aria-invalid=${error !== ""} onInput=${(/** @type {Event} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)} />
-        <span class="hint" id="token-hint">On its first start <code>pointsman serve</code> shows one; <code>pointsman token new</code> makes others.</span>
+        <span class="hint" id="token-hint">On its first start <code>pointsman serve</code> prints one; <code>pointsman token new</code> creates more.</span>
       </div>
       <label class="check"><input type="checkbox" checked=${stay} onChange=${(/** @type {Event} */ event) => setStay(/** @type {HTMLInputElement} */ (event.target).checked)} />
         Stay signed in on this computer</label>
       ${told && html`<p class="notice bad" role="alert">${told}</p>`}
       <${Button} type="submit" kind="primary" disabled=${busy || text.trim() === ""}>Sign in<//>
     </form>
-    <p class="faint">The API: <a href="/docs">its calls</a>, <a href="/openapi.json">its description</a></p>
+    <p class="faint"><a href="/docs">API reference</a>, <a href="/openapi.json">OpenAPI description</a></p>
   </main>`;
 }

@@ -47,14 +47,14 @@ export function Palette({ mode }) {
     <input class="palette-input" value=${text} autofocus autocomplete="off" spellcheck=${false} role="combobox" aria-expanded="true"
       aria-controls=${`${id}-list`} aria-activedescendant=${choices[chosen] && `${id}-${chosen}`}
       aria-label=${mode === "search" ? "Search" : "Commands"}
-      placeholder=${mode === "search" ? "Id of a task or an event, key of an object, name of a handler…" : "Where to go, or what to do…"}
+      placeholder=${mode === "search" ? "Task id, event id, object key or handler name…" : "Go to a screen or run a command…"}
       onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(0); }} onKeyDown=${key} />
-    <ul class="palette-list" role="listbox" aria-label="Found" id=${`${id}-list`} ref=${list}>
+    <ul class="palette-list" role="listbox" aria-label="Results" id=${`${id}-list`} ref=${list}>
       ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === chosen}
         class=${classes(index === chosen && "chosen")} onClick=${() => take(choice)}>
         <span class="faint">${choice.kind}</span><span class="palette-title">${choice.title}</span></li>`)}
     </ul>
-    ${choices.length === 0 && html`<p class="palette-none faint">${text ? "Nothing fits." : "Type what you look for."}</p>`}
+    ${choices.length === 0 && html`<p class="palette-none faint">${text ? "No results." : "Type to search."}</p>`}
   <//>`;
 }
 

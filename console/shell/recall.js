@@ -15,7 +15,7 @@ export async function whose(given) {
   const who = await api.get("/api/v1/me", { as: given });
   if (!who?.role) throw nonsense();
   if (SEEING.includes(who.role)) return who;
-  throw new Error(`The token ${who.name} has the role ${who.role}, which cannot look at anything. Use one of a viewer, an operator or an admin.`);
+  throw new Error(`The token ${who.name} has the role ${who.role}, which has no access to the console. Use a token of a viewer, an operator or an admin.`);
 }
 
 export function Recall() {

@@ -31,8 +31,8 @@ function Inside() {
   useShortcuts({
     "ctrl+k": { what: "Commands", run: () => toggle("commands") },
     "/": { what: "Search", run: () => toggle("search") },
-    "?": { what: "This help", run: () => toggle("help") },
-    t: { what: "Light or dark", run: nextTheme },
+    "?": { what: "Keyboard shortcuts", run: () => toggle("help") },
+    t: { what: "Light or dark theme", run: nextTheme },
     u: { what: "Local time or UTC", run: nextZone },
     Escape: { what: "Close", run: () => { opened.value = null; }, hidden: true },
   });
@@ -40,7 +40,7 @@ function Inside() {
   const first = useRef(true);
   useEffect(() => {
     opened.value = null;
-    document.title = [...Object.values(params).slice(0, 1), screen?.title ?? "Not there", "Pointsman"].join(" · ");
+    document.title = [...Object.values(params).slice(0, 1), screen?.title ?? "Not found", "Pointsman"].join(" · ");
     // What led here may be gone with its screen: keys go on in the new one, and not at the top of the page.
     if (!first.current && document.activeElement === document.body) toMain();
     first.current = false;

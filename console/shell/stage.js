@@ -13,12 +13,12 @@ import { route, go } from "./router.js";
 export function Stage() {
   const { screen, params, query, path } = route.value;
   if (!screen) {
-    return html`<${Empty} title="There is no such screen" icon="search"><p>Nothing is at <code>${path}</code>.</p>
-      <${Button} onClick=${() => go("/overview")}>To the overview<//><//>`;
+    return html`<${Empty} title="Page not found" icon="search"><p>No screen has the address <code>${path}</code>.</p>
+      <${Button} onClick=${() => go("/overview")}>Go to the overview<//><//>`;
   }
   if (!allowed(screen)) {
-    const why = screen.role && !may(screen.role) ? `It needs the role ${screen.role}.` : "It needs a token that is bound to no tenant.";
-    return html`<${Empty} title="Not with this token" icon="block"><p>${why}</p><//>`;
+    const why = screen.role && !may(screen.role) ? `This screen needs the role ${screen.role}.` : "This screen needs a token that is not limited to one tenant.";
+    return html`<${Empty} title="Not allowed with this token" icon="block"><p>${why}</p><//>`;
   }
   return html`<${Boundary} key=${screen.name}><${Loaded} screen=${screen} params=${params} query=${query} /><//>`;
 }
@@ -69,8 +69,8 @@ function Loaded({ screen, params, query }) {
   }, [state]);
   if (state.failed) {
     return html`<${Empty} title="This screen could not be loaded" icon="failure">
-      <p>The server does not answer, and is asked again in a moment; or another version has taken its place.</p>
-      <${Button} onClick=${() => location.reload()}>Load the console anew<//><//>`;
+      <p>The server does not respond (the console keeps trying), or a new version was installed.</p>
+      <${Button} onClick=${() => location.reload()}>Reload the console<//><//>`;
   }
   const View = state.view;
   return View ? html`<${View} params=${params} query=${query} />` : html`<${Loading} />`;

@@ -10,11 +10,11 @@ test("audit: who did what and why, narrowed by the address, and new deeds as the
     await page.getByRole("row").filter({ hasText: "busy" }).getByText("the-operator").waitFor();
     await page.getByText("for the tests").first().waitFor();
     await look(page, "audit");
-    await page.getByLabel("What or why").fill("article,119");
+    await page.getByLabel("Target or reason").fill("article,119");
     await page.getByRole("row").filter({ hasText: "busy" }).waitFor({ state: "detached" });
     await page.getByRole("row").filter({ hasText: "suspended" }).getByRole("link", { name: "/publish/article,119" }).waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
-    await page.getByRole("combobox", { name: "Did" }).selectOption("unpause");
+    await page.getByRole("combobox", { name: "Action" }).selectOption("unpause");
     assert.match(await page.evaluate(() => location.hash), /action=unpause/);
     await page.getByRole("row").filter({ hasText: "suspended" }).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Clear" }).click();
@@ -33,22 +33,22 @@ test("audit: however long it is, it is read page by page", async () => {
   }
   await visit("/audit", async (page) => {
     await page.getByText("the newest 200").waitFor();
-    const box = page.getByRole("region", { name: "What people did, the newest first" });
-    for (let n = 0; n < 40 && await page.getByText("all there are").count() === 0; n += 1) {
+    const box = page.getByRole("region", { name: "Audit entries, newest first" });
+    for (let n = 0; n < 40 && await page.getByText("all entries").count() === 0; n += 1) {
       await box.evaluate((element) => element.scrollTo(0, element.scrollHeight));
       await page.waitForTimeout(100);
     }
-    await page.getByText("all there are").waitFor();
+    await page.getByText("all entries").waitFor();
     await box.evaluate((element) => element.scrollTo(0, element.scrollHeight));
     await page.getByRole("row").filter({ hasText: "3 orders" }).waitFor();
     assert.ok(await elements(page) < 1500);
     await page.getByRole("combobox", { name: "Who" }).fill("nobody at all");
-    await page.getByText("Nothing like that was done").waitFor();
+    await page.getByText("No entry matches").waitFor();
   });
 });
 
 test("audit: for admins alone", async () => {
   await visit("/audit", async (page) => {
-    await page.getByText("It needs the role admin.").waitFor();
+    await page.getByText("This screen needs the role admin.").waitFor();
   }, { role: "operator" });
 });

@@ -27,7 +27,7 @@ test("bounds: what becomes of tasks between the snapshot and the stream is not m
     await world.until("/api/v1/tasks?key=between:1", ({ tasks }) => tasks[0]?.status === "SUCCESS");
     assert.equal(await page.getByText("No task matches").count(), 1);
     open();
-    await page.locator("tbody").getByText("Success").first().waitFor();
+    await page.locator("tbody").getByText("Succeeded").first().waitFor();
   });
 });
 
@@ -63,13 +63,13 @@ test("bounds: failures that come are let go of again, the oldest first", async (
       };
     });
     await withoutClock(page, "/failures");
-    await page.getByText(`in ${tasks.length} failed tasks`).waitFor();
+    await page.getByText(`${tasks.length} failed tasks in`).waitFor();
     const anew = page.waitForRequest(/api\/v1\/tasks\?/);
     await page.evaluate((change) => {
       for (let n = 0; n < 8000; n += 1) window.tell(`event: task\ndata: ${JSON.stringify({ ...change, id: `${change.id}${n}` })}\n\n`);
     }, { ...tasks[0], time: new Date().toISOString() });
     await anew;
-    await page.getByText(`in ${tasks.length} failed tasks`).waitFor();
+    await page.getByText(`${tasks.length} failed tasks in`).waitFor();
   });
 });
 
@@ -194,7 +194,7 @@ test("bounds: screens that were left leave nothing behind", async () => {
         await world.emit({ type: "record.changed", key: "record:1" });
       }
       await goTo(page, "/nowhere");
-      await page.getByText("There is no such screen").waitFor();
+      await page.getByText("Page not found").waitFor();
       await page.waitForFunction(async () => (await import("/console/dev/data/live.js")).connection.value.phase === "off");
       await session.send("HeapProfiler.collectGarbage");
       const { metrics } = await session.send("Performance.getMetrics");

@@ -43,7 +43,7 @@ test("chains: the list tells where orders are", async () => {
     await page.getByLabel("Path").fill("idle");
     await row.waitFor({ state: "detached" });
     await page.getByLabel("State").selectOption("stopped");
-    await page.getByText("No chain is like that").waitFor();
+    await page.getByText("No chain matches").waitFor();
   }, { role: "viewer" });
 });
 
@@ -54,16 +54,16 @@ test("chains: one as a picture; a node is chosen, stopped, and lets go", async (
     await node(page, "deploy").click();
     await page.getByRole("heading", { name: "Node deploy" }).waitFor();
     assert.match(await page.evaluate(() => location.hash), /node=deploy/);
-    await page.getByText("tried again 3 times, after 1 h, fixed").waitFor();
+    await page.getByText("3 times, after 1 h, fixed").waitFor();
     await look(page, "chain");
-    await page.getByRole("group", { name: "What the node does" }).getByRole("button", { name: "Stop" }).click();
+    await page.getByRole("group", { name: "Node action" }).getByRole("button", { name: "Stop" }).click();
     await does(page, "deploy", "stopped").waitFor();
     assert.equal((await chain()).nodes[1].action, "stop");
 
     await page.getByRole("button", { name: "Add an order" }).click();
     await page.getByRole("dialog").getByLabel("Id").fill("picture-1");
     await page.getByRole("dialog").getByLabel("Value").fill("{not json");
-    await page.getByText("This is not JSON").waitFor();
+    await page.getByText("Not JSON").waitFor();
     await page.getByRole("dialog").getByLabel("Value").fill(JSON.stringify({ title: EVIL }));
     await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
     await page.getByRole("heading", { name: "/publish/article,picture-1" }).waitFor();
@@ -73,7 +73,7 @@ test("chains: one as a picture; a node is chosen, stopped, and lets go", async (
     await page.goBack();
     await page.getByRole("heading", { name: "Orders at deploy" }).waitFor();
     await page.getByRole("link", { name: "picture-1" }).waitFor();
-    await page.getByRole("group", { name: "What the node does" }).getByRole("button", { name: "Process" }).click();
+    await page.getByRole("group", { name: "Node action" }).getByRole("button", { name: "Process" }).click();
     await page.getByRole("link", { name: "picture-1" }).waitFor({ state: "detached" });
     assert.equal((await chain()).nodes[1].action, "process");
     await world.until("/api/v1/orders?path=/publish/article,picture-1", ({ orders }) => orders.length === 0);
@@ -82,14 +82,14 @@ test("chains: one as a picture; a node is chosen, stopped, and lets go", async (
 
 test("chains: a node is skipped once that is confirmed", async () => {
   await visit(`${ARTICLE}?node=deploy`, async (page) => {
-    const actions = page.getByRole("group", { name: "What the node does" });
+    const actions = page.getByRole("group", { name: "Node action" });
     await actions.getByRole("button", { name: "Skip" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
     assert.equal((await chain()).nodes[1].action, "process");
     // With the node skipped those that wait there would go on: the one that is set back is kept.
     await world.post("/api/v1/orders/publish/article,118/suspend");
     await actions.getByRole("button", { name: "Skip" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Skip it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Skip node" }).click();
     await does(page, "deploy", "skipped").waitFor();
     assert.equal((await chain()).nodes[1].action, "next_state");
     await look(page, "chain-skipped");
@@ -116,7 +116,7 @@ test("chains: a chain is stopped and started, paused and let go on", async () =>
     await page.getByText("for the tenant shop").waitFor();
     assert.deepEqual((await chain()).rules.map(({ tenant, reason }) => [tenant, reason]), [["shop", EVIL]]);
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.deepEqual((await chain()).rules, []);
   });
 });
@@ -148,6 +148,6 @@ test("chains: a viewer steers nothing, and a bound token only what is its own", 
   await visit(`${ARTICLE}?node=deploy`, async (page) => {
     await page.getByRole("button", { name: "Pause" }).waitFor();
     for (const name of ["Stop", "Skip"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
-    await page.getByText("No order is on its way").waitFor();
+    await page.getByText("No orders").waitFor();
   }, { role: "shop" });
 });

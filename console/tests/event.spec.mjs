@@ -44,7 +44,7 @@ test("event: its object's events are walked with keys", async () => {
 test("event: its tasks change while one looks", async () => {
   const { eventId } = await world.emit({ type: "record.published", key: "seen:1", value: { wait: true } });
   await visit(`/events/${eventId}`, async (page) => {
-    await page.getByRole("region", { name: "Tasks of this event" }).getByText("Success").nth(2).waitFor();
+    await page.getByRole("region", { name: "Tasks of this event" }).getByText("Succeeded").nth(2).waitFor();
     await page.locator(".tree").getByText("mail.sent").waitFor();
   });
 });
@@ -66,13 +66,13 @@ test("event: long numbers keep their digits, and large values are bounded", asyn
 test("event: the engine's own, one that is not there, and none at all", async () => {
   const { eventSnapshots } = await world.get("/api/v1/events?limit=-1&return=TaskEnded");
   await visit(`/events/${eventSnapshots[0].eventId}`, async (page) => {
-    await page.getByText("the engine itself").waitFor();
+    await page.getByText("the engine", { exact: true }).waitFor();
     await page.getByText("returnCode").waitFor();
     await goTo(page, "/events/1");
-    await page.getByText("Not there").waitFor();
+    await page.getByText("Not found").waitFor();
     await look(page, "event-none");
     await goTo(page, "/events/abc");
-    await page.getByText("That is not the id of an event").waitFor();
+    await page.getByText("Not an event id").waitFor();
   }, { complaints: /404/ });
 });
 

@@ -18,10 +18,10 @@ async function fail(tenant, kinds) {
 test("failures: errors of one kind are one trouble, and exactly those are run again", async () => {
   await fail("fail-a", { "alpha:1": "torn", "alpha:2": "torn", "alpha:3": "torn", "beta:1": `cut ${EVIL}`, "beta:2": `cut ${EVIL}` });
   await visit("/failures?tenant=fail-a", async (page) => {
-    await page.getByText("2 troubles in 5 failed tasks: all that are remembered").waitFor();
+    await page.getByText("5 failed tasks in 2 groups").waitFor();
     assert.deepEqual(await groups(page).locator("td:first-child").allInnerTexts(), ["3", "2"]);
     await groups(page).first().click();
-    const trouble = page.getByRole("region", { name: "The trouble" });
+    const trouble = page.getByRole("region", { name: "Failure group" });
     await trouble.getByText("torn at alpha").waitFor();
     assert.match(await page.evaluate(() => location.hash), /open=[0-9a-f]{8}/);
     await look(page, "failures");
@@ -32,7 +32,7 @@ test("failures: errors of one kind are one trouble, and exactly those are run ag
     await trouble.getByRole("button", { name: "Run 3 again" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Run 3 again" }).click();
     await page.getByText("3 tasks of draft will be run again").waitFor();
-    await page.getByText("1 trouble in 2 failed tasks").waitFor();
+    await page.getByText("2 failed tasks in 1 group").waitFor();
     // They may still run when they no longer count as failed.
     for (let looks = 0; looks < 200 && (await attempts("fail-a")).some(([, status]) => status === "RUNNING" || status === "SCHEDULED"); looks += 1) {
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -57,7 +57,7 @@ test("failures: they appear as they happen", async () => {
     await page.getByText("No failure matches").waitFor();
     await look(page, "failures-none");
     await fail("fail-b", { "gamma:1": "lost" });
-    await page.getByText("1 trouble in 1 failed task").waitFor();
+    await page.getByText("1 failed task in 1 group").waitFor();
     await page.getByText("lost at gamma:1").waitFor();
   }, { role: "viewer" });
 });
@@ -65,7 +65,7 @@ test("failures: they appear as they happen", async () => {
 test("failures: a viewer may look and not run", async () => {
   await visit("/failures", async (page) => {
     await groups(page).first().click();
-    await page.getByRole("region", { name: "The trouble" }).waitFor();
+    await page.getByRole("region", { name: "Failure group" }).waitFor();
     assert.equal(await page.getByRole("button", { name: /Run|Redrive/ }).count(), 0);
   }, { role: "viewer" });
 });
@@ -88,10 +88,10 @@ test("failures: how far was looked is told, and each kind has its way out", asyn
       return route.fulfill({ json: { eventId: 1, tasks, next: from + 1000 < MANY ? String(from + 1000) : null } });
     });
     await page.reload();
-    await page.getByText(/3 troubles in 5,000 failed tasks: the newest, made since .* There are older ones\./).waitFor();
+    await page.getByText(/5,000 failed tasks in 3 groups, created since .* There are older ones\./).waitFor();
     await look(page, "failures-many");
-    await page.getByRole("button", { name: "Look further back" }).click();
-    await page.getByText("3 troubles in 7,000 failed tasks: all that are remembered").waitFor();
+    await page.getByRole("button", { name: "Search older tasks" }).click();
+    await page.getByText("7,000 failed tasks in 3 groups").waitFor();
     await groups(page).filter({ hasText: "of-missing" }).click();
     await page.getByText("pointsman handlers adopt of-missing").waitFor();
     await groups(page).filter({ hasText: "of-step" }).click();
@@ -103,6 +103,6 @@ test("failures: how far was looked is told, and each kind has its way out", asyn
 
 test("failures: what cannot be read is told", async () => {
   await visit("/failures?handler=no%20name", async (page) => {
-    await page.getByText("The failures could not be read").waitFor();
+    await page.getByText("The failures could not be loaded").waitFor();
   }, { complaints: /400/ });
 });

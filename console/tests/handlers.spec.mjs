@@ -25,7 +25,7 @@ test("handlers: the list tells how each stands, and is narrowed by its address",
     await row(page, "mail").waitFor({ state: "detached" });
     assert.match(await page.evaluate(() => location.hash), /tenant=shop/);
     await page.getByLabel("Name").fill("there is none like this");
-    await page.getByText("No handler is like that").waitFor();
+    await page.getByText("No handler matches").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await row(page, "mail").waitFor();
     await page.getByRole("heading", { name: "Handlers" }).click();
@@ -56,12 +56,12 @@ test("handlers: rates come from successive readings", async () => {
 
 test("handlers: one tells how it runs, what leads to it, and its queues by tenant", async () => {
   await visit("/handlers/mail", async (page) => {
-    await page.getByText("an HTTP target is called").waitFor();
-    const leads = page.getByRole("region", { name: "What leads to it" });
+    await page.getByText("calls an HTTP target").waitFor();
+    const leads = page.getByRole("region", { name: "Routes to this handler" });
     await leads.getByText("record.published").waitFor();
     await leads.getByText("invoice.made").waitFor();
     await goTo(page, "/handlers/render");
-    await page.getByRole("region", { name: "What leads to it" }).getByText("/publish/article").waitFor();
+    await page.getByRole("region", { name: "Routes to this handler" }).getByText("/publish/article").waitFor();
     await goTo(page, "/handlers/slow");
     await page.getByText("at most 2 at a time").waitFor();
     await page.getByText("at most 1000/m").waitFor();
@@ -69,7 +69,7 @@ test("handlers: one tells how it runs, what leads to it, and its queues by tenan
     await page.locator(".u-wrap").waitFor();
     await look(page, "handler");
     await goTo(page, "/handlers/nobody");
-    await page.getByText("Not there").waitFor();
+    await page.getByText("Not found").waitFor();
   }, { complaints: /404/ });
 });
 
@@ -86,7 +86,7 @@ test("handlers: an operator pauses one with a reason and lets it go on; who and 
     assert.equal(await page.getByRole("button", { name: "Block" }).count(), 0, "a block is an admin's");
     await look(page, "handler-paused");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.deepEqual((await handler("mail")).rules, []);
     await page.getByRole("button", { name: "Pause", exact: true }).first().click();
     await page.getByLabel("Tenant").fill("shop");
@@ -94,9 +94,9 @@ test("handlers: an operator pauses one with a reason and lets it go on; who and 
     await page.getByText("for the tenant shop").waitFor();
     assert.equal((await handler("mail")).rules[0].tenant, "shop");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     await page.getByRole("button", { name: "Pause", exact: true }).first().click();
-    await page.getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("button", { name: "Dismiss" }).click();
     assert.deepEqual((await handler("mail")).rules, []);
   }, { role: "operator" });
 });
@@ -112,7 +112,7 @@ test("handlers: an admin blocks one, and only an admin lifts it; changes are see
       await other.getByText("wrong data").waitFor();
       assert.equal(await other.getByRole("button", { name: "Unblock" }).count(), 0);
       await page.getByRole("button", { name: "Unblock" }).click();
-      await other.getByText("Nothing holds it.").waitFor();
+      await other.getByText("Not paused or blocked.").waitFor();
     }, { role: "operator" });
     assert.deepEqual((await handler("index")).rules, []);
   });
@@ -126,7 +126,7 @@ test("handlers: a bound token holds its own tenant, a viewer nothing", async () 
     await page.getByRole("button", { name: "Resume" }).waitFor();
     assert.deepEqual((await handler("flaky")).rules.map((rule) => rule.tenant), ["shop"]);
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     await world.put("/api/v1/handlers/flaky/pause", { reason: "for all" });
     await page.getByText("for all tenants").waitFor();
     assert.equal(await page.getByRole("button", { name: "Resume" }).count(), 0);
@@ -134,7 +134,7 @@ test("handlers: a bound token holds its own tenant, a viewer nothing", async () 
     assert.equal(await page.getByRole("button", { name: "Replay" }).count(), 0);
   }, { role: "shop" });
   await visit("/handlers/flaky", async (page) => {
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     for (const name of ["Pause", "Block", "Replay"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
   }, { role: "viewer" });
 });
@@ -147,10 +147,10 @@ test("handlers: history from before a handler is replayed to it, from an event o
   assert.deepEqual(await tasks(), []);
   await visit("/handlers/copier", async (page) => {
     await page.getByRole("button", { name: "Replay" }).click();
-    await page.getByLabel("From the event").fill("yesterday");
-    await page.getByText("An id is a whole number").waitFor();
+    await page.getByLabel("From event").fill("yesterday");
+    await page.getByText("An event id is a whole number").waitFor();
     assert.ok(await page.getByRole("dialog").getByRole("button", { name: "Replay" }).isDisabled());
-    await page.getByLabel("From the event").fill(String(events[1].eventId));
+    await page.getByLabel("From event").fill(String(events[1].eventId));
     await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
     await page.getByText("2 events replayed to copier").waitFor();
     assert.deepEqual((await tasks()).map(({ key }) => key).sort(), ["again:2", "again:3"]);
@@ -167,15 +167,15 @@ test("handlers: what was parked while one was gone is counted and adopted", asyn
   await world.until("/api/v1/handlers", ({ handlers }) => handlers.some(({ name }) => name === "mislaid"));
   const { events } = await world.emit([1, 2].map((n) => ({ type: "mislaid", key: `mislaid:${n}` })));
   await visit("/handlers/mislaid", async (page) => {
-    await page.getByText("workers elsewhere fetch its tasks").waitFor();
+    await page.getByText("external workers claim its tasks").waitFor();
     world.configure();
     await page.getByText("is no longer defined").waitFor();
-    await page.getByText("2 tasks of it are missing").waitFor();
+    await page.getByText("2 tasks are missing").waitFor();
     assert.equal(await page.getByRole("button", { name: "Adopt" }).count(), 0);
     await look(page, "handler-gone");
     world.configure(there);
     await page.getByRole("button", { name: "Adopt" }).click();
-    await page.getByText("What mislaid had missed is taken up").waitFor();
+    await page.getByText("Missing tasks of mislaid were adopted").waitFor();
     const { counts } = await handler("mislaid");
     assert.deepEqual([counts.missing, counts.ready], [0, 2]);
     await page.getByRole("button", { name: "Adopt" }).waitFor({ state: "detached" });
@@ -202,7 +202,7 @@ test("handlers: a source's collections are run and held", async () => {
     await page.getByText("the collection customers").waitFor();
     await look(page, "handler-source");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.deepEqual((await handler("shop")).rules, []);
   });
 });

@@ -18,10 +18,10 @@ async function halt(key, behind) {
 
 test("objects: one is found by its key and tenant, among those that stand still, and among the latest", async () => {
   await visit("/objects", async (page) => {
-    const still = page.getByRole("region", { name: "Lanes that stand still" }).first();
+    const still = page.getByRole("region", { name: "Halted lanes" }).first();
     await still.getByText("strict:1").waitFor();
     await world.emit({ type: "record.changed", key: `${EVIL} again`, value: {} });
-    await page.getByRole("region", { name: "Objects that changed lately" }).getByText(`${EVIL} again`).waitFor();
+    await page.getByRole("region", { name: "Recently changed objects" }).getByText(`${EVIL} again`).waitFor();
     await look(page, "objects");
     await world.emit({ type: "record.changed", key: "objects:new", value: {} });
     await page.getByText("objects:new").waitFor();
@@ -45,7 +45,7 @@ test("objects: an event that is read and comes all the same is counted once", as
       await route.continue();
     }, { times: 1 });
     await goTo(page, "/objects");
-    const row = page.getByRole("region", { name: "Objects that changed lately" }).getByRole("row").filter({ hasText: "objects:once" });
+    const row = page.getByRole("region", { name: "Recently changed objects" }).getByRole("row").filter({ hasText: "objects:once" });
     await row.waitFor();
     await deliver();
     await world.emit({ type: "record.changed", key: "objects:after", value: {} });
@@ -63,9 +63,9 @@ test("objects: its events come the newest first, chained, with what became of th
     const ids = async () => (await page.locator(".object tbody td:last-child").allInnerTexts()).map(Number);
     const { events: known } = await world.get(`/api/v1/objects/${encodeURIComponent(key)}`);
     assert.deepEqual(await ids(), known.map((event) => event.eventId));
-    await page.getByText("That is its first event.").waitFor();
+    await page.getByText("First event of the object.").waitFor();
     await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 3);
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    await page.getByText("No open tasks for this object.").waitFor();
     const { events: [{ eventId }] } = await world.emit({ type: "record.changed", key, value: { n: 4 } });
     await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 4);
     assert.equal((await ids())[0], eventId);
@@ -80,18 +80,18 @@ test("objects: a lane that stands still shows its head, which is run again or gi
   await halt("objects:1", 2);
   await visit(at("objects:1"), async (page) => {
     const lane = page.locator(".lane");
-    await lane.getByText("Stands still").waitFor();
+    await lane.getByText("Halted").waitFor();
     await lane.getByText("2 tasks behind it").waitFor();
     await lane.getByText(EVIL.slice(0, 19)).first().waitFor();
     await look(page, "object");
     const head = (await world.get("/api/v1/tasks?key=objects:1&status=FAILED")).tasks[0];
-    await lane.getByRole("button", { name: "Run it again" }).click();
+    await lane.getByRole("button", { name: "Run again" }).click();
     await world.until(`/api/v1/tasks/${head.id}`, (task) => task.attempt === 2 && task.status === "FAILED");
     assert.deepEqual(await statuses("objects:1"), ["SCHEDULED", "SCHEDULED", "FAILED"]);
-    await lane.getByText("Stands still").waitFor();
-    await lane.getByRole("button", { name: "Give it up" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    await lane.getByText("Halted").waitFor();
+    await lane.getByRole("button", { name: "Give up" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
+    await page.getByText("No open tasks for this object.").waitFor();
     assert.deepEqual(await statuses("objects:1"), ["SUCCESS", "SUCCESS", "CANCELED"]);
   }, { role: "operator" });
 });
@@ -99,12 +99,12 @@ test("objects: a lane that stands still shows its head, which is run again or gi
 test("objects: a head that nobody waits behind is shown as well, and goes on once it is run again", async () => {
   await halt("objects:2", 0);
   await visit(at("objects:2"), async (page) => {
-    await page.locator(".lane").getByText("none waits behind it").waitFor();
+    await page.locator(".lane").getByText("no tasks behind it").waitFor();
     assert.equal(await page.locator(".lane button").count(), 0, "a viewer has no ways out");
     world.target.replies.ledger = () => ({});
     const [{ id }] = (await world.get("/api/v1/tasks?key=objects:2")).tasks;
     await world.post(`/api/v1/tasks/${id}/retry`);
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    await page.getByText("No open tasks for this object.").waitFor();
   }, { role: "viewer" });
 });
 
@@ -114,11 +114,11 @@ test("objects: a long lane is counted, and what keeps no order is shown beside i
   await visit(at("objects:4"), async (page) => {
     const lanes = page.locator(".lane");
     await lanes.nth(1).waitFor();
-    await lanes.nth(0).getByText("Stands still").waitFor();
+    await lanes.nth(0).getByText("Halted").waitFor();
     await lanes.nth(0).getByText("1,200 tasks behind it").waitFor();
     await lanes.nth(1).getByRole("link", { name: "scribe", exact: true }).waitFor();
-    await lanes.nth(1).getByText("no order: its tasks run side by side").waitFor();
-    await lanes.nth(1).getByText("Waits", { exact: true }).waitFor();
+    await lanes.nth(1).getByText("unordered: its tasks run in parallel").waitFor();
+    await lanes.nth(1).getByText("Waiting", { exact: true }).waitFor();
     const oldest = (await world.get("/api/v1/tasks?key=objects:4&handler=scribe")).tasks[1];
     assert.equal(await lanes.nth(1).locator(`a[href="#/tasks/${encodeURIComponent(oldest.id)}"]`).count(), 2);
     assert.equal(await lanes.count(), 2);
@@ -127,24 +127,24 @@ test("objects: a long lane is counted, and what keeps no order is shown beside i
 
 test("objects: lanes that wait say for what", async () => {
   await visit(at("busy:1"), async (page) => {
-    await page.locator(".lane .badge").getByText("Waits", { exact: true }).waitFor();
+    await page.locator(".lane .badge").getByText("Waiting", { exact: true }).waitFor();
     await page.locator(".lane-why").waitFor();
-    await page.getByRole("link", { name: "Why, log and attempts" }).click();
-    await page.getByText("Why it is not running").waitFor();
+    await page.getByRole("link", { name: "Task details" }).click();
+    await page.getByText("Why it is waiting").waitFor();
   });
   let go;
   world.target.replies.ledger = () => new Promise((resolve) => { go = () => resolve({}); });
   await world.emit({ type: "ledger", key: "objects:3" });
   await visit(at("objects:3"), async (page) => {
-    await page.locator(".lane .badge").getByText("Runs", { exact: true }).waitFor();
+    await page.locator(".lane .badge").getByText("Running", { exact: true }).waitFor();
     go();
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    await page.getByText("No open tasks for this object.").waitFor();
   });
 });
 
 test("objects: one that nothing happened to says so, and a tenant's token sees its own", async () => {
   await visit(at(`none ${EVIL}`), async (page) => {
-    await page.getByText("Nothing has happened to it").waitFor();
+    await page.getByText("No events", { exact: true }).waitFor();
     await look(page, "object-unknown");
     await page.getByLabel("Tenant").fill("shop");
     await page.waitForFunction(() => location.hash.endsWith("?tenant=shop"));

@@ -10,7 +10,7 @@ const listed = (id) => world.get(`/api/v1/orders?path=/publish/article,${id}`);
 
 test("orders: the list is narrowed, and follows what happens", async () => {
   await visit("/orders", async (page) => {
-    await page.getByRole("row").filter({ hasText: "118" }).getByText("Setback").waitFor();
+    await page.getByRole("row").filter({ hasText: "118" }).getByText("Retrying").waitFor();
     await page.getByRole("row").filter({ hasText: "119" }).getByText("Suspended").waitFor();
     await page.getByText(EVIL.slice(0, 15)).first().waitFor();
     await look(page, "orders");
@@ -19,7 +19,7 @@ test("orders: the list is narrowed, and follows what happens", async () => {
     await page.getByRole("link", { name: "119", exact: true }).waitFor();
     await page.getByLabel("State").selectOption("");
     await page.getByLabel("Chain or folder").fill("/publish/idle");
-    await page.getByText("No order is there").waitFor();
+    await page.getByText("No orders").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByRole("link", { name: "119", exact: true }).waitFor();
     await world.post("/api/v1/orders", { path: "/publish/article,listed-1", delay: "1h", value: { [EVIL]: EVIL } });
@@ -32,7 +32,7 @@ test("orders: the list is narrowed, and follows what happens", async () => {
 test("orders: one that has arrived is remembered by the journal, step by step", async () => {
   await visit("/orders/publish/article,117", async (page) => {
     await page.getByText("Arrived at done").waitFor();
-    const way = page.getByRole("group", { name: "The way of /publish/article,117" });
+    const way = page.getByRole("group", { name: "Timeline of /publish/article,117" });
     await way.getByRole("button", { name: /render: step succeeded/ }).waitFor();
     await way.getByRole("button", { name: /deploy: step succeeded/ }).waitFor();
     await way.getByRole("img", { name: /done: arrived/ }).waitFor();
@@ -42,16 +42,16 @@ test("orders: one that has arrived is remembered by the journal, step by step", 
     await page.getByText("tasks list --key /publish/article,117").waitFor();
     await page.keyboard.press("Escape");
     await goTo(page, "/orders/publish/article,never-there");
-    await page.getByText("the journal has no events of one").waitFor();
+    await page.getByText("the journal has no events of it").waitFor();
   });
 });
 
 test("orders: one that was set back says until when, and its failed step leads to its task", async () => {
   await visit("/orders/publish/article,118", async (page) => {
-    await page.getByText("is tried again at").waitFor();
+    await page.getByText("will be retried at").waitFor();
     await page.getByText('"It fails"').waitFor();
     await look(page, "order");
-    await page.getByRole("button", { name: /deploy: step failed, to be tried again/ }).first().press("Enter");
+    await page.getByRole("button", { name: /deploy: step failed, will be retried/ }).first().press("Enter");
     await page.waitForFunction(() => location.hash.startsWith("#/tasks/deploy_deploy_"));
   });
 });
@@ -61,14 +61,14 @@ test("orders: an operator suspends, changes, resumes and removes one", async () 
   await visit("/orders/publish/article,steered-1", async (page) => {
     await page.getByText("Planned", { exact: true }).first().waitFor();
     await page.getByRole("button", { name: "Suspend" }).click();
-    await page.getByText("It is suspended: it begins no step").waitFor();
+    await page.getByText("Suspended: the order starts no step").waitFor();
     assert.equal((await order("steered-1")).suspended, true);
 
     await page.getByRole("button", { name: "Change" }).click();
     await page.getByRole("dialog").getByLabel("Value").fill(`{"title": "better", "long": 12345678901234567890}`);
     await page.getByRole("dialog").getByLabel("Node").selectOption("deploy");
     await page.getByRole("dialog").getByLabel("Not before").fill("soon");
-    await page.getByText("This is no time").waitFor();
+    await page.getByText("Not a time").waitFor();
     await page.getByRole("dialog").getByLabel("Not before").fill("2099-01-31T12:00:00Z");
     await page.getByRole("dialog").getByRole("button", { name: "Change" }).click();
     await page.getByText("12345678901234567890").waitFor();
@@ -86,7 +86,7 @@ test("orders: an operator suspends, changes, resumes and removes one", async () 
     await page.getByRole("button", { name: "Suspend" }).waitFor();
     assert.equal((await order("steered-1")).suspended, false);
     await page.getByRole("button", { name: "Remove" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
     assert.equal((await listed("steered-1")).orders.length, 1);
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
@@ -103,7 +103,7 @@ test("orders: a failed step suspends one where no other way is; resume tries aga
   try {
     await world.post("/api/v1/orders", { path: "/publish/idle,fails-1", value: { n: 1 } });
     await visit("/orders/publish/idle,fails-1", async (page) => {
-      await page.getByText("Its step at render failed for good").waitFor();
+      await page.getByText("Its step at render failed").waitFor();
       await page.getByText("Failed", { exact: true }).first().waitFor();
       await look(page, "order-failed");
       world.target.replies.render = render;

@@ -10,7 +10,7 @@ test("overview: what needs attention comes first, and follows what happens", asy
     const attention = page.getByRole("region", { name: "Needs attention" });
     await attention.getByText("busy is paused").waitFor();
     await attention.getByText(`for the tests ${EVIL}`, { exact: false }).waitFor();
-    await attention.getByText(/of strict stands? still/).waitFor();
+    await attention.getByText(/of strict (is|are) halted/).waitFor();
     await world.put("/api/v1/handlers/quick/block", { reason: "a test" });
     await attention.getByText("quick is blocked").waitFor();
     await world.delete("/api/v1/handlers/quick/block");
@@ -29,7 +29,7 @@ test("overview: the backlog is the server's, and failures appear by themselves",
     assert.deepEqual([cells[3], cells[5]], [String(counts.ready + counts.scheduled), String(counts.running)]);
     assert.equal(await table.locator("tbody tr:not(.room)").count(), handlers.length);
     await world.emit({ type: "flaky", key: "overview:1" });
-    await page.getByRole("region", { name: "Tasks that failed last" }).getByText("overview:1").waitFor();
+    await page.getByRole("region", { name: "Latest failed tasks" }).getByText("overview:1").waitFor();
     await page.locator(".u-wrap").nth(1).waitFor();
     await page.waitForFunction(() => [...document.querySelectorAll(".tile-value")].filter((tile) => tile.textContent !== "–").length >= 6);
     await look(page, "overview");
@@ -42,7 +42,7 @@ test("overview: what is paused is not counted among what could run", async () =>
   await world.emit([1, 2, 3].map((n) => ({ type: "quick", key: `held:${n}` })));
   assert.equal(await ready(({ name }) => name === "quick"), 3);
   await visit("/overview", async (page) => {
-    await page.getByText(`${await ready(({ rules }) => rules.length === 0)} could run`).waitFor();
+    await page.getByText(`${await ready(({ rules }) => rules.length === 0)} ready`).waitFor();
   });
   await world.delete("/api/v1/handlers/quick/pause");
 });
@@ -60,7 +60,7 @@ test("overview: throughput is measured", async () => {
 test("overview: a token of a tenant sees its own, and is refused nothing", async () => {
   await visit("/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
-    await page.getByRole("region", { name: "Tasks that failed last" }).getByText("theirs:2").waitFor();
+    await page.getByRole("region", { name: "Latest failed tasks" }).getByText("theirs:2").waitFor();
     assert.equal(await page.getByText("flaky:1").count(), 0);
     await page.waitForFunction(() => document.querySelector(".tile-value")?.textContent !== "–");
     await look(page, "overview-tenant");

@@ -96,7 +96,7 @@ async function take() {
 /** Those that are the same however busy the shop is. */
 async function quiet() {
   await picture("schedules", "dark", "/schedules", (page) => page.getByText("nightly-report").first().waitFor());
-  await picture("chain", "light", "/chains/publish/article", (page) => page.getByText("Setback").waitFor());
+  await picture("chain", "light", "/chains/publish/article", (page) => page.getByText("Retrying").waitFor());
   await pause(BUSY_MS / 3);
   const { tasks } = await world.until("/api/v1/tasks?handler=shipping&key=order:1042", ({ tasks }) => tasks[0]?.attempt >= 3);
   await picture("task", "light", `/tasks/${tasks[0].id}`, (page) => page.getByText("postcode").first().waitFor());

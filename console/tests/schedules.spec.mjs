@@ -9,12 +9,12 @@ const schedule = (name) => world.get(`/api/v1/schedules/${encodeURIComponent(nam
 
 test("schedules: the week to come, what fires often apart, and the weeks after it", async () => {
   await visit("/schedules", async (page) => {
-    const often = page.getByRole("list", { name: "Schedules that fire often" });
+    const often = page.getByRole("list", { name: "Frequent schedules" });
     await often.getByText("every 3 seconds").waitFor();
     await often.getByText("every 5 minutes, at second 0").waitFor();
     assert.ok(await page.locator(".day").getByText("nightly").count() >= 6);
     await look(page, "schedules");
-    await page.getByRole("button", { name: "The week after" }).click();
+    await page.getByRole("button", { name: "Next week" }).click();
     await page.locator(".day").getByText("digest").waitFor();
     assert.equal(await page.locator(".day").getByText("nightly").count(), 7);
     assert.match(await page.evaluate(() => location.hash), /from=\d{4}-\d\d-\d\d/);
@@ -23,8 +23,8 @@ test("schedules: the week to come, what fires often apart, and the weeks after i
     await page.keyboard.press("u");
     await page.locator(".firing", { hasText: "nightly" }).locator("time").filter({ hasText: /^0[12]:00$/ }).first().waitFor();
     await page.keyboard.press("u");
-    await page.getByRole("button", { name: "The week after" }).click();
-    await page.getByRole("button", { name: "The week before" }).click();
+    await page.getByRole("button", { name: "Next week" }).click();
+    await page.getByRole("button", { name: "Previous week" }).click();
     await page.locator(".day").getByText("digest").waitFor();
     await page.getByRole("button", { name: "Today" }).click();
     await page.locator(".day.today").waitFor();
@@ -57,7 +57,7 @@ test("schedules: as a list, with what became of the last one", async () => {
     await beat.getByText("Warning").waitFor();
     await look(page, "schedules-list");
     await page.getByLabel("State").selectOption("held");
-    await page.getByText("No schedule is like that").waitFor();
+    await page.getByText("No schedule matches").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByRole("cell", { name: "shop/orders", exact: true }).getByRole("link").click();
     await page.getByRole("heading", { name: "shop/orders" }).waitFor();
@@ -78,7 +78,7 @@ test("schedules: one in words, with what may surprise, and its ledger as it grow
     await rows.first().getByRole("link").click();
     await page.getByRole("heading", { name: "heartbeat" }).waitFor();
     await goTo(page, "/schedules/nobody");
-    await page.getByText("Not there").waitFor();
+    await page.getByText("Not found").waitFor();
   }, { complaints: /404/ });
 });
 
@@ -101,7 +101,7 @@ test("schedules: an operator runs one now; an order, an event or a task comes of
     assert.deepEqual(audit.deeds.map(({ by, action }) => [by, action]), Array(3).fill(["the-operator", "run"]));
   }, { role: "operator" });
   await visit("/schedules/nightly", async (page) => {
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     for (const name of ["Run now", "Pause", "Block"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
   }, { role: "viewer" });
 });
@@ -116,10 +116,10 @@ test("schedules: held, its times pass and say why; let go, the last is caught up
     const { held, rules } = await schedule("beat");
     assert.deepEqual([held, rules[0].reason, rules[0].by], [true, `too loud ${EVIL}`, "the-operator"]);
     await page.getByText("Skipped: held").first().waitFor();
-    await page.getByText("a pause or a block held it").first().waitFor();
+    await page.getByText("paused or blocked").first().waitFor();
     await look(page, "schedule-held");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.equal((await schedule("beat")).held, false);
     await page.getByText("Caught up").first().waitFor();
   }, { role: "operator" });
@@ -140,7 +140,7 @@ test("schedules: what an admin blocked, an operator does not run", async () => {
     await page.locator(".firing.held").first().waitFor();
     await goTo(page, "/schedules/nightly");
     await page.getByRole("button", { name: "Unblock" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.equal((await schedule("nightly")).held, false);
   });
 });

@@ -11,7 +11,7 @@ test("shell: a token is asked for, refused, taken, and forgotten", async () => {
     await page.getByLabel("Token").fill("pm_wrong");
     await look(page, "login");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("The server does not know this token.").waitFor();
+    await page.getByText("Unknown token.").waitFor();
     await accessible(page, "login, refused");
     await page.getByLabel("Token").fill(world.tokens.producer);
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -55,8 +55,8 @@ test("shell: an answer that is cut off, or makes no sense, signs nobody out", as
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       await page.route("**/api/v1/me", (route) => route.continue({ url: `http://127.0.0.1:${broken.address().port}/api/v1/me` }));
       await page.reload();
-      await page.getByText("The server does not answer").waitFor();
-      await page.getByText("The server's answer makes no sense").waitFor();
+      await page.getByText("The server does not respond").waitFor();
+      await page.getByText("The server sent an invalid response").waitFor();
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       assert.equal(asked, 5);
     }, { role: "viewer", complaints: /ERR_CONTENT_LENGTH_MISMATCH/ });
@@ -67,7 +67,7 @@ test("shell: an answer that is cut off, or makes no sense, signs nobody out", as
 
 test("shell: a role sees what it may", async () => {
   await visit("/nodes", async (page) => {
-    await page.getByText(/Not with this token|There is no such screen/).waitFor();
+    await page.getByText(/Not allowed with this token|Page not found/).waitFor();
     assert.equal(await page.getByRole("link", { name: "Nodes" }).count(), 0);
     assert.equal(await page.getByRole("link", { name: "Audit" }).count(), 0);
   }, { role: "shop" });
@@ -77,7 +77,7 @@ test("shell: keys, palette and search", async () => {
   await visit("/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keys" }).waitFor();
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
     await accessible(page, "help");
     await page.keyboard.press("Escape");
     await page.keyboard.press("Control+k");
@@ -163,7 +163,7 @@ test("shell: windows are told apart by their titles, and keys go on in the scree
     await page.getByRole("link", { name: "index" }).first().waitFor();
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
-    await page.getByText("Why it is not running").or(page.getByText("Attempts")).first().waitFor();
+    await page.getByText("Why it is waiting").or(page.getByText("Attempts")).first().waitFor();
     const id = await page.evaluate(() => location.hash.split("/").at(-1));
     await page.waitForFunction((title) => document.title === title, `${id} · Task · Pointsman`);
     assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
@@ -193,7 +193,7 @@ test("shell: going back leads to the row that was left", async () => {
 
 test("shell: what is not there says why that may be", async () => {
   await visit("/tasks/none", async (page) => {
-    await page.getByText("It may be forgotten by now").waitFor();
+    await page.getByText("It may have expired").waitFor();
     await accessible(page, "not there");
   }, { complaints: /404/ });
 });
@@ -212,7 +212,7 @@ test("shell: a screen that could not be loaded is there when the server is", asy
 
 test("shell: an address of nothing says so", async () => {
   await visit(`/nowhere/${encodeURIComponent(EVIL)}`, async (page) => {
-    await page.getByText("There is no such screen").waitFor();
+    await page.getByText("Page not found").waitFor();
     await goTo(page, "/overview");
     await page.getByRole("heading", { name: "Overview" }).waitFor();
   });

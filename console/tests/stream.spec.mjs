@@ -35,13 +35,13 @@ test("stream: filters stand in the address, and the command in the clipboard", a
     await page.getByRole("button", { name: "Clear" }).click();
     await page.waitForFunction(() => location.hash === "#/stream");
     await page.getByLabel("Type").fill("nobody.emits.this");
-    await page.getByText("Nothing matches").waitFor();
+    await page.getByText("No event matches").waitFor();
   });
 });
 
 test("stream: a filter that the server refuses is told in words", async () => {
   await visit("/stream?path=nowhere", async (page) => {
-    await page.getByText("The journal could not be read").waitFor();
+    await page.getByText("The journal could not be loaded").waitFor();
   }, { complaints: /400/ });
 });
 
@@ -49,11 +49,11 @@ test("stream: held still, it keeps what comes and lets it go", async () => {
   await visit("/stream?return=held", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.keyboard.press("p");
-    await page.getByText("Held still, 0 waiting").waitFor();
+    await page.getByText("Paused, 0 new").waitFor();
     await world.emit([1, 2, 3].map((n) => ({ type: "held", key: `held:${n}` })));
-    await page.getByText("Held still, 3 waiting").waitFor();
+    await page.getByText("Paused, 3 new").waitFor();
     assert.equal(await rows(page).count(), 0);
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
     await rows(page).nth(2).waitFor();
   });
 });
@@ -125,7 +125,7 @@ test("stream: a thousand events a second leave the page free", async () => {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - Date.now())));
       await world.emit(Array.from({ length: 100 }, (_, n) => ({ type: "flood", key: `flood:${n}`, value: { batch, n, text: "some words to carry" } })));
     }
-    await page.getByText("5,000 shown, 1,000 older ones let go").waitFor();
+    await page.getByText("5,000 shown, 1,000 older ones removed").waitFor();
     const seconds = (Date.now() - begun) / 1000;
     const tasks = ofThePage(JSON.parse((await browser.stopTracing()).toString()));
     const longest = Math.max(...tasks);
@@ -176,14 +176,14 @@ test("stream: a torn one is told plainly, and goes on", async () => {
     world.configure();
     await world.up();
     await page.unroute("**/api/v1/stream*");
-    await page.getByText("There is a gap in what is shown").waitFor();
-    await page.locator(".row-gap").getByText("The stream was torn").waitFor();
+    await page.getByText("Events are missing").waitFor();
+    await page.locator(".row-gap").getByText("Torn stream").waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
     await world.emit({ type: "torn.after" });
     await page.getByText("torn.after").waitFor();
     await look(page, "stream-torn");
     await page.getByRole("button", { name: "Reload" }).click();
-    await page.getByText("There is a gap in what is shown").waitFor({ state: "detached" });
+    await page.getByText("Events are missing").waitFor({ state: "detached" });
     await page.getByText("torn.after").waitFor();
   }, { complaints: /ERR_|Failed to load/ });
 });

@@ -16,7 +16,7 @@ test("task: the gates tell why it waits, in order, and lead to what holds it", a
   const why = await world.get(`/api/v1/tasks/${id}/why`);
   const [head] = why.gates.find((gate) => gate.gate === "lane").tasks;
   await visit(at(id), async (page) => {
-    const gates = page.getByRole("list", { name: "Gates, in order" }).locator("> li");
+    const gates = page.getByRole("list", { name: "Conditions, in order" }).locator("> li");
     await gates.first().waitFor();
     assert.deepEqual(await gates.evaluateAll((list) => list.map((gate) => !gate.classList.contains("shut"))), why.gates.map((gate) => gate.open));
     await look(page, "task-why");
@@ -26,7 +26,7 @@ test("task: the gates tell why it waits, in order, and lead to what holds it", a
     await page.getByRole("button", { name: "Run again" }).waitFor();
     await page.getByRole("button", { name: "Cancel" }).waitFor();
     await page.getByText("it is bad").first().waitFor();
-    await page.getByRole("link", { name: "tasks of its object" }).click();
+    await page.getByRole("link", { name: "tasks of the same object" }).click();
     await page.getByText("2 match").waitFor();
   });
 });
@@ -74,11 +74,11 @@ test("task: it is cancelled after a question, and a viewer is not asked", async 
   }, { role: "viewer" });
   await visit(at(id), async (page) => {
     await page.getByRole("button", { name: "Cancel" }).click();
-    await page.getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("button", { name: "Dismiss" }).click();
     assert.equal((await detail(id)).status, "SCHEDULED");
     await page.keyboard.press("c");
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
-    await page.getByText("Canceled").first().waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
+    await page.getByText("Cancelled").first().waitFor();
     assert.equal((await detail(id)).status, "CANCELED");
     await page.getByRole("button", { name: "Run again" }).waitFor();
   }, { role: "operator" });
@@ -90,15 +90,15 @@ test("task: numbers of payloads keep their digits, steps show their order's valu
   await visit(at((await one({ key: "task:3" })).id), (page) => page.getByText("12345678901234567890").waitFor());
   const step = await one({ handler: "deploy", key: "/publish/article,118" });
   await visit(at(step.id), async (page) => {
-    await page.getByText("As the order has it now").waitFor();
+    await page.getByText("The current value of the order").waitFor();
     await page.getByText('"It fails"').waitFor();
     await look(page, "task-step");
   });
-  await visit(at((await one({ source: "letters" })).id), (page) => page.getByText("It is given no payload").waitFor());
+  await visit(at((await one({ source: "letters" })).id), (page) => page.getByText("without a payload").waitFor());
 });
 
 test("task: one that is not there is told of", async () => {
-  await visit(at(`${EVIL}_00000000-0000`), (page) => page.getByText("Not there").waitFor(), { complaints: /40[04]/ });
+  await visit(at(`${EVIL}_00000000-0000`), (page) => page.getByText("Not found").waitFor(), { complaints: /40[04]/ });
 });
 
 /** Makes a task that is pulled, and answers how to take it and write for it. */
@@ -121,7 +121,7 @@ async function pulled(key) {
 test("task: its log comes as it is written, is searched, and is downloaded", async () => {
   const { id, say } = await pulled("task:log");
   await visit(at(id), async (page) => {
-    await page.getByText("It has written nothing yet").waitFor();
+    await page.getByText("No log lines yet").waitFor();
     await say("logs", { logs: ["alpha", { message: `two ${EVIL}`, level: "error" }, "three\nlines\nof alpha", "\u001b[31mred\u001b[0m"] });
     const lines = page.locator(".log-line");
     await lines.nth(3).waitFor();
@@ -138,7 +138,7 @@ test("task: its log comes as it is written, is searched, and is downloaded", asy
     await page.getByText("2 of 2").waitFor();
     await page.locator(".log-opened pre").getByText("three\nlines\nof alpha").waitFor();
     assert.deepEqual(await page.locator(".log mark").allInnerTexts(), ["alpha", "alpha"]);
-    await page.getByRole("button", { name: "Only these" }).click();
+    await page.getByRole("button", { name: "Matches only" }).click();
     await page.waitForFunction(() => document.querySelectorAll(".log-line").length === 2);
     await page.getByLabel("Search the log").fill("");
     await page.getByRole("button", { name: "Errors" }).click();
@@ -150,7 +150,7 @@ test("task: its log comes as it is written, is searched, and is downloaded", asy
     assert.equal(file.suggestedFilename(), `${id}.log`);
     await say("done", { result: { done: true }, log: ["the last"] });
     await page.getByText("the last").waitFor();
-    await page.getByText("Success").first().waitFor();
+    await page.getByText("Succeeded").first().waitFor();
     await page.getByText("5 lines", { exact: true }).waitFor();
   });
 });

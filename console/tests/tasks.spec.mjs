@@ -39,12 +39,12 @@ test("tasks: filters stand in the address, all of them", async () => {
     await page.evaluate((hash) => { location.hash = hash; }, `/tasks?${new URLSearchParams(query)}`);
     await page.getByText("1 match").waitFor();
     assert.equal(await page.getByLabel("Source").inputValue(), "flaky");
-    assert.match(await page.getByLabel("Made since").inputValue(), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/);
+    assert.match(await page.getByLabel("Created since").inputValue(), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/);
     await page.getByRole("button", { name: "Copy as" }).click();
     await page.getByRole("button", { name: /CLI/ }).click();
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^pointsman tasks list --status error --source flaky --collection flaky /);
-    await page.getByLabel("Made before").fill("2001-02-03T04:05:06");
-    await page.getByText("The tasks could not be read").waitFor();
+    await page.getByLabel("Created before").fill("2001-02-03T04:05:06");
+    await page.getByText("The tasks could not be loaded").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await page.waitForFunction(() => location.hash === "#/tasks");
     await page.getByLabel("Object").fill(EVIL);
@@ -69,7 +69,7 @@ test("tasks: they come and change without a reload", async () => {
     world.target.replies.draft = () => ({});
     const [{ id }] = await list({ key: "live:1" });
     await world.post(`/api/v1/tasks/${id}/retry`);
-    await rows(page).getByText("Success").waitFor();
+    await rows(page).getByText("Succeeded").waitFor();
     await page.getByLabel("Status").selectOption("SUCCESS");
     await page.getByText("1 match").waitFor();
     assert.equal(await page.evaluate(() => performance.getEntriesByType("navigation").length), 1);
@@ -84,7 +84,7 @@ test("tasks: the chosen are run again and cancelled, and it can be undone before
     await page.getByText("4 match").waitFor();
     // Two that wait come first, then two that failed.
     for (const key of ["j", "x", "j", "j", "x", "j", "x"]) await page.keyboard.press(key);
-    await page.getByText("3 tasks chosen").waitFor();
+    await page.getByText("3 tasks selected").waitFor();
     await look(page, "tasks-chosen");
     await page.keyboard.press("r");
     await page.getByText("2 tasks will be run again").waitFor();
@@ -99,8 +99,8 @@ test("tasks: the chosen are run again and cancelled, and it can be undone before
     await page.getByRole("button", { name: "Cancel 1" }).click();
     await page.getByText("1 task will be cancelled").waitFor();
     await all({ tenant: "tasks-a", status: "CANCELED" }, (tasks) => tasks.length === 1);
-    await rows(page).getByText("Canceled").waitFor();
-    await page.getByRole("button", { name: "Put away" }).first().click();
+    await rows(page).getByText("Cancelled").waitFor();
+    await page.getByRole("button", { name: "Close" }).first().click();
   }, { role: "operator" });
 });
 
@@ -116,13 +116,13 @@ test("tasks: what the server refuses is told", async () => {
 test("tasks: all that match are cancelled", async () => {
   await world.emit(Array.from({ length: 220 }, (_, n) => ({ type: "scribe", key: `scribe:${n}`, tenant: "tasks-b" })));
   await visit("/tasks?tenant=tasks-b&status=SCHEDULED", async (page) => {
-    await page.getByText("200 read").waitFor();
-    await page.getByLabel("Choose all rows that are shown").check();
-    await page.getByText("200 tasks chosen").waitFor();
-    await page.getByRole("button", { name: "Choose all that match" }).click();
-    await page.getByText("All that match are chosen").waitFor();
+    await page.getByText("200 loaded").waitFor();
+    await page.getByLabel("Select all rows shown").check();
+    await page.getByText("200 tasks selected").waitFor();
+    await page.getByRole("button", { name: "Select all matching" }).click();
+    await page.getByText("All matching tasks are selected").waitFor();
     await page.getByRole("button", { name: "Cancel…" }).click();
-    const dialog = page.getByRole("dialog", { name: "Cancel all that match" });
+    const dialog = page.getByRole("dialog", { name: "Cancel all matching tasks" });
     await dialog.getByText("220 tasks").waitFor();
     await dialog.getByRole("button", { name: "Cancel 220" }).click();
     await page.getByText("220 tasks will be cancelled").waitFor();
@@ -144,30 +144,30 @@ test("tasks: a redrive is counted first, can be undone, and shows how far it is"
     await page.getByText("6 match").waitFor();
     await ask();
     await look(page, "redrive");
-    await page.getByLabel("Which").selectOption("CANCELED");
-    await page.getByText("None match").waitFor();
-    await page.getByLabel("Which").selectOption("FAILED");
+    await page.getByLabel("Status").selectOption("CANCELED");
+    await page.getByText("No task matches").waitFor();
+    await page.getByLabel("Status").selectOption("FAILED");
     await page.getByLabel("Rate").fill("quick");
-    await page.getByText("A rate is like").waitFor();
+    await page.getByText("Write the rate like").waitFor();
     await page.getByLabel("Rate").fill("1/m");
     await page.getByRole("button", { name: "Run 6 again" }).click();
-    await page.getByText("6 tasks will be run again: failed tasks of draft, of the tenant tasks-c").waitFor();
+    await page.getByText("6 tasks will be run again: failed tasks of draft, tenant tasks-c").waitFor();
     await page.getByText(/in \d s/).waitFor();
     await page.getByRole("button", { name: "Undo" }).click();
     assert.deepEqual(await begun(), []);
     await ask();
     await page.getByLabel("Rate").fill("1/m");
     await page.getByRole("button", { name: "Run 6 again" }).click();
-    const going = page.getByRole("group", { name: "Redrive of failed tasks of draft, of the tenant tasks-c" });
+    const going = page.getByRole("group", { name: "Redrive of failed tasks of draft, tenant tasks-c" });
     await going.getByText("1 of 6").waitFor();
     await look(page, "redrive-going");
     await going.getByRole("button", { name: "Stop" }).click();
     await going.getByText("stopped: it was told to stop").waitFor();
     assert.deepEqual((await begun()).map(({ state, retried }) => [state, retried]), [["stopped", 1]]);
-    await going.getByRole("button", { name: "Put away" }).click();
+    await going.getByRole("button", { name: "Close" }).click();
     world.target.replies.draft = () => ({});
     await page.getByRole("button", { name: "Redrive…" }).click();
-    await page.getByLabel("First optional").fill("2");
+    await page.getByLabel("Canary optional").fill("2");
     await page.getByRole("button", { name: /Run \d again/ }).click();
     await world.until("/api/v1/redrives", ({ redrives }) => redrives[0].filter.tenant === "tasks-c" && redrives[0].state === "done");
     await all({ tenant: "tasks-c", status: "FAILED" }, (tasks) => tasks.length === 0);
@@ -179,7 +179,7 @@ test("tasks: a redrive is counted first, can be undone, and shows how far it is"
 test("tasks: a role is offered what it may do, and a tenant's token what is its own", async () => {
   await visit("/tasks?handler=flaky", async (page) => {
     await rows(page).first().getByRole("checkbox").check();
-    await page.getByText("1 task chosen").waitFor();
+    await page.getByText("1 task selected").waitFor();
     assert.equal(await page.getByRole("button", { name: /Redrive|Run|Cancel/ }).count(), 0);
   }, { role: "viewer" });
   await visit("/tasks", async (page) => {
@@ -231,7 +231,7 @@ test("tasks: a hundred thousand that match scroll, and few of them are in the pa
     await page.evaluate(() => { document.querySelector(".tasks .table-box").scrollTop = 50_000 * 32; });
     await page.getByText("number 50002").waitFor();
     await page.keyboard.press("a");
-    await page.getByText("All that match are chosen: 100,000").waitFor();
+    await page.getByText("All matching tasks are selected: 100,000").waitFor();
     await page.keyboard.press("Escape");
     await page.keyboard.press("j");
     await page.getByText("number 0", { exact: true }).waitFor();

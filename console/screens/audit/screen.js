@@ -20,8 +20,8 @@ const LOOK = 2000;
 
 /** @type {Record<string, string>} */
 const DONE = {
-  pause: "paused", unpause: "let go on", block: "blocked", unblock: "unblocked", retry: "retried", cancel: "cancelled",
-  redrive: "redrove", stop_redrive: "stopped redriving", adopt: "adopted", run: "ran", add: "added", change: "changed",
+  pause: "paused", unpause: "resumed", block: "blocked", unblock: "unblocked", retry: "retried", cancel: "cancelled",
+  redrive: "started redrive", stop_redrive: "stopped redrive", adopt: "adopted", run: "ran", add: "added", change: "changed",
   suspend: "suspended", resume: "resumed", remove: "removed", stop: "stopped", start: "started", set: "set",
 };
 
@@ -45,16 +45,16 @@ export default function Audit({ query }) {
     if (few) deeds.more?.();
   }, [few, all.length, deeds.more === null]);
   return html`
-    <${Head} title="Audit" sub=${deeds.data && html`<span>${filtered ? `${count(rows.length)} of the newest ${count(all.length)}` : `the newest ${count(all.length)}`}${deeds.more ? "" : ", all there are"}</span>`}>
+    <${Head} title="Audit" sub=${deeds.data && html`<span>${filtered ? `${count(rows.length)} of the newest ${count(all.length)}` : `the newest ${count(all.length)}`}${deeds.more ? "" : ", all entries"}</span>`}>
       <${CopyAs} call=${{ path: "/api/v1/audit", query: { limit: 100 } }} cli=${cli("audit", "--limit", "100")} />
     <//>
     <${Filters} query=${query} fields=${[
       { name: "by", label: "Who", hint: "a token's name", suggestions: names(all, "by"), width: 150 },
-      { name: "action", label: "Did", choices: names(all, "action").map((action) => /** @type {[string, string]} */ ([action, DONE[action] ?? action])) },
-      { name: "what", label: "What or why", hint: "part of it", width: 220 },
+      { name: "action", label: "Action", choices: names(all, "action").map((action) => /** @type {[string, string]} */ ([action, DONE[action] ?? action])) },
+      { name: "what", label: "Target or reason", hint: "part of it", width: 220 },
     ]} />
-    <${Shown} of=${deeds} lines=${12} what="The audit could not be read">${() => html`
-      <${Table} tall label="What people did, the newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Deed} */ deed) => String(deed.number)}
+    <${Shown} of=${deeds} lines=${12} what="The audit could not be loaded">${() => html`
+      <${Table} tall label="Audit entries, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Deed} */ deed) => String(deed.number)}
         onEnd=${deeds.more ?? undefined} empty=${html`<${Nothing} filtered=${filtered} more=${deeds.more} />`} />`}<//>`;
 }
 
@@ -73,9 +73,9 @@ function names(deeds, name) {
 
 /** @param {{filtered: boolean, more: (() => void) | null}} props */
 function Nothing({ filtered, more }) {
-  if (!filtered) return html`<${Empty} title="Nobody has changed anything yet" icon="audit"><p>Whoever pauses, retries, adds or removes something appears here, with their token's name.</p><//>`;
-  return html`<${Empty} title="Nothing like that was done" icon="filter">
-    ${more ? html`<p>As far as was looked.</p><${Button} onClick=${more}>Look further back<//>` : html`<p>Clear a filter to see the rest.</p>`}<//>`;
+  if (!filtered) return html`<${Empty} title="No audit entries yet" icon="audit"><p>Pauses, retries, added orders and other changes appear here with the name of the token.</p><//>`;
+  return html`<${Empty} title="No entry matches" icon="filter">
+    ${more ? html`<p>Older entries were not searched yet.</p><${Button} onClick=${more}>Search older entries<//>` : html`<p>Clear a filter to see more.</p>`}<//>`;
 }
 
 /** @type {import("../../parts/table.js").Column<Deed>[]} */
@@ -83,8 +83,8 @@ const COLUMNS = [
   { name: "time", title: "Time", width: 156, cell: (deed) => html`<${Clock} at=${deed.time} fine=${false} />` },
   { name: "ago", title: "Ago", width: 78, narrow: true, cell: (deed) => html`<span class="soft"><${Ago} at=${deed.time} /></span>` },
   { name: "by", title: "Who", grow: 32, narrow: true, cell: (deed) => html`<b title=${deed.by}>${deed.by}</b>` },
-  { name: "action", title: "Did", width: 88, narrow: true, cell: (deed) => html`<span title=${deed.action}>${DONE[deed.action] ?? deed.action}</span>` },
-  { name: "what", title: "What", grow: 36, narrow: true, cell: (deed) => html`<${What} what=${deed.what} />` },
-  { name: "detail", title: "Why, or how much", grow: 40, cell: (deed) => html`<span class="soft" title=${deed.detail}>${deed.detail}</span>` },
+  { name: "action", title: "Action", width: 112, narrow: true, cell: (deed) => html`<span title=${deed.action}>${DONE[deed.action] ?? deed.action}</span>` },
+  { name: "what", title: "Target", grow: 36, narrow: true, cell: (deed) => html`<${What} what=${deed.what} />` },
+  { name: "detail", title: "Reason or details", grow: 40, cell: (deed) => html`<span class="soft" title=${deed.detail}>${deed.detail}</span>` },
   { name: "number", title: "No.", width: 66, right: true, cell: (deed) => html`<span class="faint">${deed.number}</span>` },
 ];

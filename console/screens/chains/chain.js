@@ -32,7 +32,7 @@ export default function Screen({ params, query }) {
     calm: 500,
     every: 5000,
   }, [path]);
-  return html`<${Shown} of=${known} lines=${10} what="The chain could not be read">
+  return html`<${Shown} of=${known} lines=${10} what="The chain could not be loaded">
     ${(/** @type {Chain} */ chain) => html`<${Detail} chain=${chain} address=${address} chosen=${query.node} after=${known.reload} />`}<//>`;
 }
 
@@ -51,25 +51,25 @@ function Detail({ chain, address, chosen, after }) {
       <${HoldButtons} place=${place} rules=${rules} after=${after} />
       <${CopyAs} call=${{ path: address }} cli=${cli("chains", "show", path)} />
     <//>
-    ${!defined && html`<${Notice} tone="warn">It is no longer defined. Only what holds it is left, and orders that wait for it to come back.<//>`}
-    ${lost > 0 && html`<${Notice} tone="bad"><span>${counted(lost, "order")} ${lost === 1 ? "stands" : "stand"} at nodes that the chain no longer has:
-      ${stranded.map((one) => `${one.node} (${one.orders})`).join(", ")}. Move them, or bring the nodes back.</span>
-      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Stranded`}>Show them<//><//>`}
-    ${defined && html`<${Panel} title="The way of its orders" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
+    ${!defined && html`<${Notice} tone="warn">This chain is no longer defined. Its rules are kept, and its orders wait until it is defined again.<//>`}
+    ${lost > 0 && html`<${Notice} tone="bad"><span>${counted(lost, "order")} ${lost === 1 ? "is" : "are"} at nodes that the chain no longer has:
+      ${stranded.map((one) => `${one.node} (${one.orders})`).join(", ")}. Move them, or define the nodes again.</span>
+      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Orphaned`}>Show them<//><//>`}
+    ${defined && html`<${Panel} title="Graph" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
       <${Graph} chain=${chain} chosen=${node?.id} onChoose=${(/** @type {string} */ id) => setQuery({ node: id === chosen ? null : id })} />
     <//>`}
     <div class="columns">
       <div class="stack">
-        <${Panel} title=${node ? `Orders at ${node.id}` : "Orders on their way"} flush aside=${told}>
+        <${Panel} title=${node ? `Orders at ${node.id}` : "Orders"} flush aside=${told}>
           <${Orders} path=${path} node=${node?.id} onCount=${setTold}
-            empty=${(/** @type {boolean} */ none) => html`<${Empty} title=${none ? "No order is on its way" : `No order stands at ${node?.id}`} icon="order">
-              <p>Those that come appear here by themselves.</p><//>`} />
+            empty=${(/** @type {boolean} */ none) => html`<${Empty} title=${none ? "No orders" : `No orders at ${node?.id}`} icon="order">
+              <p>New orders appear here.</p><//>`} />
         <//>
       </div>
       <div class="stack">
         ${node && html`<${ChosenNode} key=${node.id} chain=${chain} node=${node} after=${after} />`}
-        ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Choose a node in the picture to see what it does, and to change that.</p><//>`}
-        <${Panel} title="What holds it"><${Rules} rules=${rules} own=${place} after=${after} /><//>
+        ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
+        <${Panel} title="Pauses and blocks"><${Rules} rules=${rules} own=${place} after=${after} /><//>
       </div>
     </div>`;
 }
@@ -81,14 +81,14 @@ function StopOrStart({ chain: { path, state }, address, after }) {
   const stop = async () => {
     const sure = await ask({
       title: `Stop ${path}`,
-      text: html`<p>No order of it begins a step until it is started again, whosever it is. Steps that run run to their end. It stays stopped over a restart.</p>`,
+      text: html`<p>No order of this chain starts a step until the chain is started again, whatever its tenant. Running steps finish. The chain stays stopped after a restart.</p>`,
       action: "Stop",
       danger: true,
     });
-    if (sure && await attempt(() => set("stopped"), `${path} is stopped`, `${path} runs as before`)) after();
+    if (sure && await attempt(() => set("stopped"), `${path} is stopped`, `${path} was not stopped`)) after();
   };
   const start = async () => {
-    if (await attempt(() => set("running"), `${path} runs`, `${path} is stopped as before`)) after();
+    if (await attempt(() => set("running"), `${path} is started`, `${path} was not started`)) after();
   };
   return state === "stopped"
     ? html`<${Button} icon="play" role="operator" onClick=${start}>Start<//>`

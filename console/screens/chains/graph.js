@@ -28,10 +28,10 @@ export function Graph({ chain, chosen, onChoose }) {
   const id = useId();
   const nodes = new Map(chain.nodes.map((node) => [node.id, node]));
   return html`<div class="graph" ref=${box} tabindex="0" role="region" aria-label=${`The chain ${chain.path}`}>
-    <svg width=${picture.width} height=${picture.height} viewBox=${`0 0 ${picture.width} ${picture.height}`} role="group" aria-label="Nodes, in the order in which orders come to them">
+    <svg width=${picture.width} height=${picture.height} viewBox=${`0 0 ${picture.width} ${picture.height}`} role="group" aria-label="Nodes in processing order">
       <defs>${["next", "error"].map((kind) => html`<marker key=${kind} id=${`${id}-${kind}`} class=${`arrow ${kind}`} viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0.5 7.5 4 0 7.5z" /></marker>`)}</defs>
       ${picture.lines.map((line) => html`<path key=${`${line.kind} ${line.from} ${line.to}`} class=${classes("way", line.kind)} d=${line.d} marker-end=${`url(#${id}-${line.kind})`}>
-        <title>${line.kind === "next" ? `${line.from} leads to ${line.to}` : `what fails at ${line.from} goes to ${line.to}`}</title></path>`)}
+        <title>${line.kind === "next" ? `${line.from} leads to ${line.to}` : `on error, ${line.from} leads to ${line.to}`}</title></path>`)}
       ${picture.boxes.map((spot) => {
         const node = nodes.get(spot.id);
         return node && html`<${Drawn} key=${spot.id} node=${node} x=${spot.x} y=${spot.y} chosen=${chosen === spot.id} first=${chain.nodes[0].id === spot.id} onChoose=${() => onChoose(spot.id)} />`;
@@ -50,7 +50,7 @@ const DOES = { process: "", stop: "stopped", next_state: "skipped" };
 /** @param {{node: ChainNode, x: number, y: number, chosen: boolean, first: boolean, onChoose: () => void}} props */
 function Drawn({ node, x, y, chosen, first, onChoose }) {
   const { id, end, handler, action, orders } = node;
-  const words = [id, end ? "an end" : `handler ${handler}`, first && "orders begin here", DOES[action], orders !== null && counted(orders, "order")].filter(Boolean).join(", ");
+  const words = [id, end ? "end node" : `handler ${handler}`, first && "start node", DOES[action], orders !== null && counted(orders, "order")].filter(Boolean).join(", ");
   /** @param {KeyboardEvent} event */
   const key = (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;

@@ -19,7 +19,7 @@ import { ChainState } from "./state.js";
 const MOST = 8;
 
 /** @type {[string, string][]} */
-const STATES = [["stopped", "Stopped"], ["held", "Held"], ["stranded", "With stranded orders"], ["busy", "With orders"]];
+const STATES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With orphaned orders"], ["busy", "With orders"]];
 
 /** @param {Chain} chain @param {string} state */
 function isIn({ state: set, rules, stranded, orders, nodes }, state) {
@@ -41,20 +41,20 @@ export default function Chains({ query }) {
   const part = (query.path ?? "").toLowerCase();
   const rows = chains.filter((chain) => chain.path.toLowerCase().includes(part) && isIn(chain, query.state ?? ""));
   return html`
-    <${Head} title="Chains" sub=${known.data && html`<span>${counted(chains.length, "chain")}</span><${Link} to="/orders">${counted(orders, "order")} on their way<//>`}>
+    <${Head} title="Chains" sub=${known.data && html`<span>${counted(chains.length, "chain")}</span><${Link} to="/orders">${counted(orders, "order")} <//>`}>
       <${CopyAs} call=${{ path: "/api/v1/chains" }} cli=${cli("chains")} />
     <//>
     <${Filters} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: STATES }]} />
-    <${Shown} of=${known} lines=${8} what="The chains could not be read">${() => html`
+    <${Shown} of=${known} lines=${8} what="The chains could not be loaded">${() => html`
       <${Table} tall label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
         onOpen=${(/** @type {Chain} */ chain) => go(places.chain(chain.path))} empty=${html`<${Nothing} none=${chains.length === 0} />`} />`}<//>`;
 }
 
 /** @param {{none: boolean}} props */
 function Nothing({ none }) {
-  if (!none) return html`<${Empty} title="No chain is like that" icon="filter"><p>Clear a filter to see the others.</p><//>`;
+  if (!none) return html`<${Empty} title="No chain matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
   return html`<${Empty} title="There are no chains" icon="chain">
-    <p>Say under <code>chains:</code> in the configuration which handlers orders go through. It is taken up within a second.</p><//>`;
+    <p>Define them under <code>chains:</code> in the configuration. Changes are loaded within a second.</p><//>`;
 }
 
 /** @type {import("../../parts/table.js").Column<Chain>[]} */

@@ -27,10 +27,10 @@ export default function Configuration({ query }) {
     filter: { types: ["FileBasedEvent"] }, every: 2000,
   }, []);
   return html`
-    <${Head} title="Configuration" sub=${known.data && html`<span>${known.data.node}</span><span>in force since <${Clock} at=${known.data.loaded_at} fine=${false} /></span>`}>
+    <${Head} title="Configuration" sub=${known.data && html`<span>${known.data.node}</span><span>active since <${Clock} at=${known.data.loaded_at} fine=${false} /></span>`}>
       <${CopyAs} call=${{ path: PATH }} cli=${cli("config", "show")} />
     <//>
-    <${Shown} of=${known} lines=${10} what="The configuration could not be read">${(/** @type {Config} */ config) => html`<${Detail} config=${config} query=${query} />`}<//>`;
+    <${Shown} of=${known} lines=${10} what="The configuration could not be loaded">${(/** @type {Config} */ config) => html`<${Detail} config=${config} query=${query} />`}<//>`;
 }
 
 /** @param {{config: Config, query: Record<string, string>}} props */
@@ -39,8 +39,8 @@ function Detail({ config, query }) {
   const newest = reloads[0];
   const refused = newest !== undefined && !newest.applied;
   return html`
-    ${refused && html`<${Notice} tone="bad"><span>The files as they are now were not taken up: ${newest.error}. What was in force before still is. Mend them, and they are read again by themselves.</span><//>`}
-    ${!watched && html`<${Notice} tone="warn">Changes of the files go unnoticed: restart the process to take them up.<//>`}
+    ${refused && html`<${Notice} tone="bad"><span>The changed files were not applied: ${newest.error}. The previous configuration stays active. Fix the files; they are reloaded automatically.</span><//>`}
+    ${!watched && html`<${Notice} tone="warn">The files are not watched: restart the process to apply changes.<//>`}
     <div class="columns">
       <div class="stack">
         <${Filters} query=${query} fields=${[{ name: "q", label: "Search the settings", hint: "a name, a value or a file", width: 260 }]} />
@@ -48,18 +48,18 @@ function Detail({ config, query }) {
       </div>
       <div class="stack config-side">
         ${refused && html`<${History} reloads=${reloads} />`}
-        <${Panel} title="Where it comes from">
+        <${Panel} title="Source">
           <${Facts} of=${[
             ["Node", node],
-            ["Files", files.length ? html`<ul class="files">${files.map((file) => html`<li key=${file} class="mono">${file}</li>`)}</ul>` : "none: defaults, variables and flags alone"],
+            ["Files", files.length ? html`<ul class="files">${files.map((file) => html`<li key=${file} class="mono">${file}</li>`)}</ul>` : "none: only defaults, environment variables and flags"],
             ["Loaded", html`<${Full} at=${loaded_at} />`],
-            ["Watched", watched ? "changes are taken up within a second or two" : "no"],
-            ["What changed", html`<${Link} to=${places.stream({ return: "FileBasedActivated,FileBasedRemoved" })}>in the stream<//>`],
+            ["Watched", watched ? "yes: changes are applied within two seconds" : "no"],
+            ["Changes", html`<${Link} to=${places.stream({ return: "FileBasedActivated,FileBasedRemoved" })}>in the stream<//>`],
           ]} />
-          <p class="hint files-hint">Other nodes have configurations of their own: ask them at their own address.</p>
+          <p class="hint files-hint">Each node has its own configuration: open the console at its address.</p>
         <//>
         <${Panel} title="Warnings" aside=${warnings.length ? String(warnings.length) : null}>
-          ${warnings.length === 0 ? html`<p class="soft">None: nothing is allowed but probably not meant.</p>`
+          ${warnings.length === 0 ? html`<p class="soft">None.</p>`
             : html`<ul class="warnings">${warnings.map((warning) => html`<li key=${warning}><${Warning} text=${warning} /></li>`)}</ul>`}
         <//>
         ${!refused && html`<${History} reloads=${reloads} />`}
@@ -70,7 +70,7 @@ function Detail({ config, query }) {
 /** @param {{reloads: Reload[]}} props */
 function History({ reloads }) {
   return html`<${Panel} title="Reloads" aside=${reloads.length ? "the newest first" : null}>
-    ${reloads.length === 0 ? html`<p class="soft">The files have not changed since the start.</p>`
+    ${reloads.length === 0 ? html`<p class="soft">The files have not changed since the process started.</p>`
       : html`<ol class="reloads">${reloads.map((reload, index) => html`<${OneReload} key=${reload.at} reload=${reload} open=${index === 0} />`)}</ol>`}
   <//>`;
 }
@@ -84,12 +84,12 @@ function Warning({ text }) {
 /** @param {{reload: Reload, open: boolean}} props */
 function OneReload({ reload: { at, applied, error, faults, more_faults: more }, open }) {
   return html`<li>
-    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Taken up" : "Refused"}<//><${Clock} at=${at} fine=${false} /><span class="faint"><${Ago} at=${at} /></span></div>
+    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Applied" : "Rejected"}<//><${Clock} at=${at} fine=${false} /><span class="faint"><${Ago} at=${at} /></span></div>
     ${error && faults.length === 0 && html`<p class="soft">${error}</p>`}
-    ${faults.length > 0 && html`<details open=${open}><summary>${counted(faults.length + more, "fault")}</summary>
+    ${faults.length > 0 && html`<details open=${open}><summary>${counted(faults.length + more, "error")}</summary>
       <ul class="faults">${faults.map((fault, index) => html`<li key=${index}><span class="mono faint">${fault.place}</span><span>${fault.message}</span>
         ${fault.excerpt !== null && html`<pre tabindex="0">${fault.excerpt}</pre>`}</li>`)}</ul>
-      ${more > 0 && html`<p class="faint">${counted(more, "more", "more")} not shown. Mend these first.</p>`}
+      ${more > 0 && html`<p class="faint">${counted(more, "more", "more")} not shown. Fix these first.</p>`}
     </details>`}
   </li>`;
 }

@@ -40,10 +40,10 @@ export function Settings({ yaml, query: { q = "", defaults } }) {
   const part = q.toLowerCase();
   const shown = useMemo(() => within(lines, (line) => (all || (line.from !== null && line.from !== "default"))
     && (part === "" || `${line.text} ${line.from ?? ""}`.toLowerCase().includes(part))), [lines, all, part]);
-  return html`<${Panel} title="Settings in force" flush aside=${html`<${Button} small pressed=${all} onClick=${() => setQuery({ defaults: all ? null : "1" })}>Defaults too<//>
-    <${CopyText} text=${yaml} what="The settings" />`}>
+  return html`<${Panel} title="Active settings" flush aside=${html`<${Button} small pressed=${all} onClick=${() => setQuery({ defaults: all ? null : "1" })}>Show defaults<//>
+    <${CopyText} text=${yaml} what="settings" />`}>
     ${shown.length === 0
-      ? html`<p class="settings-none soft">${q ? "No setting is like that." : "Nothing is set: all is as by default."}</p>`
+      ? html`<p class="settings-none soft">${q ? "No setting matches." : "Nothing is set: all values are defaults."}</p>`
       : html`<div class="settings" tabindex="0" role="region" aria-label=${`Settings, ${counted(shown.length, "line")}`}>
         ${shown.map(({ number, text, from }) => html`<div key=${number} class=${classes("setting", from === "default" && "is-default")}>
           <code>${text}</code>${from !== null && html`<span class="setting-from" title=${from}><bdi>${from}</bdi></span>`}</div>`)}

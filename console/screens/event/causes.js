@@ -21,14 +21,14 @@ export function Causes({ cause }) {
     walk(first, reading.signal, setAbove);
     return () => reading.abort();
   }, [first]);
-  if (!cause) return html`<p class="soft">Nothing inside Pointsman: a producer emitted it, or a schedule did.</p>`;
+  if (!cause) return html`<p class="soft">No other event: a producer or a schedule emitted it.</p>`;
   const depth = cause.depth - above.length;
   return html`<ol class="causes">
     ${depth > 0 && above.length === MOST && html`<li class="faint">${depth} more above</li>`}
     ${[...above].reverse().map(({ event }) => html`<li key=${event.eventId}>
       <span>${event.TYPE}</span><span class="faint mono">${keyOf(event)}</span><${EventLink} id=${event.eventId} /></li>`)}
-    ${first === null && html`<li class="soft">${cause.task ? "a task without an event: a source's run, or an order's step" : "another tenant's, or forgotten"}</li>`}
-    ${cause.task && html`<li><span class="soft">in the task</span><${TaskLink} id=${cause.task} short /></li>`}
+    ${first === null && html`<li class="soft">${cause.task ? "a task without an event (run of a source, step of an order)" : "an event of another tenant, or an expired one"}</li>`}
+    ${cause.task && html`<li><span class="soft">by task</span><${TaskLink} id=${cause.task} short /></li>`}
   </ol>`;
 }
 

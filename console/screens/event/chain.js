@@ -32,10 +32,10 @@ export function Chain({ event, objectKey }) {
     if (at >= 0 && next) go(places.event(next.eventId));
   };
   useShortcuts({
-    "]": { what: "The object's next event", run: () => move(-1) },
-    "[": { what: "The object's event before", run: () => move(1) },
+    "]": { what: "Next event of the object", run: () => move(-1) },
+    "[": { what: "Previous event of the object", run: () => move(1) },
   });
-  return html`<${Panel} title="Its object" aside=${object.data && counted(events.length, "event")}>
+  return html`<${Panel} title="Events of its object" aside=${object.data && counted(events.length, "event")}>
     <${Shown} of=${object} lines=${4}>${() => html`<${Around} events=${events} at=${at} />
       <p class="chain-more"><${KeyLink} of=${objectKey} tenant=${tenant} /></p>`}<//>
   <//>`;
@@ -43,7 +43,7 @@ export function Chain({ event, objectKey }) {
 
 /** @param {{events: Event[], at: number}} props */
 function Around({ events, at }) {
-  if (at < 0) return html`<p class="soft">This event is no longer among those that are remembered of its object.</p>`;
+  if (at < 0) return html`<p class="soft">This event is no longer among the stored events of its object.</p>`;
   const from = Math.max(0, at - AROUND);
   const to = Math.min(events.length, at + AROUND + 1);
   return html`<ol class="chain">

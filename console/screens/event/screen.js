@@ -24,7 +24,7 @@ import { Tree } from "./tree.js";
 export default function Screen({ params }) {
   const id = Number(params.id);
   if (Number.isSafeInteger(id) && id > 0) return html`<${One} id=${id} />`;
-  return html`<${Empty} title="That is not the id of an event"><p>Ids are whole numbers, such as 1794739675104000.</p><//>`;
+  return html`<${Empty} title="Not an event id"><p>Ids are whole numbers, such as 1794739675104000.</p><//>`;
 }
 
 /** @param {{id: number}} props */
@@ -40,7 +40,7 @@ function One({ id }) {
       return tasks.some((change) => change.event_id !== null && tree.has(change.event_id)) ? null : data;
     },
   }, [id]);
-  return html`<${Shown} of=${detail} what="The event could not be read">
+  return html`<${Shown} of=${detail} what="The event could not be loaded">
     ${(/** @type {EventDetail} */ data) => html`<${Detail} data=${data} path=${path} />`}
   <//>`;
 }
@@ -66,26 +66,26 @@ function Detail({ data, path }) {
           ? html`<${Panel} title="Fields"><${Json} value=${fields(event)} label="Fields" /><//>`
           : html`<${Panel} title="Value"><${Json} value=${event.value ?? null} label="Value" /><//>`}
         ${!engine && html`<${Tasks} tasks=${tasks} />`}
-        <${Panel} title="What it caused" aside=${causedCut ? "not all of it is shown" : counted(below(caused).length, "event")}>
+        <${Panel} title="Caused events" aside=${causedCut ? "not all are shown" : counted(below(caused).length, "event")}>
           <${Tree} event=${event} caused=${caused} cut=${causedCut} />
         <//>
       </div>
       <div class="stack">
         <${Panel} title="Event">
           <${Facts} of=${[
-            ["Id", html`<span class="mono">${event.eventId}</span> <${CopyText} text=${String(event.eventId)} what="The event's id" />`],
+            ["Id", html`<span class="mono">${event.eventId}</span> <${CopyText} text=${String(event.eventId)} what="event id" />`],
             ["Type", html`<${Link} to=${places.stream({ return: event.TYPE })}>${event.TYPE}<//>`],
             ["Object", key !== null && html`<${KeyLink} of=${key} tenant=${event.tenant} />`],
             ["Task", task && html`<${TaskLink} id=${task} />`],
-            ["Part", event.sub],
+            ["Sub", event.sub],
             ["Tenant", event.tenant],
-            ["Before it", event.prev ? html`<${EventLink} id=${event.prev} />` : event.prev === null && "its object's first event"],
-            ["Told by", engine && "the engine itself"],
+            ["Previous event", event.prev ? html`<${EventLink} id=${event.prev} />` : event.prev === null && "none: the first of its object"],
+            ["Published by", engine && "the engine"],
           ]} />
         <//>
         ${event.context && Object.keys(event.context).length > 0 && html`<${Panel} title="Context">
           <${Facts} of=${Object.entries(event.context).map(([name, value]) => [name, text(value)])} /><//>`}
-        <${Panel} title="What caused it"><${Causes} cause=${cause} /><//>
+        <${Panel} title="Caused by"><${Causes} cause=${cause} /><//>
         ${!engine && typeof event.key === "string" && html`<${Chain} event=${event} objectKey=${event.key} />`}
       </div>
     </div>`;

@@ -22,16 +22,16 @@ function flat(caused, depth) {
 export function Tree({ event, caused, cut }) {
   const rows = useMemo(() => flat(caused, 0), [caused]);
   const [most, setMost] = useState(FIRST);
-  if (rows.length === 0) return html`<p class="soft">Nothing so far. What its tasks emit appears here as they end.</p>`;
+  if (rows.length === 0) return html`<p class="soft">None so far. Events that its tasks emit appear here.</p>`;
   return html`<ul class="tree">
       ${rows.slice(0, most).map(({ one, depth }) => html`<li key=${one.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>
         <span class="tree-mark" aria-hidden="true">└</span>
         <${Link} to=${places.event(one.event.eventId)}>${one.event.TYPE}<//>
         <span class="faint mono tree-key">${keyOf(one.event)}</span>
-        <span class="faint number" title="after the event above all">+${duration((one.event.eventId - event.eventId) / 1000)}</span>
+        <span class="faint number" title="after the first event">+${duration((one.event.eventId - event.eventId) / 1000)}</span>
         ${one.task && html`<span class="tree-task"><${TaskLink} id=${one.task} short /></span>`}
       </li>`)}
     </ul>
     ${rows.length > most && html`<${Button} small onClick=${() => setMost(most * 5)}>Show more of ${rows.length}<//>`}
-    ${cut && html`<p class="faint">There may be more: a tree holds at most 1,000 events and is 32 deep. Open one of the lowest to see what is below it.</p>`}`;
+    ${cut && html`<p class="faint">There may be more: the tree is limited to 1,000 events and a depth of 32. Open one of the last events to see more.</p>`}`;
 }

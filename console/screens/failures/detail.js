@@ -29,25 +29,25 @@ export function Detail({ group, groups, data, wanted, onRedrive, onClose }) {
   const scope = { status: "FAILED", ...wanted, handler };
   // A redrive cannot tell errors apart: it is for the case that all of the handler's failures are this one.
   const alone = !data.more && groups.every((other) => other === group || other.handler !== handler || other.kind !== "failed");
-  return html`<div class="failures-detail"><${Panel} title=${handler} label="The trouble"
+  return html`<div class="failures-detail"><${Panel} title=${handler} label="Failure group"
     aside=${html`<${Button} small kind="quiet" icon="close" label="Close" onClick=${onClose} />`}>
     <div class="stack">
-      ${kind !== "missing" && html`<pre class="failures-error">${error || "It gave no reason."}</pre>`}
+      ${kind !== "missing" && html`<pre class="failures-error">${error || "No error message."}</pre>`}
       ${kind === "failed" && html`<div class="actions">
         <${Button} kind="primary" icon="retry" role="operator" onClick=${() => (alone ? onRedrive(scope) : oneByOne(group))}>Run ${count(failures.length)} again<//>
         ${!alone && html`<${Button} role="operator" onClick=${() => onRedrive(scope)}>Redrive all of ${handler}…<//>`}
       </div>`}
-      ${kind === "step" && html`<p class="notice">These are steps of orders. A step that has ended is not run again: its order goes on from where it stands, or is resumed.</p>`}
+      ${kind === "step" && html`<p class="notice">These are steps of orders and cannot be run again from here. Their orders move on, or can be resumed.</p>`}
       ${kind === "missing" && html`<p class="notice warn">The handler is no longer defined. Define it again and adopt its tasks, or cancel them: <code>${cli("handlers", "adopt", handler)}</code></p>`}
       <${Facts} of=${[
         ["Tasks", html`<${Link} to=${places.tasks({ ...wanted, handler, status: kind === "missing" ? "missing" : "FAILED" })}>${counted(failures.length, "task")}<//>`],
         ["Handler", html`<${HandlerLink} name=${handler} />`],
         ["Objects", count(objects)],
         ["Tenants", tenants.slice(0, 8).join(", ") + (tenants.length > 8 ? ` and ${tenants.length - 8} more` : "")],
-        ["Newest", html`<${Full} at=${newest} />`],
-        ["Oldest", html`<${Full} at=${oldest} />`],
+        ["Latest", html`<${Full} at=${newest} />`],
+        ["First", html`<${Full} at=${oldest} />`],
       ]} />
-      <ul class="failures-tasks" aria-label="The newest of its tasks">
+      <ul class="failures-tasks" aria-label="Newest tasks of the group">
         ${failures.slice(0, NAMED).map((failure) => html`<li key=${failure.id}><${TaskLink} id=${failure.id} tail />
           ${failure.key !== null && html`<${KeyLink} of=${failure.key} tenant=${failure.tenant} />`}<${Ago} at=${failure.at} /></li>`)}
         ${failures.length > NAMED && html`<li class="faint">and ${count(failures.length - NAMED)} more</li>`}
@@ -62,8 +62,8 @@ async function oneByOne({ handler, failures }) {
   const ids = failures.slice(0, MOST).map((failure) => failure.id).reverse();
   const what = counted(ids.length, "task");
   const sure = await ask({
-    title: "Run these again",
-    text: html`<p><b>${what}</b> of ${handler} that failed like this will be run again, one by one, the oldest first. This page does it; leave it open.</p>`,
+    title: "Run these tasks again",
+    text: html`<p><b>${what}</b> of ${handler} with this error will be run again, one by one, the oldest first. Keep this page open until it is done.</p>`,
     action: `Run ${count(ids.length)} again`,
   });
   if (sure) soon({ text: `${what} of ${handler} will be run again`, run: () => many({ title: `Running ${what} of ${handler} again`, ids, run: retry }) });

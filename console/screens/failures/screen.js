@@ -37,8 +37,8 @@ export default function Failures({ query }) {
     { name: "handler", label: "Handler", width: 150, suggestions: [...new Set(groups.map((group) => group.handler))] },
     { name: "collection", label: "Type", hint: "or a collection", width: 150 },
     ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
-    { name: "start", label: "Made since", time: true, more: true },
-    { name: "end", label: "Made before", time: true, more: true },
+    { name: "start", label: "Created since", time: true, more: true },
+    { name: "end", label: "Created before", time: true, more: true },
   ];
   return html`<div class="failures">
     <${Head} title="Failures" sub=${looked.data && html`<${Reach} of=${looked.data} groups=${groups} pages=${pages} />`}>
@@ -48,7 +48,7 @@ export default function Failures({ query }) {
     <${Filters} query=${query} fields=${fields} />
     <${Redrives} />
     <${Works} />
-    <${Shown} of=${looked} lines=${10} what="The failures could not be read">${(/** @type {Looked} */ data) => html`
+    <${Shown} of=${looked} lines=${10} what="The failures could not be loaded">${(/** @type {Looked} */ data) => html`
       <div class=${open ? "failures-columns" : "failures-columns alone"}>
         <${Table} tall label="Failures by handler and error" columns=${columns(groups, open !== null)} rows=${groups} id=${(/** @type {Group} */ group) => group.id}
           onOpen=${(/** @type {Group} */ group) => setQuery({ open: group.id })} tone=${(/** @type {Group} */ group) => group === open && "chosen"}
@@ -62,19 +62,19 @@ export default function Failures({ query }) {
 
 /** How far was looked, said plainly. @param {{of: Looked, groups: Group[], pages: number}} props */
 function Reach({ of: { failures, more, until }, groups, pages }) {
-  const what = `${counted(groups.length, "trouble")} in ${counted(failures.size, "failed task")}`;
-  if (!more) return html`<span>${what}: all that are remembered</span>`;
-  return html`<span>${what}: the newest, made since <${Clock} at=${until} fine=${false} />. There are older ones.</span>
+  const what = `${counted(failures.size, "failed task")} in ${counted(groups.length, "group")}`;
+  if (!more) return html`<span>${what}</span>`;
+  return html`<span>${what}, created since <${Clock} at=${until} fine=${false} />. There are older ones.</span>
     ${pages < MOST_PAGES
-      ? html`<${Button} small onClick=${() => setQuery({ pages: Math.min(MOST_PAGES, pages + PAGES) })}>Look further back<//>`
+      ? html`<${Button} small onClick=${() => setQuery({ pages: Math.min(MOST_PAGES, pages + PAGES) })}>Search older tasks<//>`
       : html`<span>Narrow the filter to see them.</span>`}`;
 }
 
 /** @param {{data: Looked, filtered: boolean}} props */
 function Nothing({ data, filtered }) {
-  if (data.more) return html`<${Empty} title="None found so far" icon="filter"><p>There are older tasks that were not looked at. Look further back, or narrow the filter.</p><//>`;
-  return html`<${Empty} title=${filtered ? "No failure matches" : "Nothing has failed"} icon="task">
-    <p>${filtered ? "Clear a filter to see the others." : "Tasks that used up their retries appear here, put together by handler and error."}</p><//>`;
+  if (data.more) return html`<${Empty} title="No matches so far" icon="filter"><p>There are older tasks that were not searched yet. Search them, or narrow the filter.</p><//>`;
+  return html`<${Empty} title=${filtered ? "No failure matches" : "No failures"} icon="task">
+    <p>${filtered ? "Clear a filter to see more." : "Tasks that used all their retries appear here, grouped by handler and error."}</p><//>`;
 }
 
 /** @param {Group[]} groups @param {boolean} beside one is open beside them, so that there is less room
@@ -87,19 +87,19 @@ function columns(groups, beside) {
     { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (group) => html`<span title=${group.handler}>${group.handler}</span>` },
     { name: "error", title: "Error", grow: 46, narrow: true, cell: words },
     { name: "objects", title: "Objects", width: 70, right: true, hidden: beside, cell: (group) => count(group.objects) },
-    { name: "when", title: "When", width: 118, hidden: beside, cell: (group) => html`<${Rate} values=${histogram(group, from, to)} />` },
-    { name: "newest", title: "Newest", width: 98, cell: (group) => html`<${Ago} at=${group.newest} />` },
-    { name: "oldest", title: "Oldest", width: 98, hidden: beside, cell: (group) => html`<${Ago} at=${group.oldest} />` },
+    { name: "when", title: "Over time", width: 118, hidden: beside, cell: (group) => html`<${Rate} values=${histogram(group, from, to)} />` },
+    { name: "newest", title: "Latest", width: 98, cell: (group) => html`<${Ago} at=${group.newest} />` },
+    { name: "oldest", title: "First", width: 98, hidden: beside, cell: (group) => html`<${Ago} at=${group.oldest} />` },
   ];
 }
 
 /** @param {{values: number[]}} props */
 function Rate({ values }) {
-  return html`<${Sparkline} values=${values} height=${18} most=${Math.max(...values) * 1.3} label="How many failed over time" />`;
+  return html`<${Sparkline} values=${values} height=${18} most=${Math.max(...values) * 1.3} label="Failures over time" />`;
 }
 
 /** @param {Group} group */
 function words({ kind, error }) {
-  if (kind === "missing") return html`<${Badge} tone="warn">Its handler is no longer defined<//>`;
-  return html`<span class="bad-text" title=${error}>${error || "It gave no reason"}</span>`;
+  if (kind === "missing") return html`<${Badge} tone="warn">Handler is no longer defined<//>`;
+  return html`<span class="bad-text" title=${error}>${error || "No error message"}</span>`;
 }

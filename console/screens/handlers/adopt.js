@@ -33,14 +33,14 @@ export function Missing({ handler, after }) {
   if (counts.missing === 0 && defined) return null;
   if (!defined) {
     return html`<${Notice} tone="warn"><span><b>${name}</b> is no longer defined. ${counts.missing > 0
-      ? `${counted(counts.missing, "task")} of it ${counts.missing === 1 ? "is" : "are"} missing: define it again, and adopt them then, or cancel them.`
-      : "Only what is shown here is left of it."}</span><//>`;
+      ? `${counted(counts.missing, "task")} ${counts.missing === 1 ? "is" : "are"} missing: define the handler again and adopt them, or cancel them.`
+      : "Only its history is left."}</span><//>`;
   }
   const run = async () => {
-    const done = await attempt(() => adopt(name), `What ${name} had missed is taken up`, "Nothing was taken up");
+    const done = await attempt(() => adopt(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
     if (done) after();
   };
-  return html`<${Notice} tone="warn"><span>${counted(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} parked while it was gone.</span>
+  return html`<${Notice} tone="warn"><span>${counted(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
     ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${run}>Adopt<//>`}<//>`;
 }
 
@@ -49,12 +49,12 @@ export function Missing({ handler, after }) {
 export async function askReplay(name, after) {
   const said = await ask({
     title: `Replay history to ${name}`,
-    text: html`<p>It gets a task for each event from this one on that it would have been sent had it been there, at the lowest
-      priority, and none twice. What is parked as missing is taken up, too.</p>`,
+    text: html`<p>Creates a task for every matching event since then, at the lowest priority. Events that already have a task of this
+      handler are skipped. Missing tasks are adopted, too.</p>`,
     action: "Replay",
     fields: [{
-      name: "from", label: "From the event", required: true, hint: "Its id; 0 is everything that is kept.",
-      fault: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An id is a whole number, such as 1794739675104000."),
+      name: "from", label: "From event", required: true, hint: "An event id; 0 means all stored events.",
+      fault: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An event id is a whole number, such as 1794739675104000."),
     }],
   });
   if (!said) return;
@@ -96,6 +96,6 @@ export function Replaying({ name }) {
     going.stop = true;
     replays.value = { ...replays.value };
   };
-  return html`<${Notice}><span>History is being replayed: ${count(going.replayed)} so far.</span>
+  return html`<${Notice}><span>Replaying events: ${count(going.replayed)} so far.</span>
     <${Button} small icon="stop" disabled=${going.stop} onClick=${stop}>${going.stop ? "Stopping" : "Stop"}<//><//>`;
 }

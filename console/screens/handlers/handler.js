@@ -44,7 +44,7 @@ export default function Screen({ params: { name } }) {
     every: 4000,
     apply: (data, { tasks }) => (tasks.some((change) => change.handler === name) ? null : data),
   }, [name]);
-  return html`<${Shown} of=${known} lines=${10} what="The handler could not be read">
+  return html`<${Shown} of=${known} lines=${10} what="The handler could not be loaded">
     ${(/** @type {Known} */ data) => html`<${Detail} known=${data} after=${known.reload} />`}<//>`;
 }
 
@@ -54,7 +54,7 @@ function Detail({ known: { handler, chains, schedules }, after }) {
   const place = { space: /** @type {const} */ ("handler"), name };
   return html`
     <${Head} title=${name} sub=${html`<${State} handler=${handler} /><span>${source ? "source" : "handler"}</span>
-      <${Link} to=${places.tasks({ handler: name })}>its tasks<//>`}>
+      <${Link} to=${places.tasks({ handler: name })}>all tasks<//>`}>
       <${HoldButtons} place=${place} rules=${rules} after=${after} />
       ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => askReplay(name, after)}>Replay<//>`}
       <${CopyAs} call=${{ path: `/api/v1/handlers/${segment(name)}` }} cli=${cli("handlers", "show", name)} />
@@ -66,10 +66,10 @@ function Detail({ known: { handler, chains, schedules }, after }) {
       <div class="stack">
         <${Queues} handler=${handler} after=${after} />
         <${Source} handler=${handler} schedules=${schedules} after=${after} />
-        ${defined && html`<${Panel} title="Attempts a second" aside="of the node that answers here"><${Rate} name=${name} /><//>`}
+        ${defined && html`<${Panel} title="Attempts per second" aside="of the node that serves this page"><${Rate} name=${name} /><//>`}
       </div>
       <div class="stack">
-        <${Panel} title="What holds it"><${Rules} rules=${rules} own=${place} after=${after} /><//>
+        <${Panel} title="Pauses and blocks"><${Rules} rules=${rules} own=${place} after=${after} /><//>
         <${Routes} handler=${handler} chains=${chains} />
         <${Runs} handler=${handler} />
       </div>
@@ -80,17 +80,17 @@ function Detail({ known: { handler, chains, schedules }, after }) {
 function Figures({ handler: { name, counts, oldest_runnable_seconds: oldest } }) {
   /** @type {[string, number, string, string][]} */
   const all = [
-    ["Ready", counts.ready, "SCHEDULED", "They could run now"],
-    ["Waiting", counts.waiting, "SCHEDULED", "They wait for their time, their lane, or the event's synchronous handlers"],
-    ["Claimed", counts.scheduled, "SCHEDULED", "A node has taken them, and begins them in a moment"],
+    ["Ready", counts.ready, "SCHEDULED", "Can run now"],
+    ["Waiting", counts.waiting, "SCHEDULED", "Waiting for their due time, their lane, or synchronous handlers of the event"],
+    ["Claimed", counts.scheduled, "SCHEDULED", "Claimed by a node, about to start"],
     ["Running", counts.running, "RUNNING", ""],
-    ["Halted", counts.halted, "FAILED", "They stand in error and hold their lane"],
-    ["Missing", counts.missing, "missing", "They were parked while the handler was gone"],
+    ["Halted", counts.halted, "FAILED", "Failed, and halting their lane"],
+    ["Missing", counts.missing, "missing", "Set aside while the handler was not defined"],
   ];
   return html`<dl class="figures">
     ${all.map(([word, number, status, title]) => html`<div key=${word} title=${title}><dt>${word}</dt>
       <dd class=${number ? "" : "zero"}>${number ? html`<${Link} to=${places.tasks({ handler: name, status })}>${count(number)}<//>` : "0"}</dd></div>`)}
-    <div title="For how long the task has waited that is next in line, of those that could run now"><dt>Oldest</dt>
+    <div title="Waiting time of the oldest ready task"><dt>Oldest</dt>
       <dd class=${oldest === null ? "zero" : ""}>${oldest === null ? "–" : duration(oldest * 1000)}</dd></div>
   </dl>`;
 }
@@ -103,7 +103,7 @@ function Rate({ name }) {
     list.map((sample) => (sample.events === null ? null : sample.rates[name]?.ended ?? 0)),
     list.map((sample) => (sample.events === null ? null : sample.rates[name]?.failed ?? 0)),
   ]), [list, name]);
-  if (list.length < 2) return html`<p class="soft">Rates are told from one reading to the next: in a few seconds.</p>`;
-  return html`<${Chart} height=${140} data=${data} label=${`Attempts of ${name} that ended, and those that failed, a second`}
+  if (list.length < 2) return html`<p class="soft">Collecting data…</p>`;
+  return html`<${Chart} height=${140} data=${data} label=${`Ended and failed attempts of ${name} per second`}
     lines=${[{ name: "Ended", tone: "accent", fill: true }, { name: "Failed", tone: "bad" }]} />`;
 }

@@ -29,14 +29,14 @@ function columns({ name, source }, after) {
     ? { space: "collection", name: `${name}/${queue.collection}` } : { space: "handler", name }, after, queue.tenant);
   return [
     { name: "tenant", title: "Tenant", grow: 22, narrow: true, cell: (queue) => html`<${Link} to=${places.tasks({ handler: name, tenant: queue.tenant, collection: queue.collection })}>${queue.tenant}<//>` },
-    { name: "of", title: "Of", grow: 30, cell: of },
-    { name: "held", title: "State", width: 84, narrow: true, cell: (queue) => (queue.held ? html`<${Badge} tone="warn">Held<//>` : queue.running ? html`<${Badge} tone="busy">Running<//>` : html`<${Badge} tone="idle">Open<//>`) },
+    { name: "of", title: "For", grow: 30, cell: of },
+    { name: "held", title: "State", width: 84, narrow: true, cell: (queue) => (queue.held ? html`<${Badge} tone="warn">On hold<//>` : queue.running ? html`<${Badge} tone="busy">Running<//>` : html`<${Badge} tone="idle">Idle<//>`) },
     { name: "ready", title: "Ready", width: 60, right: true, narrow: true, cell: (queue) => cell(queue.ready + queue.scheduled) },
     { name: "waiting", title: "Waiting", width: 66, right: true, cell: (queue) => cell(queue.waiting) },
     { name: "running", title: "Running", width: 68, right: true, cell: (queue) => cell(queue.running) },
     { name: "stuck", title: "Stuck", width: 56, right: true, cell: (queue) => cell(queue.halted + queue.missing) },
     { name: "oldest", title: "Oldest", width: 100, right: true, cell: (queue) => (queue.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : duration(queue.oldest_runnable_seconds * 1000)) },
-    { name: "act", title: "Hold", width: 92, right: true, hidden: !may("operator") || bound.value !== null, cell: (queue) => !queue.held && html`<${Button} small kind="quiet" icon="pause" onClick=${() => pause(queue)}>Pause<//>` },
+    { name: "act", title: "Action", width: 92, right: true, hidden: !may("operator") || bound.value !== null, cell: (queue) => !queue.held && html`<${Button} small kind="quiet" icon="pause" onClick=${() => pause(queue)}>Pause<//>` },
   ];
 }
 
@@ -52,6 +52,6 @@ export function Queues({ handler, after }) {
   return html`<${Panel} title="Queues" flush aside=${more > 0 ? `the ${queues.length} busiest, ${counted(more, "other")} not shown` : counted(queues.length, "queue")}>
     <${Table} label="Queues" columns=${columns(handler, after)} rows=${queues} keys=${queues.length > 0}
       id=${(/** @type {Queue} */ queue) => JSON.stringify([queue.tenant, queue.collection, queue.chain, queue.node])}
-      empty=${html`<${Empty} title="Nothing waits or runs" icon="task"><p>What comes for it appears here by itself.</p><//>`} />
+      empty=${html`<${Empty} title="No tasks" icon="task"><p>Queues with waiting or running tasks appear here.</p><//>`} />
   <//>`;
 }

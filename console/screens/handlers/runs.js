@@ -11,17 +11,17 @@ import { places } from "../../shell/router.js";
 
 /** @type {Record<string, string>} */
 const RUNS = {
-  http: "an HTTP target is called",
-  command: "a program is started",
-  pull: "workers elsewhere fetch its tasks",
-  "in-process": "a function of the program itself",
+  http: "calls an HTTP target",
+  command: "starts a program",
+  pull: "external workers claim its tasks",
+  "in-process": "calls a function of the program",
 };
 
 /** @type {Record<string, string>} */
-const ORDERS = { key: "one object's tasks run one after the other", none: "tasks run in no order" };
+const ORDERS = { key: "tasks of one object run one after the other", none: "tasks run in any order" };
 
 /** @type {Record<string, string>} */
-const ON_ERROR = { park: "a failed task is parked, and those behind it go on", halt: "a failed task halts its lane until somebody looks" };
+const ON_ERROR = { park: "the lane continues after a failed task", halt: "a failed task halts its lane until it is run again or cancelled" };
 
 /** @param {{handler: Handler}} props */
 export function Runs({ handler }) {
@@ -29,17 +29,17 @@ export function Runs({ handler }) {
   const none = html`<span class="faint">none</span>`;
   return html`<${Panel} title="How it runs">
     <${Facts} of=${[
-      ["Run", run === null ? html`<span class="soft">not by this node</span>` : html`${run}<span class="soft">: ${RUNS[run] ?? ""}</span>`],
+      ["Run", run === null ? html`<span class="soft">not on this node</span>` : html`${run}<span class="soft">: ${RUNS[run] ?? ""}</span>`],
       ["Target", target !== null && html`<span class="mono">${target}</span>`],
       ["Timeout", timeout_seconds !== null && duration(timeout_seconds * 1000)],
-      ["Order", order && html`${order}<span class="soft">: ${ORDERS[order] ?? ""}</span>`],
+      ["Ordering", order && html`${order}<span class="soft">: ${ORDERS[order] ?? ""}</span>`],
       ["On error", on_error && html`${on_error}<span class="soft">: ${ON_ERROR[on_error] ?? ""}</span>`],
       ["Retries", retry_max !== null && String(retry_max)],
       ["Concurrency", limits && (limits.concurrency ? `at most ${limits.concurrency} at a time` : none)],
       ["Per object", limits?.concurrency_per_key && `at most ${limits.concurrency_per_key} at a time`],
       ["Rate", limits && (limits.rate ? `at most ${limits.rate}` : none)],
-      ["Weight", limits && limits.weight !== 1 && `${limits.weight} turns where others have one`],
-      ["Ageing", limits?.ageing_seconds && `a point of priority more for each ${duration(limits.ageing_seconds * 1000)} of waiting`],
+      ["Weight", limits && limits.weight !== 1 && `${limits.weight} times the share of other queues`],
+      ["Ageing", limits?.ageing_seconds && `priority grows by one every ${duration(limits.ageing_seconds * 1000)} of waiting`],
     ]} />
   <//>`;
 }
@@ -48,11 +48,11 @@ export function Runs({ handler }) {
 export function Routes({ handler, chains }) {
   const steps = chains.flatMap((chain) => chain.nodes.filter((node) => node.handler === handler.name).map((node) => ({ chain: chain.path, node: node.id })));
   const none = handler.routes.length + steps.length === 0;
-  return html`<${Panel} title="What leads to it">
-    ${none && html`<p class="soft">${handler.source ? "A source gets no events: its schedules and people run its collections." : "Nothing: no event type and no chain. Name it under event_handlers or in a chain."}</p>`}
+  return html`<${Panel} title="Routes to this handler">
+    ${none && html`<p class="soft">${handler.source ? "None: a source is run by its schedules and on request." : "None: add it under event_handlers or to a chain."}</p>`}
     <ul class="routes">
       ${handler.routes.map(({ type, sync }) => html`<li key=${type}><span class="faint">events</span>
-        <${Link} to=${places.stream({ return: type })} class="mono">${type}<//>${sync && html` <span class="tag" title="Run before the queued ones">sync</span>`}</li>`)}
+        <${Link} to=${places.stream({ return: type })} class="mono">${type}<//>${sync && html` <span class="tag" title="Runs before the queued handlers">sync</span>`}</li>`)}
       ${steps.map(({ chain, node }) => html`<li key=${`${chain} ${node}`}><span class="faint">orders of</span>
         <${Link} to=${places.chain(chain)} class="mono">${chain}<//><span class="faint">at ${node}</span></li>`)}
     </ul>

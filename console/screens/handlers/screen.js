@@ -38,14 +38,14 @@ export default function Handlers({ query }) {
       <${CopyAs} call=${{ path: "/api/v1/handlers" }} cli=${cli("handlers")} />
     <//>
     <${Filters} query=${query} fields=${fields(handlers)} />
-    <${Shown} of=${list} lines=${10} what="The handlers could not be read">${() => html`<${List} handlers=${handlers} query=${query} />`}<//>`;
+    <${Shown} of=${list} lines=${10} what="The handlers could not be loaded">${() => html`<${List} handlers=${handlers} query=${query} />`}<//>`;
 }
 
 /** @param {Handler[]} handlers */
 function says(handlers) {
   const held = handlers.filter((handler) => handler.rules.length > 0).length;
   const missing = handlers.reduce((sum, handler) => sum + handler.counts.missing, 0);
-  return html`<span>${counted(handlers.length, "handler")}</span>${held > 0 && html`<span>${held} held</span>`}
+  return html`<span>${counted(handlers.length, "handler")}</span>${held > 0 && html`<span>${held} paused or blocked</span>`}
     ${missing > 0 && html`<span class="warn-text">${counted(missing, "missing task")}</span>`}`;
 }
 
@@ -73,7 +73,7 @@ function List({ handlers, query: { name = "", state = "", tenant } }) {
   }, [handlers, measured, name, state, tenant]);
   const cut = tenant ? handlers.reduce((sum, handler) => sum + handler.more_queues, 0) : 0;
   return html`
-    ${cut > 0 && html`<${Notice}>Of very many queues the busiest are told: ${counted(cut, "queue")} may be missing from these numbers. A handler's own page tells more of them.<//>`}
+    ${cut > 0 && html`<${Notice}>Only the busiest queues are counted: ${counted(cut, "queue")} may be missing from these numbers. The page of a handler shows more.<//>`}
     <${Table} tall label="Handlers" columns=${tenant ? COLUMNS.filter((column) => column.name !== "rate") : COLUMNS} rows=${rows}
       id=${(/** @type {Row} */ row) => row.name} onOpen=${(/** @type {Row} */ row) => go(places.handler(row.name))}
       tone=${(/** @type {Row} */ row) => row.rules.length > 0 && "row-held"}
@@ -82,9 +82,9 @@ function List({ handlers, query: { name = "", state = "", tenant } }) {
 
 /** @param {{none: boolean}} props */
 function Nothing({ none }) {
-  if (!none) return html`<${Empty} title="No handler is like that" icon="filter"><p>Clear a filter to see the others.</p><//>`;
+  if (!none) return html`<${Empty} title="No handler matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
   return html`<${Empty} title="There are no handlers" icon="handler">
-    <p>Say under <code>handlers:</code> in the configuration what is to be done, and under <code>event_handlers:</code> for which events. It is taken up within a second.</p><//>`;
+    <p>Define them under <code>handlers:</code> in the configuration, and their events under <code>event_handlers:</code>. Changes are loaded within a second.</p><//>`;
 }
 
 /** @param {number} number @param {string} [tone] */
@@ -96,18 +96,18 @@ function number(number, tone = "") {
 const COLUMNS = [
   { name: "name", title: "Handler", grow: 24, narrow: true, cell: (row) => html`<${HandlerLink} name=${row.name} />${row.source && html` <span class="tag">source</span>`}` },
   { name: "state", title: "State", width: 124, narrow: true, cell: (row) => html`<${State} handler=${row} />` },
-  { name: "run", title: "Runs", grow: 30, cell: (row) => html`<span title=${row.target ?? ""}>${row.run ?? html`<span class="faint">not here</span>`} <span class="faint">${row.target ?? ""}</span></span>` },
+  { name: "run", title: "Run", grow: 30, cell: (row) => html`<span title=${row.target ?? ""}>${row.run ?? html`<span class="faint">not on this node</span>`} <span class="faint">${row.target ?? ""}</span></span>` },
   { name: "ready", title: "Ready", width: 64, right: true, narrow: true, cell: (row) => number(row.counts.ready + row.counts.scheduled) },
   { name: "waiting", title: "Waiting", width: 68, right: true, cell: (row) => number(row.counts.waiting) },
   { name: "running", title: "Running", width: 78, right: true, cell: (row) => html`${number(row.counts.running)}${row.limits?.concurrency ? html`<span class="faint"> of ${row.limits.concurrency}</span>` : ""}` },
   { name: "stuck", title: "Stuck", width: 58, right: true, cell: (row) => number(row.counts.halted + row.counts.missing, "bad-text") },
   { name: "oldest", title: "Oldest", width: 106, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : duration(row.oldest_runnable_seconds * 1000)) },
-  { name: "rate", title: "Ended a second", width: 156, right: true, cell: rate },
+  { name: "rate", title: "Ended per second", width: 156, right: true, cell: rate },
 ];
 
 /** @param {Row} row */
 function rate({ rate, trend, name }) {
   const text = rate ? brief(Number(rate.ended.toFixed(1))) : "–";
-  return html`<span class="trend"><${Sparkline} values=${trend} width=${64} height=${18} most=${1} label=${`${name}: attempts that ended, over two minutes`} />
+  return html`<span class="trend"><${Sparkline} values=${trend} width=${64} height=${18} most=${1} label=${`${name}: ended attempts over the last two minutes`} />
     <span>${rate?.failed ? html`<span class="bad-text" title="failed">${brief(Number(rate.failed.toFixed(1)))} ✕</span> ` : ""}${text}</span></span>`;
 }

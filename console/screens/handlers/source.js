@@ -29,7 +29,7 @@ export function Source({ handler, schedules, after }) {
         <span class="soft">${schedule ? html`<${Link} to=${places.schedule(pair)}>${schedule.words}<//>` : "on request only"}</span>
         ${schedule?.next[0] && html`<span class="faint"><${Ago} at=${schedule.next[0]} /></span>`}
         <span class="faint">priority ${priority}</span>
-        ${held ? html`<${Badge} tone="warn">Held<//>` : busy?.running ? html`<${Badge} tone="busy">Running<//>` : null}
+        ${held ? html`<${Badge} tone="warn">On hold<//>` : busy?.running ? html`<${Badge} tone="busy">Running<//>` : null}
         <span class="push"></span>
         ${!held && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => askHold("pause", { space: "collection", name: pair }, after, source.tenant)}>Pause<//>`}
         <${Button} small icon="play" role="operator" onClick=${() => run(name, collection, after)}>Run now<//>

@@ -10,7 +10,7 @@ import { Badge } from "../../parts/badge.js";
 /** @typedef {import("../../parts/badge.js").Tone} Tone */
 
 /** What lists can be narrowed to. @type {[string, string][]} */
-export const STATES = [["held", "Held"], ["halted", "Halted"], ["missing", "With missing tasks"], ["busy", "Running"], ["waiting", "With a backlog"]];
+export const STATES = [["held", "Paused or blocked"], ["halted", "Halted"], ["missing", "With missing tasks"], ["busy", "Running"], ["waiting", "With a backlog"]];
 
 /** Whether a rule holds all that one can see of a handler. @param {Handler} handler @param {Rule} rule */
 function whole({ source }, { space, tenant }) {
@@ -26,9 +26,9 @@ export function stateOf(handler) {
     const word = rule.kind === "block" ? "Blocked" : "Paused";
     return { tone: rule.kind === "block" ? "bad" : "warn", word: whole(handler, rule) ? word : `${word} in part`, why: rule.reason ?? "" };
   }
-  if (counts.halted) return { tone: "bad", word: "Halted", why: `${counts.halted} tasks stand in error and hold their lanes` };
-  if (!defined) return { tone: "warn", word: "Gone", why: "It is no longer defined" };
-  if (counts.missing) return { tone: "warn", word: "Missing", why: `${counts.missing} tasks were parked while it was gone` };
+  if (counts.halted) return { tone: "bad", word: "Halted", why: `${counts.halted} failed tasks halt their lanes` };
+  if (!defined) return { tone: "warn", word: "Removed", why: "It is no longer defined" };
+  if (counts.missing) return { tone: "warn", word: "Missing", why: `${counts.missing} tasks were set aside while it was not defined` };
   if (counts.running) return { tone: "busy", word: "Running", why: "" };
   return { tone: "idle", word: "Idle", why: "" };
 }

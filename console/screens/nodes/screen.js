@@ -37,7 +37,7 @@ export default function Nodes({ query }) {
     <${Head} title="Nodes" sub=${known.data && html`<span>${alive.length} alive</span><span>${running} of ${counted(slots, "slot")} in use</span>`}>
       <${CopyAs} call=${{ path: "/api/v1/nodes" }} cli=${cli("nodes")} />
     <//>
-    <${Shown} of=${known} lines=${6} what="The nodes could not be read">${(/** @type {Known} */ data) => html`<${List} known=${data} chosen=${query.node} />`}<//>`;
+    <${Shown} of=${known} lines=${6} what="The nodes could not be loaded">${(/** @type {Known} */ data) => html`<${List} known=${data} chosen=${query.node} />`}<//>`;
 }
 
 /** @param {Node[]} nodes @param {"slots" | "running"} name */
@@ -52,13 +52,13 @@ function List({ known: { nodes, handlers }, chosen }) {
   const orphans = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !able.has(handler.name));
   const node = nodes.find((one) => String(one.id) === chosen) ?? (nodes.length === 1 ? nodes[0] : undefined);
   return html`
-    ${orphans.length > 0 && html`<${Notice} tone="warn"><span>No node that is alive can run ${orphans.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
-      Their tasks wait until one that can joins.</span><//>`}
-    <${Panel} title="Processes that run tasks" flush aside=${counted(nodes.length, "node")}>
-      <${Table} label="Nodes, the newest first" columns=${COLUMNS} rows=${nodes} id=${(/** @type {Node} */ one) => String(one.id)}
+    ${orphans.length > 0 && html`<${Notice} tone="warn"><span>No live node can run ${orphans.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
+      Their tasks wait until such a node joins.</span><//>`}
+    <${Panel} title="Nodes" flush aside=${counted(nodes.length, "node")}>
+      <${Table} label="Nodes, newest first" columns=${COLUMNS} rows=${nodes} id=${(/** @type {Node} */ one) => String(one.id)}
         onOpen=${(/** @type {Node} */ one) => setQuery({ node: chosen === String(one.id) ? null : one.id })}
         tone=${(/** @type {Node} */ one) => !one.alive && "gone"}
-        empty=${html`<${Empty} title="No node has joined" icon="node"><p>A process joins when it runs the rooms scheduler or worker.</p><//>`} />
+        empty=${html`<${Empty} title="No node has joined" icon="node"><p>A process joins when it runs the scheduler or worker service.</p><//>`} />
     <//>
     ${node && html`<${One} node=${node} />`}`;
 }
@@ -71,12 +71,12 @@ function One({ node }) {
       ["State", html`<${State} node=${node} />`],
       ["Slots", `${node.running} of ${node.slots} in use`],
       ["Joined", html`<${Full} at=${node.joined_at} />`],
-      ["Last heard", html`<${Full} at=${node.heard_at} />`],
+      ["Last heartbeat", html`<${Full} at=${node.heard_at} />`],
       ["Clock", offset(node.clock.offset_ms)],
       ["Last clock step", node.clock.last_step ? html`${step(node.clock.last_step.by_ms)} at <${Full} at=${node.clock.last_step.at} />` : "None since it joined"],
     ]} />
     <h3 class="can-run">Can run</h3>
-    ${node.handlers.length === 0 ? html`<p class="soft">No handler: it may still answer requests, or keep the house.</p>`
+    ${node.handlers.length === 0 ? html`<p class="soft">No handlers: this node runs other services, such as the API.</p>`
       : html`<ul class="abilities">${node.handlers.map((name) => html`<li key=${name}><${HandlerLink} name=${name} /></li>`)}</ul>`}
   <//>`;
 }
@@ -95,8 +95,8 @@ function step(ms) {
 /** @param {{node: Node}} props */
 function State({ node: { alive, heard_at, clock } }) {
   if (!alive) return html`<${Badge} tone="off">Gone<//>`;
-  if (clock.out_of_service) return html`<${Badge} tone="bad" title=${`Its clock is ${offset(clock.offset_ms)}. It takes no work until the clocks agree.`}>Clock off<//>`;
-  if (now.value - Date.parse(heard_at) > SILENT_MS) return html`<${Badge} tone="warn" title="It has not been heard of for a while. If that goes on, others take its tasks over.">Silent<//>`;
+  if (clock.out_of_service) return html`<${Badge} tone="bad" title=${`Its clock is ${offset(clock.offset_ms)}. It takes no work until the clocks agree.`}>Clock wrong<//>`;
+  if (now.value - Date.parse(heard_at) > SILENT_MS) return html`<${Badge} tone="warn" title="No heartbeat for 15 seconds. If it stays away, other nodes take over its tasks.">No heartbeat<//>`;
   return html`<${Badge} tone="good">Alive<//>`;
 }
 
@@ -114,6 +114,6 @@ const COLUMNS = [
   { name: "slots", title: "Slots in use", width: 170, narrow: true, cell: (node) => html`<${Slots} node=${node} />` },
   { name: "handlers", title: "Can run", grow: 60, cell: (node) => html`<span title=${node.handlers.join(", ")}><span class="faint">${node.handlers.length}:</span> ${node.handlers.join(", ")}</span>` },
   { name: "clock", title: "Clock", width: 96, right: true, cell: ({ clock }) => html`<span title=${offset(clock.offset_ms)}>${Math.abs(clock.offset_ms) < 1000 ? "OK" : step(clock.offset_ms)}</span>` },
-  { name: "heard", title: "Last heard", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.heard_at} />` },
+  { name: "heard", title: "Heartbeat", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.heard_at} />` },
   { name: "joined", title: "Joined", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.joined_at} />` },
 ];

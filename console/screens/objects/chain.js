@@ -30,7 +30,7 @@ export function Chain({ events, tasks }) {
       linked: before !== undefined && event.prev === before.eventId,
     };
   });
-  return html`<${Table} label="Events, the newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => String(row.event.eventId)}
+  return html`<${Table} label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => String(row.event.eventId)}
     onOpen=${(/** @type {Row} */ row) => go(places.event(row.event.eventId))} tone=${(/** @type {Row} */ row) => (row.linked ? "linked" : undefined)} />`;
 }
 
@@ -38,7 +38,7 @@ export function Chain({ events, tasks }) {
 const COLUMNS = [
   { name: "time", title: "Time", width: 176, narrow: true, cell: ({ event }) => html`<span class="chain-dot" aria-hidden="true"></span><${Clock} at=${event.eventId} />` },
   { name: "type", title: "Type", grow: 24, narrow: true, cell: ({ event }) => html`<span title=${event.TYPE}>${event.TYPE}${event.sub && html` <span class="faint">${event.sub}</span>`}</span>` },
-  { name: "gap", title: "After", width: 86, right: true, cell: ({ gap }) => (gap === null ? html`<span class="faint">–</span>` : `+${duration(gap)}`) },
+  { name: "gap", title: "Interval", width: 86, right: true, cell: ({ gap }) => (gap === null ? html`<span class="faint">–</span>` : `+${duration(gap)}`) },
   { name: "tasks", title: "Tasks", width: 78, narrow: true, cell: ({ tasks }) => html`<span class="chain-tasks">${tasks.slice(0, MOST_TASKS).map((task) => html`<${Link} key=${task.id} to=${places.task(task.id)}
     title=${`${task.handler}: ${task.status.toLowerCase()}`}><${Shape} tone=${task.state === "missing" ? "warn" : TONES[task.status] ?? "idle"} /><span class="unseen">${task.handler}: ${task.status}</span><//>`)}
     ${tasks.length > MOST_TASKS && html`<span class="faint">+${tasks.length - MOST_TASKS}</span>`}</span>` },

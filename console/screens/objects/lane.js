@@ -24,9 +24,9 @@ export function LaneCard({ lane, objectKey, tenant, onChange }) {
       ${state(lane)}
       <span class="lane-behind">${ordered
         ? html`<${Link} to=${places.tasks({ key: objectKey, tenant, handler, status: "SCHEDULED" })}>${behind(lane)}<//>`
-        : html`<span class="faint">no order: its tasks run side by side</span>`}</span>
+        : html`<span class="faint">unordered: its tasks run in parallel</span>`}</span>
     </header>
-    <p class="lane-head"><span class="faint">${ordered ? "Head" : "Oldest"}</span> <${TaskLink} id=${head.id} short />
+    <p class="lane-head"><span class="faint">${ordered ? "First task" : "Oldest"}</span> <${TaskLink} id=${head.id} short />
       <${Status} status=${head.status} state=${head.state} attempt=${head.attempt} />
       <span class="faint">made <${Ago} at=${head.created_at} /></span></p>
     ${head.error && html`<p class="lane-error bad-text">${head.error}</p>`}
@@ -37,28 +37,28 @@ export function LaneCard({ lane, objectKey, tenant, onChange }) {
 
 /** @param {Lane} lane */
 function behind({ waiting, more }) {
-  if (waiting === 0) return "none waits behind it";
+  if (waiting === 0) return "no tasks behind it";
   return `${more ? "more than " : ""}${counted(waiting, "task")} behind it`;
 }
 
 /** @param {Lane} lane */
 function state({ halted, head, why }) {
-  if (halted) return html`<${Badge} tone="bad">Stands still<//>`;
-  if (head.status === "RUNNING") return html`<${Badge} tone="busy">Runs<//>`;
+  if (halted) return html`<${Badge} tone="bad">Halted<//>`;
+  if (head.status === "RUNNING") return html`<${Badge} tone="busy">Running<//>`;
   const shut = why?.gates.find((gate) => !gate.open);
-  return html`<${Badge} tone=${shut?.gate === "rule" || shut?.gate === "target" ? "warn" : "idle"}>Waits<//>`;
+  return html`<${Badge} tone=${shut?.gate === "rule" || shut?.gate === "target" ? "warn" : "idle"}>Waiting<//>`;
 }
 
 /** @param {{head: Task, halted: boolean, onChange: () => void}} props */
 function Ways({ head, halted, onChange }) {
   const doCancel = async () => {
-    const text = halted ? "It is given up, and the next of its lane runs." : head.status === "RUNNING" ? "Its attempt is cut short, and the next of its lane runs." : "It will not run, and the next of its lane comes to its place.";
-    if (await ask({ title: "Cancel the head", text, action: "Cancel it", danger: true })) await attempt(() => cancel(head.id), "It is cancelled").then(onChange);
+    const text = halted ? "The task is given up, and the next task of the lane runs." : head.status === "RUNNING" ? "The running attempt is stopped, and the next task of the lane runs." : "The task will not run, and the next task of the lane takes its place.";
+    if (await ask({ title: "Cancel the first task of the lane", text, action: "Cancel task", danger: true })) await attempt(() => cancel(head.id), "Task cancelled").then(onChange);
   };
   return html`<div class="actions lane-ways">
-    ${halted && html`<${Button} small kind="primary" icon="retry" role="operator" title="It keeps its place at the head"
-      onClick=${() => attempt(() => retry(head.id), "It is run again, at its place").then(onChange)}>Run it again<//>`}
-    <${Button} small kind=${halted ? "danger" : "plain"} icon="stop" role="operator" onClick=${doCancel}>${halted ? "Give it up" : "Cancel it"}<//>
-    <${Link} to=${places.task(head.id)}>Why, log and attempts<//>
+    ${halted && html`<${Button} small kind="primary" icon="retry" role="operator" title="It stays first in its lane"
+      onClick=${() => attempt(() => retry(head.id), "Task is run again").then(onChange)}>Run again<//>`}
+    <${Button} small kind=${halted ? "danger" : "plain"} icon="stop" role="operator" onClick=${doCancel}>${halted ? "Give up" : "Cancel"}<//>
+    <${Link} to=${places.task(head.id)}>Task details<//>
   </div>`;
 }

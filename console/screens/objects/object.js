@@ -45,17 +45,17 @@ export default function ObjectScreen({ params, query }) {
   const events = object.data?.events ?? [];
   const unknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
   return html`<div class="object stack">
-    <${Head} title=${html`<span class="mono">${key}</span>`} sub=${html`<span>of the tenant ${tenant}</span>
+    <${Head} title=${html`<span class="mono">${key}</span>`} sub=${html`<span>tenant ${tenant}</span>
       ${object.data && html`<span>${counted(events.length, "event")}${events.length === MOST_EVENTS ? " or more" : ""}, the last <${Ago} at=${object.data.last} /></span>`}`}>
       <${CopyAs} call=${{ path, query: { tenant } }} cli=${cli("objects", "show", key, ...(tenant === "default" ? [] : ["--tenant", tenant]))} />
     <//>
     ${bound.value === null && html`<${Filters} query=${query} fields=${[{ name: "tenant", label: "Tenant", hint: "default", width: 160 }]} />`}
     ${unknown ? html`<${Unknown} objectKey=${key} tenant=${tenant} />` : html`
       <${Panel} title="Lanes" aside=${lanes.data && aside(lanes.data)}>
-        <${Shown} of=${lanes} lines=${3} what="The lanes could not be read">${(/** @type {Lanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
+        <${Shown} of=${lanes} lines=${3} what="The lanes could not be loaded">${(/** @type {Lanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
       <//>
       <${Panel} title="Events" flush aside=${html`<${Link} to=${places.stream({ key, tenant: query.tenant })}>in the stream<//><${Link} to=${places.tasks({ key, tenant })}>all tasks<//>`}>
-        <${Shown} of=${object} what="The object could not be read">${(/** @type {ObjectDetail} */ data) => html`
+        <${Shown} of=${object} what="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
           <${Chain} events=${data.events} tasks=${lanes.data?.tasks ?? new Map()} />
           <p class="chain-end faint">${end(data)}</p>`}<//>
       <//>`}
@@ -65,32 +65,32 @@ export default function ObjectScreen({ params, query }) {
 /** @param {Lanes} data */
 function aside({ lanes }) {
   const still = lanes.filter((lane) => lane.halted).length;
-  return still > 0 ? `${still} of ${counted(lanes.length, "lane")} ${still === 1 ? "stands" : "stand"} still` : counted(lanes.length, "lane");
+  return still > 0 ? `${still} of ${counted(lanes.length, "lane")} halted` : counted(lanes.length, "lane");
 }
 
 /** @param {{data: Lanes, objectKey: string, tenant: string, onChange: () => void}} props */
 function LaneList({ data, objectKey, tenant, onChange }) {
   const { lanes, missing, more } = data;
   return html`
-    ${missing.length > 0 && html`<${Notice} tone="warn"><span>${counted(missing.length, "task")} of it ${missing.length === 1 ? "is" : "are"} missing: the handler ${missing[0].handler} is no longer defined.</span>
-      <${Link} to=${places.tasks({ key: objectKey, tenant, status: "missing" })}>To them<//><//>`}
+    ${missing.length > 0 && html`<${Notice} tone="warn"><span>${counted(missing.length, "task")} ${missing.length === 1 ? "is" : "are"} missing: the handler ${missing[0].handler} is no longer defined.</span>
+      <${Link} to=${places.tasks({ key: objectKey, tenant, status: "missing" })}>Show tasks<//><//>`}
     ${lanes.length === 0
-      ? html`<p class="soft">Nothing waits, runs or is held for this object.</p>`
+      ? html`<p class="soft">No open tasks for this object.</p>`
       : html`<ul class="lanes">${lanes.map((lane) => html`<${LaneCard} key=${lane.handler} lane=${lane} objectKey=${objectKey} tenant=${tenant} onChange=${onChange} />`)}</ul>`}
-    ${more && html`<p class="faint">There may be more than is shown here: not all that waits for it was looked at.</p>`}`;
+    ${more && html`<p class="faint">There may be more lanes: not all waiting tasks were checked.</p>`}`;
 }
 
 /** @param {ObjectDetail} data */
 function end({ events }) {
   const first = events.at(-1);
-  if (!first) return "Its events are no longer remembered; only the id of the last one is.";
-  return first.prev === null ? "That is its first event." : "Older events are no longer remembered, or not shown.";
+  if (!first) return "Its events have expired; only the id of the last one is stored.";
+  return first.prev === null ? "First event of the object." : "Older events have expired or are not shown.";
 }
 
 /** @param {{objectKey: string, tenant: string}} props */
 function Unknown({ objectKey, tenant }) {
-  return html`<${Empty} title="Nothing has happened to it" icon="object">
+  return html`<${Empty} title="No events" icon="object">
     <p>No event of the tenant <b>${tenant}</b> has the key <code>${objectKey}</code>. Keys are exact, and each tenant has its own objects.</p>
-    ${isOrder(objectKey) && html`<p>It reads like the path of an order: <${Link} to=${places.order(objectKey)}>${objectKey}<//></p>`}
-    <p><${Link} to="/objects">Look for another<//></p><//>`;
+    ${isOrder(objectKey) && html`<p>It looks like the path of an order: <${Link} to=${places.order(objectKey)}>${objectKey}<//></p>`}
+    <p><${Link} to="/objects">Find another object<//></p><//>`;
 }

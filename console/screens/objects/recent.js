@@ -50,11 +50,11 @@ export function Recent({ tenant }) {
     filter: { tenant },
     apply: (data, { events }) => ({ ...data, objects: taken(data.objects, events) }),
   }, [tenant]);
-  return html`<${Panel} title="Changed lately" flush aside=${recent.data && `in the newest ${EVENTS} events, and since`}>
-    <${Shown} of=${recent} lines=${8} what="The journal could not be read">${(/** @type {Recent} */ { objects }) => html`
-      <${Table} label="Objects that changed lately" columns=${columns()} rows=${[...objects.values()].reverse()} id=${(/** @type {Row} */ row) => row.id}
+  return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${EVENTS} events`}>
+    <${Shown} of=${recent} lines=${8} what="The journal could not be loaded">${(/** @type {Recent} */ { objects }) => html`
+      <${Table} label="Recently changed objects" columns=${columns()} rows=${[...objects.values()].reverse()} id=${(/** @type {Row} */ row) => row.id}
         onOpen=${(/** @type {Row} */ row) => go(places.object(row.key, row.tenant))}
-        empty=${html`<${Empty} title="Nothing has happened to any object lately" icon="object"><p>Events with a key are about objects: <code>${cli("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>
+        empty=${html`<${Empty} title="No recent events with a key" icon="object"><p>Events with a key belong to an object: <code>${cli("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>
   <//>`;
 }
 
@@ -65,6 +65,6 @@ function columns() {
     { name: "tenant", title: "Tenant", width: 120, hidden: bound.value !== null, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
     { name: "type", title: "Last event", grow: 34, narrow: true, cell: (row) => html`<span title=${row.type}>${row.type}</span>` },
     { name: "events", title: "Events", width: 80, right: true, cell: (row) => count(row.events) },
-    { name: "last", title: "When", width: 96, narrow: true, cell: (row) => html`<${Ago} at=${row.last} />` },
+    { name: "last", title: "Time", width: 96, narrow: true, cell: (row) => html`<${Ago} at=${row.last} />` },
   ];
 }

@@ -19,7 +19,7 @@ export default function Objects({ query }) {
     if (key.trim()) go(places.object(key.trim(), tenant.trim()));
   };
   return html`<div class="objects stack">
-    <${Head} title="Objects" sub="What events are about. Those of one object are worked off in order, handler by handler, in lanes." />
+    <${Head} title="Objects" sub="Events with the same key belong to one object. Each handler processes them in order, in a lane." />
     <form class="filters" role="search" aria-label="Find an object" onSubmit=${open}>
       <label class="filter" for=${`${id}-key`}><span>Key</span>
         <input id=${`${id}-key`} class="objects-key" value=${key} placeholder="record:1" autocomplete="off" spellcheck=${false} maxlength="512"

@@ -52,8 +52,8 @@ export function Stuck() {
   }, []);
   if (stuck.data?.still === 0) return null;
   return html`<${Shown} of=${stuck} lines=${3}>${(/** @type {Stuck} */ { still, heads }) => html`
-    <${Panel} title="Lanes that stand still" flush aside=${heads.length < still ? `${heads.length} of ${still} are shown` : counted(still, "lane")}>
-      <${Table} label="Lanes that stand still" keys=${false} columns=${COLUMNS} rows=${heads} id=${(/** @type {Task} */ task) => task.id}
+    <${Panel} title="Halted lanes" flush aside=${heads.length < still ? `${heads.length} of ${still} shown` : counted(still, "lane")}>
+      <${Table} label="Halted lanes" keys=${false} columns=${COLUMNS} rows=${heads} id=${(/** @type {Task} */ task) => task.id}
         onOpen=${(/** @type {Task} */ task) => go(places.object(task.key ?? "", task.tenant))} />
     <//>`}<//>`;
 }
@@ -63,7 +63,7 @@ const COLUMNS = [
   { name: "key", title: "Object", grow: 26, narrow: true, cell: (task) => html`<${KeyLink} of=${task.key ?? ""} tenant=${task.tenant} />` },
   { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
   { name: "tenant", title: "Tenant", width: 100, cell: (task) => html`<span class="faint">${task.tenant}</span>` },
-  { name: "error", title: "Error of its head", grow: 46, cell: (task) => html`<span class="bad-text" title=${task.error}>${task.error}</span>` },
+  { name: "error", title: "Error", grow: 46, cell: (task) => html`<span class="bad-text" title=${task.error}>${task.error}</span>` },
   { name: "since", title: "Since", width: 96, narrow: true, cell: (task) => html`<${Ago} at=${task.finished_at || task.created_at} />` },
-  { name: "id", title: "Head", width: 84, cell: (task) => html`<${TaskLink} id=${task.id} tail />` },
+  { name: "id", title: "Task", width: 84, cell: (task) => html`<${TaskLink} id=${task.id} tail />` },
 ];

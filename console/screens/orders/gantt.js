@@ -31,7 +31,7 @@ export function ending(events) {
 }
 
 /** @type {Record<string, [import("../../parts/badge.js").Tone, string]>} */
-const ENDS = { Success: ["good", "step succeeded"], Error: ["bad", "step failed for good"], Keep: ["bad", "step failed, to be tried again"] };
+const ENDS = { Success: ["good", "step succeeded"], Error: ["bad", "step failed"], Keep: ["bad", "step failed, will be retried"] };
 
 /** A row for each node it was at, in the order in which it came there.
  * @param {Event[]} events its own, the oldest first @param {boolean} there whether it is still on its way
@@ -67,33 +67,33 @@ export function rows(events, there) {
     if (event.TYPE === "FileBasedAdded") {
       node = named;
       row(node);
-      begin("wait", time, "idle", "waits");
+      begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderStepStarted") {
       close(time);
       node = named;
       const task = String(event.taskId);
-      begin("step", time, "busy", "step runs", () => go(places.task(task)));
+      begin("step", time, "busy", "step running", () => go(places.task(task)));
     } else if (event.TYPE === "OrderStepEnded") {
       const end = /** @type {{TYPE?: string}} */ (event.nodeTransition)?.TYPE ?? "";
       const [tone, words] = ENDS[end] ?? ["idle", end];
       close(time, { tone, title: `${node}: ${words}` });
-      begin("wait", time, "idle", "waits");
+      begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSetBack") {
       close(time);
       node = named;
-      begin("wait", time, "warn", "waits to be tried again");
+      begin("wait", time, "warn", "waiting to be retried");
     } else if (event.TYPE === "OrderNodeChanged") {
       close(time);
       node = named;
       row(node);
-      begin("wait", time, "idle", "waits");
+      begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSuspended") {
       if (/** @type {{kind?: string} | null} */ (open)?.kind === "step") continue;
       close(time);
       begin("wait", time, "off", "suspended");
     } else if (event.TYPE === "OrderResumed") {
       close(time);
-      begin("wait", time, "idle", "waits");
+      begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderFinished") {
       close(time);
       node = named;

@@ -43,7 +43,7 @@ async function read(path, tenant, signal) {
   const all = /** @type {Event[]} */ (seq.eventSnapshots ?? []).reverse();
   const events = own(all, path);
   // One that has arrived is still remembered by its events.
-  if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of one.` });
+  if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of it.` });
   const chain = /** @type {Chain[]} */ (chains).find((one) => one.path === chainPath) ?? null;
   return { eventId: seq.eventId, order, chain, events, cut: all.length === MOST };
 }
@@ -53,7 +53,7 @@ export default function Screen({ params, query }) {
   const path = `/${params.path}`;
   const tenant = query.tenant || bound.value || "default";
   const known = useFollowed({ read: (signal) => read(path, tenant, signal), filter: { path }, calm: 400, every: 10_000 }, [path, tenant]);
-  return html`<${Shown} of=${known} lines=${10} what="The order could not be read">
+  return html`<${Shown} of=${known} lines=${10} what="The order could not be loaded">
     ${(/** @type {Known} */ data) => html`<${Detail} path=${path} tenant=${tenant} known=${data} after=${known.reload} />`}<//>`;
 }
 
@@ -67,16 +67,16 @@ function Detail({ path, tenant, known: { order, chain, events, cut }, after }) {
   return html`
     <${Head} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} sub=${order
       ? html`<${OrderState} order=${order} /><span>at ${order.node}</span>`
-      : html`<${Badge} tone=${end?.word === "arrived" ? "good" : "off"}>${end?.word === "arrived" ? `Arrived at ${end.node}` : end ? "Removed" : "Gone"}<//>${end && html`<${Full} at=${end.at} />`}<${Link} to=${places.tasks({ key: path, tenant: named })}>its tasks<//>`}>
+      : html`<${Badge} tone=${end?.word === "arrived" ? "good" : "off"}>${end?.word === "arrived" ? `Arrived at ${end.node}` : end ? "Removed" : "Gone"}<//>${end && html`<${Full} at=${end.at} />`}<${Link} to=${places.tasks({ key: path, tenant: named })}>all tasks<//>`}>
       ${order && html`<${Actions} order=${order} chain=${chain} after=${after} />`}
       ${order ? html`<${CopyAs} call=${{ path: addressOf(path), query: { tenant: named } }} cli=${cli("orders", "show", path, ...of)} />`
         : html`<${CopyAs} call=${{ path: "/api/v1/events", query: { path, tenant: named, limit: -MOST } }} cli=${cli("tasks", "list", "--key", path, ...of)} />`}
     <//>
     ${order && html`<${Trouble} order=${order} />`}
-    ${!order && html`<${Notice}>The order is no longer on its way. This is what the journal remembers of it.<//>`}
-    <${Panel} title="Its way" aside=${cut ? `its newest ${MOST} events` : null}>
-      ${events.length === 0 ? html`<p class="soft">The journal remembers none of its steps.</p>`
-        : html`<div class="gantt"><${Timeline} rows=${rows(events, order !== null)} label=${`The way of ${path}, a row for each node`} />
+    ${!order && html`<${Notice}>The order has ended. This page shows the events that the journal still has.<//>`}
+    <${Panel} title="Timeline" aside=${cut ? `its newest ${MOST} events` : null}>
+      ${events.length === 0 ? html`<p class="soft">The journal has no events of its steps.</p>`
+        : html`<div class="gantt"><${Timeline} rows=${rows(events, order !== null)} label=${`Timeline of ${path}, one row per node`} />
           <${Legend} /></div>`}
     <//>
     <div class=${order ? "columns" : "stack"}>
@@ -89,14 +89,14 @@ function Detail({ path, tenant, known: { order, chain, events, cut }, after }) {
 }
 
 function Legend() {
-  const keys = [["busy", "step runs"], ["good", "succeeded"], ["bad", "failed"], ["warn", "waits to be tried again"], ["off", "suspended"], ["idle", "waits"]];
+  const keys = [["busy", "step running"], ["good", "succeeded"], ["bad", "failed"], ["warn", "waiting to be retried"], ["off", "suspended"], ["idle", "waiting"]];
   return html`<ul class="gantt-legend">${keys.map(([tone, word]) => html`<li key=${word}><span class=${`swatch ${tone}`}></span>${word}</li>`)}</ul>`;
 }
 
 /** @param {{order: Order, chain: Chain | null, after: () => void}} props */
 function Actions({ order, chain, after }) {
   const running = order.task?.status === "RUNNING";
-  const why = running ? "A step of it runs. Suspend it, and wait for the step to end." : undefined;
+  const why = running ? "A step is running. Suspend the order and wait for the step to end." : undefined;
   return html`
     ${order.suspended
       ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resume(order, after)}>Resume<//>`
@@ -108,12 +108,12 @@ function Actions({ order, chain, after }) {
 /** What keeps it, and the way out. @param {{order: Order}} props */
 function Trouble({ order: { suspended, failed, stranded, held, setback_until, node } }) {
   if (suspended && failed) {
-    return html`<${Notice} tone="bad"><span>Its step at <b>${node}</b> failed for good: ${failed.error}</span><span class="soft">Resume tries that step again.</span>
+    return html`<${Notice} tone="bad"><span>Its step at <b>${node}</b> failed: ${failed.error}</span><span class="soft">Resume to run the step again.</span>
       <${TaskLink} id=${failed.task} short /><//>`;
   }
-  if (suspended) return html`<${Notice} tone="warn">It is suspended: it begins no step, and does not arrive, until somebody resumes it.<//>`;
-  if (stranded) return html`<${Notice} tone="bad">Its chain has no node <b>${node}</b> any more. Change its node, or bring that one back.<//>`;
-  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and is tried again at <${Clock} at=${setback_until} fine=${false} />.</span><//>`;
+  if (suspended) return html`<${Notice} tone="warn">Suspended: the order starts no step and does not finish until it is resumed.<//>`;
+  if (stranded) return html`<${Notice} tone="bad">The chain no longer has the node <b>${node}</b>. Change the node of the order, or define that node again.<//>`;
+  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and will be retried at <${Clock} at=${setback_until} fine=${false} />.</span><//>`;
   if (held) return html`<${Notice} tone="warn">${held}<//>`;
   return null;
 }
@@ -130,8 +130,8 @@ function About({ order }) {
       ["Priority", String(order.priority)],
       ["Added", html`<${Full} at=${order.created_at} />`],
       ["Planned for", order.planned_at && html`<${Full} at=${order.planned_at} />`],
-      ["Began", html`<${Full} at=${order.started_at} none="not yet" />`],
-      ["All steps", html`<${Link} to=${places.tasks({ key: order.path, tenant: order.tenant === "default" ? "" : order.tenant })}>its tasks<//>`],
+      ["Started", html`<${Full} at=${order.started_at} none="not yet" />`],
+      ["Tasks", html`<${Link} to=${places.tasks({ key: order.path, tenant: order.tenant === "default" ? "" : order.tenant })}>all tasks<//>`],
     ]} />
   <//>`;
 }
@@ -140,7 +140,7 @@ function About({ order }) {
 const COLUMNS = [
   { name: "time", title: "Time", width: 112, narrow: true, cell: (event) => html`<${Clock} at=${event.eventId} />` },
   { name: "type", title: "Event", width: 152, narrow: true, cell: (event) => event.TYPE },
-  { name: "what", title: "What", grow: 55, narrow: true, cell: (event) => html`<span class="soft">${says(event)}</span>` },
+  { name: "what", title: "Description", grow: 55, narrow: true, cell: (event) => html`<span class="soft">${says(event)}</span>` },
   { name: "task", title: "Task", grow: 45, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} short />` : "") },
   { name: "id", title: "Id", width: 150, right: true, cell: (event) => html`<${EventLink} id=${event.eventId} />` },
 ];
@@ -156,7 +156,7 @@ function says(event) {
 /** @param {{events: Event[]}} props */
 function Happened({ events }) {
   const newest = [...events].reverse();
-  return html`<${Panel} title="What happened to it" flush aside=${counted(events.length, "event")}>
-    <${Table} label="Events of the order, the newest first" columns=${COLUMNS} rows=${newest} id=${(/** @type {Event} */ event) => String(event.eventId)} />
+  return html`<${Panel} title="Events" flush aside=${counted(events.length, "event")}>
+    <${Table} label="Events of the order, newest first" columns=${COLUMNS} rows=${newest} id=${(/** @type {Event} */ event) => String(event.eventId)} />
   <//>`;
 }

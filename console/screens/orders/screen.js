@@ -16,7 +16,7 @@ export default function Screen({ query: { path, tenant, state, node, id, ...rest
   const query = { path, tenant, state, node, id, ...rest };
   const filtered = [path, tenant, state, node, id].some(Boolean);
   return html`
-    <${Head} title="Orders" sub=${told && html`<span>${told}</span><${Link} to="/chains">the chains they travel<//>`}>
+    <${Head} title="Orders" sub=${told && html`<span>${told}</span><${Link} to="/chains">chains<//>`}>
       <${CopyAs} call=${{ path: "/api/v1/orders", query: { path, tenant } }} cli=${cli("orders", "list", path ?? "/")} />
     <//>
     <${Filters} query=${query} fields=${[
@@ -32,7 +32,7 @@ export default function Screen({ query: { path, tenant, state, node, id, ...rest
 
 /** @param {{filtered: boolean, none: boolean}} props */
 function Nothing({ filtered, none }) {
-  if (filtered) return html`<${Empty} title=${none ? "No order is there" : "No order is like that"} icon="filter"><p>Clear a filter to see the others. Orders that have arrived are gone from this list.</p><//>`;
-  return html`<${Empty} title="No order is on its way" icon="order">
-    <p>Add one on the page of its chain, or with <code>${cli("orders", "add", "/publish/article,117")}</code>. Events and schedules add them, too. Orders that have arrived are gone from this list.</p><//>`;
+  if (filtered) return html`<${Empty} title=${none ? "No orders" : "No order matches"} icon="filter"><p>Clear a filter to see other orders. Finished orders are not listed here.</p><//>`;
+  return html`<${Empty} title="No orders" icon="order">
+    <p>Add one on the page of its chain, or with <code>${cli("orders", "add", "/publish/article,117")}</code>. Events and schedules add orders, too. Finished orders are not listed here.</p><//>`;
 }

@@ -22,7 +22,7 @@ function notJson(text) {
     JSON.parse(text);
     return null;
   } catch (error) {
-    return `This is not JSON: ${error instanceof Error ? error.message : error}`;
+    return `Not JSON: ${error instanceof Error ? error.message : error}`;
   }
 }
 
@@ -47,7 +47,7 @@ export async function resume({ path, tenant }, after) {
 export async function remove({ path, tenant }, after) {
   const said = await ask({
     title: "Remove the order",
-    text: html`<p><b class="mono">${path}</b> is gone then, with its value and its waiting step. What its steps have done so far is not undone.</p>`,
+    text: html`<p><b class="mono">${path}</b> is deleted with its value and its waiting step. Finished steps are not undone.</p>`,
     action: "Remove",
     danger: true,
     fields: [],
@@ -62,12 +62,12 @@ export async function change(order, chain, after) {
   const nodes = chain?.nodes.map((node) => node.id) ?? [];
   const said = await ask({
     title: "Change the order",
-    text: html`<p>${order.suspended ? "It is suspended: resume it afterwards to let it go on." : "It goes on with this at once."}</p>`,
+    text: html`<p>${order.suspended ? "The order is suspended: resume it afterwards." : "The change applies at once."}</p>`,
     action: "Change",
     fields: [
       { name: "value", label: "Value", value: before, required: true, lines: 8, fault: notJson },
       { name: "node", label: "Node", value: order.node, choices: nodes.includes(order.node) ? nodes : [order.node, ...nodes] },
-      { name: "at", label: "Not before", hint: "A time such as 2026-11-15T18:30:00Z. Left empty, its time stays as it is.", fault: notTime },
+      { name: "at", label: "Not before", hint: "A time such as 2026-11-15T18:30:00Z. Empty: unchanged.", fault: notTime },
     ],
   });
   if (!said) return;
@@ -85,7 +85,7 @@ export async function change(order, chain, after) {
 
 /** @param {string} text */
 function notTime(text) {
-  return Number.isNaN(Date.parse(text.trim())) ? "This is no time. Write it like 2026-11-15T18:30:00Z." : null;
+  return Number.isNaN(Date.parse(text.trim())) ? "Not a time. Write it like 2026-11-15T18:30:00Z." : null;
 }
 
 /** @param {Chain} chain */
@@ -93,14 +93,14 @@ export async function add(chain) {
   const steps = chain.nodes.map((node) => node.id);
   const said = await ask({
     title: "Add an order",
-    text: html`<p>It travels <b class="mono">${chain.path}</b>.</p>`,
+    text: html`<p>The order runs through <b class="mono">${chain.path}</b>.</p>`,
     action: "Add",
     fields: [
-      { name: "id", label: "Id", hint: "Left empty it gets a fresh number." },
+      { name: "id", label: "Id", hint: "Empty: a new number." },
       { name: "value", label: "Value", value: "{}", lines: 5, fault: notJson },
-      { name: "node", label: "Begins at", value: steps[0], choices: steps },
-      { name: "delay", label: "Waits before", hint: "Such as 90s or 1h." },
-      ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "Left empty: default." }] : []),
+      { name: "node", label: "Start node", value: steps[0], choices: steps },
+      { name: "delay", label: "Delay", hint: "Such as 90s or 1h." },
+      ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "Empty: default." }] : []),
     ],
   });
   if (!said) return;
@@ -113,7 +113,7 @@ export async function add(chain) {
   });
   try {
     const added = await api.post("/api/v1/orders", body);
-    toast({ text: `${added.orders[0].path} is on its way` });
+    toast({ text: `${added.orders[0].path} was added` });
     go(places.order(added.orders[0].path, said.tenant?.trim()));
   } catch (error) {
     tellError(error, "No order was added");

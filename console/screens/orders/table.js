@@ -51,7 +51,7 @@ export function Orders({ path, tenant, node, state, id, chain = false, tall = fa
   useEffect(() => {
     if (known.data) onCount?.(told(rows.length, all.length, more));
   }, [rows.length, all.length, more, known.data !== null]);
-  return html`<${Shown} of=${known} what="The orders could not be read">${() => html`
+  return html`<${Shown} of=${known} what="The orders could not be loaded">${() => html`
     <${Table} tall=${tall} label="Orders" columns=${columns(chain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
       onOpen=${(/** @type {Order} */ order) => go(places.order(order.path, order.tenant))}
       onEnd=${more && most < MOST ? () => setMost(most + STEP) : undefined} empty=${empty(all.length === 0)} />`}<//>`;
@@ -71,7 +71,7 @@ function columns(chain) {
     { name: "chain", title: "Chain", grow: 22, hidden: !chain, cell: (order) => html`<${Link} to=${places.chain(order.chain)}>${order.chain}<//>` },
     { name: "node", title: "Node", grow: 20, narrow: true, cell: (order) => order.node },
     { name: "state", title: "State", width: 124, narrow: true, cell: (order) => html`<${OrderState} order=${order} />` },
-    { name: "when", title: "When", width: 104, cell: when },
+    { name: "when", title: "Time", width: 104, cell: when },
     { name: "value", title: "Value", grow: 38, cell: (order) => html`<span class="mono soft">${text(order.value)}</span>` },
     { name: "tenant", title: "Tenant", width: 90, cell: (order) => html`<span class="faint">${order.tenant}</span>` },
   ];

@@ -21,20 +21,20 @@ const FIRST = 6;
 export function concerns({ health, handlers, nodes, chains }, samples) {
   /** @type {Concern[]} */
   const found = [];
-  if (health?.store && !health.store.reachable) found.push({ tone: "bad", title: "The store does not answer", text: "pointsman doctor tells what is wrong with it", to: "/configuration" });
-  else if (health?.store && !health.store.writable) found.push({ tone: "bad", title: "The store cannot be written", text: "emits are refused until it can; pointsman doctor tells what is wrong with it", to: "/configuration" });
-  for (const warning of health?.warnings ?? []) found.push({ tone: "warn", title: "The store is not as it should be", text: warning, to: "/configuration" });
-  if (nodes && !nodes.some((node) => node.alive)) found.push({ tone: "bad", title: "No node is alive", text: "nothing is run", to: "/nodes" });
+  if (health?.store && !health.store.reachable) found.push({ tone: "bad", title: "The store does not respond", text: "run pointsman doctor to find out why", to: "/configuration" });
+  else if (health?.store && !health.store.writable) found.push({ tone: "bad", title: "The store cannot be written", text: "emits are refused; run pointsman doctor to find out why", to: "/configuration" });
+  for (const warning of health?.warnings ?? []) found.push({ tone: "warn", title: "Store warning", text: warning, to: "/configuration" });
+  if (nodes && !nodes.some((node) => node.alive)) found.push({ tone: "bad", title: "No node is alive", text: "no task is run", to: "/nodes" });
   found.push(...handlers.flatMap(ofHandler));
   found.push(...failing(samples));
   const last = samples.slice(-15);
   if (last.length === 15 && last.every(({ slots, busy }) => slots !== null && busy !== null && slots > 0 && busy >= slots)) {
-    found.push({ tone: "warn", title: "All slots are taken", text: "more workers, or another node, would run more at a time", to: "/nodes" });
+    found.push({ tone: "warn", title: "All slots are in use", text: "more workers, or another node, would run more at a time", to: "/nodes" });
   }
   for (const chain of chains) {
     if (chain.state === "stopped") found.push({ tone: "warn", title: `The chain ${chain.path} is stopped`, to: places.chain(chain.path) });
     const stranded = chain.stranded.reduce((sum, one) => sum + one.orders, 0);
-    if (stranded) found.push({ tone: "bad", title: `${counted(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} stranded`, text: "their node is gone: move them, or bring it back", to: places.chain(chain.path) });
+    if (stranded) found.push({ tone: "bad", title: `${counted(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} orphaned`, text: "their node was removed from the chain: move them, or define it again", to: places.chain(chain.path) });
     found.push(...chain.rules.map((rule) => held(rule, places.chain(chain.path))));
   }
   return found.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
@@ -46,9 +46,9 @@ function ofHandler({ name, counts, rules, oldest_runnable_seconds: oldest, defin
   const to = exists(places.handler(name)) ? places.handler(name) : places.tasks({ handler: name });
   /** @type {(Concern | false)[]} */
   const all = [
-    counts.halted > 0 && { tone: "bad", title: `${counted(counts.halted, "lane")} of ${name} ${counts.halted === 1 ? "stands" : "stand"} still`, text: "behind a task that failed: retry or cancel it", to },
+    counts.halted > 0 && { tone: "bad", title: `${counted(counts.halted, "lane")} of ${name} ${counts.halted === 1 ? "is" : "are"} halted`, text: "behind a failed task: run it again or cancel it", to },
     counts.missing > 0 && { tone: "bad", title: `${counted(counts.missing, "task")} of ${name} ${counts.missing === 1 ? "is" : "are"} missing`, text: defined ? "the handler is defined again: adopt them" : "the handler is no longer defined", to },
-    oldest !== null && oldest > LONG_SECONDS && rules.length === 0 && { tone: "warn", title: `${name} is behind by ${duration(oldest * 1000)}`, text: "its oldest task could run, and has waited that long", to },
+    oldest !== null && oldest > LONG_SECONDS && rules.length === 0 && { tone: "warn", title: `${name} is behind by ${duration(oldest * 1000)}`, text: "its oldest ready task has waited that long", to },
     ...rules.map((rule) => held(rule, to)),
   ];
   return /** @type {Concern[]} */ (all.filter(Boolean));
@@ -79,8 +79,8 @@ function failing(samples) {
   }
   return Object.entries(sums).filter(([, { ended, failed }]) => failed >= 3 && failed / ended > 0.2).map(([name, { ended, failed }]) => ({
     tone: /** @type {const} */ ("bad"),
-    title: `${name} fails`,
-    text: `${counted(Math.round(failed), "attempt")} of ${Math.round(ended)} within the last minute`,
+    title: `${name} is failing`,
+    text: `${counted(Math.round(failed), "attempt")} of ${Math.round(ended)} in the last minute`,
     to: exists("/failures") ? "/failures" : places.tasks({ handler: name, status: "FAILED" }),
   }));
 }
@@ -95,5 +95,5 @@ export function Attention({ list }) {
       <${Shape} tone=${tone} /><div><${Link} to=${to}><b>${title}</b><//>${text && html`<span class="soft"> ${text}</span>`}</div>
     </li>`)}
   </ul>
-  ${list.length > FIRST && html`<${Button} small kind="quiet" onClick=${() => setAll(!all)}>${all ? "Fewer" : `${list.length - FIRST} more`}<//>`}`;
+  ${list.length > FIRST && html`<${Button} small kind="quiet" onClick=${() => setAll(!all)}>${all ? "Show fewer" : `Show ${list.length - FIRST} more`}<//>`}`;
 }

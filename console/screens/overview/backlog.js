@@ -63,6 +63,6 @@ export function Backlog({ handlers, rates }) {
   const open = exists(places.handler("x")) ? (/** @type {Row} */ row) => go(places.handler(row.name)) : undefined;
   return html`<${Panel} title="Backlog by handler" flush aside=${`${handlers.length} handlers`}>
     <${Table} label="Backlog by handler" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => row.name} onOpen=${open}
-      empty=${html`<${Empty} title="There are no handlers" icon="handler"><p>Say under <code>handlers:</code> in the configuration what is to be done, and under <code>event_handlers:</code> for which events.</p><//>`} />
+      empty=${html`<${Empty} title="There are no handlers" icon="handler"><p>Define them under <code>handlers:</code> in the configuration, and their events under <code>event_handlers:</code>.</p><//>`} />
   <//>`;
 }

@@ -23,8 +23,8 @@ const COLUMNS = [
 export function Failures({ tasks }) {
   const open = exists(places.task("x")) ? (/** @type {Task} */ task) => go(places.task(task.id)) : undefined;
   const all = exists("/failures") ? "/failures" : places.tasks({ status: "FAILED" });
-  return html`<${Panel} title="Failed last" flush aside=${tasks.length > 0 && exists(all) && html`<${Link} to=${all}>All<//>`}>
-    <${Table} label="Tasks that failed last" keys=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${open}
+  return html`<${Panel} title="Latest failures" flush aside=${tasks.length > 0 && exists(all) && html`<${Link} to=${all}>All<//>`}>
+    <${Table} label="Latest failed tasks" keys=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${open}
       empty=${html`<${Empty} title="No task has failed" icon="task" />`} />
   <//>`;
 }

@@ -40,7 +40,7 @@ function Where({ facts: { health, nodes } }) {
   const alive = nodes?.filter((node) => node.alive).length;
   return html`<span>Pointsman ${health?.version}</span><span>${health?.store?.kind}</span>
     ${alive !== undefined && html`<span>${alive === 1 ? "1 node" : `${alive} nodes`}</span>`}
-    ${alive !== undefined && alive > 1 && html`<span class="faint">rates and latencies are of the node that answers here</span>`}`;
+    ${alive !== undefined && alive > 1 && html`<span class="faint">rates and latencies are those of the node that serves this page</span>`}`;
 }
 
 /** @param {{facts: Facts}} props */
@@ -60,10 +60,10 @@ function Tiles({ facts: { handlers } }) {
   const recent = list.slice(-60);
   return html`<div class="tiles">
     <${Tile} name="Events" value=${rate(last?.events)} unit="/s" values=${recent.map((sample) => sample.events)} />
-    <${Tile} name="Went well" value=${rate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
+    <${Tile} name="Succeeded" value=${rate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
     <${Tile} name="Failed" value=${rate(last?.failed)} unit="/s" bad=${(last?.failed ?? 0) > 0} values=${recent.map((sample) => sample.failed)} />
-    ${bound.value === null && html`<${Tile} name="Start latency, 95 %" value=${latest(list, "start95")} values=${recent.map((sample) => sample.start95)} />`}
-    <${Tile} name="Waiting" value=${brief(waiting)} note=${`${count(ready)} could run`} />
+    ${bound.value === null && html`<${Tile} name="Start latency, p95" value=${latest(list, "start95")} values=${recent.map((sample) => sample.start95)} />`}
+    <${Tile} name="Waiting" value=${brief(waiting)} note=${`${count(ready)} ready`} />
     <${Tile} name="Running" value=${brief(running)} note=${last?.slots ? `${last.busy} of ${last.slots} slots` : ""} />
     <${Tile} name="Oldest ready" value=${oldest ? roughly(oldest * 1000) : "none"} bad=${oldest > 60} />
   </div>`;
@@ -85,13 +85,13 @@ function rows(...of) {
 function Throughput() {
   const list = samples.value;
   const data = useMemo(() => rows((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [list]);
-  return html`<${Panel} title="Throughput" aside="a second"><${Chart} data=${data} label="Events, attempts that went well and attempts that failed, a second, over the last ten minutes"
-    lines=${[{ name: "events", tone: "accent", fill: true }, { name: "went well", tone: "good" }, { name: "failed", tone: "bad" }]} /><//>`;
+  return html`<${Panel} title="Throughput" aside="per second"><${Chart} data=${data} label="Events, succeeded attempts and failed attempts per second, over the last ten minutes"
+    lines=${[{ name: "events", tone: "accent", fill: true }, { name: "succeeded", tone: "good" }, { name: "failed", tone: "bad" }]} /><//>`;
 }
 
 function Latency() {
   const list = samples.value;
   const data = useMemo(() => rows((sample) => sample.start50, (sample) => sample.start95, (sample) => sample.emit95), [list]);
-  return html`<${Panel} title="Latency" aside="of the node that answers"><${Chart} data=${data} unit=${duration} label="From an event to the start of its task, half and 95 percent, and from an emit to its answer, over the last ten minutes"
-    lines=${[{ name: "to start, 50 %", tone: "muted" }, { name: "to start, 95 %", tone: "accent" }, { name: "emit, 95 %", tone: "warn" }]} /><//>`;
+  return html`<${Panel} title="Latency" aside="of the node that serves this page"><${Chart} data=${data} unit=${duration} label="Start latency (median and 95th percentile) and emit latency (95th percentile), over the last ten minutes"
+    lines=${[{ name: "start, p50", tone: "muted" }, { name: "start, p95", tone: "accent" }, { name: "emit, p95", tone: "warn" }]} /><//>`;
 }

@@ -26,11 +26,11 @@ export function Ledger({ name }) {
     id: (fire) => fire.planned_at,
     every: 3000,
   }, [name]);
-  return html`<${Panel} title="What became of its times" flush aside=${fires.data && html`<${Strip} fires=${fires.data.slice(0, STRIP)} />`}>
-    <${Shown} of=${fires} what="The ledger could not be read">${(/** @type {Fire[]} */ rows) => html`
-      <${Table} label="Planned times, the latest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Fire} */ fire) => fire.planned_at}
+  return html`<${Panel} title="Fires" flush aside=${fires.data && html`<${Strip} fires=${fires.data.slice(0, STRIP)} />`}>
+    <${Shown} of=${fires} what="The ledger could not be loaded">${(/** @type {Fire[]} */ rows) => html`
+      <${Table} label="Fires, latest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Fire} */ fire) => fire.planned_at}
         onEnd=${fires.more ?? undefined}
-        empty=${html`<${Empty} title="None of its times has come yet" icon="schedule"><p>Each planned time gets a row here: fired, late, caught up or skipped.</p><//>`} />`}<//>
+        empty=${html`<${Empty} title="No fires yet" icon="schedule"><p>Every planned time gets a row: fired, late, caught up or skipped.</p><//>`} />`}<//>
   <//>`;
 }
 
@@ -54,14 +54,14 @@ function delay({ planned_at, settled_at, outcome }) {
 const COLUMNS = [
   { name: "planned", title: "Planned", width: 160, narrow: true, cell: (fire) => html`<${Clock} at=${fire.planned_at} fine=${false} />` },
   { name: "outcome", title: "Outcome", width: 150, narrow: true, cell: (fire) => html`<${Outcome} fire=${fire} />` },
-  { name: "delay", title: "After", width: 84, right: true, cell: delay },
-  { name: "why", title: "Why", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : why(fire)}</span>` },
-  { name: "made", title: "Made", grow: 55, narrow: true, cell: made },
+  { name: "delay", title: "Delay", width: 84, right: true, cell: delay },
+  { name: "why", title: "Reason", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : why(fire)}</span>` },
+  { name: "made", title: "Created", grow: 55, narrow: true, cell: made },
 ];
 
 /** @param {Fire} fire */
 function made({ event_id, task_id, reason }) {
   if (event_id !== null) return html`<${EventLink} id=${event_id} />`;
-  if (task_id !== null) return html`${reason === "overlap" && html`<span class="faint">in the way: </span>`}<${TaskLink} id=${task_id} short />`;
+  if (task_id !== null) return html`${reason === "overlap" && html`<span class="faint">overlaps with </span>`}<${TaskLink} id=${task_id} short />`;
   return html`<span class="faint">–</span>`;
 }

@@ -23,9 +23,9 @@ import { inZone, Makes, Outcome, upcoming } from "./words.js";
 const NEXT = 10;
 
 /** @type {Record<string, string>} */
-const CATCH_UP = { one: "the latest of those that were missed", all: "every one that was missed, in order", none: "nothing" };
+const CATCH_UP = { one: "fires once for the latest missed time", all: "fires for every missed time, in order", none: "does not fire for missed times" };
 /** @type {Record<string, string>} */
-const OVERLAP = { queue: "it fires all the same", skip: "the time passes", cancel: "they are cancelled, and it fires" };
+const OVERLAP = { queue: "it fires anyway", skip: "it skips the time", cancel: "it cancels them and fires" };
 
 /** @param {{params: Record<string, string>}} props */
 export default function Screen({ params: { name } }) {
@@ -35,7 +35,7 @@ export default function Screen({ params: { name } }) {
     filter: { types: ["FileBasedEvent"] },
     every: 3000,
   }, [name]);
-  return html`<${Shown} of=${known} lines=${10} what="The schedule could not be read">
+  return html`<${Shown} of=${known} lines=${10} what="The schedule could not be loaded">
     ${(/** @type {Schedule} */ schedule) => html`<${Detail} schedule=${schedule} path=${path} after=${known.reload} />`}<//>`;
 }
 
@@ -47,45 +47,45 @@ function Detail({ schedule, path, after }) {
   const blocked = rules.some((rule) => rule.kind === "block") && !may("admin");
   useCommands(may("operator") && defined ? [{ title: `Run ${name} now`, words: "fire", run }] : []);
   return html`
-    <${Head} title=${name} sub=${html`${rules[0] ? html`<${RuleBadge} rule=${rules[0]} />` : html`<${Badge} tone=${defined ? "good" : "warn"}>${defined ? "On" : "Gone"}<//>`}
-      ${schedule.next[0] && html`<span>next <${Ago} at=${upcoming(schedule)} /></span>`}`}>
+    <${Head} title=${name} sub=${html`${rules[0] ? html`<${RuleBadge} rule=${rules[0]} />` : html`<${Badge} tone=${defined ? "good" : "warn"}>${defined ? "Active" : "Removed"}<//>`}
+      ${schedule.next[0] && html`<span>next fire <${Ago} at=${upcoming(schedule)} /></span>`}`}>
       ${defined && html`<${Button} kind="primary" icon="play" role="operator" disabled=${blocked}
-        title=${blocked ? "An admin has blocked it: only admins run it by hand" : "Makes at once what it makes at its times. It is no planned time, and has no row."} onClick=${run}>Run now<//>`}
+        title=${blocked ? "Blocked by an admin: only admins can run it" : "Fires once, now. This run is not listed under Fires."} onClick=${run}>Run now<//>`}
       <${HoldButtons} place=${place} rules=${rules} after=${after} />
       <${CopyAs} call=${{ path }} cli=${cli("schedules", "show", name)} />
     <//>
-    ${!defined && html`<${Notice} tone="warn">It is no longer defined. Only what holds it is left.<//>`}
-    ${warnings.map((warning) => html`<${Notice} key=${warning} tone="warn"><span><b>Mind:</b> ${warning}</span><//>`)}
+    ${!defined && html`<${Notice} tone="warn">This schedule is no longer defined. Only its rules are left.<//>`}
+    ${warnings.map((warning) => html`<${Notice} key=${warning} tone="warn"><span><b>Warning:</b> ${warning}</span><//>`)}
     <div class="columns">
       <div class="stack">
-        ${defined && html`<${Panel} title="When">
+        ${defined && html`<${Panel} title="Schedule">
           <p class="in-words">${words}</p>
           <${Facts} of=${[
             ["Expression", html`<code>${expression}</code>`],
             ["Time zone", timezone],
-            ["Makes", html`<${Makes} schedule=${schedule} />`],
-            ["If missed", schedule.catch_up && html`${schedule.catch_up}<span class="soft">: ${CATCH_UP[schedule.catch_up] ?? ""} is made up for${schedule.catch_up === "none" ? "" : `, if it passed within ${duration(schedule.catch_up_within_seconds * 1000)}`}</span>`],
-            ["If not done", schedule.makes?.event && schedule.overlap && html`${schedule.overlap}<span class="soft">: while tasks of the last event have not ended, ${OVERLAP[schedule.overlap] ?? ""}</span>`],
-            ["Jitter", schedule.jitter_seconds > 0 && `put off by a part of ${duration(schedule.jitter_seconds * 1000)}`],
+            ["Creates", html`<${Makes} schedule=${schedule} />`],
+            ["Catch-up", schedule.catch_up && html`${schedule.catch_up}<span class="soft">: ${CATCH_UP[schedule.catch_up] ?? ""}${schedule.catch_up === "none" ? "" : ` of the last ${duration(schedule.catch_up_within_seconds * 1000)}`}</span>`],
+            ["Overlap", schedule.makes?.event && schedule.overlap && html`${schedule.overlap}<span class="soft">: if tasks of the previous event are still open, ${OVERLAP[schedule.overlap] ?? ""}</span>`],
+            ["Jitter", schedule.jitter_seconds > 0 && `random delay of up to ${duration(schedule.jitter_seconds * 1000)}`],
           ]} />
         <//>`}
         <${Ledger} name=${name} />
       </div>
       <div class="stack">
-        <${Panel} title="What holds it"><${Rules} rules=${rules} own=${place} after=${after} /><//>
-        ${defined && html`<${Panel} title="Next times"><${Next} schedule=${schedule} /><//>`}
-        ${last && html`<${Panel} title="Last time"><${Facts} of=${[["Planned", html`<${Clock} at=${last.planned_at} fine=${false} />`], ["Outcome", html`<${Outcome} fire=${last} />`]]} /><//>`}
+        <${Panel} title="Pauses and blocks"><${Rules} rules=${rules} own=${place} after=${after} /><//>
+        ${defined && html`<${Panel} title="Next fires"><${Next} schedule=${schedule} /><//>`}
+        ${last && html`<${Panel} title="Last fire"><${Facts} of=${[["Planned", html`<${Clock} at=${last.planned_at} fine=${false} />`], ["Outcome", html`<${Outcome} fire=${last} />`]]} /><//>`}
       </div>
     </div>`;
 }
 
 /** @param {{schedule: Schedule}} props */
 function Next({ schedule: { next, timezone, held } }) {
-  if (next.length === 0) return html`<p class="soft">It does not fire any more.</p>`;
-  return html`${held && html`<p class="warn-text held-note">While it is held these pass without firing.</p>`}
+  if (next.length === 0) return html`<p class="soft">No more planned times.</p>`;
+  return html`${held && html`<p class="warn-text held-note">While it is paused or blocked, these times pass without firing.</p>`}
     <ol class="next-times">${next.map((at) => html`<li key=${at}><${Clock} at=${at} fine=${false} /><span class="faint"><${Ago} at=${at} /></span>
       ${timezone !== "UTC" && html`<span class="faint own-zone" title=${timezone}>${inZone(at, timezone)}</span>`}</li>`)}</ol>
-    ${timezone !== "UTC" && html`<p class="faint">The second time of each is that of ${timezone}.</p>`}`;
+    ${timezone !== "UTC" && html`<p class="faint">The second time is in ${timezone}.</p>`}`;
 }
 
 /** @param {string} name @param {string} path @param {() => void} after */

@@ -21,7 +21,7 @@ import { NoSchedules, Week } from "./week.js";
 /** @typedef {import("../../data/bodies.js").Schedule} Schedule */
 
 /** @type {[string, string][]} */
-const STATES = [["held", "Held"], ["warned", "With warnings"], ["skipped", "Last one skipped"]];
+const STATES = [["held", "Paused or blocked"], ["warned", "With warnings"], ["skipped", "Last fire skipped"]];
 
 /** @param {Record<string, string>} query
  * @returns {(schedule: Schedule) => boolean} */
@@ -39,7 +39,7 @@ export default function Schedules({ query }) {
   const turn = () => setQuery({ view: list ? null : "list" });
   useShortcuts({ v: { what: list ? "Show the week" : "Show the list", run: turn } });
   return html`
-    <${Head} title="Schedules" sub="What is made when, by itself">
+    <${Head} title="Schedules" sub="Planned runs">
       <div class="switch" role="group" aria-label="View">
         <${Button} pressed=${!list} onClick=${() => setQuery({ view: null })}>Week<//>
         <${Button} pressed=${list} onClick=${() => setQuery({ view: "list" })}>List<//>
@@ -69,7 +69,7 @@ async function read(signal) {
 /** @param {{query: Record<string, string>}} props */
 function List({ query }) {
   const known = useFollowed({ read, filter: { types: ["FileBasedEvent"] }, every: 4000 }, []);
-  return html`<${Shown} of=${known} lines=${10} what="The schedules could not be read">
+  return html`<${Shown} of=${known} lines=${10} what="The schedules could not be loaded">
     ${(/** @type {{schedules: Schedule[]}} */ { schedules }) => html`<${Table} tall label="Schedules" columns=${COLUMNS} rows=${schedules.filter(wanted(query))}
       id=${(/** @type {Schedule} */ one) => one.name} onOpen=${(/** @type {Schedule} */ one) => go(places.schedule(one.name))}
       empty=${html`<${NoSchedules} none=${schedules.length === 0} />`} />`}<//>`;
@@ -77,10 +77,10 @@ function List({ query }) {
 
 /** @type {import("../../parts/table.js").Column<Schedule>[]} */
 const COLUMNS = [
-  { name: "name", title: "Schedule", grow: 20, narrow: true, cell: (one) => html`<${Link} to=${places.schedule(one.name)}>${one.name}<//>` },
+  { name: "name", title: "Name", grow: 20, narrow: true, cell: (one) => html`<${Link} to=${places.schedule(one.name)}>${one.name}<//>` },
   { name: "state", title: "State", width: 104, narrow: true, cell: state },
-  { name: "words", title: "When", grow: 34, cell: (one) => html`<span title=${`${one.expression} (${one.timezone})`}>${one.words} <span class="faint">${one.timezone === "UTC" ? "" : one.timezone}</span></span>` },
-  { name: "makes", title: "Makes", grow: 30, cell: (one) => html`<${Makes} schedule=${one} />` },
+  { name: "words", title: "Schedule", grow: 34, cell: (one) => html`<span title=${`${one.expression} (${one.timezone})`}>${one.words} <span class="faint">${one.timezone === "UTC" ? "" : one.timezone}</span></span>` },
+  { name: "makes", title: "Creates", grow: 30, cell: (one) => html`<${Makes} schedule=${one} />` },
   { name: "last", title: "Last", width: 140, cell: (one) => (one.last ? html`<${Outcome} fire=${one.last} />` : html`<span class="faint">never</span>`) },
   { name: "next", title: "Next", width: 84, right: true, narrow: true, cell: (one) => html`<${Ago} at=${upcoming(one)} none="never" />` },
 ];
@@ -88,7 +88,7 @@ const COLUMNS = [
 /** @param {Schedule} one */
 function state({ rules, warnings, defined }) {
   if (rules[0]) return html`<${RuleBadge} rule=${rules[0]} />`;
-  if (!defined) return html`<${Badge} tone="warn">Gone<//>`;
+  if (!defined) return html`<${Badge} tone="warn">Removed<//>`;
   if (warnings.length) return html`<${Badge} tone="warn" title=${warnings.join("\n")}>Warning<//>`;
-  return html`<${Badge} tone="good">On<//>`;
+  return html`<${Badge} tone="good">Active<//>`;
 }

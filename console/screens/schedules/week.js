@@ -50,12 +50,12 @@ export function Week({ from, wanted }) {
   const before = () => setQuery({ from: day(days[0] - 6.5 * A_DAY_MS) });
   const after = () => setQuery({ from: day(days[7]) });
   return html`<div class="week-head">
-      <${Button} small icon="up" class="turn-left" label="The week before" disabled=${days[0] <= today} onClick=${before} />
+      <${Button} small icon="up" class="turn-left" label="Previous week" disabled=${days[0] <= today} onClick=${before} />
       <${Button} small disabled=${days[0] <= today} onClick=${() => setQuery({ from: null })}>Today<//>
-      <${Button} small icon="up" class="turn-right" label="The week after" onClick=${after} />
+      <${Button} small icon="up" class="turn-right" label="Next week" onClick=${after} />
       <h2>${dayName(days[0])} to ${dayName(days[6])}</h2>
     </div>
-    <${Shown} of=${week} lines=${10} what="The schedules could not be read">
+    <${Shown} of=${week} lines=${10} what="The schedules could not be loaded">
       ${(/** @type {{schedules: Schedule[]}} */ data) => html`<${Grid} schedules=${data.schedules.filter(wanted)} days=${days} today=${today} none=${data.schedules.length === 0} />`}
     <//>`;
 }
@@ -65,11 +65,11 @@ function Grid({ schedules, days: bounds, today, none }) {
   const { often, days } = agenda(schedules, bounds);
   if (schedules.length === 0) return html`<${NoSchedules} none=${none} />`;
   return html`<div class="week">
-    ${often.length > 0 && html`<ul class="often" aria-label="Schedules that fire often">
+    ${often.length > 0 && html`<ul class="often" aria-label="Frequent schedules">
       ${often.map((schedule) => html`<li key=${schedule.name} class=${classes(schedule.held && "held")}>
         <${Link} to=${places.schedule(schedule.name)}>${schedule.name}<//>
         <span class="soft">${schedule.words}</span>
-        <span class="faint">${schedule.held ? "held" : html`next <${Ago} at=${upcoming(schedule)} />`}</span>
+        <span class="faint">${schedule.held ? "on hold" : html`next <${Ago} at=${upcoming(schedule)} />`}</span>
         ${schedule.warnings.length > 0 && html`<span class="warn-text" title=${schedule.warnings.join("\n")}><${Icon} name="failure" size=${13} /><span class="unseen">${counted(schedule.warnings.length, "warning")}</span></span>`}
       </li>`)}
     </ul>`}
@@ -91,16 +91,16 @@ function DayColumn({ day: { from, entries }, today }) {
 
 /** @param {{entry: Entry}} props */
 function Firing({ entry: { schedule, at, until, times } }) {
-  const told = `${schedule.name}: ${schedule.words} (${schedule.timezone})\n${full(at)}${schedule.held ? "\nIt is held and will not fire" : ""}`;
+  const told = `${schedule.name}: ${schedule.words} (${schedule.timezone})\n${full(at)}${schedule.held ? "\nPaused or blocked: it will not fire" : ""}`;
   return html`<${Link} to=${places.schedule(schedule.name)} class=${classes("firing", schedule.held && "held", "order" in (schedule.makes ?? {}) ? "makes-order" : "run" in (schedule.makes ?? {}) ? "makes-run" : "makes-event")} title=${told}>
     <time class="number" datetime=${new Date(millis(at) ?? 0).toISOString()}>${clock(at)}${times > 1 ? `–${clock(until)}` : ""}</time>
-    <span>${schedule.name}${times > 1 ? html` <span class="faint">${times}×</span>` : ""}</span>${schedule.held && html`<span class="unseen"> held</span>`}
+    <span>${schedule.name}${times > 1 ? html` <span class="faint">${times}×</span>` : ""}</span>${schedule.held && html`<span class="unseen"> on hold</span>`}
   <//>`;
 }
 
 /** @param {{none: boolean}} props */
 export function NoSchedules({ none }) {
-  if (!none) return html`<${Empty} title="No schedule is like that" icon="filter"><p>Clear a filter to see the others.</p><//>`;
+  if (!none) return html`<${Empty} title="No schedule matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
   return html`<${Empty} title="There are no schedules" icon="schedule">
-    <p>Say under <code>schedules:</code> in the configuration what is to be made when, or give a source's collection a <code>schedule</code>. It is taken up within a second.</p><//>`;
+    <p>Define them under <code>schedules:</code> in the configuration, or give a collection of a source a <code>schedule</code>. Changes are loaded within a second.</p><//>`;
 }

@@ -14,16 +14,16 @@ import { places } from "../../shell/router.js";
 export const OUTCOMES = {
   fired: ["good", "Fired", "Within five seconds of its time"],
   late: ["warn", "Late", "Within a minute of its time: the machine or the store was slow"],
-  caught_up: ["busy", "Caught up", "Its time had passed, and it was made up for"],
+  caught_up: ["busy", "Caught up", "Fired after its time had been missed"],
   skipped: ["off", "Skipped", "It did not fire"],
 };
 
 /** @type {Record<string, string>} */
 const REASONS = {
-  held: "a pause or a block held it",
-  overlap: "what the last one began had not ended",
-  missed: "its time passed while nobody was there",
-  gone: "what it runs is no longer defined",
+  held: "paused or blocked",
+  overlap: "the previous run had not ended",
+  missed: "no node was running",
+  gone: "its source or chain is no longer defined",
 };
 
 /** @param {Fire} fire */

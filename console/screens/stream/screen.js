@@ -36,27 +36,27 @@ export default function Stream({ query }) {
   // The newest stands on top.
   const rows = useMemo(() => [...tail.rows].reverse(), [tail.rows]);
   const hold = () => setQuery({ paused: paused ? null : "1" });
-  useShortcuts({ p: { what: paused ? "Let it go on" : "Hold it still", run: hold } });
-  useCommands([{ title: paused ? "Let the stream go on" : "Hold the stream still", words: "pause", run: hold }]);
+  useShortcuts({ p: { what: paused ? "Resume" : "Pause", run: hold } });
+  useCommands([{ title: paused ? "Resume the stream" : "Pause the stream", words: "hold", run: hold }]);
   const call = { path: "/api/v1/stream", query: { return: query.return, key: query.key, path: query.path, tenant: query.tenant } };
   const command = cli("watch", ...flag("--return", query.return), ...flag("--key", query.key), ...flag("--path", query.path), ...flag("--tenant", query.tenant));
 
   return html`
     <${Head} title="Stream" sub=${says(tail, paused)}>
-      <${Button} icon=${paused ? "play" : "pause"} pressed=${paused} onClick=${hold}>${paused ? "Go on" : "Pause"}<//>
-      <${Button} pressed=${tasks} onClick=${() => setQuery({ tasks: tasks ? null : "1" })} title="Show what becomes of tasks, too">Tasks<//>
+      <${Button} icon=${paused ? "play" : "pause"} pressed=${paused} onClick=${hold}>${paused ? "Resume" : "Pause"}<//>
+      <${Button} pressed=${tasks} onClick=${() => setQuery({ tasks: tasks ? null : "1" })} title="Show status changes of tasks, too">Tasks<//>
       <${CopyAs} call=${call} cli=${command} />
     <//>
     <${Filters} query=${query} fields=${fields()} />
-    ${tail.torn && html`<${Notice} tone="warn"><span>There is a gap in what is shown: the stream was torn. What came after it is complete.</span>
+    ${tail.torn && html`<${Notice} tone="warn"><span>Events are missing (torn stream): the journal deleted them before this page could read them. Later events are complete.</span>
       <${Button} small onClick=${tail.reload}>Reload<//><//>`}
     ${tail.error
-      ? html`<${Failed} error=${tail.error} onRetry=${tail.reload} what="The journal could not be read" />`
+      ? html`<${Failed} error=${tail.error} onRetry=${tail.reload} what="The journal could not be loaded" />`
       : tail.loading ? html`<${Loading} lines=${12} />`
-      : html`<${Table} tall label="Events, the newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => row.id}
+      : html`<${Table} tall label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => row.id}
           onOpen=${open} tone=${(/** @type {Row} */ row) => `row-${row.kind}`} empty=${html`<${Nothing} searching=${tail.searching} filtered=${Object.keys(query).some((name) => ["return", "key", "path", "tenant"].includes(name))} />`} />`}
     ${!tail.loading && !tail.error && rows.length >= history && history < MOST_HISTORY && html`<div class="actions">
-      <${Button} onClick=${() => setQuery({ last: history * 4 })}>Read further back<//></div>`}
+      <${Button} onClick=${() => setQuery({ last: history * 4 })}>Load older events<//></div>`}
   `;
 }
 
@@ -67,9 +67,9 @@ function flag(name, value) {
 
 /** @param {import("./tail.js").State} tail @param {boolean} paused */
 function says({ rows, held, dropped }, paused) {
-  const shown = `${count(rows.length)} shown${dropped ? `, ${count(dropped)} older ones let go` : ""}`;
-  if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Held still, ${count(held)} waiting<//>`;
-  return html`<span>${shown}</span>${connection.value.phase === "open" ? null : html`<span>not live at the moment</span>`}`;
+  const shown = `${count(rows.length)} shown${dropped ? `, ${count(dropped)} older ones removed` : ""}`;
+  if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Paused, ${count(held)} new<//>`;
+  return html`<span>${shown}</span>${connection.value.phase === "open" ? null : html`<span>not live</span>`}`;
 }
 
 function fields() {
@@ -83,10 +83,10 @@ function fields() {
 
 /** @param {{filtered: boolean, searching: boolean}} props */
 function Nothing({ filtered, searching }) {
-  if (searching) return html`<${Empty} title="Nothing yet" icon="search"><p>The journal is long; the server looks further back.</p><//>`;
-  if (filtered) return html`<${Empty} title="Nothing matches" icon="filter"><p>Clear a filter, or wait: what matches appears here by itself.</p><//>`;
-  return html`<${Empty} title="Nothing has happened yet" icon="stream">
-    <p>Emit something, and it appears here: <code>${cli("emit", "record.published", "--key", "record:1")}</code></p><//>`;
+  if (searching) return html`<${Empty} title="No matches yet" icon="search"><p>The server is still searching the older part of the journal.</p><//>`;
+  if (filtered) return html`<${Empty} title="No event matches" icon="filter"><p>Clear a filter, or wait: matching events appear here.</p><//>`;
+  return html`<${Empty} title="No events yet" icon="stream">
+    <p>Emit an event to see it here: <code>${cli("emit", "record.published", "--key", "record:1")}</code></p><//>`;
 }
 
 /** @param {Row} row */

@@ -14,8 +14,8 @@ const MOST = 5000;
 export const FIRST = 200;
 
 const GAPS = {
-  torn: "The stream was torn: something here has been forgotten before this page could read it. Read on from below, or reload.",
-  behind: "This page was too far behind, so something is left out here. Reload to see the newest without a gap.",
+  torn: "Torn stream: events here expired before this page could read them.",
+  behind: "This page could not keep up, and events are left out here. Reload to see the newest without a gap.",
 };
 
 /** @typedef {{rows: Row[], error: unknown, loading: boolean, torn: boolean, searching: boolean, held: number, dropped: number}} State */
@@ -50,7 +50,7 @@ export function useTail({ filter, history, paused }) {
       show();
     };
     release.current = () => {
-      if (held.dropped) ring.push([gapRow(`${held.dropped} more came while the page stood still, and are left out here.`)]);
+      if (held.dropped) ring.push([gapRow(`${held.dropped} more arrived while the stream was paused and are left out here.`)]);
       ring.push(held.items);
       held.clear();
       show();

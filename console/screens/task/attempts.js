@@ -18,7 +18,7 @@ const MOST_DRAWN = 12;
 
 /** How attempts end. @type {Record<string, [Tone, string]>} */
 const ENDS = {
-  succeeded: ["good", "Succeeded"], failed: ["bad", "Failed"], crashed: ["bad", "Crashed"], canceled: ["off", "Canceled"],
+  succeeded: ["good", "Succeeded"], failed: ["bad", "Failed"], crashed: ["bad", "Crashed"], canceled: ["off", "Cancelled"],
   snoozed: ["idle", "Snoozed"], released: ["idle", "Released"], running: ["busy", "Running"],
 };
 
@@ -26,7 +26,7 @@ const ENDS = {
 export function Attempts({ task }) {
   const rows = attemptsOf(task);
   return html`<${Panel} title="Attempts" flush aside=${counted(task.attempt, "attempt")}>
-    <div class="attempts-line"><${Timeline} label="Attempts and the waits between them" names=${96} rows=${lines(task, rows)} /></div>
+    <div class="attempts-line"><${Timeline} label="Attempts and waiting times" names=${96} rows=${lines(task, rows)} /></div>
     ${rows.length > 0 && html`<${Table} label="Attempts" keys=${false} columns=${COLUMNS} rows=${[...rows].reverse()} id=${(/** @type {Row} */ row) => String(row.number)} />`}
   <//>`;
 }
@@ -54,15 +54,15 @@ function lines(task, rows) {
     before = to ?? from;
     return { name: `Attempt ${row.number}`, bars };
   });
-  if (task.status === "SCHEDULED") list.push({ name: "Waits", bars: [{ from: before, to: null, tone: "idle", title: "Waits" }] });
+  if (task.status === "SCHEDULED") list.push({ name: "Waiting", bars: [{ from: before, to: null, tone: "idle", title: "Waiting" }] });
   return list;
 }
 
 /** @type {import("../../parts/table.js").Column<Row>[]} */
 const COLUMNS = [
   { name: "number", title: "No.", width: 52, right: true, narrow: true, cell: (row) => row.number },
-  { name: "end", title: "Ended", width: 112, narrow: true, cell: ({ end }) => html`<${Badge} tone=${(ENDS[end] ?? ["idle"])[0]}>${(ENDS[end] ?? ["", end])[1]}<//>` },
+  { name: "end", title: "Result", width: 112, narrow: true, cell: ({ end }) => html`<${Badge} tone=${(ENDS[end] ?? ["idle"])[0]}>${(ENDS[end] ?? ["", end])[1]}<//>` },
   { name: "started", title: "Started", width: 170, cell: (row) => html`<${Clock} at=${row.started_at} />` },
-  { name: "took", title: "Took", width: 104, right: true, narrow: true, cell: (row) => html`<${Duration} from=${row.started_at} to=${row.ended_at} />` },
+  { name: "took", title: "Duration", width: 104, right: true, narrow: true, cell: (row) => html`<${Duration} from=${row.started_at} to=${row.ended_at} />` },
   { name: "error", title: "Error", grow: 60, cell: (row) => html`<span class="bad-text" title=${row.error}>${row.error}</span>` },
 ];

@@ -57,30 +57,30 @@ export function Log({ id, over, turn }) {
   useShortcuts({
     f: { what: "Follow the log", run: () => setFollowing(!following) },
     s: { what: "Search the log", run: () => search.current?.focus() },
-    n: { what: "The next line that was found", run: () => move(1), when: () => looking },
-    N: { what: "The one before", run: () => move(-1), when: () => looking },
+    n: { what: "Next match", run: () => move(1), when: () => looking },
+    N: { what: "Previous match", run: () => move(-1), when: () => looking },
   });
   const place = at === null ? -1 : found.indexOf(at);
   const opened = at === null ? undefined : book.line(at);
   const numbers = Array.from({ length: Math.max(0, to - from) }, (_, index) => numberAt(from + index));
 
   return html`<${Panel} title="Log" flush aside=${html`<span role="status">${says(book, phase)}</span>`}>
-    <div class="log-tools" role="search" aria-label="In the log">
+    <div class="log-tools" role="search" aria-label="Log search">
       <input ref=${search} type="search" class="log-search" aria-label="Search the log" placeholder="Search the log" value=${text} autocomplete="off" spellcheck=${false}
         onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(null); }}
         onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); move(event.shiftKey ? -1 : 1); } }} />
       ${looking && html`<span class="number faint" role="status">${place >= 0 ? `${count(place + 1)} of ${count(found.length)}` : `${counted(found.length, "line")} found`}</span>
-        <${Button} small icon="up" label="The one before (N)" disabled=${found.length === 0} onClick=${() => move(-1)} />
-        <${Button} small icon="down" label="The next (n)" disabled=${found.length === 0} onClick=${() => move(1)} />`}
-      ${text !== "" && html`<${Button} small pressed=${only} onClick=${() => setOnly(!only)}>Only these<//>`}
+        <${Button} small icon="up" label="Previous match (N)" disabled=${found.length === 0} onClick=${() => move(-1)} />
+        <${Button} small icon="down" label="Next match (n)" disabled=${found.length === 0} onClick=${() => move(1)} />`}
+      ${text !== "" && html`<${Button} small pressed=${only} onClick=${() => setOnly(!only)}>Matches only<//>`}
       <${Button} small pressed=${errors} onClick=${() => { setErrors(!errors); setAt(null); }}>Errors<//>
       <span class="log-end">
         <${Button} small pressed=${following} onClick=${() => setFollowing(!following)} title="Stay at the end (f)">Follow<//>
-        <${Button} small icon="download" onClick=${() => attempt(() => download(id), "The log is downloaded")}>Download<//>
+        <${Button} small icon="download" onClick=${() => attempt(() => download(id), "Log downloaded")}>Download<//>
       </span>
     </div>
-    ${error && html`<${Notice} tone="warn">The log could not be read on: ${said(error)}<//>`}
-    ${book.dropped > 0 && html`<${Notice}>Only the last ${count(book.lines.length)} lines are kept in this page. Download has them all.<//>`}
+    ${error && html`<${Notice} tone="warn">The log could not be followed: ${said(error)}<//>`}
+    ${book.dropped > 0 && html`<${Notice}>This page shows the last ${count(book.lines.length)} lines. The download has all of them.<//>`}
     <div class="log" ref=${box} tabindex="0" role="log" aria-label="Log" aria-live="off"
       style=${{ height: `${Math.min(MOST, Math.max(LEAST, book.lines.length * HEIGHT + 18))}px` }}>
       <div class="log-room" style=${{ height: `${size * HEIGHT}px` }}>
@@ -91,7 +91,7 @@ export function Log({ id, over, turn }) {
       </div>
       ${size === 0 && html`<p class="log-none soft">${nothing(book, looking, phase)}</p>`}
     </div>
-    ${opened && html`<div class="log-opened"><header><b>Line ${count(/** @type {number} */ (at) + 1)}</b><span class="faint">${opened.level}</span><${CopyText} text=${opened.message} what="The line" /></header>
+    ${opened && html`<div class="log-opened"><header><b>Line ${count(/** @type {number} */ (at) + 1)}</b><span class="faint">${opened.level}</span><${CopyText} text=${opened.message} what="line" /></header>
       <pre>${opened.message}</pre></div>`}
   <//>`;
 }
@@ -121,8 +121,8 @@ function says(book, phase) {
 
 /** @param {Book} book @param {boolean} looking @param {string} phase */
 function nothing(book, looking, phase) {
-  if (looking && book.lines.length > 0) return "No line has that in it.";
-  return phase === "ended" ? "It has written nothing." : "It has written nothing yet. Lines appear here as they come.";
+  if (looking && book.lines.length > 0) return "No line matches.";
+  return phase === "ended" ? "No log lines." : "No log lines yet. New lines appear here.";
 }
 
 /** All of it, as the server has it, as text. @param {string} id */

@@ -15,7 +15,7 @@ import { html } from "../../parts/ui.js";
 export function Payload({ task }) {
   if (task.event_id !== null) return html`<${OfEvent} id=${task.event_id} />`;
   if (isStep(task)) return html`<${OfOrder} path=${/** @type {string} */ (task.key)} tenant=${task.tenant} />`;
-  return html`<${Panel} title="Payload"><p class="soft">A run of the source ${task.source} for its collection ${task.collection}. It is given no payload.</p><//>`;
+  return html`<${Panel} title="Payload"><p class="soft">A run of the source ${task.source} for its collection ${task.collection}, without a payload.</p><//>`;
 }
 
 /** @param {{id: number}} props */
@@ -24,7 +24,7 @@ function OfEvent({ id }) {
     read: (signal) => /** @type {Promise<import("../../data/bodies.js").EventDetail>} */ (api.get(`/api/v1/events/${id}`, { signal, exact: true })),
   }, [id]);
   return html`<${Panel} title="Payload" aside=${html`<span>of the event</span><${EventLink} id=${id} />`}>
-    <${Shown} of=${event} lines=${3} what="Its event could not be read">
+    <${Shown} of=${event} lines=${3} what="Its event could not be loaded">
       ${(/** @type {import("../../data/bodies.js").EventDetail} */ data) => html`<${Json} value=${data.event.value ?? null} label="Payload" />`}<//>
   <//>`;
 }
@@ -36,8 +36,8 @@ function OfOrder({ path, tenant }) {
   }, [path, tenant]);
   const gone = order.data === null && /** @type {{status?: number} | null} */ (order.error)?.status === 404;
   return html`<${Panel} title="Payload" aside=${html`<span>the value of</span><${KeyLink} of=${path} tenant=${tenant} />`}>
-    ${gone ? html`<p class="soft">Its order has come to its end and is no longer there.</p>`
+    ${gone ? html`<p class="soft">The order has ended, and its value is no longer stored.</p>`
       : html`<${Shown} of=${order} lines=${3}>${(/** @type {{value: unknown}} */ { value }) => html`<${Json} value=${value ?? null} label="Payload" />
-          <p class="faint">As the order has it now.</p>`}<//>`}
+          <p class="faint">The current value of the order.</p>`}<//>`}
   <//>`;
 }

@@ -43,7 +43,7 @@ export default function Task({ params }) {
       return ended.current ? 15_000 : 4000;
     },
   }, [id]);
-  return html`<${Shown} of=${detail} what="The task could not be read">
+  return html`<${Shown} of=${detail} what="The task could not be loaded">
     ${(/** @type {TaskDetail} */ task) => html`<${Detail} key=${task.id} task=${task} onChange=${detail.reload} />`}
   <//>`;
 }
@@ -58,23 +58,23 @@ function Detail({ task, onChange }) {
     onChange();
     why.reload();
   };
-  const doRetry = () => attempt(() => retry(task.id), "It is queued again").then(changed);
+  const doRetry = () => attempt(() => retry(task.id), "Queued again").then(changed);
   const doCancel = async () => {
-    const text = task.status === "RUNNING" ? "Its attempt is cut short." : halts ? "It is given up, and its lane goes on." : "It will not run.";
-    if (await ask({ title: "Cancel this task", text, action: "Cancel it", danger: true })) await attempt(() => cancel(task.id), "It is cancelled").then(changed);
+    const text = task.status === "RUNNING" ? "The running attempt is stopped." : halts ? "The task is given up, and its lane continues." : "The task will not run.";
+    if (await ask({ title: "Cancel this task", text, action: "Cancel task", danger: true })) await attempt(() => cancel(task.id), "Task cancelled").then(changed);
   };
   const again = canRetry(task);
   const end = !over || task.state === "missing" || halts;
   useShortcuts(may("operator") ? {
-    r: { what: "Run it again", run: doRetry, when: () => again },
-    c: { what: "Cancel it", run: doCancel, when: () => end },
+    r: { what: "Run again", run: doRetry, when: () => again },
+    c: { what: "Cancel", run: doCancel, when: () => end },
   } : {});
   const path = `/api/v1/tasks/${segment(task.id)}`;
   return html`<div class="task stack">
     <${Head} title=${html`${task.handler} <span class="task-of">${task.collection}</span>`} sub=${html`
       <${Status} status=${task.status} state=${task.state} attempt=${task.attempt} />
-      <span>made <${Ago} at=${task.created_at} /></span>
-      ${task.started_at && task.status !== "SCHEDULED" && html`<span>${over ? "took" : "runs for"} <${Duration} from=${task.started_at} to=${task.finished_at} /></span>`}`}>
+      <span>created <${Ago} at=${task.created_at} /></span>
+      ${task.started_at && task.status !== "SCHEDULED" && html`<span>${over ? "took" : "running for"} <${Duration} from=${task.started_at} to=${task.finished_at} /></span>`}`}>
       ${again && html`<${Button} icon="retry" kind="primary" role="operator" onClick=${doRetry}>Run again<//>`}
       ${end && html`<${Button} icon="stop" kind="danger" role="operator" onClick=${doCancel}>Cancel<//>`}
       <${CopyAs} call=${{ path }} cli=${cli("tasks", "show", task.id)} />
@@ -100,8 +100,8 @@ function Detail({ task, onChange }) {
 function WayOut({ task }) {
   const order = places.order(task.key ?? "", task.tenant);
   if (isStep(task) && task.state === "error") {
-    return html`<p class="notice">A step that has ended is not run again: its order goes on, or is resumed.
-      ${exists(order) && html`<${Link} to=${order}>To the order<//>`}</p>`;
+    return html`<p class="notice">The step of an order cannot be run again from here. The order moves on, or can be resumed.
+      ${exists(order) && html`<${Link} to=${order}>Open the order<//>`}</p>`;
   }
   if (task.state !== "missing") return null;
   return html`<p class="notice warn">Its handler is no longer defined. Define ${task.handler} again and adopt its missing tasks, or cancel this one.
@@ -112,22 +112,22 @@ function WayOut({ task }) {
  * @returns {[string, import("../../parts/ui.js").Children][]} */
 function facts(task) {
   return [
-    ["Id", html`<span class="mono">${task.id}</span> <${CopyText} text=${task.id} what="The task's id" />`],
+    ["Id", html`<span class="mono">${task.id}</span> <${CopyText} text=${task.id} what="task id" />`],
     ["Handler", html`<${HandlerLink} name=${task.handler} />`],
     [task.event_id === null ? (isStep(task) ? "Node" : "Collection") : "Type", task.collection],
     [isStep(task) ? "Order" : "Object", task.key !== null && html`<${KeyLink} of=${task.key} tenant=${task.tenant} />`],
     ["Event", task.event_id !== null && html`<${EventLink} id=${task.event_id} />`],
     ["Tenant", task.tenant],
     ["Priority", task.priority],
-    ["Retries", task.retries > 0 && `${count(task.retries)} used up`],
+    ["Retries", task.retries > 0 && `${count(task.retries)} used`],
     ["Planned for", task.planned_at && html`<${Full} at=${task.planned_at} />`],
-    ["Made", html`<${Full} at=${task.created_at} />`],
+    ["Created", html`<${Full} at=${task.created_at} />`],
     ["Started", task.started_at && html`<${Full} at=${task.started_at} />`],
     ["Ended", task.finished_at && html`<${Full} at=${task.finished_at} />`],
     ["Not before", task.delay_until && html`<${Full} at=${task.delay_until} />`],
     ["Lease until", task.running?.lease_until && html`<${Full} at=${task.running.lease_until} />`],
-    ["Beside it", html`<span class="task-beside">${task.event_id !== null && html`<${Link} to=${places.tasks({ event: task.event_id })}>tasks of its event<//>`}
-      ${task.key !== null && html`<${Link} to=${places.tasks({ key: task.key, tenant: task.tenant })}>tasks of its object<//>`}
-      <${Link} to=${places.tasks({ handler: task.handler })}>tasks of its handler<//></span>`],
+    ["Related", html`<span class="task-beside">${task.event_id !== null && html`<${Link} to=${places.tasks({ event: task.event_id })}>tasks of the same event<//>`}
+      ${task.key !== null && html`<${Link} to=${places.tasks({ key: task.key, tenant: task.tenant })}>tasks of the same object<//>`}
+      <${Link} to=${places.tasks({ handler: task.handler })}>tasks of the same handler<//></span>`],
   ];
 }

@@ -18,9 +18,9 @@ import { places } from "../../shell/router.js";
 
 /** What the gates are called. @type {Record<string, string>} */
 const NAMES = {
-  handler: "Handler", sync: "Synchronous handlers", lane: "Lane", order: "Order", due: "Time", rule: "Rules",
-  concurrency_per_key: "Limit of its object", concurrency: "Limit of its handler", rate: "Rate", target: "Target",
-  worker: "Somebody to run it", turn: "Turn",
+  handler: "Handler", sync: "Synchronous handlers", lane: "Lane", order: "Order", due: "Due time", rule: "Pauses and blocks",
+  concurrency_per_key: "Concurrency per object", concurrency: "Concurrency", rate: "Rate limit", target: "Target",
+  worker: "Worker", turn: "Fairness",
 };
 /** Tasks that hold a gate and are named. */
 const MOST_NAMED = 5;
@@ -52,10 +52,10 @@ export function useWhy(id) {
 export function Why({ why }) {
   // What runs or has ended has no gates left to pass: a sentence says it.
   if (why.data?.gates.length === 0) return html`<p class="why-line soft"><${Told} text=${why.data.summary} whole /></p>`;
-  return html`<${Panel} title="Why it is not running">
+  return html`<${Panel} title="Why it is waiting">
     <${Shown} of=${why} lines=${3}>${(/** @type {Why} */ { summary, gates }) => html`
       <p class="why-summary"><${Told} text=${summary} tasks=${gates.flatMap((gate) => gate.tasks)} whole /></p>
-      <ol class="gates" aria-label="Gates, in order">
+      <ol class="gates" aria-label="Conditions, in order">
         ${gates.map((gate, index) => html`<${One} key=${`${gate.gate}${index}`} gate=${gate} first=${index === gates.findIndex((one) => !one.open)} />`)}
       </ol>`}<//>
   <//>`;
@@ -69,9 +69,9 @@ function One({ gate, first }) {
   return html`<li class=${classes("gate", !open && "shut", first && "first")}>
     <${Shape} tone=${open ? "good" : gate.gate === "handler" ? "bad" : "warn"} />
     <div class="gate-words">
-      <span class="gate-name">${NAMES[gate.gate] ?? gate.gate}<span class="unseen">: ${open ? "open" : "shut"}</span></span>
-      <div class="gate-detail"><${Told} text=${detail} tasks=${gate.tasks} />${until && html`<span class="gate-until">opens <${Ago} at=${until} /></span>`}
-        ${(tasks.length > 0 || rule) && html`<ul class="gate-holders" aria-label="Held by">
+      <span class="gate-name">${NAMES[gate.gate] ?? gate.gate}<span class="unseen">: ${open ? "met" : "not met"}</span></span>
+      <div class="gate-detail"><${Told} text=${detail} tasks=${gate.tasks} />${until && html`<span class="gate-until">until <${Ago} at=${until} /></span>`}
+        ${(tasks.length > 0 || rule) && html`<ul class="gate-holders" aria-label="Blocked by">
           ${tasks.slice(0, MOST_NAMED).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}
           ${tasks.length > MOST_NAMED && html`<li class="faint">and ${tasks.length - MOST_NAMED} more</li>`}
           ${rule && html`<li>${holder(rule)}</li>`}

@@ -41,15 +41,15 @@ async function cancelAll(wanted, begun) {
     const more = found.some((part) => part.more);
     const failed = wanted.status === "FAILED" || wanted.status === "error";
     if (ids.length === 0) {
-      await ask({ title: "Nothing to cancel", text: "All that match have ended.", action: "Good" });
+      await ask({ title: "Nothing to cancel", text: "All matching tasks have ended.", action: "OK" });
       return;
     }
     const sure = await ask({
-      title: "Cancel all that match",
-      text: html`<p><b>${more ? `The newest ${count(ids.length)} tasks` : counted(ids.length, "task")}</b> will be cancelled, one by one: those that wait
-        will not run, and attempts that run are cut short. This page does it; leave it open.</p>
-        ${failed && html`<p>Of those that failed, only the ones that hold their lane can be cancelled; the others are refused.</p>`}
-        ${more && html`<p>There are more. Do it again when these are done.</p>`}`,
+      title: "Cancel all matching tasks",
+      text: html`<p><b>${more ? `The newest ${count(ids.length)} tasks` : counted(ids.length, "task")}</b> will be cancelled, one by one: waiting tasks
+        will not run, and running attempts are stopped. Keep this page open until it is done.</p>
+        ${failed && html`<p>Of the failed tasks, only those that halt their lane can be cancelled.</p>`}
+        ${more && html`<p>There are more matching tasks. Cancel them when these are done.</p>`}`,
       action: `Cancel ${count(ids.length)}`, danger: true,
     });
     if (sure) doTo("cancel", ids, begun);
@@ -64,7 +64,7 @@ async function retryAll(wanted, redrive, begun) {
   if (scopeOf(wanted)) return redrive();
   try {
     const { ids } = await idsOf(wanted, MOST, canRetry);
-    if (ids.length === 0) await ask({ title: "Nothing to run again", text: "None of those that match has failed or was cancelled.", action: "Good" });
+    if (ids.length === 0) await ask({ title: "Nothing to run again", text: "No matching task has failed or was cancelled.", action: "OK" });
     else doTo("retry", ids, begun);
   } catch (error) {
     tellError(error, "The tasks could not be counted");
@@ -91,19 +91,19 @@ export function Chosen({ rows, wanted, selection, more, onChange, onRedrive }) {
   const some = all || picked.length > 0;
   const operator = may("operator");
   useShortcuts({
-    ...(operator && { r: { what: "Run the chosen again", run: doRetry, when: () => some } }),
-    ...(operator && { c: { what: "Cancel the chosen", run: doCancel, when: () => some } }),
-    a: { what: "Choose all that match", run: () => onChange({ chosen: new Set(), all: true }), when: () => rows.length > 0 },
-    Escape: { what: "Choose none", run: none, when: () => some },
+    ...(operator && { r: { what: "Run the selected tasks again", run: doRetry, when: () => some } }),
+    ...(operator && { c: { what: "Cancel the selected tasks", run: doCancel, when: () => some } }),
+    a: { what: "Select all matching tasks", run: () => onChange({ chosen: new Set(), all: true }), when: () => rows.length > 0 },
+    Escape: { what: "Clear the selection", run: none, when: () => some },
   });
   if (!some) return null;
-  return html`<div class="chosen-bar" role="group" aria-label="Chosen tasks">
-    <b>${all ? `All that match are chosen${more ? "" : `: ${count(rows.length)}`}` : `${counted(picked.length, "task")} chosen`}</b>
-    ${!all && html`<${Button} small kind="quiet" onClick=${() => onChange({ chosen: new Set(), all: true })}>Choose all that match<//>`}
+  return html`<div class="chosen-bar" role="group" aria-label="Selected tasks">
+    <b>${all ? `All matching tasks are selected${more ? "" : `: ${count(rows.length)}`}` : `${counted(picked.length, "task")} selected`}</b>
+    ${!all && html`<${Button} small kind="quiet" onClick=${() => onChange({ chosen: new Set(), all: true })}>Select all matching<//>`}
     <${Button} small icon="retry" role="operator" disabled=${!all && again.length === 0} onClick=${doRetry}
-      title="Those that failed or were cancelled (r)">${all ? "Run again…" : `Run ${again.length} again`}<//>
+      title="Failed and cancelled tasks (r)">${all ? "Run again…" : `Run ${again.length} again`}<//>
     <${Button} small icon="stop" role="operator" disabled=${!all && end.length === 0} onClick=${doCancel}
-      title="Those that have not ended, or hold their lane (c)">${all ? "Cancel…" : `Cancel ${end.length}`}<//>
-    <${Button} small kind="quiet" icon="close" onClick=${none}>Choose none<//>
+      title="Tasks that have not ended, or halt their lane (c)">${all ? "Cancel…" : `Cancel ${end.length}`}<//>
+    <${Button} small kind="quiet" icon="close" onClick=${none}>Clear selection<//>
   </div>`;
 }

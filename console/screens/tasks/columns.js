@@ -20,9 +20,9 @@ export function columns({ handler, source, tenant, key }) {
     { name: "collection", title: "Type", grow: 24, narrow: Boolean(handler || source), cell: (task) => html`<span title=${task.collection}>${task.collection}</span>` },
     { name: "key", title: "Object", grow: 24, narrow: true, hidden: Boolean(key), cell: (task) => (task.key === null ? NONE : html`<${KeyLink} of=${task.key} tenant=${task.tenant} />`) },
     { name: "tenant", title: "Tenant", width: 76, hidden: Boolean(tenant) || bound.value !== null, cell: (task) => html`<span class="faint" title=${task.tenant}>${task.tenant}</span>` },
-    { name: "created", title: "Made", width: 98, cell: (task) => html`<${Ago} at=${task.created_at} />` },
-    { name: "took", title: "Took", width: 92, right: true, cell: took },
-    { name: "attempt", title: "Tries", width: 52, right: true, cell: (task) => task.attempt || NONE },
+    { name: "created", title: "Created", width: 98, cell: (task) => html`<${Ago} at=${task.created_at} />` },
+    { name: "took", title: "Duration", width: 92, right: true, cell: took },
+    { name: "attempt", title: "Attempts", width: 76, right: true, cell: (task) => task.attempt || NONE },
     { name: "error", title: "Error", grow: 22, cell: error },
     { name: "id", title: "Task", width: 80, cell: (task) => html`<${TaskLink} id=${task.id} tail />` },
   ];

@@ -28,7 +28,7 @@ import { MOST, useTasks } from "./list.js";
 /** @typedef {import("../../data/tasks.js").Wanted} Wanted */
 
 /** States that say more than the five words of the API. @type {[string, string][]} */
-const STATES = [["error", "failed or canceled"], ["missing", "missing"]];
+const STATES = [["error", "Failed or cancelled"], ["missing", "Missing"]];
 
 /** @param {{query: Record<string, string>}} props */
 export default function Tasks({ query }) {
@@ -52,7 +52,7 @@ export default function Tasks({ query }) {
   return html`<div class="tasks" ref=${place}>
     <${Head} title="Tasks" sub=${html`<${Shown} list=${list} />`}>
       <${Button} icon="retry" role="operator" disabled=${Boolean(wanted.event)} onClick=${() => setAsking(true)}
-        title=${wanted.event ? "A redrive knows no single event: choose the tasks" : "Run failed tasks again that match"}>Redrive…<//>
+        title=${wanted.event ? "A redrive cannot be limited to one event: select the tasks instead" : "Run matching failed tasks again"}>Redrive…<//>
       <${CopyAs} call=${{ path: "/api/v1/tasks", query: wanted }} cli=${cli("tasks", "list", ...NARROWING.flatMap((name) => (wanted[name] ? [`--${name}`, wanted[name]] : [])))} />
     <//>
     <${Filters} query=${query} fields=${useFields(wanted)} />
@@ -60,25 +60,25 @@ export default function Tasks({ query }) {
     <${Works} />
     <${Chosen} rows=${rows} wanted=${wanted} selection=${selection} more=${next !== null} onChange=${setSelection} onRedrive=${() => setAsking(true)} />
     ${list.newer > 0 && html`<${Notice}><span>${count(list.newer)} newer</span><${Button} small icon="up" onClick=${toTop}>Show them<//><//>`}
-    ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>Reading on did not work: ${said(list.error)}</span><${Button} small onClick=${list.more}>Try again<//><//>`}
+    ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>The next page could not be loaded: ${said(list.error)}</span><${Button} small onClick=${list.more}>Try again<//><//>`}
     ${list.error && rows.length === 0
-      ? html`<${Failed} error=${list.error} onRetry=${list.reload} what="The tasks could not be read" />`
+      ? html`<${Failed} error=${list.error} onRetry=${list.reload} what="The tasks could not be loaded" />`
       : list.loading ? html`<${Loading} lines=${12} />`
-      : html`<${Table} tall label="Tasks, the newest first" columns=${shown} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
+      : html`<${Table} tall label="Tasks, newest first" columns=${shown} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
           onOpen=${(/** @type {Task} */ task) => go(places.task(task.id))} onEnd=${list.more} onScroll=${list.seen}
           choice=${{ chosen, onChange: (/** @type {Set<string>} */ next) => setSelection({ chosen: next, all: false }) }}
           empty=${html`<${Nothing} wanted=${wanted} further=${next !== null} onFurther=${list.more} />`} />`}
-    ${rows.length >= MOST && next !== null && html`<${Notice}>There are more than ${count(MOST)}. Narrow the filter to see the rest.<//>`}
+    ${rows.length >= MOST && next !== null && html`<${Notice}>There are more than ${count(MOST)} tasks. Narrow the filter to see the rest.<//>`}
     ${asking && scope && html`<${RedriveDialog} scope=${scope} onClose=${() => setAsking(false)} />`}
   </div>`;
 }
 
 /** @param {{list: import("./list.js").State}} props */
 function Shown({ list }) {
-  if (list.loading) return html`<span>Reading</span>`;
+  if (list.loading) return html`<span>Loading</span>`;
   const there = count(list.rows.length);
-  return html`<span>${list.next === null ? `${there} match` : `${there} read, the newest first; more below`}</span>
-    ${list.reading && html`<span role="status">Reading on</span>`}`;
+  return html`<span>${list.next === null ? `${there} match` : `${there} loaded, more below`}</span>
+    ${list.reading && html`<span role="status">Loading more</span>`}`;
 }
 
 /** @param {Wanted} wanted */
@@ -88,7 +88,7 @@ function useFields(wanted) {
   }, []);
   const names = known.data?.handlers.map((handler) => handler.name) ?? [];
   return [
-    { name: "status", label: "Status", choices: [.../** @type {[string, string][]} */ (STATUSES.map((status) => [status, status.toLowerCase()])), ...STATES], width: 130 },
+    { name: "status", label: "Status", choices: [...STATUSES, ...STATES], width: 150 },
     // The two mean the same; an address may have either.
     wanted.source && !wanted.handler
       ? { name: "source", label: "Source", suggestions: names, width: 150 }
@@ -97,19 +97,19 @@ function useFields(wanted) {
     { name: "key", label: "Object", hint: "record:1", width: 170 },
     ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
     { name: "event", label: "Event", hint: "its id", width: 150, more: true },
-    { name: "start", label: "Made since", time: true, more: true },
-    { name: "end", label: "Made before", time: true, more: true },
+    { name: "start", label: "Created since", time: true, more: true },
+    { name: "end", label: "Created before", time: true, more: true },
   ];
 }
 
 /** @param {{wanted: Wanted, further: boolean, onFurther: () => void}} props */
 function Nothing({ wanted, further, onFurther }) {
   if (further) {
-    return html`<${Empty} title="Nothing found so far" icon="filter"><p>Of those that were looked at, none matches. There are older ones.</p>
-      <${Button} onClick=${onFurther}>Look further back<//><//>`;
+    return html`<${Empty} title="No matches so far" icon="filter"><p>There are older tasks that were not searched yet.</p>
+      <${Button} onClick=${onFurther}>Search older tasks<//><//>`;
   }
   if (Object.keys(wanted).length > 0) {
-    return html`<${Empty} title="No task matches" icon="filter"><p>Clear a filter, or wait: what matches appears here by itself.</p><//>`;
+    return html`<${Empty} title="No task matches" icon="filter"><p>Clear a filter, or wait: matching tasks appear here.</p><//>`;
   }
   return html`<${Empty} title="There are no tasks yet" icon="task">
     <p>Emit an event that a handler is routed to, or run a source: <code>${cli("run", "SOURCE/COLLECTION")}</code></p><//>`;
