@@ -2,18 +2,18 @@
 
 /** An event as the stream shows it. The engine's own have their fields in the place of `value`.
  * @typedef {{eventId: number, TYPE: string, key?: unknown, prev?: number | null, sub?: string, value?: unknown,
- *   context?: Record<string, string>, tenant?: string} & Record<string, unknown>} Event */
+ *   context?: Record<string, string>, tenant?: string} & Record<string, unknown>} JournalEvent */
 
 /** What becomes of a task, as it happens.
  * @typedef {{id: string, handler: string, tenant: string, key: string | null, collection: string,
  *   event_id: number | null, status: string, state: string, attempt: number, error: string | null,
- *   delay_until: string, time: string}} Change */
+ *   delay_until: string, time: string}} TaskChange */
 
 /** `types` are types or ancestors of types; `tasks` says whether changes of tasks are wanted, too.
- * @typedef {{types?: string[], key?: string, path?: string, tenant?: string, tasks?: boolean}} Filter */
+ * @typedef {{types?: string[], key?: string, path?: string, tenant?: string, tasks?: boolean}} StreamFilter */
 
 /** The engine's own types, by the one above them. @type {Record<string, string[]>} */
-export const ENGINE = {
+export const ENGINE_EVENT_TYPES = {
   OrderEvent: ["OrderStarted", "OrderFinished", "OrderStepStarted", "OrderStepEnded", "OrderSetBack",
     "OrderNodeChanged", "OrderSuspended", "OrderResumed"],
   JobChainEvent: ["JobChainStateChanged", "JobChainNodeActionChanged"],
@@ -23,32 +23,32 @@ export const ENGINE = {
 };
 
 /** Whether the engine told an event of its own accord.
- * @param {Event} event */
-export function isEngine(event) {
+ * @param {JournalEvent} event */
+export function isEngineEvent(event) {
   return event.tenant === undefined;
 }
 
 /** The key as text. That of a TaskEvent is an object.
- * @param {Event} event */
-export function keyOf(event) {
+ * @param {JournalEvent} event */
+export function eventKeyText(event) {
   if (event.key === undefined || event.key === null) return null;
   return typeof event.key === "string" ? event.key : JSON.stringify(event.key);
 }
 
 /** The task that a TaskEvent tells of.
- * @param {Event} event */
-export function taskOf(event) {
+ * @param {JournalEvent} event */
+export function eventTaskId(event) {
   const key = /** @type {{taskId?: unknown} | null | undefined} */ (event.key);
   return typeof key === "object" && typeof key?.taskId === "string" ? key.taskId : null;
 }
 
 /** @param {string} type @param {string} wanted */
-function isOf(type, wanted) {
-  return wanted === "Event" || type === wanted || type.startsWith(`${wanted}.`) || ENGINE[wanted]?.includes(type) === true;
+function isTypeOrSubtype(type, wanted) {
+  return wanted === "Event" || type === wanted || type.startsWith(`${wanted}.`) || ENGINE_EVENT_TYPES[wanted]?.includes(type) === true;
 }
 
 /** @param {string} path @param {string | null} key */
-function lies(path, key) {
+function matchesPath(path, key) {
   if (path === "/") return true;
   const place = (key ?? "").replace(/^(Order|Job|JobChain|Schedule):/, "");
   if (path.endsWith("/*")) {
@@ -59,26 +59,26 @@ function lies(path, key) {
   return place === path || place.startsWith(`${path},`);
 }
 
-/** @param {Filter} filter @param {Event} event */
-export function matches({ types, key, path, tenant }, event) {
-  return (!types?.length || types.some((wanted) => isOf(event.TYPE, wanted)))
-    && (key === undefined || keyOf(event) === key)
+/** @param {StreamFilter} filter @param {JournalEvent} event */
+export function matchesEvent({ types, key, path, tenant }, event) {
+  return (!types?.length || types.some((wanted) => isTypeOrSubtype(event.TYPE, wanted)))
+    && (key === undefined || eventKeyText(event) === key)
     && (tenant === undefined || event.tenant === undefined || event.tenant === tenant)
-    && (path === undefined || lies(path, keyOf(event)));
+    && (path === undefined || matchesPath(path, eventKeyText(event)));
 }
 
-/** @param {Filter} filter @param {Change} change */
-export function concerns({ tasks, key, path, tenant }, change) {
+/** @param {StreamFilter} filter @param {TaskChange} change */
+export function matchesTaskChange({ tasks, key, path, tenant }, change) {
   return tasks === true
     && (key === undefined || change.key === key)
     && (tenant === undefined || change.tenant === tenant)
-    && (path === undefined || lies(path, change.key));
+    && (path === undefined || matchesPath(path, change.key));
 }
 
 /** What the server can be asked to leave out because none of these wants it.
- * @param {Filter[]} filters */
-export function common(filters) {
-  /** @param {keyof Filter} name */
+ * @param {StreamFilter[]} filters */
+export function sharedParameters(filters) {
+  /** @param {keyof StreamFilter} name */
   const shared = (name) => {
     const first = filters[0]?.[name];
     const same = filters.every((filter) => JSON.stringify(filter[name]) === JSON.stringify(first));

@@ -4,7 +4,7 @@
 
 /** @param {string} text
  * @returns {Metrics} */
-export function parse(text) {
+export function parseMetrics(text) {
   /** @type {Metrics} */
   const found = new Map();
   for (const line of text.split("\n")) {
@@ -23,7 +23,7 @@ export function parse(text) {
 
 /** The sum of all that have these labels.
  * @param {Metrics} metrics @param {string} name @param {Record<string, string>} [labels] */
-export function sum(metrics, name, labels = {}) {
+export function sumMetric(metrics, name, labels = {}) {
   const wanted = Object.entries(labels);
   let total = 0;
   for (const one of metrics.get(name) ?? []) {
@@ -34,7 +34,7 @@ export function sum(metrics, name, labels = {}) {
 
 /** How many fell into each bucket of a histogram, up to and including its bound, over all labels.
  * @param {Metrics} metrics @param {string} name */
-function buckets(metrics, name) {
+function histogramBuckets(metrics, name) {
   /** @type {Map<number, number>} */
   const found = new Map();
   for (const { labels, value } of metrics.get(`${name}_bucket`) ?? []) {
@@ -47,9 +47,9 @@ function buckets(metrics, name) {
 /** Quantiles of what was measured between two readings, in milliseconds; null where nothing was.
  * @param {Metrics} before @param {Metrics} after @param {string} name @param {number[]} quantiles
  * @returns {(number | null)[]} */
-export function quantiles(before, after, name, quantiles) {
-  const old = new Map(buckets(before, name));
-  const fresh = buckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (old.get(bound) ?? 0)]));
+export function quantilesBetween(before, after, name, quantiles) {
+  const old = new Map(histogramBuckets(before, name));
+  const fresh = histogramBuckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (old.get(bound) ?? 0)]));
   const all = fresh.at(-1)?.[1] ?? 0;
   if (all <= 0) return quantiles.map(() => null);
   return quantiles.map((quantile) => {

@@ -1,12 +1,12 @@
 // What went wrong, as a sentence that says what to do.
 
 /** What the server answers when it does not grant a request.
- * @typedef {{type?: string, title?: string, status: number, detail?: string, parameter?: string, pointer?: string}} Answer */
+ * @typedef {{type?: string, title?: string, status: number, detail?: string, parameter?: string, pointer?: string}} ProblemBody */
 
 export class Problem extends Error {
-  /** @param {Answer} answer */
+  /** @param {ProblemBody} answer */
   constructor(answer) {
-    super(sentence(answer));
+    super(problemText(answer));
     this.name = "Problem";
     /** 0 if there was no answer at all. */
     this.status = answer.status;
@@ -19,8 +19,8 @@ export class Problem extends Error {
   }
 }
 
-/** @param {Answer} answer */
-function sentence({ status, title, detail, parameter, pointer }) {
+/** @param {ProblemBody} answer */
+function problemText({ status, title, detail, parameter, pointer }) {
   const place = pointer ? ` (at ${pointer})` : parameter ? ` (${parameter})` : "";
   const what = detail || title;
   if (status === 0) return "The server does not respond. The console keeps trying.";
@@ -32,6 +32,6 @@ function sentence({ status, title, detail, parameter, pointer }) {
 
 /** Any failure as a sentence.
  * @param {unknown} error */
-export function said(error) {
+export function errorText(error) {
   return error instanceof Error ? error.message : String(error);
 }

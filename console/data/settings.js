@@ -6,17 +6,17 @@ import { effect, signal } from "../vendor/signals.js";
  * @template {string} T
  * @param {string} name
  * @param {readonly T[]} choices the first is what holds if nothing was chosen */
-function kept(name, choices) {
+function persistedSetting(name, choices) {
   const key = `pointsman.${name}`;
-  const found = /** @type {T | null} */ (read(key));
+  const found = /** @type {T | null} */ (readStorage(key));
   const setting = signal(found !== null && choices.includes(found) ? found : choices[0]);
-  effect(() => write(key, setting.value));
+  effect(() => writeStorage(key, setting.value));
   return setting;
 }
 
 /** Storage may be forbidden; the console works without.
  * @param {string} key */
-function read(key) {
+function readStorage(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -25,7 +25,7 @@ function read(key) {
 }
 
 /** @param {string} key @param {string} value */
-function write(key, value) {
+function writeStorage(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {
@@ -33,26 +33,26 @@ function write(key, value) {
   }
 }
 
-export const theme = kept("theme", /** @type {const} */ (["system", "light", "dark"]));
-export const zone = kept("zone", /** @type {const} */ (["local", "utc"]));
+export const theme = persistedSetting("theme", /** @type {const} */ (["system", "light", "dark"]));
+export const zoneSetting = persistedSetting("zone", /** @type {const} */ (["local", "utc"]));
 
 /** Whether colours are dark now, whoever decided it. */
-export const dark = signal(false);
+export const isDark = signal(false);
 
-const system = matchMedia("(prefers-color-scheme: dark)");
+const systemDarkQuery = matchMedia("(prefers-color-scheme: dark)");
 
-function paint() {
-  dark.value = theme.value === "system" ? system.matches : theme.value === "dark";
-  document.documentElement.dataset.theme = dark.value ? "dark" : "light";
+function applyTheme() {
+  isDark.value = theme.value === "system" ? systemDarkQuery.matches : theme.value === "dark";
+  document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
 }
 
-system.addEventListener("change", paint);
-effect(paint);
+systemDarkQuery.addEventListener("change", applyTheme);
+effect(applyTheme);
 
-export function nextTheme() {
-  theme.value = dark.value ? "light" : "dark";
+export function toggleTheme() {
+  theme.value = isDark.value ? "light" : "dark";
 }
 
-export function nextZone() {
-  zone.value = zone.value === "utc" ? "local" : "utc";
+export function toggleZone() {
+  zoneSetting.value = zoneSetting.value === "utc" ? "local" : "utc";
 }

@@ -1,20 +1,20 @@
 // Lines over time, drawn by uPlot, in the colours of the theme. It is loaded with the first chart.
 
-import { dark, zone } from "../data/settings.js";
-import { brief } from "../data/numbers.js";
-import { hour } from "../data/time.js";
+import { isDark, zoneSetting } from "../data/settings.js";
+import { formatCompact } from "../data/numbers.js";
+import { formatTimeOfDay } from "../data/time.js";
 import { html, useEffect, useRef } from "./ui.js";
 
-/** @typedef {{name: string, tone: "accent" | "good" | "bad" | "warn" | "muted", fill?: boolean}} Line */
+/** @typedef {{name: string, tone: "accent" | "good" | "bad" | "warn" | "muted", fill?: boolean}} ChartLine */
 
 /** From mark to mark of the upright axis: such that no mark needs two digits behind the point. */
-const STEPS = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((step) => Number(`${step}e${power}`)));
+const AXIS_STEPS = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((step) => Number(`${step}e${power}`)));
 
 /** @type {Promise<any> | null} */
-let loading = null;
+let uPlotPromise = null;
 
-function load() {
-  loading ??= new Promise((resolve, reject) => {
+function loadUPlot() {
+  uPlotPromise ??= new Promise((resolve, reject) => {
     const sheet = document.createElement("link");
     sheet.rel = "stylesheet";
     sheet.href = new URL("../vendor/uplot.css", import.meta.url).href;
@@ -22,29 +22,29 @@ function load() {
     script.src = new URL("../vendor/uplot.js", import.meta.url).href;
     script.onload = () => resolve(/** @type {any} */ (window).uPlot);
     script.onerror = () => {
-      loading = null;
+      uPlotPromise = null;
       reject(new Error("The charts could not be loaded."));
     };
     document.head.append(sheet, script);
   });
-  return loading;
+  return uPlotPromise;
 }
 
 /** @param {string} name */
-function colour(name) {
+function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
 /** `data` is the times in milliseconds, then a row of numbers for each line; null is a gap. `label` says in words what is
  * to be seen.
- * @param {{lines: Line[], data: [number[], ...(number | null)[][]], label: string, height?: number, unit?: (value: number) => string}} props */
-export function Chart({ lines, data, label, height = 180, unit = brief }) {
+ * @param {{lines: ChartLine[], data: [number[], ...(number | null)[][]], label: string, height?: number, unit?: (value: number) => string}} props */
+export function Chart({ lines, data, label, height = 180, unit = formatCompact }) {
   const place = useRef(/** @type {HTMLDivElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
   const latest = useRef(data);
   latest.current = data;
   const names = lines.map((line) => line.name).join("|");
-  const looks = `${dark.value} ${zone.value}`;
+  const looks = `${isDark.value} ${zoneSetting.value}`;
 
   useEffect(() => {
     const element = place.current;
@@ -52,9 +52,9 @@ export function Chart({ lines, data, label, height = 180, unit = brief }) {
     let gone = false;
     /** @type {ResizeObserver | undefined} */
     let watch;
-    load().then((uPlot) => {
+    loadUPlot().then((uPlot) => {
       if (gone) return;
-      chart.current = new uPlot(options(uPlot, lines, element.clientWidth, height, unit), latest.current, element);
+      chart.current = new uPlot(chartOptions(uPlot, lines, element.clientWidth, height, unit), latest.current, element);
       watch = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
       watch.observe(element);
     }).catch(() => {});
@@ -76,9 +76,9 @@ export function Chart({ lines, data, label, height = 180, unit = brief }) {
   </figure>`;
 }
 
-/** @param {any} uPlot @param {Line[]} lines @param {number} width @param {number} height @param {(value: number) => string} unit */
-function options(uPlot, lines, width, height, unit) {
-  const axis = { stroke: colour("text-faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+/** @param {any} uPlot @param {ChartLine[]} lines @param {number} width @param {number} height @param {(value: number) => string} unit */
+function chartOptions(uPlot, lines, width, height, unit) {
+  const axis = { stroke: themeColour("text-faint"), grid: { stroke: themeColour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   return {
     width,
     height,
@@ -96,16 +96,16 @@ function options(uPlot, lines, width, height, unit) {
       y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ top) => [0, Math.max(1, top * 1.15)] },
     },
     axes: [
-      { ...axis, space: 90, size: 26, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map(hour) },
-      { ...axis, size: 48, incrs: STEPS, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(unit) },
+      { ...axis, space: 90, size: 26, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map(formatTimeOfDay) },
+      { ...axis, size: 48, incrs: AXIS_STEPS, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(unit) },
     ],
     series: [
       {},
       ...lines.map(({ name, tone, fill }) => ({
         label: name,
-        stroke: colour(tone),
+        stroke: themeColour(tone),
         width: 1.5,
-        fill: fill ? `color-mix(in srgb, ${colour(tone)} 12%, transparent)` : undefined,
+        fill: fill ? `color-mix(in srgb, ${themeColour(tone)} 12%, transparent)` : undefined,
         points: { show: false },
         paths: uPlot.paths.linear(),
       })),

@@ -1,6 +1,6 @@
 // Dialogs: the browser's own, so that focus and Escape work as everywhere.
 
-import { question } from "./ask.js";
+import { openPrompt } from "./prompt.js";
 import { Button } from "./button.js";
 import { html, useEffect, useId, useRef, useState } from "./ui.js";
 
@@ -29,19 +29,17 @@ export function Dialog({ title, onClose, children, class: more = "", bare = fals
   </dialog>`;
 }
 
-export { ask } from "./ask.js";
-
-/** @typedef {import("./ask.js").Asks} Asks */
+/** @typedef {import("./prompt.js").PromptField} PromptField */
 
 /** Where questions appear. */
-export function Questions() {
-  return question.value && html`<${Asked} key=${question.value.title} of=${question.value} />`;
+export function PromptDialog() {
+  return openPrompt.value && html`<${PromptForm} key=${openPrompt.value.title} of=${openPrompt.value} />`;
 }
 
-/** @param {{of: import("./ask.js").Asked}} props */
-function Asked({ of: { title, text, action, danger, fields = [], answer } }) {
+/** @param {{of: import("./prompt.js").OpenPrompt}} props */
+function PromptForm({ of: { title, text, action, danger, fields = [], answer } }) {
   const [values, setValues] = useState(Object.fromEntries(fields.map((field) => [field.name, field.value ?? ""])));
-  /** @param {Asks} field */
+  /** @param {PromptField} field */
   const fault = ({ name, fault }) => (values[name].trim() === "" ? null : fault?.(values[name]) ?? null);
   const complete = fields.every((field) => (!field.required || values[field.name].trim() !== "") && fault(field) === null);
   const id = useId();
@@ -53,7 +51,7 @@ function Asked({ of: { title, text, action, danger, fields = [], answer } }) {
       ${text && html`<div class="dialog-text">${text}</div>`}
       ${fields.map((field) => html`<div class="field" key=${field.name}>
         <label for=${`${id}-${field.name}`}>${field.label}${!field.required && !field.choices && html` <span class="faint">optional</span>`}</label>
-        <${Entry} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]} fault=${fault(field)} onChange=${change(field.name)} />
+        <${PromptInput} id=${`${id}-${field.name}`} field=${field} value=${values[field.name]} fault=${fault(field)} onChange=${change(field.name)} />
         ${field.hint && html`<span class="hint">${field.hint}</span>`}
       </div>`)}
       <div class="dialog-actions">
@@ -64,8 +62,8 @@ function Asked({ of: { title, text, action, danger, fields = [], answer } }) {
   <//>`;
 }
 
-/** @param {{id: string, field: Asks, value: string, fault: string | null, onChange: (event: Event) => void}} props */
-function Entry({ id, field: { choices, lines }, value, fault, onChange }) {
+/** @param {{id: string, field: PromptField, value: string, fault: string | null, onChange: (event: Event) => void}} props */
+function PromptInput({ id, field: { choices, lines }, value, fault, onChange }) {
   if (choices) {
     const named = choices.map((choice) => (typeof choice === "string" ? [choice, choice || "any"] : choice));
     return html`<select id=${id} value=${value} onChange=${onChange}>${named.map(([choice, name]) => html`<option key=${choice} value=${choice}>${name}</option>`)}</select>`;

@@ -1,6 +1,6 @@
 // Filters: fields whose values stand in the address, so that what one sees can be sent to others.
 
-import { fromField, toField } from "../data/time.js";
+import { fromInputValue, toInputValue } from "../data/time.js";
 import { setQuery } from "../shell/router.js";
 import { Button } from "./button.js";
 import { html, useEffect, useId, useState } from "./ui.js";
@@ -8,27 +8,27 @@ import { html, useEffect, useId, useState } from "./ui.js";
 /** A field of a filter. With `choices` it is picked, else typed; each choice is a value, or a value and what it is called.
  * With `time` it is an instant, typed in the zone that was chosen. One with `more` is shown when it is asked for or set.
  * @typedef {{name: string, label: string, hint?: string, choices?: (string | [string, string])[], suggestions?: string[],
- *   width?: number, time?: boolean, more?: boolean}} Field */
+ *   width?: number, time?: boolean, more?: boolean}} FilterField */
 
-/** @param {{fields: Field[], query: Record<string, string>, children?: import("./ui.js").Children}} props */
-export function Filters({ fields, query, children }) {
+/** @param {{fields: FilterField[], query: Record<string, string>, children?: import("./ui.js").Children}} props */
+export function FilterBar({ fields, query, children }) {
   const set = fields.filter((field) => query[field.name]);
   const none = Object.fromEntries(fields.map((field) => [field.name, null]));
   const [all, setAll] = useState(false);
   const open = all || set.some((field) => field.more);
   return html`<form class="filters" role="search" aria-label="Filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     ${fields.filter((field) => open || !field.more).map((field) => (field.choices
-      ? html`<${Pick} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
-      : field.time ? html`<${Instant} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
-      : html`<${Typed} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`))}
+      ? html`<${SelectFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
+      : field.time ? html`<${TimeFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
+      : html`<${TextFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`))}
     ${!open && fields.some((field) => field.more) && html`<${Button} small kind="quiet" icon="filter" onClick=${() => setAll(true)}>More filters<//>`}
     ${set.length > 0 && html`<${Button} small kind="quiet" icon="close" onClick=${() => setQuery({ ...none, cursor: null })}>Clear filters<//>`}
     ${children}
   </form>`;
 }
 
-/** @param {{field: Field, value: string}} props */
-function Pick({ field, value }) {
+/** @param {{field: FilterField, value: string}} props */
+function SelectFilter({ field, value }) {
   const id = useId();
   const choices = (field.choices ?? []).map((choice) => (typeof choice === "string" ? [choice, choice] : choice));
   return html`<label class="filter" for=${id}><span>${field.label}</span>
@@ -40,8 +40,8 @@ function Pick({ field, value }) {
 }
 
 /** Takes effect a moment after the last key.
- * @param {{field: Field, value: string}} props */
-function Typed({ field, value }) {
+ * @param {{field: FilterField, value: string}} props */
+function TextFilter({ field, value }) {
   const id = useId();
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -58,10 +58,10 @@ function Typed({ field, value }) {
   </label>`;
 }
 
-/** @param {{field: Field, value: string}} props */
-function Instant({ field, value }) {
+/** @param {{field: FilterField, value: string}} props */
+function TimeFilter({ field, value }) {
   const id = useId();
   return html`<label class="filter" for=${id}><span>${field.label}</span>
-    <input id=${id} type="datetime-local" step="1" value=${toField(value)} onChange=${(/** @type {Event} */ event) =>
-      setQuery({ [field.name]: fromField(/** @type {HTMLInputElement} */ (event.target).value) }, { replace: false })} /></label>`;
+    <input id=${id} type="datetime-local" step="1" value=${toInputValue(value)} onChange=${(/** @type {Event} */ event) =>
+      setQuery({ [field.name]: fromInputValue(/** @type {HTMLInputElement} */ (event.target).value) }, { replace: false })} /></label>`;
 }

@@ -1,6 +1,6 @@
 // What stands where there is nothing to show: yet, at all, or because something went wrong. Each says what to do.
 
-import { Problem, said } from "../data/problem.js";
+import { Problem, errorText } from "../data/problem.js";
 import { Icon } from "./icon.js";
 import { Button } from "./button.js";
 import { html, useLayoutEffect, useState } from "./ui.js";
@@ -9,48 +9,48 @@ import { html, useLayoutEffect, useState } from "./ui.js";
 
 /** Where nothing else of the screen is there, this is its heading.
  * @param {{children?: Children}} props */
-function Title({ children }) {
+function StateTitle({ children }) {
   const [alone, setAlone] = useState(false);
   useLayoutEffect(() => setAlone(!document.querySelector("main h1")), []);
   return alone ? html`<h1 class="state-title">${children}</h1>` : html`<p class="state-title">${children}</p>`;
 }
 
 /** @param {{title: string, children?: Children, icon?: import("./icon.js").IconName}} props */
-export function Empty({ title, children, icon = "search" }) {
-  return html`<div class="state"><${Icon} name=${icon} size=${20} /><${Title}>${title}<//>
+export function EmptyState({ title, children, icon = "search" }) {
+  return html`<div class="state"><${Icon} name=${icon} size=${20} /><${StateTitle}>${title}<//>
     ${children && html`<div class="state-text">${children}</div>`}</div>`;
 }
 
 /** Lines in the place of what is to come, so that nothing jumps.
  * @param {{lines?: number, label?: string}} props */
-export function Loading({ lines = 6, label = "Loading" }) {
+export function LoadingState({ lines = 6, label = "Loading" }) {
   return html`<div class="loading" role="status" aria-label=${label}>
     ${Array.from({ length: lines }, (_, index) => html`<span class="bone" key=${index}></span>`)}
   </div>`;
 }
 
 /** @param {{error: unknown, onRetry?: () => void, what?: string}} props */
-export function Failed({ error, onRetry, what = "This could not be loaded" }) {
+export function ErrorState({ error, onRetry, what = "This could not be loaded" }) {
   const gone = error instanceof Problem && error.status === 404;
   return html`<div class="state" role="alert"><${Icon} name="failure" size=${20} />
-    <${Title}>${gone ? "Not found" : what}<//>
-    <div class="state-text">${said(error)}${gone && " It may have expired, or belong to another tenant or server."}</div>
+    <${StateTitle}>${gone ? "Not found" : what}<//>
+    <div class="state-text">${errorText(error)}${gone && " It may have expired, or belong to another tenant or server."}</div>
     ${onRetry && !gone && html`<${Button} onClick=${onRetry}>Try again<//>`}
   </div>`;
 }
 
 /** What was read and followed, or the state in its place. What was read before stays while a new read fails.
  * @template T
- * @param {{of: import("../data/follow.js").Followed<T>, children: (data: T) => Children, lines?: number, what?: string}} props */
-export function Shown({ of, children, lines, what }) {
-  if (of.data === null && of.error) return html`<${Failed} error=${of.error} onRetry=${of.reload} what=${what} />`;
-  if (of.data === null) return html`<${Loading} lines=${lines} />`;
-  return html`${of.error ? html`<${Stale} error=${of.error} onRetry=${of.reload} />` : null}${children(of.data)}`;
+ * @param {{of: import("../data/live-data.js").LiveData<T>, children: (data: T) => Children, lines?: number, what?: string}} props */
+export function LiveView({ of, children, lines, what }) {
+  if (of.data === null && of.error) return html`<${ErrorState} error=${of.error} onRetry=${of.reload} what=${what} />`;
+  if (of.data === null) return html`<${LoadingState} lines=${lines} />`;
+  return html`${of.error ? html`<${StaleNotice} error=${of.error} onRetry=${of.reload} />` : null}${children(of.data)}`;
 }
 
 /** @param {{error: unknown, onRetry: () => void}} props */
-function Stale({ error, onRetry }) {
-  return html`<p class="notice warn" role="status"><span>This may be out of date: ${said(error)}</span>
+function StaleNotice({ error, onRetry }) {
+  return html`<p class="notice warn" role="status"><span>This may be out of date: ${errorText(error)}</span>
     <${Button} small onClick=${onRetry}>Try again<//></p>`;
 }
 

@@ -1,8 +1,8 @@
 // Tables of any length, worked with the mouse or with j, k, x and Enter.
 
 import { useShortcuts } from "../shell/keys.js";
-import { useWindow } from "./virtual.js";
-import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+import { useVirtualRows } from "./virtual-rows.js";
+import { classNames, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /** @typedef {import("./ui.js").Children} Children */
 
@@ -12,18 +12,18 @@ import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./u
  *   narrow?: boolean, hidden?: boolean}} Column */
 
 /** Rows that are chosen, by their ids.
- * @typedef {{chosen: Set<string>, onChange: (chosen: Set<string>) => void}} Choice */
+ * @typedef {{chosen: Set<string>, onChange: (chosen: Set<string>) => void}} RowSelection */
 
-const ROW = 32;
+const ROW_HEIGHT = 32;
 
 /** @template T
- * @typedef {object} Props
+ * @typedef {object} TableProps
  * @property {string} label what it is a table of
  * @property {Column<T>[]} columns
  * @property {T[]} rows
  * @property {(row: T) => string} id
  * @property {(row: T) => void} [onOpen] Enter, or a click on the row beside its links
- * @property {Choice} [choice] lets rows be chosen, with x or by their boxes
+ * @property {RowSelection} [choice] lets rows be chosen, with x or by their boxes
  * @property {() => void} [onEnd] the last row comes into sight: more can be read
  * @property {(first: number) => void} [onScroll] tells which row is the first that is there, whenever that changes
  * @property {(row: T) => string | false | undefined} [tone] a class for the row
@@ -34,10 +34,10 @@ const ROW = 32;
  */
 
 /** @template T
- * @param {Props<T>} props */
-export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScroll, tone, empty, tall = false, rowHeight = ROW, keys = true }) {
+ * @param {TableProps<T>} props */
+export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScroll, tone, empty, tall = false, rowHeight = ROW_HEIGHT, keys = true }) {
   const [current, setCurrent] = useState(/** @type {string | null} */ (null));
-  const { box, from, to, seek } = useWindow({ count: rows.length, height: rowHeight });
+  const { box, from, to, seek } = useVirtualRows({ count: rows.length, height: rowHeight });
   const shown = columns.filter((column) => !column.hidden);
 
   const end = useRef(onEnd);
@@ -96,7 +96,7 @@ export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScrol
     const key = id(row);
     const chosen = choice?.chosen.has(key);
     return html`<tr key=${key} aria-rowindex=${index + 2} aria-selected=${choice ? chosen : undefined}
-      class=${classes(key === current && "current", chosen && "chosen", onOpen && "opens", tone?.(row))}
+      class=${classNames(key === current && "current", chosen && "chosen", onOpen && "opens", tone?.(row))}
       onClickCapture=${() => leave(key)} onClick=${(/** @type {MouseEvent} */ event) => open(event, row)}>
       ${choice && html`<td class="choose"><input type="checkbox" aria-label=${`Select ${key}`} checked=${chosen} onChange=${() => toggle(key)} /></td>`}
       ${shown.map((column) => html`<td key=${column.name} class=${cellClass(column)}>${column.cell(row)}</td>`)}
@@ -110,11 +110,11 @@ export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScrol
     onOpen?.(row);
   };
 
-  return html`<div class=${classes("table-box", tall && "tall")} ref=${box} tabindex="0" role="region" aria-label=${label}>
+  return html`<div class=${classNames("table-box", tall && "tall")} ref=${box} tabindex="0" role="region" aria-label=${label}>
     <table aria-rowcount=${rows.length + 1}>
       <colgroup>
         ${choice && html`<col class="choose" />`}
-        ${shown.map((column) => html`<col key=${column.name} style=${width(column, shown)} class=${classes(!column.width && "grow", !column.narrow && "wide-only")} />`)}
+        ${shown.map((column) => html`<col key=${column.name} style=${columnStyle(column, shown)} class=${classNames(!column.width && "grow", !column.narrow && "wide-only")} />`)}
       </colgroup>
       <thead><tr aria-rowindex="1">
         ${choice && html`<th class="choose" scope="col"><input type="checkbox" aria-label="Select all rows shown"
@@ -134,7 +134,7 @@ export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScrol
 
 /** Columns that grow share what the others leave: all of them, or on small screens those that stay.
  * @param {Column<any>} column @param {Column<any>[]} columns */
-function width({ width, grow = 1, narrow }, columns) {
+function columnStyle({ width, grow = 1, narrow }, columns) {
   if (width) return { width: `${width}px` };
   /** @param {Column<any>[]} list */
   const part = (list) => `${(100 * grow) / list.reduce((sum, one) => sum + (one.width ? 0 : one.grow ?? 1), 0)}%`;
@@ -143,5 +143,5 @@ function width({ width, grow = 1, narrow }, columns) {
 
 /** @param {Column<any>} column */
 function cellClass({ right, narrow }) {
-  return classes(right && "right", !narrow && "wide-only");
+  return classNames(right && "right", !narrow && "wide-only");
 }

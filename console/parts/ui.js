@@ -15,6 +15,6 @@ export { batch, computed, effect, signal, untracked, useComputed, useSignal, use
 
 /** Names of classes, those that hold.
  * @param {...(string | false | null | undefined)} names */
-export function classes(...names) {
+export function classNames(...names) {
   return names.filter(Boolean).join(" ");
 }

@@ -1,11 +1,11 @@
 // Keeps what fails from taking the rest along.
 
 import { Button } from "../parts/button.js";
-import { Empty } from "../parts/states.js";
+import { EmptyState } from "../parts/states.js";
 import { Component, html } from "../parts/ui.js";
 
 /** @extends {Component<{children?: unknown, what?: string}, {error: Error | null}>} */
-export class Boundary extends Component {
+export class ErrorBoundary extends Component {
   state = { error: /** @type {Error | null} */ (null) };
 
   /** @param {Error} error */
@@ -21,7 +21,7 @@ export class Boundary extends Component {
   render() {
     const { error } = this.state;
     if (!error) return /** @type {any} */ (this.props.children);
-    return html`<${Empty} title=${`${this.props.what ?? "This screen"} crashed`} icon="failure">
+    return html`<${EmptyState} title=${`${this.props.what ?? "This screen"} crashed`} icon="failure">
       <p>The rest of the console still works. Error: <code>${error.message}</code></p>
       <${Button} onClick=${() => this.setState({ error: null })}>Try again<//><//>`;
   }

@@ -2,36 +2,36 @@
 
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signOut } from "../data/session.js";
-import { nextTheme, nextZone } from "../data/settings.js";
-import { offered } from "./nav.js";
-import { toggle } from "./panes.js";
-import { go } from "./router.js";
+import { toggleTheme, toggleZone } from "../data/settings.js";
+import { visibleScreens } from "./nav.js";
+import { togglePane } from "./panes.js";
+import { navigate } from "./router.js";
 
 /** @typedef {{title: string, words?: string, run: () => void, kind?: string}} Command */
 
 /** @type {{current: Command[]}[]} */
-const added = [];
+const screenCommands = [];
 
 /** Adds commands while a screen is shown. @param {Command[]} commands */
 export function useCommands(commands) {
   const mine = useRef(commands);
   mine.current = commands;
   useEffect(() => {
-    added.push(mine);
+    screenCommands.push(mine);
     return () => {
-      added.splice(added.indexOf(mine), 1);
+      screenCommands.splice(screenCommands.indexOf(mine), 1);
     };
   }, []);
 }
 
 /** @returns {Command[]} */
-export function commands() {
+export function listCommands() {
   return [
-    ...added.flatMap(({ current }) => current.map((command) => ({ kind: "This screen", ...command }))),
-    ...offered().map((screen) => ({ kind: "Go to", title: screen.title, words: screen.words, run: () => go(screen.path) })),
-    { kind: "Switch", title: "Light or dark theme", words: "theme", run: nextTheme },
-    { kind: "Switch", title: "Local time or UTC", words: "zone", run: nextZone },
-    { kind: "Show", title: "Keyboard shortcuts", words: "help keys", run: () => toggle("help") },
+    ...screenCommands.flatMap(({ current }) => current.map((command) => ({ kind: "This screen", ...command }))),
+    ...visibleScreens().map((screen) => ({ kind: "Go to", title: screen.title, words: screen.words, run: () => navigate(screen.path) })),
+    { kind: "Switch", title: "Light or dark theme", words: "theme", run: toggleTheme },
+    { kind: "Switch", title: "Local time or UTC", words: "zone", run: toggleZone },
+    { kind: "Show", title: "Keyboard shortcuts", words: "help keys", run: () => togglePane("help") },
     { kind: "Show", title: "API reference", words: "docs openapi", run: () => { location.href = "/docs"; } },
     { kind: "Session", title: "Sign out", words: "logout token", run: () => signOut() },
   ];

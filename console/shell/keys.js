@@ -9,29 +9,29 @@ import { signal } from "../vendor/signals.js";
  * @typedef {Record<string, Shortcut>} Shortcuts */
 
 /** Those that hold, the uppermost last. @type {{current: Shortcuts}[]} */
-const layers = [];
+const shortcutLayers = [];
 /** Changes when they do, for those who list them. */
-export const layersChanged = signal(0);
+export const layersVersion = signal(0);
 
 /** @param {Shortcuts} shortcuts */
 export function useShortcuts(shortcuts) {
   const layer = useRef(shortcuts);
   layer.current = shortcuts;
   useEffect(() => {
-    layers.push(layer);
-    layersChanged.value += 1;
+    shortcutLayers.push(layer);
+    layersVersion.value += 1;
     return () => {
-      layers.splice(layers.indexOf(layer), 1);
-      layersChanged.value += 1;
+      shortcutLayers.splice(shortcutLayers.indexOf(layer), 1);
+      layersVersion.value += 1;
     };
   }, []);
 }
 
 /** All that hold now, the uppermost first, each key once. */
-export function shortcuts() {
+export function activeShortcuts() {
   /** @type {Map<string, Shortcut>} */
   const found = new Map();
-  for (const { current } of [...layers].reverse()) {
+  for (const { current } of [...shortcutLayers].reverse()) {
     for (const [key, shortcut] of Object.entries(current)) {
       if (!found.has(key) && !shortcut.hidden) found.set(key, shortcut);
     }
@@ -54,7 +54,7 @@ addEventListener("keydown", (event) => {
   // A dialog has its own keys; a focused button or link is pressed by Enter.
   if (!chord && document.querySelector("dialog[open]")) return;
   if (key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary")) return;
-  for (const { current } of [...layers].reverse()) {
+  for (const { current } of [...shortcutLayers].reverse()) {
     const shortcut = current[key];
     if (!shortcut || shortcut.when?.() === false) continue;
     event.preventDefault();

@@ -1,10 +1,10 @@
 // The way in: a token, and what it may do.
 
-import { Problem, said } from "../data/problem.js";
-import { signedOut, signIn } from "../data/session.js";
+import { Problem, errorText } from "../data/problem.js";
+import { signOutReason, signIn } from "../data/session.js";
 import { Button } from "../parts/button.js";
 import { html, useState } from "../parts/ui.js";
-import { whose } from "./recall.js";
+import { fetchTokenOwner } from "./token-check.js";
 
 export function Login() {
   const [text, setText] = useState("");
@@ -19,14 +19,14 @@ export function Login() {
     setBusy(true);
     setError("");
     try {
-      signIn(given, stay, await whose(given));
+      signIn(given, stay, await fetchTokenOwner(given));
     } catch (problem) {
       const unknown = problem instanceof Problem && problem.status === 401;
-      setError(unknown ? "Unknown token." : said(problem));
+      setError(unknown ? "Unknown token." : errorText(problem));
       setBusy(false);
     }
   };
-  const told = error || signedOut.value;
+  const told = error || signOutReason.value;
   return html`<main class="login">
     <form onSubmit=${enter}>
       <h1><span class="brand-mark" aria-hidden="true"></span>Pointsman</h1>

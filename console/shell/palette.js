@@ -2,34 +2,34 @@
 
 import { api } from "../data/api.js";
 import { Dialog } from "../parts/dialog.js";
-import { classes, html, useEffect, useId, useRef, useState } from "../parts/ui.js";
-import { commands } from "./commands.js";
-import { guesses } from "./guess.js";
-import { opened } from "./panes.js";
-import { exists, go, places } from "./router.js";
+import { classNames, html, useEffect, useId, useRef, useState } from "../parts/ui.js";
+import { listCommands } from "./commands.js";
+import { findSearchTargets } from "./search-targets.js";
+import { openPane } from "./panes.js";
+import { screenExists, navigate, screenPaths } from "./router.js";
 
-/** @typedef {{kind: string, title: string, run: () => void}} Choice */
+/** @typedef {{kind: string, title: string, run: () => void}} PaletteChoice */
 
 /** @param {{mode: "search" | "commands"}} props */
-export function Palette({ mode }) {
+export function CommandPalette({ mode }) {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const [handlers, setHandlers] = useState(/** @type {string[]} */ ([]));
   const id = useId();
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   useEffect(() => {
-    if (!exists(places.handler("x"))) return;
+    if (!screenExists(screenPaths.handler("x"))) return;
     api.get("/api/v1/handlers").then(({ handlers }) => setHandlers(handlers.map((/** @type {{name: string}} */ one) => one.name)), () => {});
   }, []);
-  const choices = found(mode, text, handlers);
+  const choices = findChoices(mode, text, handlers);
   const chosen = Math.min(at, choices.length - 1);
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
   }, [chosen]);
   const close = () => {
-    opened.value = null;
+    openPane.value = null;
   };
-  /** @param {Choice | undefined} choice */
+  /** @param {PaletteChoice | undefined} choice */
   const take = (choice) => {
     if (!choice) return;
     close();
@@ -51,7 +51,7 @@ export function Palette({ mode }) {
       onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(0); }} onKeyDown=${key} />
     <ul class="palette-list" role="listbox" aria-label="Results" id=${`${id}-list`} ref=${list}>
       ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === chosen}
-        class=${classes(index === chosen && "chosen")} onClick=${() => take(choice)}>
+        class=${classNames(index === chosen && "chosen")} onClick=${() => take(choice)}>
         <span class="faint">${choice.kind}</span><span class="palette-title">${choice.title}</span></li>`)}
     </ul>
     ${choices.length === 0 && html`<p class="palette-none faint">${text ? "No results." : "Type to search."}</p>`}
@@ -59,17 +59,17 @@ export function Palette({ mode }) {
 }
 
 /** @param {"search" | "commands"} mode @param {string} text @param {string[]} handlers
- * @returns {Choice[]} */
-function found(mode, text, handlers) {
+ * @returns {PaletteChoice[]} */
+function findChoices(mode, text, handlers) {
   const wanted = text.trim().toLowerCase();
   const named = wanted ? handlers.filter((name) => name.toLowerCase().includes(wanted)).slice(0, 8) : [];
-  /** @type {Choice[]} */
+  /** @type {PaletteChoice[]} */
   const things = [
-    ...named.map((name) => ({ kind: "Handler", title: name, run: () => go(places.handler(name)) })),
-    ...guesses(text).map(({ what, text, to }) => ({ kind: what, title: text, run: () => go(to) })),
+    ...named.map((name) => ({ kind: "Handler", title: name, run: () => navigate(screenPaths.handler(name)) })),
+    ...findSearchTargets(text).map(({ what, text, to }) => ({ kind: what, title: text, run: () => navigate(to) })),
   ];
   const words = wanted.split(/\s+/).filter(Boolean);
-  const deeds = commands()
+  const deeds = listCommands()
     .filter(({ title, words: more = "", kind = "" }) => words.every((word) => `${kind} ${title} ${more}`.toLowerCase().includes(word)))
     .map(({ kind = "", title, run }) => ({ kind, title, run }));
   return mode === "search" ? [...things, ...(wanted ? deeds : [])] : [...deeds, ...things];

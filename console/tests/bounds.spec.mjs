@@ -96,8 +96,8 @@ test("bounds: a long work goes on however many follow it, and ends with who bega
   await visit("/tasks", async (page) => {
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
     const done = await page.evaluate(async () => {
-      const { many } = await import("/console/dev/parts/many.js");
-      const { soon } = await import("/console/dev/parts/toast.js");
+      const { runBulk: many } = await import("/console/dev/parts/bulk.js");
+      const { runWithUndo: soon } = await import("/console/dev/parts/toast.js");
       const { token } = await import("/console/dev/data/session.js");
       let go = () => {};
       const gate = new Promise((resolve) => { go = resolve; });
@@ -195,7 +195,7 @@ test("bounds: screens that were left leave nothing behind", async () => {
       }
       await goTo(page, "/nowhere");
       await page.getByText("Page not found").waitFor();
-      await page.waitForFunction(async () => (await import("/console/dev/data/live.js")).connection.value.phase === "off");
+      await page.waitForFunction(async () => (await import("/console/dev/data/stream.js")).connection.value.phase === "off");
       await session.send("HeapProfiler.collectGarbage");
       const { metrics } = await session.send("Performance.getMetrics");
       return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { layout } from "../screens/chains/layout.js";
+import { layoutChain } from "../screens/chains/layout.js";
 import { look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
 
@@ -15,17 +15,17 @@ test("chains: nodes stand in layers, do not overlap, and circles are no trouble"
   const sizes = { along: 100, across: 40, gapAlong: 50, gapAcross: 20 };
   const next = (from, to) => ({ from, to, kind: "next" });
   const error = (from, to) => ({ from, to, kind: "error" });
-  const plain = layout(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
+  const plain = layoutChain(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
   const at = Object.fromEntries(plain.spots.map((spot) => [spot.id, spot]));
   assert.deepEqual(plain.spots.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
   assert.ok(at.a.across === at.b.across && at.b.across === at.done.across, "the usual way is straight");
   assert.equal(plain.ways.find((way) => way.from === "a" && way.to === "failed").points.length, 3, "it goes around what lies between");
 
-  const circle = layout(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
+  const circle = layoutChain(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
   assert.deepEqual(circle.ways.filter((way) => way.back).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
 
   const ids = Array.from({ length: 60 }, (_, n) => `n${n}`);
-  const large = layout(ids, ids.flatMap((id, n) => [next(id, ids[Math.min(59, n + 1 + (n % 3))]), error(id, ids[(n * 17) % 60])]), sizes);
+  const large = layoutChain(ids, ids.flatMap((id, n) => [next(id, ids[Math.min(59, n + 1 + (n % 3))]), error(id, ids[(n * 17) % 60])]), sizes);
   assert.equal(large.spots.length, 60);
   for (const a of large.spots) {
     for (const b of large.spots) {
@@ -69,7 +69,7 @@ test("chains: one as a picture; a node is chosen, stopped, and lets go", async (
     await page.getByRole("heading", { name: "/publish/article,picture-1" }).waitFor();
     const order = await world.until("/api/v1/orders/publish/article,picture-1", ({ node }) => node === "deploy");
     assert.equal(order.value.title, EVIL);
-    await page.getByText("Held").first().waitFor();
+    await page.getByText("On hold").first().waitFor();
     await page.goBack();
     await page.getByRole("heading", { name: "Orders at deploy" }).waitFor();
     await page.getByRole("link", { name: "picture-1" }).waitFor();
@@ -106,7 +106,7 @@ test("chains: a chain is stopped and started, paused and let go on", async () =>
     await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
     await page.getByText("Stopped", { exact: true }).waitFor();
     assert.equal((await chain()).state, "stopped");
-    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.getByText("Stopped", { exact: true }).waitFor({ state: "detached" });
     assert.equal((await chain()).state, "running");
     await page.getByRole("button", { name: "Pause" }).click();

@@ -196,7 +196,7 @@ test("handlers: a source's collections are run and held", async () => {
     await customers.getByRole("button", { name: "Pause" }).click();
     await page.getByLabel("Reason").fill(EVIL);
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-    await customers.getByText("Held").waitFor();
+    await customers.getByText("On hold").waitFor();
     const { rules } = await handler("shop");
     assert.deepEqual(rules.map(({ space, name }) => [space, name]), [["collection", "shop/customers"]]);
     await page.getByText("the collection customers").waitFor();

@@ -37,11 +37,11 @@ test("schedules: the week to come, what fires often apart, and the weeks after i
 test("schedules: days by themselves, whatever the number of firings", async () => {
   await visit("/schedules", async (page) => {
     const { often, days } = await page.evaluate(async () => {
-      const { agenda } = await import(new URL("screens/schedules/agenda.js", document.querySelector("script[type=module]").src).href);
+      const { buildAgenda } = await import(new URL("screens/schedules/agenda.js", document.querySelector("script[type=module]").src).href);
       const day = 86_400_000;
       const midnights = Array.from({ length: 8 }, (_, n) => n * day);
       const every = (name, ms, from, to) => ({ name, next: Array.from({ length: Math.floor((to - from) / ms) }, (_, n) => new Date(from + n * ms).toISOString()) });
-      const found = agenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
+      const found = buildAgenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
       return { often: found.often.map(({ name }) => name), days: found.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
     });
     assert.deepEqual(often, ["hourly"]);

@@ -96,11 +96,11 @@ test("stream: a thousand events a second leave the page free", async () => {
   await visit("/stream?return=flood", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.evaluate(async () => {
-      const { Ring } = await import("/console/dev/data/ring.js");
-      const { push } = Ring.prototype;
+      const { RingBuffer } = await import("/console/dev/data/ring-buffer.js");
+      const { push } = RingBuffer.prototype;
       window.work = { frames: 0, deliveries: 0, most: 0, longest: 0 };
       let deliveries = 0;
-      Ring.prototype.push = function (list) {
+      RingBuffer.prototype.push = function (list) {
         deliveries += 1;
         push.call(this, list);
       };

@@ -5,44 +5,44 @@
 //
 // It knows nothing of pictures: `along` is the way that orders go, `across` the other, and whoever draws turns them.
 
-/** @typedef {{from: string, to: string, kind: "next" | "error"}} Edge */
-/** @typedef {{id: string, layer: number, along: number, across: number, real: boolean}} Spot */
-/** @typedef {Edge & {points: {along: number, across: number}[], back: boolean}} Way */
-/** @typedef {{spots: Spot[], ways: Way[], length: number, breadth: number}} Plan */
+/** @typedef {{from: string, to: string, kind: "next" | "error"}} ChainEdge */
+/** @typedef {{id: string, layer: number, along: number, across: number, real: boolean}} LayoutNode */
+/** @typedef {ChainEdge & {points: {along: number, across: number}[], back: boolean}} RoutedEdge */
+/** @typedef {{spots: LayoutNode[], ways: RoutedEdge[], length: number, breadth: number}} ChainLayout */
 
-/** Sizes of nodes, and what lies between them. @typedef {{along: number, across: number, gapAlong: number, gapAcross: number}} Sizes */
+/** Sizes of nodes, and what lies between them. @typedef {{along: number, across: number, gapAlong: number, gapAcross: number}} NodeSizes */
 
 /** How often orders and places are looked at again. */
-const ROUNDS = 8;
+const ITERATIONS = 8;
 
 /** @param {string[]} ids in the order of the configuration: the first is where orders begin
- * @param {Edge[]} edges @param {Sizes} sizes
- * @returns {Plan} */
-export function layout(ids, edges, sizes) {
+ * @param {ChainEdge[]} edges @param {NodeSizes} sizes
+ * @returns {ChainLayout} */
+export function layoutChain(ids, edges, sizes) {
   const known = new Set(ids);
   const valid = edges.filter(({ from, to }) => known.has(from) && known.has(to));
-  const back = leadingBack(ids, valid);
+  const back = findBackEdges(ids, valid);
   const forward = valid.filter((edge) => !back.has(edge));
-  const layers = layered(ids, forward);
-  /** @type {Map<string, Spot>} */
+  const layers = assignLayers(ids, forward);
+  /** @type {Map<string, LayoutNode>} */
   const spots = new Map(ids.map((id) => [id, { id, layer: layers.get(id) ?? 0, along: 0, across: 0, real: true }]));
-  /** Edges as chains of neighbours, stand-ins between. @type {{edge: Edge, stops: Spot[]}[]} */
-  const runs = forward.map((edge, number) => ({ edge, stops: stops(edge, number, spots) }));
-  const near = neighbours(runs);
-  const columns = ordered([...spots.values()], near);
-  place(columns, near, sizes);
+  /** Edges as chains of neighbours, stand-ins between. @type {{edge: ChainEdge, stops: LayoutNode[]}[]} */
+  const runs = forward.map((edge, number) => ({ edge, stops: insertWaypoints(edge, number, spots) }));
+  const near = collectNeighbours(runs);
+  const columns = orderLayers([...spots.values()], near);
+  assignPositions(columns, near, sizes);
   const length = columns.length * sizes.along + (columns.length - 1) * sizes.gapAlong;
   const all = [...spots.values()];
   const least = Math.min(...all.map((spot) => spot.across));
   for (const spot of all) spot.across -= least;
   const breadth = Math.max(0, ...all.map((spot) => spot.across)) + sizes.across;
-  /** @param {Spot} spot */
+  /** @param {LayoutNode} spot */
   const middle = ({ along, across }) => ({ along: along + sizes.along / 2, across: across + sizes.across / 2 });
   return {
     spots: all.filter((spot) => spot.real),
     ways: [
       ...runs.map(({ edge, stops }) => ({ ...edge, back: false, points: stops.map(middle) })),
-      ...[...back].map((edge) => ({ ...edge, back: true, points: [edge.from, edge.to].map((id) => middle(/** @type {Spot} */ (spots.get(id)))) })),
+      ...[...back].map((edge) => ({ ...edge, back: true, points: [edge.from, edge.to].map((id) => middle(/** @type {LayoutNode} */ (spots.get(id)))) })),
     ],
     length,
     breadth,
@@ -50,13 +50,13 @@ export function layout(ids, edges, sizes) {
 }
 
 /** Edges that lead to a node from which one came: without them there are no circles.
- * @param {string[]} ids @param {Edge[]} edges */
-function leadingBack(ids, edges) {
-  /** @type {Set<Edge>} */
+ * @param {string[]} ids @param {ChainEdge[]} edges */
+function findBackEdges(ids, edges) {
+  /** @type {Set<ChainEdge>} */
   const back = new Set();
   /** @type {Map<string, "open" | "done">} */
   const seen = new Map();
-  /** @type {Map<string, Edge[]>} */
+  /** @type {Map<string, ChainEdge[]>} */
   const leaving = new Map(ids.map((id) => [id, []]));
   for (const edge of edges) leaving.get(edge.from)?.push(edge);
   for (const start of ids) {
@@ -81,8 +81,8 @@ function leadingBack(ids, edges) {
   return back;
 }
 
-/** The longest way to each node. @param {string[]} ids @param {Edge[]} edges without circles */
-function layered(ids, edges) {
+/** The longest way to each node. @param {string[]} ids @param {ChainEdge[]} edges without circles */
+function assignLayers(ids, edges) {
   const layers = new Map(ids.map((id) => [id, 0]));
   for (let round = 0; round < ids.length; round += 1) {
     let moved = false;
@@ -99,9 +99,9 @@ function layered(ids, edges) {
 }
 
 /** The spots that an edge goes through, with a stand-in in each layer that it passes.
- * @param {Edge} edge @param {number} number @param {Map<string, Spot>} spots */
-function stops({ from, to }, number, spots) {
-  const [first, last] = [/** @type {Spot} */ (spots.get(from)), /** @type {Spot} */ (spots.get(to))];
+ * @param {ChainEdge} edge @param {number} number @param {Map<string, LayoutNode>} spots */
+function insertWaypoints({ from, to }, number, spots) {
+  const [first, last] = [/** @type {LayoutNode} */ (spots.get(from)), /** @type {LayoutNode} */ (spots.get(to))];
   const list = [first];
   for (let layer = first.layer + 1; layer < last.layer; layer += 1) {
     // Names of nodes hold no blanks.
@@ -113,14 +113,14 @@ function stops({ from, to }, number, spots) {
 }
 
 /** Who stands before and behind a spot; those on the way that orders usually go apart from the others.
- * @typedef {{before: Spot[], behind: Spot[], usual: Spot[]}} Near */
+ * @typedef {{before: LayoutNode[], behind: LayoutNode[], usual: LayoutNode[]}} Neighbours */
 
-/** @param {{edge: Edge, stops: Spot[]}[]} runs
- * @returns {Map<Spot, Near>} */
-function neighbours(runs) {
-  /** @type {Map<Spot, Near>} */
+/** @param {{edge: ChainEdge, stops: LayoutNode[]}[]} runs
+ * @returns {Map<LayoutNode, Neighbours>} */
+function collectNeighbours(runs) {
+  /** @type {Map<LayoutNode, Neighbours>} */
   const near = new Map();
-  /** @param {Spot} spot */
+  /** @param {LayoutNode} spot */
   const of = (spot) => {
     let found = near.get(spot);
     if (!found) near.set(spot, (found = { before: [], behind: [], usual: [] }));
@@ -146,15 +146,15 @@ function mean(numbers, none) {
 
 /** Layers with their spots in an order that crosses few edges: each near the middle of its neighbours, the usual way on
  * the one side.
- * @param {Spot[]} spots @param {Map<Spot, Near>} near */
-function ordered(spots, near) {
+ * @param {LayoutNode[]} spots @param {Map<LayoutNode, Neighbours>} near */
+function orderLayers(spots, near) {
   const depth = Math.max(0, ...spots.map((spot) => spot.layer)) + 1;
-  /** @type {Spot[][]} */
+  /** @type {LayoutNode[][]} */
   const columns = Array.from({ length: depth }, () => []);
   for (const spot of spots) columns[spot.layer].push(spot);
-  /** @type {Map<Spot, number>} */
+  /** @type {Map<LayoutNode, number>} */
   const at = new Map(columns.flatMap((column) => column.map((spot, index) => [spot, index])));
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < ITERATIONS; round += 1) {
     const down = round % 2 === 0;
     for (const column of down ? columns : [...columns].reverse()) {
       const middles = new Map(column.map((spot, index) => {
@@ -171,14 +171,14 @@ function ordered(spots, near) {
 }
 
 /** Gives every spot its place: beside its neighbours on the usual way, as far as those before it in the layer allow.
- * @param {Spot[][]} columns @param {Map<Spot, Near>} near @param {Sizes} sizes */
-function place(columns, near, { along, across, gapAlong, gapAcross }) {
+ * @param {LayoutNode[][]} columns @param {Map<LayoutNode, Neighbours>} near @param {NodeSizes} sizes */
+function assignPositions(columns, near, { along, across, gapAlong, gapAcross }) {
   const step = across + gapAcross;
   columns.forEach((column, layer) => column.forEach((spot, index) => {
     spot.along = layer * (along + gapAlong);
     spot.across = index * step;
   }));
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < ITERATIONS; round += 1) {
     for (const column of round % 2 === 0 ? columns : [...columns].reverse()) {
       column.forEach((spot, index) => {
         const known = near.get(spot);

@@ -3,10 +3,10 @@
 import { Badge } from "../../parts/badge.js";
 import { html } from "../../parts/ui.js";
 
-/** @typedef {import("../../data/bodies.js").Chain} Chain */
+/** @typedef {import("../../data/api-types.js").Chain} Chain */
 
 /** @param {{chain: Chain}} props */
-export function ChainState({ chain: { state, rules, defined, stranded, orders } }) {
+export function ChainStateBadge({ chain: { state, rules, defined, stranded, orders } }) {
   const rule = rules.find((one) => one.kind === "block") ?? rules[0];
   if (state === "stopped") return html`<${Badge} tone="bad" title="Its orders start no step">Stopped<//>`;
   if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}${rule.tenant === null ? "" : " for some tenants"}<//>`;

@@ -1,34 +1,34 @@
 // What an event caused, as a tree. At most so many rows at first: there may be a thousand.
 
-import { keyOf } from "../../data/filter.js";
-import { duration } from "../../data/time.js";
+import { eventKeyText } from "../../data/filter.js";
+import { formatDuration } from "../../data/time.js";
 import { Button } from "../../parts/button.js";
 import { Link, TaskLink } from "../../parts/link.js";
 import { html, useMemo, useState } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Caused} Caused */
-/** @typedef {import("../../data/filter.js").Event} Event */
+/** @typedef {import("../../data/api-types.js").CausedEvent} CausedEvent */
+/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
 
-const FIRST = 100;
+const FIRST_ROWS = 100;
 
-/** @param {Caused[]} caused @param {number} depth
- * @returns {{one: Caused, depth: number}[]} */
-function flat(caused, depth) {
-  return caused.flatMap((one) => [{ one, depth }, ...flat(one.caused, depth + 1)]);
+/** @param {CausedEvent[]} caused @param {number} depth
+ * @returns {{one: CausedEvent, depth: number}[]} */
+function flattenTree(caused, depth) {
+  return caused.flatMap((one) => [{ one, depth }, ...flattenTree(one.caused, depth + 1)]);
 }
 
-/** @param {{event: Event, caused: Caused[], cut: boolean}} props */
-export function Tree({ event, caused, cut }) {
-  const rows = useMemo(() => flat(caused, 0), [caused]);
-  const [most, setMost] = useState(FIRST);
+/** @param {{event: JournalEvent, caused: CausedEvent[], cut: boolean}} props */
+export function CausedTree({ event, caused, cut }) {
+  const rows = useMemo(() => flattenTree(caused, 0), [caused]);
+  const [most, setMost] = useState(FIRST_ROWS);
   if (rows.length === 0) return html`<p class="soft">None so far. Events that its tasks emit appear here.</p>`;
   return html`<ul class="tree">
       ${rows.slice(0, most).map(({ one, depth }) => html`<li key=${one.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>
         <span class="tree-mark" aria-hidden="true">└</span>
-        <${Link} to=${places.event(one.event.eventId)}>${one.event.TYPE}<//>
-        <span class="faint mono tree-key">${keyOf(one.event)}</span>
-        <span class="faint number" title="after the first event">+${duration((one.event.eventId - event.eventId) / 1000)}</span>
+        <${Link} to=${screenPaths.event(one.event.eventId)}>${one.event.TYPE}<//>
+        <span class="faint mono tree-key">${eventKeyText(one.event)}</span>
+        <span class="faint number" title="after the first event">+${formatDuration((one.event.eventId - event.eventId) / 1000)}</span>
         ${one.task && html`<span class="tree-task"><${TaskLink} id=${one.task} short /></span>`}
       </li>`)}
     </ul>

@@ -1,53 +1,53 @@
 // Taking up what a handler has missed: tasks that were parked while it was gone, and history from before it.
 
-import { api, segment } from "../../data/api.js";
-import { count, counted } from "../../data/numbers.js";
-import { bound } from "../../data/session.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { formatCount, pluralize } from "../../data/numbers.js";
+import { boundTenant } from "../../data/session.js";
 import { Button } from "../../parts/button.js";
-import { ask } from "../../parts/dialog.js";
+import { promptUser } from "../../parts/prompt.js";
 import { Notice } from "../../parts/states.js";
-import { attempt, tellError, toast } from "../../parts/toast.js";
+import { runWithToast, showError, showToast } from "../../parts/toast.js";
 import { html, signal } from "../../parts/ui.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {{adopted: number, replayed: number, more: boolean}} Adopted */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {{adopted: number, replayed: number, more: boolean}} AdoptResult */
 
 /** Replays that go on, by handler. They go on when the screen is left. @type {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, stop: boolean}>>} */
-const replays = signal({});
+const activeReplays = signal({});
 
 /** @param {string} name @param {number} [from]
- * @returns {Promise<Adopted>} */
-function adopt(name, from) {
-  return api.post(`/api/v1/handlers/${segment(name)}/adopt`, from === undefined ? {} : { from });
+ * @returns {Promise<AdoptResult>} */
+function adoptTasks(name, from) {
+  return api.post(`/api/v1/handlers/${encodeSegment(name)}/adopt`, from === undefined ? {} : { from });
 }
 
 /** What was parked can be taken up only by all tenants' operators, and only while the handler is there.
  * @param {Handler} handler */
 export function mayAdopt({ defined }) {
-  return defined && bound.value === null;
+  return defined && boundTenant.value === null;
 }
 
 /** @param {{handler: Handler, after: () => void}} props */
-export function Missing({ handler, after }) {
+export function MissingTasksNotice({ handler, after }) {
   const { name, counts, defined } = handler;
   if (counts.missing === 0 && defined) return null;
   if (!defined) {
     return html`<${Notice} tone="warn"><span><b>${name}</b> is no longer defined. ${counts.missing > 0
-      ? `${counted(counts.missing, "task")} ${counts.missing === 1 ? "is" : "are"} missing: define the handler again and adopt them, or cancel them.`
+      ? `${pluralize(counts.missing, "task")} ${counts.missing === 1 ? "is" : "are"} missing: define the handler again and adopt them, or cancel them.`
       : "Only its history is left."}</span><//>`;
   }
   const run = async () => {
-    const done = await attempt(() => adopt(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
+    const done = await runWithToast(() => adoptTasks(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
     if (done) after();
   };
-  return html`<${Notice} tone="warn"><span>${counted(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
+  return html`<${Notice} tone="warn"><span>${pluralize(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
     ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${run}>Adopt<//>`}<//>`;
 }
 
 /** Asks where to begin, and replays from there, call by call.
  * @param {string} name @param {() => void} after */
-export async function askReplay(name, after) {
-  const said = await ask({
+export async function promptForReplay(name, after) {
+  const said = await promptUser({
     title: `Replay history to ${name}`,
     text: html`<p>Creates a task for every matching event since then, at the lowest priority. Events that already have a task of this
       handler are skipped. Missing tasks are adopted, too.</p>`,
@@ -58,44 +58,44 @@ export async function askReplay(name, after) {
     }],
   });
   if (!said) return;
-  await replay(name, Number(said.from));
+  await replayEvents(name, Number(said.from));
   after();
 }
 
 /** @param {string} name @param {number} from */
-async function replay(name, from) {
+async function replayEvents(name, from) {
   const mine = { replayed: 0, stop: false };
   /** @param {typeof mine | null} now */
   const show = (now) => {
-    const { [name]: _, ...others } = replays.value;
-    replays.value = now ? { ...others, [name]: now } : others;
+    const { [name]: _, ...others } = activeReplays.value;
+    activeReplays.value = now ? { ...others, [name]: now } : others;
   };
   show(mine);
   let adopted = 0;
   try {
     for (;;) {
-      const done = await adopt(name, from);
+      const done = await adoptTasks(name, from);
       mine.replayed += done.replayed;
       adopted += done.adopted;
       if (!done.more || mine.stop) break;
       show(mine);
-      replays.value = { ...replays.value };
+      activeReplays.value = { ...activeReplays.value };
     }
-    toast({ text: `${counted(mine.replayed, "event")} replayed to ${name}${adopted ? `, ${counted(adopted, "task")} adopted` : ""}` });
+    showToast({ text: `${pluralize(mine.replayed, "event")} replayed to ${name}${adopted ? `, ${pluralize(adopted, "task")} adopted` : ""}` });
   } catch (error) {
-    tellError(error, `The replay to ${name} stopped after ${counted(mine.replayed, "event")}`);
+    showError(error, `The replay to ${name} stopped after ${pluralize(mine.replayed, "event")}`);
   }
   show(null);
 }
 
 /** @param {{name: string}} props */
-export function Replaying({ name }) {
-  const going = replays.value[name];
+export function ReplayProgress({ name }) {
+  const going = activeReplays.value[name];
   if (!going) return null;
   const stop = () => {
     going.stop = true;
-    replays.value = { ...replays.value };
+    activeReplays.value = { ...activeReplays.value };
   };
-  return html`<${Notice}><span>Replaying events: ${count(going.replayed)} so far.</span>
+  return html`<${Notice}><span>Replaying events: ${formatCount(going.replayed)} so far.</span>
     <${Button} small icon="stop" disabled=${going.stop} onClick=${stop}>${going.stop ? "Stopping" : "Stop"}<//><//>`;
 }

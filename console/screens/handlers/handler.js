@@ -1,33 +1,33 @@
 // One handler or source: how it runs, what leads to it, its queues, what holds it, and what it has missed.
 
-import { api, segment } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { count } from "../../data/numbers.js";
-import { duration } from "../../data/time.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { useLiveData } from "../../data/live-data.js";
+import { formatCount } from "../../data/numbers.js";
+import { formatDuration } from "../../data/time.js";
 import { Button } from "../../parts/button.js";
 import { Chart } from "../../parts/chart.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head, Panel } from "../../parts/facts.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader, Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
-import { HoldButtons, Rules } from "../../parts/rules.js";
-import { Shown } from "../../parts/states.js";
+import { RuleButtons, RuleList } from "../../parts/rules.js";
+import { LiveView } from "../../parts/states.js";
 import { html, useMemo } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 import { samples, useSamples } from "../overview/samples.js";
-import { askReplay, mayAdopt, Missing, Replaying } from "./adopt.js";
-import { Queues } from "./queues.js";
-import { Routes, Runs } from "./runs.js";
-import { Source } from "./source.js";
-import { State } from "./state.js";
+import { promptForReplay, mayAdopt, MissingTasksNotice, ReplayProgress } from "./adopt.js";
+import { QueueTable } from "./queues.js";
+import { HandlerRoutes, HandlerSettings } from "./settings.js";
+import { SourceCollections } from "./source.js";
+import { HandlerStateBadge } from "./state.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {{eventId: number, handler: Handler, chains: import("../../data/bodies.js").Chain[], schedules: import("../../data/bodies.js").Schedule[]}} Known */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {{eventId: number, handler: Handler, chains: import("../../data/api-types.js").Chain[], schedules: import("../../data/api-types.js").Schedule[]}} HandlerData */
 
 /** @param {string} name @param {AbortSignal} signal
- * @returns {Promise<Known>} */
-async function read(name, signal) {
+ * @returns {Promise<HandlerData>} */
+async function readHandler(name, signal) {
   const [handler, { chains }] = await Promise.all([
-    api.get(`/api/v1/handlers/${segment(name)}`, { signal }),
+    api.get(`/api/v1/handlers/${encodeSegment(name)}`, { signal }),
     api.get("/api/v1/chains", { signal }),
   ]);
   const schedules = handler.source ? (await api.get("/api/v1/schedules", { query: { times: 1 }, signal })).schedules : [];
@@ -35,49 +35,49 @@ async function read(name, signal) {
 }
 
 /** @param {{params: Record<string, string>}} props */
-export default function Screen({ params: { name } }) {
+export default function HandlerScreen({ params: { name } }) {
   useSamples();
-  const known = useFollowed({
-    read: (signal) => read(name, signal),
+  const known = useLiveData({
+    read: (signal) => readHandler(name, signal),
     filter: { tasks: true },
     calm: 1000,
     every: 4000,
     apply: (data, { tasks }) => (tasks.some((change) => change.handler === name) ? null : data),
   }, [name]);
-  return html`<${Shown} of=${known} lines=${10} what="The handler could not be loaded">
-    ${(/** @type {Known} */ data) => html`<${Detail} known=${data} after=${known.reload} />`}<//>`;
+  return html`<${LiveView} of=${known} lines=${10} what="The handler could not be loaded">
+    ${(/** @type {HandlerData} */ data) => html`<${HandlerDetail} known=${data} after=${known.reload} />`}<//>`;
 }
 
-/** @param {{known: Known, after: () => void}} props */
-function Detail({ known: { handler, chains, schedules }, after }) {
+/** @param {{known: HandlerData, after: () => void}} props */
+function HandlerDetail({ known: { handler, chains, schedules }, after }) {
   const { name, rules, source, defined } = handler;
   const place = { space: /** @type {const} */ ("handler"), name };
   return html`
-    <${Head} title=${name} sub=${html`<${State} handler=${handler} /><span>${source ? "source" : "handler"}</span>
-      <${Link} to=${places.tasks({ handler: name })}>all tasks<//>`}>
-      <${HoldButtons} place=${place} rules=${rules} after=${after} />
-      ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => askReplay(name, after)}>Replay<//>`}
-      <${CopyAs} call=${{ path: `/api/v1/handlers/${segment(name)}` }} cli=${cli("handlers", "show", name)} />
+    <${ScreenHeader} title=${name} sub=${html`<${HandlerStateBadge} handler=${handler} /><span>${source ? "source" : "handler"}</span>
+      <${Link} to=${screenPaths.tasks({ handler: name })}>all tasks<//>`}>
+      <${RuleButtons} place=${place} rules=${rules} after=${after} />
+      ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => promptForReplay(name, after)}>Replay<//>`}
+      <${CopyAsMenu} call=${{ path: `/api/v1/handlers/${encodeSegment(name)}` }} cli=${cliCommand("handlers", "show", name)} />
     <//>
-    <${Missing} handler=${handler} after=${after} />
-    <${Replaying} name=${name} />
-    <${Figures} handler=${handler} />
+    <${MissingTasksNotice} handler=${handler} after=${after} />
+    <${ReplayProgress} name=${name} />
+    <${TaskCounts} handler=${handler} />
     <div class="columns">
       <div class="stack">
-        <${Queues} handler=${handler} after=${after} />
-        <${Source} handler=${handler} schedules=${schedules} after=${after} />
-        ${defined && html`<${Panel} title="Attempts per second" aside="of the node that serves this page"><${Rate} name=${name} /><//>`}
+        <${QueueTable} handler=${handler} after=${after} />
+        <${SourceCollections} handler=${handler} schedules=${schedules} after=${after} />
+        ${defined && html`<${Panel} title="Attempts per second" aside="of the node that serves this page"><${AttemptChart} name=${name} /><//>`}
       </div>
       <div class="stack">
-        <${Panel} title="Pauses and blocks"><${Rules} rules=${rules} own=${place} after=${after} /><//>
-        <${Routes} handler=${handler} chains=${chains} />
-        <${Runs} handler=${handler} />
+        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} own=${place} after=${after} /><//>
+        <${HandlerRoutes} handler=${handler} chains=${chains} />
+        <${HandlerSettings} handler=${handler} />
       </div>
     </div>`;
 }
 
 /** @param {{handler: Handler}} props */
-function Figures({ handler: { name, counts, oldest_runnable_seconds: oldest } }) {
+function TaskCounts({ handler: { name, counts, oldest_runnable_seconds: oldest } }) {
   /** @type {[string, number, string, string][]} */
   const all = [
     ["Ready", counts.ready, "SCHEDULED", "Can run now"],
@@ -89,14 +89,14 @@ function Figures({ handler: { name, counts, oldest_runnable_seconds: oldest } })
   ];
   return html`<dl class="figures">
     ${all.map(([word, number, status, title]) => html`<div key=${word} title=${title}><dt>${word}</dt>
-      <dd class=${number ? "" : "zero"}>${number ? html`<${Link} to=${places.tasks({ handler: name, status })}>${count(number)}<//>` : "0"}</dd></div>`)}
+      <dd class=${number ? "" : "zero"}>${number ? html`<${Link} to=${screenPaths.tasks({ handler: name, status })}>${formatCount(number)}<//>` : "0"}</dd></div>`)}
     <div title="Waiting time of the oldest ready task"><dt>Oldest</dt>
-      <dd class=${oldest === null ? "zero" : ""}>${oldest === null ? "–" : duration(oldest * 1000)}</dd></div>
+      <dd class=${oldest === null ? "zero" : ""}>${oldest === null ? "–" : formatDuration(oldest * 1000)}</dd></div>
   </dl>`;
 }
 
 /** @param {{name: string}} props */
-function Rate({ name }) {
+function AttemptChart({ name }) {
   const list = samples.value;
   const data = useMemo(() => /** @type {[number[], ...(number | null)[][]]} */ ([
     list.map((sample) => sample.at),

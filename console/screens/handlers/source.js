@@ -3,19 +3,19 @@
 import { api } from "../../data/api.js";
 import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
-import { Panel } from "../../parts/facts.js";
+import { Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
-import { askHold } from "../../parts/rules.js";
+import { promptForRule } from "../../parts/rules.js";
 import { Ago } from "../../parts/time.js";
-import { tellError, toast } from "../../parts/toast.js";
+import { showError, showToast } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {import("../../data/bodies.js").Schedule} Schedule */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {import("../../data/api-types.js").Schedule} Schedule */
 
 /** @param {{handler: Handler, schedules: Schedule[], after: () => void}} props */
-export function Source({ handler, schedules, after }) {
+export function SourceCollections({ handler, schedules, after }) {
   const { name, source, rules, queues } = handler;
   if (!source) return null;
   return html`<${Panel} title="Collections" aside=${`of the tenant ${source.tenant}`}>
@@ -26,25 +26,25 @@ export function Source({ handler, schedules, after }) {
       const busy = queues.find((queue) => queue.collection === collection);
       return html`<li key=${collection}>
         <b>${collection}</b>
-        <span class="soft">${schedule ? html`<${Link} to=${places.schedule(pair)}>${schedule.words}<//>` : "on request only"}</span>
+        <span class="soft">${schedule ? html`<${Link} to=${screenPaths.schedule(pair)}>${schedule.words}<//>` : "on request only"}</span>
         ${schedule?.next[0] && html`<span class="faint"><${Ago} at=${schedule.next[0]} /></span>`}
         <span class="faint">priority ${priority}</span>
         ${held ? html`<${Badge} tone="warn">On hold<//>` : busy?.running ? html`<${Badge} tone="busy">Running<//>` : null}
         <span class="push"></span>
-        ${!held && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => askHold("pause", { space: "collection", name: pair }, after, source.tenant)}>Pause<//>`}
-        <${Button} small icon="play" role="operator" onClick=${() => run(name, collection, after)}>Run now<//>
+        ${!held && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => promptForRule("pause", { space: "collection", name: pair }, after, source.tenant)}>Pause<//>`}
+        <${Button} small icon="play" role="operator" onClick=${() => runCollection(name, collection, after)}>Run now<//>
       </li>`;
     })}</ul>
   <//>`;
 }
 
 /** @param {string} source @param {string} collection @param {() => void} after */
-async function run(source, collection, after) {
+async function runCollection(source, collection, after) {
   try {
     const { task_id: task } = await api.post("/tasks", undefined, { query: { source, collection } });
-    toast({ text: `${source}/${collection} is queued or running`, detail: task });
+    showToast({ text: `${source}/${collection} is queued or running`, detail: task });
     after();
   } catch (error) {
-    tellError(error, `${source}/${collection} was not run`);
+    showError(error, `${source}/${collection} was not run`);
   }
 }

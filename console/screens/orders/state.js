@@ -4,15 +4,15 @@ import { now } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
 import { html } from "../../parts/ui.js";
 
-/** @typedef {import("../../data/bodies.js").Order} Order */
+/** @typedef {import("../../data/api-types.js").Order} Order */
 /** @typedef {import("../../parts/badge.js").Tone} Tone */
 
 /** The words, for those who look for one. */
-export const STATES = ["Running", "Waiting", "Planned", "Retrying", "On hold", "Suspended", "Failed", "Orphaned"];
+export const ORDER_STATES = ["Running", "Waiting", "Planned", "Retrying", "On hold", "Suspended", "Failed", "Orphaned"];
 
 /** @param {Order} order
  * @returns {{tone: Tone, word: string, why: string}} */
-export function stateOf({ task, suspended, failed, stranded, held, setback_until, planned_at, started_at }) {
+export function describeOrderState({ task, suspended, failed, stranded, held, setback_until, planned_at, started_at }) {
   const running = task?.status === "RUNNING";
   if (running) return { tone: "busy", word: "Running", why: suspended ? "It is suspended, and stays at this node after the step" : "" };
   if (suspended && failed) return { tone: "bad", word: "Failed", why: failed.error };
@@ -25,7 +25,7 @@ export function stateOf({ task, suspended, failed, stranded, held, setback_until
 }
 
 /** @param {{order: Order}} props */
-export function OrderState({ order }) {
-  const { tone, word, why } = stateOf(order);
+export function OrderStateBadge({ order }) {
+  const { tone, word, why } = describeOrderState(order);
   return html`<${Badge} tone=${tone} title=${why}>${word}<//>`;
 }

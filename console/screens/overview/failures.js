@@ -1,14 +1,14 @@
 // What failed last.
 
-import { Panel } from "../../parts/facts.js";
+import { Panel } from "../../parts/panel.js";
 import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
-import { Empty } from "../../parts/states.js";
+import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { Ago } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
-import { exists, go, places } from "../../shell/router.js";
+import { screenExists, navigate, screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Task} Task */
+/** @typedef {import("../../data/api-types.js").Task} Task */
 
 /** @type {import("../../parts/table.js").Column<Task>[]} */
 const COLUMNS = [
@@ -20,11 +20,11 @@ const COLUMNS = [
 ];
 
 /** @param {{tasks: Task[]}} props */
-export function Failures({ tasks }) {
-  const open = exists(places.task("x")) ? (/** @type {Task} */ task) => go(places.task(task.id)) : undefined;
-  const all = exists("/failures") ? "/failures" : places.tasks({ status: "FAILED" });
-  return html`<${Panel} title="Latest failures" flush aside=${tasks.length > 0 && exists(all) && html`<${Link} to=${all}>All<//>`}>
+export function LatestFailures({ tasks }) {
+  const open = screenExists(screenPaths.task("x")) ? (/** @type {Task} */ task) => navigate(screenPaths.task(task.id)) : undefined;
+  const all = screenExists("/failures") ? "/failures" : screenPaths.tasks({ status: "FAILED" });
+  return html`<${Panel} title="Latest failures" flush aside=${tasks.length > 0 && screenExists(all) && html`<${Link} to=${all}>All<//>`}>
     <${Table} label="Latest failed tasks" keys=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${open}
-      empty=${html`<${Empty} title="No task has failed" icon="task" />`} />
+      empty=${html`<${EmptyState} title="No task has failed" icon="task" />`} />
   <//>`;
 }

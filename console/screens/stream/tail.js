@@ -1,38 +1,38 @@
 // The newest of the journal: read backwards once, then followed. Bounded, however fast it goes.
 
 import { api } from "../../data/api.js";
-import { listen } from "../../data/live.js";
-import { Ring } from "../../data/ring.js";
+import { subscribe } from "../../data/stream.js";
+import { RingBuffer } from "../../data/ring-buffer.js";
 import { useEffect, useRef, useSignal } from "../../parts/ui.js";
 import { eventRow, gapRow, taskRow } from "./rows.js";
 
-/** @typedef {import("../../data/filter.js").Filter} Filter */
-/** @typedef {import("./rows.js").Row} Row */
+/** @typedef {import("../../data/filter.js").StreamFilter} StreamFilter */
+/** @typedef {import("./rows.js").StreamRow} StreamRow */
 
 /** How many rows are kept, and how many are read at first. */
-const MOST = 5000;
-export const FIRST = 200;
+const MAX_ROWS = 5000;
+export const FIRST_ROWS = 200;
 
-const GAPS = {
+const GAP_TEXTS = {
   torn: "Torn stream: events here expired before this page could read them.",
   behind: "This page could not keep up, and events are left out here. Reload to see the newest without a gap.",
 };
 
-/** @typedef {{rows: Row[], error: unknown, loading: boolean, torn: boolean, searching: boolean, held: number, dropped: number}} State */
+/** @typedef {{rows: StreamRow[], error: unknown, loading: boolean, torn: boolean, searching: boolean, held: number, dropped: number}} TailState */
 
-/** @param {{filter: Filter, history: number, paused: boolean}} wish */
-export function useTail({ filter, history, paused }) {
-  const state = useSignal(/** @type {State} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, held: 0, dropped: 0 }));
+/** @param {{filter: StreamFilter, history: number, paused: boolean}} wish */
+export function useStreamTail({ filter, history, paused }) {
+  const state = useSignal(/** @type {TailState} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, held: 0, dropped: 0 }));
   const still = useRef(paused);
   still.current = paused;
   const again = useSignal(0);
   const release = useRef(() => {});
 
   useEffect(() => {
-    /** @type {Ring<Row>} */
-    const ring = new Ring(MOST);
-    /** What came while the page stands still, bounded like the rest. @type {Ring<Row>} */
-    const held = new Ring(MOST);
+    /** @type {RingBuffer<StreamRow>} */
+    const ring = new RingBuffer(MAX_ROWS);
+    /** What came while the page stands still, bounded like the rest. @type {RingBuffer<StreamRow>} */
+    const held = new RingBuffer(MAX_ROWS);
     const reading = new AbortController();
     let newest = 0;
     let read = false;
@@ -43,7 +43,7 @@ export function useTail({ filter, history, paused }) {
     const show = () => {
       state.value = { rows: ring.items, error, loading: !read && !error, torn, searching, held: held.items.length + held.dropped, dropped: ring.dropped };
     };
-    /** @param {Row[]} rows */
+    /** @param {StreamRow[]} rows */
     const add = (rows) => {
       if (rows.length === 0) return;
       (still.current || !read ? held : ring).push(rows);
@@ -66,7 +66,7 @@ export function useTail({ filter, history, paused }) {
       const found = (seq.eventSnapshots ?? []).reverse().map(eventRow);
       // The stream may bring again what is read here.
       newest = Math.max(newest, found.at(-1)?.eventId ?? 0);
-      const seen = new Set(found.map((/** @type {Row} */ row) => row.id));
+      const seen = new Set(found.map((/** @type {StreamRow} */ row) => row.id));
       const since = [...ring.items, ...(read ? [] : held.items)].filter((row) => !seen.has(row.id));
       if (!read) held.clear();
       ring.clear();
@@ -90,7 +90,7 @@ export function useTail({ filter, history, paused }) {
         show();
       });
     };
-    const quiet = listen(filter, {
+    const quiet = subscribe(filter, {
       events: (events) => {
         const fresh = events.filter((event) => event.eventId > newest);
         newest = fresh.at(-1)?.eventId ?? newest;
@@ -100,7 +100,7 @@ export function useTail({ filter, history, paused }) {
       gap: (why) => {
         if (why === "back") return;
         torn = true;
-        add([gapRow(GAPS[why])]);
+        add([gapRow(GAP_TEXTS[why])]);
       },
       open: begin,
     });

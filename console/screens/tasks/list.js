@@ -1,40 +1,40 @@
 // The tasks that match, read page by page and kept current.
 
 import { api } from "../../data/api.js";
-import { listen } from "../../data/live.js";
+import { subscribe } from "../../data/stream.js";
 import { useEffect, useRef, useSignal } from "../../parts/ui.js";
-import { Rows } from "./rows.js";
+import { TaskRows } from "./rows.js";
 
-/** @typedef {import("../../data/bodies.js").TaskPage} TaskPage */
-/** @typedef {import("../../data/bodies.js").Task} Task */
-/** @typedef {import("../../data/tasks.js").Wanted} Wanted */
+/** @typedef {import("../../data/api-types.js").TaskPage} TaskPage */
+/** @typedef {import("../../data/api-types.js").Task} Task */
+/** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
 /** How many are read at first, and at a time after that. */
-const FIRST = 200;
-const PAGE = 1000;
+const FIRST_PAGE_SIZE = 200;
+const PAGE_SIZE = 1000;
 /** Rows that are held at most; who wants more narrows the filter. */
-export const MOST = 200_000;
+export const MAX_ROWS = 200_000;
 /** Where few match, an answer may be empty though there is more: so many are read in a row before the person is asked. */
-const MOST_EMPTY = 20;
+const MAX_EMPTY_PAGES = 20;
 /** What changes is drawn at once, and read anew this often at most: a change does not tell all of a task. */
-const CALM_MS = 2000;
+const MIN_REFRESH_MS = 2000;
 /** Nodes do not tell of each other's tasks. */
-const EVERY_MS = 15_000;
-const DRAW_MS = 150;
-const MOST_NEWER = 10_000;
+const POLL_MS = 15_000;
+const DRAW_DELAY_MS = 150;
+const MAX_NEWER = 10_000;
 
 /** `newer` counts those that came while the list is scrolled away from its top, where they would move what is looked at.
- * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newer: number}} State */
+ * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newer: number}} TaskListState */
 
-/** @type {State} */
-const NOTHING = { rows: [], next: null, loading: true, reading: false, error: null, newer: 0 };
+/** @type {TaskListState} */
+const INITIAL_STATE = { rows: [], next: null, loading: true, reading: false, error: null, newer: 0 };
 
-/** @param {Wanted} wanted */
-export function useTasks(wanted) {
-  const state = useSignal(NOTHING);
+/** @param {TaskFilter} wanted */
+export function useTaskList(wanted) {
+  const state = useSignal(INITIAL_STATE);
   const hands = useRef({ more: () => {}, reload: () => {}, seen: (/** @type {number} */ _) => {} });
   useEffect(() => {
-    const list = follow(wanted, (next) => {
+    const list = followTasks(wanted, (next) => {
       state.value = next;
     });
     hands.current = list;
@@ -43,10 +43,10 @@ export function useTasks(wanted) {
   return { ...state.value, more: () => hands.current.more(), reload: () => hands.current.reload(), seen: (/** @type {number} */ first) => hands.current.seen(first) };
 }
 
-/** @param {Wanted} wanted @param {(state: State) => void} show */
-function follow(wanted, show) {
-  let rows = new Rows(wanted);
-  let state = NOTHING;
+/** @param {TaskFilter} wanted @param {(state: TaskListState) => void} show */
+function followTasks(wanted, show) {
+  let rows = new TaskRows(wanted);
+  let state = INITIAL_STATE;
   /** Those that came while the list is scrolled. @type {Set<string>} */
   const newer = new Set();
   let first = 0;
@@ -54,14 +54,14 @@ function follow(wanted, show) {
   let readAt = Date.now();
   const over = new AbortController();
   const { signal } = over;
-  /** @type {import("../../data/filter.js").Change[]} */
+  /** @type {import("../../data/filter.js").TaskChange[]} */
   let heard = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let drawing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let looking;
 
-  /** @param {Partial<State>} change */
+  /** @param {Partial<TaskListState>} change */
   const set = (change) => {
     if (signal.aborted) return;
     state = { ...state, ...change };
@@ -75,26 +75,26 @@ function follow(wanted, show) {
   async function begin() {
     newer.clear();
     set({ loading: state.rows.length === 0, reading: true, error: null, newer: 0 });
-    const fresh = new Rows(wanted);
-    await further(fresh, null, FIRST);
+    const fresh = new TaskRows(wanted);
+    await further(fresh, null, FIRST_PAGE_SIZE);
     if (!state.error) rows = fresh;
     set({ loading: false });
     draw();
   }
 
   async function more() {
-    if (state.reading || state.loading || rows.next === null || rows.all.length >= MOST) return;
+    if (state.reading || state.loading || rows.next === null || rows.all.length >= MAX_ROWS) return;
     set({ reading: true, error: null });
-    await further(rows, rows.next, PAGE);
+    await further(rows, rows.next, PAGE_SIZE);
     draw();
   }
 
   /** Reads on until something is found.
-   * @param {Rows} into @param {string | null} from @param {number} limit */
+   * @param {TaskRows} into @param {string | null} from @param {number} limit */
   async function further(into, from, limit) {
     let cursor = from;
     try {
-      for (let empty = 0; empty < MOST_EMPTY; empty += 1) {
+      for (let empty = 0; empty < MAX_EMPTY_PAGES; empty += 1) {
         const { tasks, next } = await ask(cursor, limit);
         into.append({ cursor, next, tasks });
         if (tasks.length > 0 || next === null) break;
@@ -116,11 +116,11 @@ function follow(wanted, show) {
       const still = first > 0;
       const room = page === rows.pages[0] ? 50 : 0;
       try {
-        const fresh = await ask(page.cursor, Math.min(PAGE, Math.max(FIRST, page.tasks.length + room)));
+        const fresh = await ask(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + room)));
         if (mine !== rows || signal.aborted) return;
         // So much has come that the two do not meet: the list begins anew.
         if (!rows.refresh(page, fresh, still) && !still) {
-          rows = new Rows(wanted);
+          rows = new TaskRows(wanted);
           rows.append({ cursor: null, next: fresh.next, tasks: fresh.tasks });
         }
         if (!still) {
@@ -140,7 +140,7 @@ function follow(wanted, show) {
   function plan() {
     clearTimeout(looking);
     if (signal.aborted) return;
-    const wait = stale ? CALM_MS : EVERY_MS;
+    const wait = stale ? MIN_REFRESH_MS : POLL_MS;
     looking = setTimeout(look, Math.max(0, readAt + wait - Date.now()));
   }
 
@@ -156,16 +156,16 @@ function follow(wanted, show) {
     const { touched, unknown } = rows.apply(changes);
     if (touched) draw();
     if (first > 0 && unknown.length) {
-      for (const id of unknown) if (newer.size < MOST_NEWER) newer.add(id);
+      for (const id of unknown) if (newer.size < MAX_NEWER) newer.add(id);
       set({ newer: newer.size });
     }
     if ((touched || unknown.length) && !stale) anew();
   }
 
-  const quiet = listen({ tasks: true, tenant: wanted.tenant, key: wanted.key }, {
+  const quiet = subscribe({ tasks: true, tenant: wanted.tenant, key: wanted.key }, {
     tasks: (list) => {
       heard.push(...list);
-      drawing ??= setTimeout(work, DRAW_MS);
+      drawing ??= setTimeout(work, DRAW_DELAY_MS);
     },
     // What changed before the stream was there is in no snapshot that was read before, either.
     gap: anew,

@@ -1,24 +1,24 @@
 // The rows of the list of tasks: the pages that were read, kept current by what the stream tells and by reading a page
 // anew. Nothing here asks the server.
 
-import { changed, fits } from "../../data/tasks.js";
+import { applyTaskChange, matchesTaskFilter } from "../../data/tasks.js";
 
-/** @typedef {import("../../data/bodies.js").Task} Task */
-/** @typedef {import("../../data/filter.js").Change} Change */
-/** @typedef {import("../../data/tasks.js").Wanted} Wanted */
+/** @typedef {import("../../data/api-types.js").Task} Task */
+/** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
+/** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
 /** What was read from a cursor on; `next` is where the page after it begins.
- * @typedef {{cursor: string | null, next: string | null, tasks: Task[]}} Page */
+ * @typedef {{cursor: string | null, next: string | null, tasks: Task[]}} LoadedPage */
 
-export class Rows {
-  /** @param {Wanted} wanted */
+export class TaskRows {
+  /** @param {TaskFilter} wanted */
   constructor(wanted) {
     this.wanted = wanted;
-    /** @type {Page[]} */
+    /** @type {LoadedPage[]} */
     this.pages = [];
     /** All rows, the newest first. Another array after each change. @type {Task[]} */
     this.all = [];
-    /** In which page a task is. @type {Map<string, Page>} */
+    /** In which page a task is. @type {Map<string, LoadedPage>} */
     this.places = new Map();
   }
 
@@ -27,7 +27,7 @@ export class Rows {
     return this.pages.at(-1)?.next ?? null;
   }
 
-  /** @param {Page} page */
+  /** @param {LoadedPage} page */
   append(page) {
     // What changed its place meanwhile may come twice.
     const mine = { ...page, tasks: page.tasks.filter((task) => !this.places.has(task.id)) };
@@ -49,7 +49,7 @@ export class Rows {
 
   /** Works in what a page looks like now. Answers false where the answer does not reach down to what is known, so that
    * something between them may be missing.
-   * @param {Page} page @param {{tasks: Task[], next: string | null}} fresh
+   * @param {LoadedPage} page @param {{tasks: Task[], next: string | null}} fresh
    * @param {boolean} [still] leaves out what is newer than all of it, so that nothing moves */
   refresh(page, { tasks, next }, still = false) {
     const there = new Set(tasks.map((task) => task.id));
@@ -68,7 +68,7 @@ export class Rows {
     return true;
   }
 
-  /** There is nothing below this page. @param {Page} page */
+  /** There is nothing below this page. @param {LoadedPage} page */
   #endAfter(page) {
     page.next = null;
     for (const below of this.pages.splice(this.pages.indexOf(page) + 1)) {
@@ -77,7 +77,7 @@ export class Rows {
   }
 
   /** Works in what the stream told. Answers whether a row changed, and which are not here and may belong here.
-   * @param {Change[]} changes */
+   * @param {TaskChange[]} changes */
   apply(changes) {
     const latest = new Map(changes.map((change) => [change.id, change]));
     let touched = false;
@@ -85,14 +85,14 @@ export class Rows {
     const unknown = [];
     for (const [id, change] of latest) {
       const page = this.places.get(id);
-      const wanted = fits(this.wanted, change);
+      const wanted = matchesTaskFilter(this.wanted, change);
       if (!page) {
         if (wanted) unknown.push(id);
         continue;
       }
       touched = true;
       const index = page.tasks.findIndex((task) => task.id === id);
-      if (wanted) page.tasks[index] = changed(page.tasks[index], change);
+      if (wanted) page.tasks[index] = applyTaskChange(page.tasks[index], change);
       else {
         page.tasks.splice(index, 1);
         this.places.delete(id);

@@ -1,0 +1,25 @@
+// What the overview knows: several calls, read together. What this token may not read is left out.
+
+import { api } from "../../data/api.js";
+import { boundTenant } from "../../data/session.js";
+
+/** @typedef {{path: string, state: string, stranded: {node: string, orders: number}[], rules: import("../../data/api-types.js").Rule[]}} ChainSummary */
+
+/** @typedef {{eventId: number, handlers: import("../../data/api-types.js").Handler[], failures: import("../../data/api-types.js").Task[],
+ *   nodes: import("../../data/api-types.js").Node[] | null, health: import("../../data/api-types.js").Health | null, chains: ChainSummary[]}} OverviewData */
+
+/** @param {AbortSignal} signal
+ * @returns {Promise<OverviewData>} */
+export async function readOverview(signal) {
+  const [handlers, failed, nodes, health, chains] = await Promise.all([
+    api.get("/api/v1/handlers", { signal }),
+    api.get("/api/v1/tasks", { query: { status: "FAILED", limit: 8 }, signal }),
+    boundTenant.value === null ? api.get("/api/v1/nodes", { signal }) : null,
+    api.get("/healthz", { signal }),
+    api.get("/api/v1/chains", { signal }),
+  ]);
+  return {
+    eventId: handlers.eventId, handlers: handlers.handlers, failures: failed.tasks, nodes: nodes?.nodes ?? null, health,
+    chains: chains.chains,
+  };
+}

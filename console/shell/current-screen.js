@@ -1,0 +1,95 @@
+// The screen itself: loaded when it is first gone to, and kept from taking the rest along when it fails.
+
+import { Button } from "../parts/button.js";
+import { EmptyState, LoadingState } from "../parts/states.js";
+import { html, useEffect, useState } from "../parts/ui.js";
+import { boundTenant, hasRole } from "../data/session.js";
+import { ErrorBoundary } from "./boundary.js";
+import { currentRoute, navigate } from "./router.js";
+
+/** @typedef {import("../screens/registry.js").Screen} Screen */
+/** @typedef {import("../screens/registry.js").ScreenView} ScreenView */
+
+export function CurrentScreen() {
+  const { screen, params, query, path } = currentRoute.value;
+  if (!screen) {
+    return html`<${EmptyState} title="Page not found" icon="search"><p>No screen has the address <code>${path}</code>.</p>
+      <${Button} onClick=${() => navigate("/overview")}>Go to the overview<//><//>`;
+  }
+  if (!mayOpenScreen(screen)) {
+    const why = screen.role && !hasRole(screen.role) ? `This screen needs the role ${screen.role}.` : "This screen needs a token that is not limited to one tenant.";
+    return html`<${EmptyState} title="Not allowed with this token" icon="block"><p>${why}</p><//>`;
+  }
+  return html`<${ErrorBoundary} key=${screen.name}><${ScreenLoader} screen=${screen} params=${params} query=${query} /><//>`;
+}
+
+/** Whether the one who is signed in can see a screen at all. @param {Screen} screen */
+export function mayOpenScreen(screen) {
+  return hasRole(screen.role ?? "viewer") && !(screen.unbound && boundTenant.value !== null);
+}
+
+const RETRY_MS = 3000;
+
+const MIN_RELOAD_INTERVAL_MS = 30_000;
+
+/** Browsers may remember that a file could not be loaded, and not ask for it again. So the page begins anew as soon as the
+ * server answers; but not over and over, should the file not be there at all.
+ * @param {Screen} screen */
+async function reloadPage(screen) {
+  const { ok } = await fetch("/livez").catch(() => ({ ok: false }));
+  const now = Date.now();
+  if (!ok || currentRoute.value.screen !== screen || now - (history.state?.anew ?? 0) < MIN_RELOAD_INTERVAL_MS) return;
+  history.replaceState({ ...history.state, anew: now }, "");
+  location.reload();
+}
+
+/** @type {Map<string, ScreenView>} */
+const loadedViews = new Map();
+
+/** @param {{screen: Screen, params: Record<string, string>, query: Record<string, string>}} props */
+function ScreenLoader({ screen, params, query }) {
+  const [state, setState] = useState(/** @type {{view: ScreenView | null, failed: boolean}} */ ({ view: loadedViews.get(screen.name) ?? null, failed: false }));
+  const load = () => {
+    Promise.all([screen.load?.(), ...(screen.styles ?? []).map(loadStyleSheet)]).then(([module]) => {
+      if (!module) return;
+      loadedViews.set(screen.name, module.default);
+      setState({ view: module.default, failed: false });
+    }, () => {
+      if (state.failed) reloadPage(screen);
+      setState({ view: null, failed: true });
+    });
+  };
+  useEffect(() => {
+    if (!state.view) load();
+  }, [screen]);
+  useEffect(() => {
+    if (!state.failed) return undefined;
+    const timer = setTimeout(load, RETRY_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
+  if (state.failed) {
+    return html`<${EmptyState} title="This screen could not be loaded" icon="failure">
+      <p>The server does not respond (the console keeps trying), or a new version was installed.</p>
+      <${Button} onClick=${() => location.reload()}>Reload the console<//><//>`;
+  }
+  const View = state.view;
+  return View ? html`<${View} params=${params} query=${query} />` : html`<${LoadingState} />`;
+}
+
+/** Loads a style sheet, once.
+ * @param {string} name */
+function loadStyleSheet(name) {
+  const href = new URL(`../screens/${name}`, import.meta.url).href;
+  if (document.querySelector(`link[href="${CSS.escape(href)}"]`)) return Promise.resolve();
+  return new Promise((resolve, reject) => {
+    const link = document.createElement("link");
+    link.rel = "stylesheet";
+    link.href = href;
+    link.onload = () => resolve(undefined);
+    link.onerror = () => {
+      link.remove();
+      reject(new Error(name));
+    };
+    document.head.append(link);
+  });
+}
