@@ -1,4 +1,4 @@
-// What the API answers, as far as the screens use it; openapi.json has the whole. Only types: nothing here is run.
+// Types of the API responses that the screens use; openapi.json describes all of them. Nothing here is run.
 
 /** @typedef {import("./filter.js").JournalEvent} JournalEvent */
 
@@ -37,7 +37,8 @@
 /** @typedef {{eventId: number, key: string, tenant: string, last: number, events: JournalEvent[], lanes: ObjectLane[],
  *   moreLanes: boolean}} ObjectDetail */
 
-/** @typedef {{ready: number, waiting: number, scheduled: number, running: number, halted: number, missing: number}} QueueCounts */
+/** @typedef {{ready: number, waiting: number, scheduled: number, running: number, halted: number, missing: number}}
+ * QueueCounts */
 
 /** @typedef {{kind: "pause" | "block", space: "handler" | "collection" | "schedule" | "chain", name: string,
  *   tenant: string | null, by: string | null, reason: string | null, since: string}} Rule */
@@ -49,7 +50,8 @@
  *   ageing_seconds: number | null}} HandlerLimits */
 
 /** @typedef {{name: string, defined: boolean, run: string | null, target: string | null, timeout_seconds: number | null,
- *   order: string | null, on_error: string | null, retry_max: number | null, limits: HandlerLimits | null, counts: QueueCounts,
+ *   order: string | null, on_error: string | null, retry_max: number | null, limits: HandlerLimits | null, counts:
+ * QueueCounts,
  *   oldest_runnable_seconds: number | null, queues: Queue[], more_queues: number, rules: Rule[],
  *   source: {tenant: string, collections: {name: string, priority: number}[]} | null,
  *   routes: {type: string, sync: boolean}[]}} Handler */

@@ -1,4 +1,4 @@
-// A snapshot, and then what happened since.
+// Reads a snapshot and keeps it current with the stream.
 //
 //   listen ─▶ read the snapshot, keeping what comes meanwhile ─▶ apply what is newer than it ─▶ apply what comes
 //                  ▲                                                                                │
@@ -13,30 +13,31 @@ import { subscribe } from "./stream.js";
 /** @typedef {import("./filter.js").TaskChange} TaskChange */
 /** @typedef {{events: JournalEvent[], tasks: TaskChange[]}} StreamBatch */
 
-/** `error` stands beside `data` while what was read before is still shown.
+/** `error` and `data` are both set while a refresh fails and the previous data stays visible.
  * @template T
  * @typedef {{data: T | null, error: unknown, loading: boolean, reload: () => void}} LiveData */
 
-/** How to read something and keep it current.
+/** Says how data is read and kept current.
  * @template T
  * @typedef {object} LiveQuery
- * @property {(signal: AbortSignal) => Promise<T>} read answers the snapshot; its `eventId`, if it has one, says which
- *   events are in it
- * @property {StreamFilter} [filter] what to listen to; without it nothing is followed
- * @property {(data: T, news: StreamBatch) => T | null} [apply] the state after the news; null if it has to be read anew. Without
- *   it any news has it read anew
- * @property {number} [calm] milliseconds between two reads at least; 1000 if not given
- * @property {number} [every] reads anew after so many milliseconds in any case: nodes do not tell of each other's tasks
+ * @property {(signal: AbortSignal) => Promise<T>} read reads the snapshot; its `eventId`, if any, is the newest event
+ * that it contains
+ * @property {StreamFilter} [filter] what to subscribe to; without it there are no live updates
+ * @property {(data: T, news: StreamBatch) => T | null} [apply] the data after the batch; null if it has to be read
+ * again. Without it every batch causes a read
+ * @property {number} [minInterval] minimum milliseconds between two reads; 1000 by default
+ * @property {number} [pollInterval] reads again after this many milliseconds in any case: a node does not stream task
+ * changes of its peers
  */
 
-/** Reads and follows as a plan says, anew whenever one of `deps` changes.
+/** Reads and follows a query. Starts again when one of `deps` changes.
  * @template T
- * @param {LiveQuery<T>} plan @param {unknown[]} deps
+ * @param {LiveQuery<T>} query @param {unknown[]} deps
  * @returns {LiveData<T>} */
-export function useLiveData(plan, deps) {
+export function useLiveData(query, deps) {
   const state = useSignal(/** @type {LiveData<T>} */ ({ data: null, error: null, loading: true, reload: () => {} }));
-  const current = useRef(plan);
-  current.current = plan;
+  const current = useRef(query);
+  current.current = query;
   useEffect(() => {
     const followed = followQuery(() => current.current, (next) => {
       state.value = next;
@@ -46,17 +47,17 @@ export function useLiveData(plan, deps) {
   return state.value;
 }
 
-/** How long the stream may take to open before something is shown without it. */
+/** How long to wait for the stream before data is read without it. */
 const STREAM_WAIT_MS = 1000;
 
-/** The same without a component around it.
+/** The same outside of a component.
  * @template T
- * @param {() => LiveQuery<T>} plan @param {(state: LiveData<T>) => void} show */
-export function followQuery(plan, show) {
+ * @param {() => LiveQuery<T>} getQuery @param {(state: LiveData<T>) => void} show */
+export function followQuery(getQuery, show) {
   /** @type {LiveData<T>} */
-  let state = { data: null, error: null, loading: true, reload: () => soon(0) };
-  /** What came while a snapshot was being read. @type {StreamBatch | null} */
-  let meanwhile = null;
+  let state = { data: null, error: null, loading: true, reload: () => scheduleRead(0) };
+  /** Batch that arrived while a snapshot was being read. @type {StreamBatch | null} */
+  let buffered = null;
   /** @type {AbortController | null} */
   let reading = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -64,8 +65,8 @@ export function followQuery(plan, show) {
   let readAt = 0;
   let due = Infinity;
   let tries = 0;
-  /** The newest event that is in what was read; the stream may bring it only later. */
-  let stamp = 0;
+  /** The newest event of the snapshot. The stream may deliver it again. */
+  let snapshotEventId = 0;
 
   /** @param {Partial<LiveData<T>>} change */
   const set = (change) => {
@@ -74,8 +75,8 @@ export function followQuery(plan, show) {
   };
 
   /** @param {number} wait */
-  function soon(wait) {
-    const at = Math.max(Date.now() + wait, wait === 0 ? 0 : readAt + (plan().calm ?? 1000));
+  function scheduleRead(wait) {
+    const at = Math.max(Date.now() + wait, wait === 0 ? 0 : readAt + (getQuery().minInterval ?? 1000));
     if (at >= due) return;
     due = at;
     clearTimeout(timer);
@@ -85,62 +86,62 @@ export function followQuery(plan, show) {
   async function read() {
     due = Infinity;
     reading?.abort();
-    const mine = new AbortController();
-    reading = mine;
-    meanwhile = { events: [], tasks: [] };
+    const thisRead = new AbortController();
+    reading = thisRead;
+    buffered = { events: [], tasks: [] };
     readAt = Date.now();
     if (!state.loading) set({ loading: state.data === null });
     try {
-      const data = await plan().read(mine.signal);
-      if (mine.signal.aborted) return;
-      const kept = /** @type {StreamBatch} */ (meanwhile);
-      meanwhile = null;
-      stamp = Number(/** @type {{eventId?: number} | null} */ (data)?.eventId ?? 0);
+      const data = await getQuery().read(thisRead.signal);
+      if (thisRead.signal.aborted) return;
+      const arrived = /** @type {StreamBatch} */ (buffered);
+      buffered = null;
+      snapshotEventId = Number(/** @type {{eventId?: number} | null} */ (data)?.eventId ?? 0);
       tries = 0;
       set({ data, error: null, loading: false });
-      take(kept);
+      applyBatch(arrived);
     } catch (error) {
-      if (mine.signal.aborted) return;
-      meanwhile = null;
+      if (thisRead.signal.aborted) return;
+      buffered = null;
       tries += 1;
       set({ error, loading: false });
-      // What the server refuses it will refuse again; what it could not do now may work soon.
-      if (/** @type {{passing?: boolean}} */ (error).passing) soon(Math.min(15_000, 500 * 2 ** tries));
+      // A refused request is not repeated; a transient failure is.
+      if (/** @type {{isTransient?: boolean}} */ (error).isTransient) scheduleRead(Math.min(15_000, 500 * 2 ** tries));
     }
-    const { every } = plan();
-    if (every) soon(every);
+    const { pollInterval } = getQuery();
+    if (pollInterval) scheduleRead(pollInterval);
   }
 
   /** @param {StreamBatch} news */
-  function take({ events: all, tasks }) {
-    const events = all.filter((event) => event.eventId > stamp);
+  function applyBatch({ events: all, tasks }) {
+    const events = all.filter((event) => event.eventId > snapshotEventId);
     if (events.length + tasks.length === 0) return;
-    const { apply } = plan();
-    if (meanwhile) {
-      meanwhile.events.push(...events);
-      meanwhile.tasks.push(...tasks);
+    const { apply } = getQuery();
+    if (buffered) {
+      buffered.events.push(...events);
+      buffered.tasks.push(...tasks);
     } else if (apply && state.data !== null) {
       const next = apply(state.data, { events, tasks });
-      if (next === null) soon(1);
+      if (next === null) scheduleRead(1);
       else if (next !== state.data) set({ data: next });
     } else {
-      soon(1);
+      scheduleRead(1);
     }
   }
 
-  // Without the stream it is read all the same, and once more when the stream is there.
-  const patience = setTimeout(read, STREAM_WAIT_MS);
+  // Without the stream the data is read anyway, and again when the stream opens.
+  const streamTimeout = setTimeout(read, STREAM_WAIT_MS);
   const begin = () => {
-    clearTimeout(patience);
+    clearTimeout(streamTimeout);
     if (readAt === 0) read();
-    else soon(1);
+    else scheduleRead(1);
   };
-  const { filter } = plan();
-  const quiet = filter && subscribe(filter, {
-    events: (events) => take({ events, tasks: [] }),
-    tasks: (tasks) => take({ events: [], tasks }),
-    gap: (why) => {
-      if (why !== "behind") soon(1);
+  const { filter } = getQuery();
+  const unsubscribe = filter && subscribe(filter, {
+    events: (events) => applyBatch({ events, tasks: [] }),
+    tasks: (tasks) => applyBatch({ events: [], tasks }),
+    gap: (reason) => {
+      if (reason !== "behind") scheduleRead(1);
     },
     open: begin,
   });
@@ -149,10 +150,10 @@ export function followQuery(plan, show) {
 
   return {
     stop: () => {
-      quiet?.();
+      unsubscribe?.();
       reading?.abort();
       clearTimeout(timer);
-      clearTimeout(patience);
+      clearTimeout(streamTimeout);
     },
   };
 }

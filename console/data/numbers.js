@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Formats numbers for people.
 
 const wholeNumberFormat = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
@@ -8,7 +8,7 @@ export function formatCount(number) {
   return wholeNumberFormat.format(number);
 }
 
-/** `12.3k`: where there is room for little.
+/** `12.3k`: for narrow columns.
  * @param {number} number */
 export function formatCompact(number) {
   const size = Math.abs(number);
@@ -27,7 +27,7 @@ export function formatBytes(bytes) {
 }
 
 /** `1 task`, `2 tasks`
- * @param {number} number @param {string} one @param {string} [many] */
-export function pluralize(number, one, many = `${one}s`) {
-  return `${formatCount(number)} ${number === 1 ? one : many}`;
+ * @param {number} number @param {string} singular @param {string} [plural] */
+export function pluralize(number, singular, plural = `${singular}s`) {
+  return `${formatCount(number)} ${number === 1 ? singular : plural}`;
 }

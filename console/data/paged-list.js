@@ -1,11 +1,10 @@
-// Lists that grow at their newest end and are read backwards, page by page: the newest page is kept current, older ones
-// are read when somebody asks for them.
+// Lists with the newest row first, read page by page: the newest page is kept current, older pages are read on demand.
 
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { useSignal } from "../vendor/signals.js";
 import { useLiveData } from "./live-data.js";
 
-/** `next` is where to read on; null at the end.
+/** `next` is the cursor of the next page; null at the end.
  * @template T
  * @typedef {{eventId?: number, rows: T[], next: string | number | null}} ListPage */
 
@@ -14,15 +13,16 @@ import { useLiveData } from "./live-data.js";
  * @property {(before: string | number | null, signal: AbortSignal) => Promise<ListPage<T>>} read
  * @property {(row: T) => string | number} id
  * @property {import("./filter.js").StreamFilter} [filter]
- * @property {number} [every]
- * @property {number} [calm]
+ * @property {number} [pollInterval]
+ * @property {number} [minInterval]
  */
 
 /** @template T
- * @param {PagedQuery<T>} plan @param {unknown[]} deps
- * @returns {import("./live-data.js").LiveData<T[]> & {more: (() => void) | null}} `more` reads the next page; null at the end */
-export function usePages(plan, deps) {
-  const newest = useLiveData({ read: (signal) => plan.read(null, signal), filter: plan.filter, every: plan.every, calm: plan.calm }, deps);
+ * @param {PagedQuery<T>} query @param {unknown[]} deps
+ * @returns {import("./live-data.js").LiveData<T[]> & {more: (() => void) | null}} `more` reads the next page; null at
+ * the end */
+export function usePages(query, deps) {
+  const newest = useLiveData({ read: (signal) => query.read(null, signal), filter: query.filter, pollInterval: query.pollInterval, minInterval: query.minInterval }, deps);
   const older = useSignal(/** @type {{rows: T[], next: string | number | null} | null} */ (null));
   const reading = useRef(/** @type {AbortController | null} */ (null));
   const failed = useSignal(/** @type {unknown} */ (null));
@@ -36,32 +36,32 @@ export function usePages(plan, deps) {
   }, deps);
 
   const page = newest.data;
-  const known = new Set((page?.rows ?? []).map(plan.id));
-  const before = older.value;
-  // More came at once than a page holds: between the two something would be missing.
-  const torn = page !== null && before !== null && before.rows.length > 0 && page.next !== null
-    && !before.rows.some((row) => known.has(plan.id(row)));
+  const newestIds = new Set((page?.rows ?? []).map(query.id));
+  const loaded = older.value;
+  // More rows arrived than fit on a page: rows between the two pages would be missing.
+  const hasGap = page !== null && loaded !== null && loaded.rows.length > 0 && page.next !== null
+    && !loaded.rows.some((row) => newestIds.has(query.id(row)));
   useEffect(() => {
-    if (torn) older.value = null;
-  }, [torn]);
-  const rest = before === null || torn ? [] : before.rows.filter((row) => !known.has(plan.id(row)));
-  const next = before === null || torn ? (page?.next ?? null) : before.next;
+    if (hasGap) older.value = null;
+  }, [hasGap]);
+  const rest = loaded === null || hasGap ? [] : loaded.rows.filter((row) => !newestIds.has(query.id(row)));
+  const next = loaded === null || hasGap ? (page?.next ?? null) : loaded.next;
 
   const more = async () => {
     if (reading.current || next === null || page === null) return;
-    const mine = new AbortController();
-    reading.current = mine;
+    const thisRead = new AbortController();
+    reading.current = thisRead;
     try {
-      const read = await plan.read(next, mine.signal);
-      if (mine.signal.aborted) return;
-      // What is newest now is kept too: it will be older when the next page of news pushes it out.
+      const read = await query.read(next, thisRead.signal);
+      if (thisRead.signal.aborted) return;
+      // Keeps the current newest page, too: newer rows will push it out.
       const all = [...page.rows, ...rest, ...read.rows];
       older.value = { rows: all, next: read.next };
       failed.value = null;
     } catch (error) {
-      if (!mine.signal.aborted) failed.value = error;
+      if (!thisRead.signal.aborted) failed.value = error;
     } finally {
-      if (reading.current === mine) reading.current = null;
+      if (reading.current === thisRead) reading.current = null;
     }
   };
   return {

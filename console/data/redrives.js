@@ -1,28 +1,28 @@
-// Redrives: running many failed tasks again. They belong to the node that was asked.
+// Redrives: running many failed tasks again. A redrive belongs to the node that received the request.
 
 import { api, encodeSegment } from "./api.js";
 
 /** @typedef {import("./api-types.js").Redrive} Redrive */
 /** @typedef {import("./tasks.js").TaskFilter} TaskFilter */
 
-/** Which tasks: what a redrive can be narrowed by. `status` is FAILED, CANCELED or `error`.
+/** The tasks of a redrive. `status` is FAILED, CANCELED or `error`.
  * @typedef {{handler?: string, collection?: string, tenant?: string, key?: string, start?: string, end?: string,
  *   status: string}} RedriveScope */
 
-/** What of a filter for tasks a redrive understands. Null if it cannot mean the same: it knows no single event.
- * @param {TaskFilter} wanted
+/** Converts a task filter. Null if a redrive cannot express it: a redrive cannot be limited to one event.
+ * @param {TaskFilter} filter
  * @returns {RedriveScope | null} */
 export function redriveScope({ status = "FAILED", handler, source, collection, tenant, key, event, start, end }) {
   if (event || !["FAILED", "CANCELED", "error"].includes(status)) return null;
   return { status, handler: handler ?? source, collection, tenant, key, start, end };
 }
 
-/** The body of a redrive. Everything has to be said in so many words.
- * @param {RedriveScope} scope @param {{dry_run?: boolean, rate?: string, canary?: number}} [how] */
-export function redriveBody(scope, how = {}) {
+/** The request body. The API wants an explicit `all` when there is no condition.
+ * @param {RedriveScope} scope @param {{dry_run?: boolean, rate?: string, canary?: number}} [options] */
+export function redriveBody(scope, options = {}) {
   const { status, ...rest } = scope;
-  const narrowing = Object.fromEntries(Object.entries(rest).filter(([, value]) => value));
-  return { ...(Object.keys(narrowing).length ? narrowing : { all: true }), status, ...how };
+  const conditions = Object.fromEntries(Object.entries(rest).filter(([, value]) => value));
+  return { ...(Object.keys(conditions).length ? conditions : { all: true }), status, ...options };
 }
 
 /** @param {RedriveScope} scope @param {AbortSignal} [signal]
@@ -31,10 +31,10 @@ export function countRedrive(scope, signal) {
   return api.post("/api/v1/tasks/redrive", redriveBody(scope, { dry_run: true }), { signal });
 }
 
-/** @param {RedriveScope} scope @param {{rate?: string, canary?: number}} how
+/** @param {RedriveScope} scope @param {{rate?: string, canary?: number}} options
  * @returns {Promise<Redrive>} */
-export function startRedrive(scope, how) {
-  return api.post("/api/v1/tasks/redrive", redriveBody(scope, how));
+export function startRedrive(scope, options) {
+  return api.post("/api/v1/tasks/redrive", redriveBody(scope, options));
 }
 
 /** @param {string} id */
@@ -42,7 +42,7 @@ export function stopRedrive(id) {
   return api.delete(`/api/v1/redrives/${encodeSegment(id)}`);
 }
 
-/** In words: `failed tasks of flaky, of the tenant shop`.
+/** Describes a scope: `failed tasks of flaky, tenant shop`.
  * @param {{handler?: string | null, collection?: string | null, tenant?: string | null, key?: string | null,
  *   status: string, start?: string | null, end?: string | null}} scope */
 export function describeScope({ handler, collection, tenant, key, status, start, end }) {

@@ -1,23 +1,23 @@
-// The newest so many of a row of things. What is beyond that is forgotten and counted.
+// Keeps the newest items up to a capacity, and counts the dropped ones.
 
 /** @template T */
 export class RingBuffer {
-  /** @param {number} most */
-  constructor(most) {
-    this.most = most;
+  /** @param {number} capacity */
+  constructor(capacity) {
+    this.capacity = capacity;
     /** The oldest first. @type {T[]} */
     this.items = [];
-    /** How many were forgotten. */
+    /** How many items were dropped. */
     this.dropped = 0;
   }
 
   /** @param {T[]} list */
   push(list) {
-    // A new array each time: who shows it sees that it is another one.
+    // A new array each time, so that components notice the change.
     const all = this.items.concat(list);
-    const over = Math.max(0, all.length - this.most);
-    this.dropped += over;
-    this.items = over ? all.slice(over) : all;
+    const excess = Math.max(0, all.length - this.capacity);
+    this.dropped += excess;
+    this.items = excess ? all.slice(excess) : all;
   }
 
   clear() {

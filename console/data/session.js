@@ -1,4 +1,4 @@
-// Whose token this is and what it may do. The token is kept for the tab, or for the browser if the person says so.
+// The token and its owner. The token is stored for the tab, or for the browser if the user chooses so.
 
 import { computed, signal } from "../vendor/signals.js";
 
@@ -7,33 +7,34 @@ import { computed, signal } from "../vendor/signals.js";
 
 const STORAGE_KEY = "pointsman.token";
 
-/** A token that a link carries while another one is signed in. It is used only if the person agrees, or if the server
- * refuses the one that is signed in. */
+/** A token of a link that was opened while another token is signed in. It is used if the user agrees, or if the
+ * server refuses the current one. */
 export const linkToken = signal("");
 
-/** The token; empty if nobody is signed in. */
+/** The token; empty when signed out. */
 export const token = signal(initialToken());
 
-/** Who that is, once the server has told. @type {import("../vendor/signals.js").Signal<TokenOwner | null>} */
+/** The owner of the token, once the server has confirmed it.
+ * @type {import("../vendor/signals.js").Signal<TokenOwner | null>} */
 export const tokenOwner = signal(null);
 
-/** Why somebody was signed out, to be told on the way in again. */
+/** Why the session ended, shown on the login page. */
 export const signOutReason = signal("");
 
-/** The token to begin with: the stored one, or the one of a link where none is stored. */
+/** The first token: the stored one, or that of a link if none is stored. */
 function initialToken() {
   const linked = takeTokenFromAddress();
-  const known = readStoredToken();
-  if (linked === "" || linked === known) return known;
-  if (known !== "") {
+  const storedToken = readStoredToken();
+  if (linked === "" || linked === storedToken) return storedToken;
+  if (storedToken !== "") {
     linkToken.value = linked;
-    return known;
+    return storedToken;
   }
   storeToken(linked, false);
   return linked;
 }
 
-/** Takes a token out of `#token=…`, and out of the address bar and the history with it. Empty if there is none. */
+/** Takes a token from `#token=…` and removes it from the address bar and the history. Empty if there is none. */
 function takeTokenFromAddress() {
   const found = /^#token=([^&]+)(?:&to=(.*))?$/.exec(location.hash);
   if (!found) return "";
@@ -42,7 +43,7 @@ function takeTokenFromAddress() {
   return token;
 }
 
-/** A part of an address, as it is if nobody has encoded it. */
+/** Decodes a part of an address, or returns it unchanged if it is not encoded. */
 function decodeOrKeep(text = "") {
   try {
     return decodeURIComponent(text);
@@ -51,7 +52,7 @@ function decodeOrKeep(text = "") {
   }
 }
 
-// A link with a token may be opened where the console already is.
+// A link with a token may be opened in a tab that already shows the console.
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) location.reload();
 });
@@ -64,15 +65,15 @@ function readStoredToken() {
   return "";
 }
 
-/** @param {string} token @param {boolean} stay also when the browser is closed */
-function storeToken(token, stay) {
+/** @param {string} token @param {boolean} persist also when the browser is closed */
+function storeToken(token, persist) {
   const [tab, browser] = listStorages();
   tab?.removeItem(STORAGE_KEY);
   browser?.removeItem(STORAGE_KEY);
-  (stay ? browser : tab)?.setItem(STORAGE_KEY, token);
+  (persist ? browser : tab)?.setItem(STORAGE_KEY, token);
 }
 
-/** Storage may be forbidden; then the token lives as long as the page. */
+/** Storage may be forbidden; then the token is lost with the page. */
 function listStorages() {
   try {
     return [sessionStorage, localStorage];
@@ -81,24 +82,24 @@ function listStorages() {
   }
 }
 
-/** @param {string} fresh @param {boolean} stay @param {TokenOwner} who */
-export function signIn(fresh, stay, who) {
-  storeToken(fresh, stay);
+/** @param {string} newToken @param {boolean} persist @param {TokenOwner} owner */
+export function signIn(newToken, persist, owner) {
+  storeToken(newToken, persist);
   signOutReason.value = "";
-  tokenOwner.value = who;
-  token.value = fresh;
+  tokenOwner.value = owner;
+  token.value = newToken;
 }
 
-/** Ends the session. A token that a link offered takes its place: there is nothing left to replace.
- * @param {string} [why] */
-export function signOut(why = "") {
-  const next = linkToken.value;
+/** Ends the session. A token of a link is signed in instead, without a prompt.
+ * @param {string} [reason] */
+export function signOut(reason = "") {
+  const nextToken = linkToken.value;
   linkToken.value = "";
-  storeToken(next, false);
-  if (next === "") for (const storage of listStorages()) storage.removeItem(STORAGE_KEY);
-  signOutReason.value = next === "" ? why : "";
+  storeToken(nextToken, false);
+  if (nextToken === "") for (const storage of listStorages()) storage.removeItem(STORAGE_KEY);
+  signOutReason.value = nextToken === "" ? reason : "";
   tokenOwner.value = null;
-  token.value = next;
+  token.value = nextToken;
 }
 
 /** @type {Record<Role, Role[]>} */
@@ -110,12 +111,11 @@ const INCLUDED_ROLES = {
   admin: ["admin", "operator", "worker", "producer", "viewer"],
 };
 
-/** Whether the one who is signed in may do what this role may do. The server decides; this only leaves out what it
- * would refuse.
+/** Whether the token includes a role. The server decides; the console only hides what it would refuse.
  * @param {Role} role */
 export function hasRole(role) {
   return tokenOwner.value !== null && INCLUDED_ROLES[tokenOwner.value.role]?.includes(role) === true;
 }
 
-/** The tenant that the token is bound to, if it is. */
+/** The tenant that the token is bound to, or null. */
 export const boundTenant = computed(() => tokenOwner.value?.tenant ?? null);

@@ -1,11 +1,11 @@
-// What a person has chosen, kept in the browser. Nothing secret is among it.
+// User settings, stored in the browser. None of them is secret.
 
 import { effect, signal } from "../vendor/signals.js";
 
-/** A setting that outlives the page.
+/** A setting that is stored in the browser.
  * @template {string} T
  * @param {string} name
- * @param {readonly T[]} choices the first is what holds if nothing was chosen */
+ * @param {readonly T[]} choices the first is the default */
 function persistedSetting(name, choices) {
   const key = `pointsman.${name}`;
   const found = /** @type {T | null} */ (readStorage(key));
@@ -14,7 +14,7 @@ function persistedSetting(name, choices) {
   return setting;
 }
 
-/** Storage may be forbidden; the console works without.
+/** Storage may be forbidden; the console works without it.
  * @param {string} key */
 function readStorage(key) {
   try {
@@ -29,14 +29,14 @@ function writeStorage(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // It holds for this page, then.
+    // The setting then applies to this page only.
   }
 }
 
 export const theme = persistedSetting("theme", /** @type {const} */ (["system", "light", "dark"]));
 export const zoneSetting = persistedSetting("zone", /** @type {const} */ (["local", "utc"]));
 
-/** Whether colours are dark now, whoever decided it. */
+/** Whether the dark theme is active, by setting or by system preference. */
 export const isDark = signal(false);
 
 const systemDarkQuery = matchMedia("(prefers-color-scheme: dark)");

@@ -1,10 +1,10 @@
-// Server-sent events, read from a response. `EventSource` cannot send a token, so this takes its place.
+// Reads server-sent events from a response. `EventSource` cannot send a token.
 
 /** @typedef {{id: string | null, event: string, data: string}} SseFrame */
 
-/** Frames as they come. Ends with the response.
+/** Yields frames as they arrive. Ends with the response.
  * @param {Response} response
- * @returns {AsyncGenerator<SseFrame[], void>} all that one piece of the response completes */
+ * @returns {AsyncGenerator<SseFrame[], void>} the frames that one chunk completes */
 export async function* readFrames(response) {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();

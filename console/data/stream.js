@@ -1,11 +1,11 @@
-// The one connection of a page to the stream, and all who listen to it.
+// The connection of the page to the stream, shared by all subscriptions.
 //
-//   server ─▶ connection ─▶ pending ─▶ one delivery an animation frame ─▶ listeners, each by its filter
+//   server ─▶ connection ─▶ pending ─▶ one delivery per animation frame ─▶ subscriptions, each with its filter
 //                 ▲             │
 //                 └─ not read while too much is pending, so that memory stays bounded
 //
-// It is opened while somebody listens and the page can be seen. When it breaks it comes back with `Last-Event-ID`, so
-// that no event is missed; changes of tasks are, and listeners are told to look again.
+// It is open while there are subscriptions and the page is visible. After a break it reconnects with `Last-Event-ID`,
+// so that no event is missed; changes of tasks can be missed, and subscriptions are notified to read again.
 
 import { signal } from "../vendor/signals.js";
 import { buildUrl, parseExactJson, readProblem, sendRequest } from "./api.js";
@@ -18,29 +18,29 @@ import { readFrames } from "./sse.js";
 /** @typedef {import("./filter.js").JournalEvent} JournalEvent */
 /** @typedef {import("./filter.js").TaskChange} TaskChange */
 
-/** Why a listener has to read its state anew: events are missing, or only changes of tasks may be.
+/** Why a subscriber has to read again: events are missing (torn, behind), or changes of tasks may be (back).
  * @typedef {"torn" | "behind" | "back"} StreamGap */
 
-/** `open` is called when nothing will be missed from then on: what is read after it is complete together with what is
- * heard. After `behind` it is called again.
+/** `open` is called when the stream is complete from then on: a snapshot read after it has no gap to the stream. It
+ * is called again after `behind`.
  * @typedef {{events?: (list: JournalEvent[]) => void, tasks?: (list: TaskChange[]) => void, gap?: (why: StreamGap) => void, open?: () => void}} StreamCallbacks */
-/** @typedef {{filter: StreamFilter, ears: StreamCallbacks, events: JournalEvent[], tasks: TaskChange[], open: boolean}} Subscription */
+/** @typedef {{filter: StreamFilter, callbacks: StreamCallbacks, events: JournalEvent[], tasks: TaskChange[], open: boolean}} Subscription */
 
-/** `open` once the server has answered; `waiting` until it is tried again; `refused` if that would not help. */
+/** `open` once the server has responded; `waiting` until the next try; `refused` if a retry would not help. */
 export const connection = signal(
   /** @type {{phase: "off" | "connecting" | "open" | "waiting" | "refused", why: string, tries: number, retryAt: number}} */ (
     { phase: "off", why: "", tries: 0, retryAt: 0 }),
 );
 
-/** Events a second, as they came lately. */
+/** Recent events per second. */
 export const eventRate = signal(0);
 
-/** How many frames, and characters of them, may wait for a delivery before reading pauses. */
+/** How many frames, and characters, may be pending before reading pauses. */
 const MAX_PENDING = 5000;
 const MAX_PENDING_CHARS = 20_000_000;
-/** How far the page may fall behind before it leaves out what lies between. */
+/** How far the page may fall behind before it skips events. */
 const MAX_LAG_MS = 10_000;
-/** How long a page that nobody sees keeps its connection: browsers have few for each server. */
+/** How long a hidden page keeps its connection: browsers allow few per server. */
 const HIDDEN_DISCONNECT_MS = 20_000;
 const MAX_RETRY_DELAY_MS = 15_000;
 
@@ -48,47 +48,47 @@ const MAX_RETRY_DELAY_MS = 15_000;
 const subscriptions = new Set();
 /** @type {AbortController | null} */
 let connectionAbort = null;
-/** The last id that was read. @type {string | null} */
+/** The id of the last event read. @type {string | null} */
 let lastEventId = null;
 let connectedUrl = "";
 let pending = 0;
-/** The same in characters: events may be large. */
+/** Pending characters: events may be large. */
 let pendingChars = 0;
 let deliveryScheduled = false;
 /** @type {(() => void)[]} */
 let drainWaiters = [];
 /** @type {ReturnType<typeof setTimeout> | undefined} */
 let hiddenTimer;
-/** Nobody has looked for a while. */
+/** The page has been hidden for longer than `HIDDEN_DISCONNECT_MS`. */
 let disconnectedWhileHidden = false;
 /** @type {(() => void) | null} */
 let retryNow = null;
 
-/** Listens until the answer is called.
- * @param {StreamFilter} filter @param {StreamCallbacks} ears */
-export function subscribe(filter, ears) {
+/** Subscribes to the stream. Returns the function that unsubscribes.
+ * @param {StreamFilter} filter @param {StreamCallbacks} callbacks */
+export function subscribe(filter, callbacks) {
   /** @type {Subscription} */
-  const listener = { filter, ears, events: [], tasks: [], open: false };
-  subscriptions.add(listener);
+  const subscription = { filter, callbacks, events: [], tasks: [], open: false };
+  subscriptions.add(subscription);
   updateConnection();
   return () => {
-    subscriptions.delete(listener);
-    pending -= listener.events.length + listener.tasks.length;
+    subscriptions.delete(subscription);
+    pending -= subscription.events.length + subscription.tasks.length;
     updateConnection();
   };
 }
 
-/** Tries again at once if it waits to. */
+/** Reconnects at once if a retry is pending. */
 export function reconnect() {
   retryNow?.();
 }
 
-/** Opens, reopens or closes the connection as the listeners need it. Screens change many listeners at once: the last
- * state of them counts. */
+/** Opens, reopens or closes the connection for the current subscriptions. Runs once per microtask, since screens
+ * change several subscriptions at once. */
 function updateConnection() {
   queueMicrotask(() => {
-    const wanted = subscriptions.size > 0 && token.value !== "" && !disconnectedWhileHidden;
-    const query = wanted ? buildUrl("/api/v1/stream", sharedParameters([...subscriptions].map((listener) => listener.filter))) : "";
+    const isNeeded = subscriptions.size > 0 && token.value !== "" && !disconnectedWhileHidden;
+    const query = isNeeded ? buildUrl("/api/v1/stream", sharedParameters([...subscriptions].map((subscription) => subscription.filter))) : "";
     if (query === connectedUrl) {
       if (connection.value.phase === "open") notifyOpen(false);
       return;
@@ -96,7 +96,7 @@ function updateConnection() {
     connectedUrl = query;
     connectionAbort?.abort();
     connectionAbort = null;
-    if (!wanted) {
+    if (!isNeeded) {
       lastEventId = null;
       connection.value = { phase: "off", why: "", tries: 0, retryAt: 0 };
       return;
@@ -119,7 +119,7 @@ async function keepConnected(query, signal) {
       why = "The server ended the stream.";
     } catch (error) {
       why = errorText(error);
-      if (error instanceof Problem && !error.passing && !signal.aborted) {
+      if (error instanceof Problem && !error.isTransient && !signal.aborted) {
         connection.value = { phase: "refused", why, tries, retryAt: 0 };
         return;
       }
@@ -146,11 +146,11 @@ async function readConnection(query, signal, opened) {
   opened();
   connection.value = { phase: "open", why: "", tries: 0, retryAt: 0 };
   notifyOpen(true);
-  let least = Infinity;
+  let minLag = Infinity;
   for await (const list of readFrames(response)) {
     if (signal.aborted) return;
     for (const { id, event, data } of list) {
-      // Events have an id, and types that users choose: what the stream tells of itself has none.
+      // Events have an id, and their types are chosen by users; frames of the stream itself have no id.
       if (event === "Torn" && id === null) {
         lastEventId = String(JSON.parse(data).eventId);
         notifyGap("torn");
@@ -159,11 +159,11 @@ async function readConnection(query, signal, opened) {
       if (id !== null) lastEventId = id;
       if (data) queueFrame(event === "task" && id === null, data);
     }
-    const away = lastEventId === null ? 0 : Date.now() - Number(lastEventId) / 1000;
-    // Clocks differ: what counts is how much later than usual events come.
-    least = Math.min(least, away);
+    const lag = lastEventId === null ? 0 : Date.now() - Number(lastEventId) / 1000;
+    // Clocks differ: the lag is compared with the smallest lag seen.
+    minLag = Math.min(minLag, lag);
     if (pending <= MAX_PENDING && pendingChars <= MAX_PENDING_CHARS) continue;
-    if (away - least > MAX_LAG_MS) {
+    if (lag - minLag > MAX_LAG_MS) {
       lastEventId = null;
       notifyGap("behind");
       return;
@@ -176,35 +176,35 @@ async function readConnection(query, signal, opened) {
 function queueFrame(change, data) {
   const body = parseExactJson(data);
   eventsThisSecond += 1;
-  for (const listener of subscriptions) {
+  for (const subscription of subscriptions) {
     if (change) {
-      if (!listener.ears.tasks || !matchesTaskChange(listener.filter, body)) continue;
-      listener.tasks.push(body);
+      if (!subscription.callbacks.tasks || !matchesTaskChange(subscription.filter, body)) continue;
+      subscription.tasks.push(body);
     } else {
-      if (!listener.ears.events || !matchesEvent(listener.filter, body)) continue;
-      listener.events.push(body);
+      if (!subscription.callbacks.events || !matchesEvent(subscription.filter, body)) continue;
+      subscription.events.push(body);
     }
     pending += 1;
     pendingChars += data.length;
   }
   if (deliveryScheduled || pending === 0) return;
   deliveryScheduled = true;
-  // Frames of animation stand still in a page that is not seen.
+  // A hidden page has no animation frames.
   if (document.hidden) setTimeout(deliverPending, 200);
   else requestAnimationFrame(deliverPending);
 }
 
 function deliverPending() {
   deliveryScheduled = false;
-  for (const listener of [...subscriptions]) {
-    const { events, tasks, ears } = listener;
-    listener.events = [];
-    listener.tasks = [];
+  for (const subscription of [...subscriptions]) {
+    const { events, tasks, callbacks } = subscription;
+    subscription.events = [];
+    subscription.tasks = [];
     try {
-      if (events.length) ears.events?.(events);
-      if (tasks.length) ears.tasks?.(tasks);
+      if (events.length) callbacks.events?.(events);
+      if (tasks.length) callbacks.tasks?.(tasks);
     } catch (error) {
-      // One that fails does not keep the others from hearing.
+      // A failing callback must not stop the others.
       reportError(error);
     }
   }
@@ -212,27 +212,27 @@ function deliverPending() {
   pendingChars = 0;
   const waiting = drainWaiters;
   drainWaiters = [];
-  for (const go of waiting) go();
+  for (const resume of waiting) resume();
 }
 
-/** Tells those who wait for it that the connection is open. What became of tasks while there was none is not told
- * again: to those who listened before, that is a gap.
- * @param {boolean} anew */
-function notifyOpen(anew) {
-  for (const listener of [...subscriptions]) {
-    if (listener.open && anew) listener.ears.gap?.("back");
-    if (listener.open) continue;
-    listener.open = true;
-    listener.ears.open?.();
+/** Notifies new subscriptions that the connection is open, and older ones of a gap: changes of tasks during the break
+ * are not sent again.
+ * @param {boolean} isNewConnection */
+function notifyOpen(isNewConnection) {
+  for (const subscription of [...subscriptions]) {
+    if (subscription.open && isNewConnection) subscription.callbacks.gap?.("back");
+    if (subscription.open) continue;
+    subscription.open = true;
+    subscription.callbacks.open?.();
   }
 }
 
-/** @param {StreamGap} why */
-function notifyGap(why) {
+/** @param {StreamGap} gap */
+function notifyGap(gap) {
   deliverPending();
-  for (const listener of [...subscriptions]) {
-    if (why === "behind") listener.open = false;
-    listener.ears.gap?.(why);
+  for (const subscription of [...subscriptions]) {
+    if (gap === "behind") subscription.open = false;
+    subscription.callbacks.gap?.(gap);
   }
 }
 
@@ -253,7 +253,7 @@ document.addEventListener("visibilitychange", () => {
     return;
   }
   if (!disconnectedWhileHidden) return reconnect();
-  // What came meanwhile may be a lot, and how things stand now is what counts.
+  // Many events may have arrived meanwhile: the current state is read instead.
   disconnectedWhileHidden = false;
   updateConnection();
   notifyGap("behind");

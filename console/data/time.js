@@ -1,15 +1,15 @@
-// Times and durations as people read them.
+// Formats times and durations for people.
 
 import { computed, signal } from "../vendor/signals.js";
 import { zoneSetting } from "./settings.js";
 
-/** The time, told once a second while anybody looks. */
+/** The current time, updated every second while the page is visible. */
 export const now = signal(Date.now());
 setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, 1000);
 
-/** What the API calls a time: an instant as text, or an EventId, which tells one as well.
+/** Converts a time of the API: text, milliseconds, or an EventId (microseconds).
  * @param {string | number | null | undefined} at
  * @returns {number | null} milliseconds since 1970 */
 export function toMillis(at) {
@@ -41,15 +41,15 @@ export function formatDateTime(ms) {
 }
 
 /** `10:47:55.104`, with the day before it if it is not today.
- * @param {number} ms @param {boolean} [fine] with milliseconds */
-export function formatTime(ms, fine = true) {
+ * @param {number} ms @param {boolean} [withMillis] with milliseconds */
+export function formatTime(ms, withMillis = true) {
   const { clock, seconds, day } = dateFormats.value;
-  const time = (fine ? clock : seconds).format(ms);
+  const time = (withMillis ? clock : seconds).format(ms);
   const date = day.format(ms);
   return date === day.format(Date.now()) ? time : `${date} ${time}`;
 }
 
-/** `10:47:55`, whatever day it is.
+/** `10:47:55`, without the day.
  * @param {number} ms */
 export function formatTimeOfDay(ms) {
   return dateFormats.value.seconds.format(ms);
@@ -86,34 +86,34 @@ function roundDigits(number, digits) {
   return String(Number(number.toFixed(digits)));
 }
 
-/** A duration in one unit, where there is room for little.
+/** A duration in one unit, for narrow columns.
  * @param {number} ms */
 export function formatShortDuration(ms) {
   const found = UNITS.find(([unit]) => Math.abs(ms) >= unit && unit > 1000);
   return found ? `${Math.floor(ms / found[0])} ${found[1]}` : formatDuration(ms);
 }
 
-/** `3 min ago`, `in 2 h`, `now`: one unit, as that is enough to judge by.
+/** `3 min ago`, `in 2 h`, `now`: in one unit.
  * @param {number} ms @param {number} [at] */
 export function formatRelative(ms, at = now.value) {
-  const away = ms - at;
-  const size = Math.abs(away);
+  const difference = ms - at;
+  const size = Math.abs(difference);
   if (size < 1500) return "now";
   const [unit, name] = UNITS.find(([unit]) => size >= unit) ?? [1000, "s"];
   const text = `${Math.floor(size / unit)} ${name}`;
-  return away < 0 ? `${text} ago` : `in ${text}`;
+  return difference < 0 ? `${text} ago` : `in ${text}`;
 }
 
-/** As a field for times takes it, in the zone that was chosen.
+/** Converts to the value of a `datetime-local` input, in the selected zone.
  * @param {string} at */
 export function toInputValue(at) {
   const ms = toMillis(at);
   if (ms === null) return "";
-  const away = zoneSetting.value === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
-  return new Date(ms - away).toISOString().slice(0, 19);
+  const zoneOffset = zoneSetting.value === "utc" ? 0 : new Date(ms).getTimezoneOffset() * 60_000;
+  return new Date(ms - zoneOffset).toISOString().slice(0, 19);
 }
 
-/** As the API takes it; empty if it is no time.
+/** Converts the value of a `datetime-local` input for the API; empty if it is not a time.
  * @param {string} text */
 export function fromInputValue(text) {
   const ms = Date.parse(zoneSetting.value === "utc" && text ? `${text}Z` : text);

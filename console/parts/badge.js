@@ -1,10 +1,10 @@
-// How something stands: a shape and a word, and colour only on top of those.
+// Status badges: an icon and a word, so that colour is never the only sign.
 
 import { classNames, html } from "./ui.js";
 
 /** @typedef {"good" | "bad" | "warn" | "busy" | "idle" | "off"} Tone */
 
-/** A shape for each tone, so that it can be told without colours. @type {Record<Tone, string>} */
+/** An icon for each tone, so that it can be recognized without colours. @type {Record<Tone, string>} */
 const ICON_PATHS = {
   good: "M3.5 8.5 6.5 11.5 12.5 4.5",
   bad: "M4 4l8 8M12 4l-8 8",
@@ -16,7 +16,7 @@ const ICON_PATHS = {
 
 /** @param {{tone: Tone}} props */
 export function StatusIcon({ tone }) {
-  return html`<svg class=${classNames("shape", tone)} width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
+  return html`<svg class=${classNames("status-icon", tone)} width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
     <circle cx="8" cy="8" r="6.5" />
     <path d=${ICON_PATHS[tone]} />
   </svg>`;
@@ -27,7 +27,7 @@ export function Badge({ tone, children, title }) {
   return html`<span class=${classNames("badge", tone)} title=${title}><${StatusIcon} tone=${tone} /><span>${children}</span></span>`;
 }
 
-/** What tasks may be, by the words of the API. @type {Record<string, [Tone, string]>} */
+/** Labels of task statuses. @type {Record<string, [Tone, string]>} */
 const STATUS_LABELS = {
   SCHEDULED: ["idle", "Waiting"],
   RUNNING: ["busy", "Running"],
@@ -36,13 +36,13 @@ const STATUS_LABELS = {
   CANCELED: ["off", "Cancelled"],
 };
 
-/** The status of a task. `state` tells more where there is more: a task whose handler is gone, one that is retried.
+/** The status of a task. `state` adds detail: the handler is missing, or the task is retried.
  * @param {{status: string, state?: string, attempt?: number, short?: boolean}} props */
 export function TaskStatus({ status, state, attempt = 0, short = false }) {
   if (state === "missing") return html`<${Badge} tone="warn" title="Its handler is no longer defined">Missing<//>`;
-  const [tone, word] = STATUS_LABELS[status] ?? ["idle", status];
-  const again = !short && status === "SCHEDULED" && attempt > 0;
-  return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${again ? "Retrying" : word}<//>`;
+  const [tone, label] = STATUS_LABELS[status] ?? ["idle", status];
+  const isRetrying = !short && status === "SCHEDULED" && attempt > 0;
+  return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${isRetrying ? "Retrying" : label}<//>`;
 }
 
 /** Statuses with their labels, for a filter. */

@@ -1,11 +1,12 @@
-// Buttons. One that this token may not use is not there.
+// Buttons. A button that the token may not use is not rendered.
 
 import { hasRole } from "../data/session.js";
 import { Icon } from "./icon.js";
 import { classNames, html } from "./ui.js";
 
 /** @param {{children?: import("./ui.js").Children, onClick?: (event: MouseEvent) => void, icon?: import("./icon.js").IconName,
- *   label?: string, kind?: "plain" | "primary" | "danger" | "quiet", small?: boolean, disabled?: boolean, title?: string,
+ *   label?: string, kind?: "plain" | "primary" | "danger" | "quiet", small?: boolean, disabled?: boolean, title?:
+ * string,
  *   pressed?: boolean, expanded?: boolean, role?: import("../data/session.js").Role, type?: "button" | "submit",
  *   class?: string}} props `label` names a button that shows only an icon; `role` is what one must be to use it */
 export function Button({ children, onClick, icon, label, kind = "plain", small = false, disabled = false, title, pressed, expanded, role, type = "button", class: more }) {

@@ -1,4 +1,4 @@
-// Lines over time, drawn by uPlot, in the colours of the theme. It is loaded with the first chart.
+// Line charts over time, drawn by uPlot, which is loaded with the first chart.
 
 import { isDark, zoneSetting } from "../data/settings.js";
 import { formatCompact } from "../data/numbers.js";
@@ -7,7 +7,7 @@ import { html, useEffect, useRef } from "./ui.js";
 
 /** @typedef {{name: string, tone: "accent" | "good" | "bad" | "warn" | "muted", fill?: boolean}} ChartLine */
 
-/** From mark to mark of the upright axis: such that no mark needs two digits behind the point. */
+/** Steps of the vertical axis, so that no label needs two decimals. */
 const AXIS_STEPS = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((step) => Number(`${step}e${power}`)));
 
 /** @type {Promise<any> | null} */
@@ -35,36 +35,35 @@ function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** `data` is the times in milliseconds, then a row of numbers for each line; null is a gap. `label` says in words what is
- * to be seen.
+/** `data` has the times in milliseconds, then the numbers of each line; null is a gap. `label` is the text alternative.
  * @param {{lines: ChartLine[], data: [number[], ...(number | null)[][]], label: string, height?: number, unit?: (value: number) => string}} props */
 export function Chart({ lines, data, label, height = 180, unit = formatCompact }) {
-  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
+  const container = useRef(/** @type {HTMLDivElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
   const latest = useRef(data);
   latest.current = data;
   const names = lines.map((line) => line.name).join("|");
-  const looks = `${isDark.value} ${zoneSetting.value}`;
+  const themeKey = `${isDark.value} ${zoneSetting.value}`;
 
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (!element) return undefined;
-    let gone = false;
+    let isUnmounted = false;
     /** @type {ResizeObserver | undefined} */
     let watch;
     loadUPlot().then((uPlot) => {
-      if (gone) return;
+      if (isUnmounted) return;
       chart.current = new uPlot(chartOptions(uPlot, lines, element.clientWidth, height, unit), latest.current, element);
       watch = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
       watch.observe(element);
     }).catch(() => {});
     return () => {
-      gone = true;
+      isUnmounted = true;
       watch?.disconnect();
       chart.current?.destroy();
       chart.current = null;
     };
-  }, [names, looks, height]);
+  }, [names, themeKey, height]);
 
   useEffect(() => {
     chart.current?.setData(data);
@@ -72,7 +71,7 @@ export function Chart({ lines, data, label, height = 180, unit = formatCompact }
 
   return html`<figure class="chart">
     <figcaption class="legend">${lines.map((line) => html`<span key=${line.name} class=${`key ${line.tone}`}>${line.name}</span>`)}</figcaption>
-    <div class="plot" role="img" aria-label=${label} ref=${place} style=${{ minHeight: `${height}px` }}></div>
+    <div class="plot" role="img" aria-label=${label} ref=${container} style=${{ minHeight: `${height}px` }}></div>
   </figure>`;
 }
 
@@ -84,11 +83,11 @@ function chartOptions(uPlot, lines, width, height, unit) {
     height,
     ms: 1,
     legend: { show: false },
-    // To the right there is room for half of the last time.
+    // Space on the right for half of the last time label.
     padding: [8, 26, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     scales: {
-      // Two minutes at least, so that a line grows from the right and does not jump.
+      // At least two minutes, so that a new line grows from the right and does not jump.
       x: { range: (/** @type {any} */ _, /** @type {number | null} */ from, /** @type {number | null} */ to) => {
         const end = to ?? Date.now();
         return [Math.min(from ?? end, end - 120_000), end];

@@ -1,32 +1,32 @@
-// Copying: a text, or a call of the API as one would write it in a terminal. The token is never copied.
+// Copies texts, and API calls as shell commands. The token is never copied.
 
 import { buildUrl } from "../data/api.js";
 import { showToast } from "./toast.js";
 import { Button } from "./button.js";
 import { html, useLayoutEffect, useRef, useState } from "./ui.js";
 
-/** @param {string} text @param {string} [what] */
-export async function copyToClipboard(text, what = "Text") {
+/** @param {string} text @param {string} [label] */
+export async function copyToClipboard(text, label = "Text") {
   try {
     await navigator.clipboard.writeText(text);
-    showToast({ text: `${what} copied` });
+    showToast({ text: `${label} copied` });
   } catch {
-    // Without HTTPS browsers have no clipboard for pages: the person copies it.
+    // Without HTTPS there is no clipboard API: the user copies the text.
     showToast({ text: "The browser blocked copying. Copy it from here:", detail: text, ms: 20_000 });
   }
 }
 
-/** @param {{text: string, what?: string}} props */
-export function CopyButton({ text, what = "text" }) {
-  return html`<${Button} small kind="quiet" icon="copy" label=${`Copy ${what}`} onClick=${() => copyToClipboard(text, what)} />`;
+/** @param {{text: string, label?: string}} props */
+export function CopyButton({ text, label = "text" }) {
+  return html`<${Button} small kind="quiet" icon="copy" label=${`Copy ${label}`} onClick=${() => copyToClipboard(text, label)} />`;
 }
 
-/** A word as a shell takes it. @param {string} word */
+/** Quotes a word for a shell. @param {string} word */
 export function shellQuote(word) {
   return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
 }
 
-/** A command of ours: `pointsman tasks retry ID`.
+/** A command of the CLI: `pointsman tasks retry ID`.
  * @param {...(string | null | undefined | false)} words */
 export function cliCommand(...words) {
   return ["pointsman", ...words.filter((word) => typeof word === "string" && word !== "")].map((word) => shellQuote(String(word))).join(" ");
@@ -45,7 +45,7 @@ export function curlCommand({ method = "GET", path, query, body }) {
   return words.join(" ");
 }
 
-/** What a screen shows or does, as curl and as our own command.
+/** A menu that copies an API call as curl, as CLI command and as link.
  * @param {{call: ApiCall, cli?: string | null}} props */
 export function CopyAsMenu({ call, cli }) {
   const [open, setOpen] = useState(false);
@@ -53,29 +53,29 @@ export function CopyAsMenu({ call, cli }) {
   useLayoutEffect(() => {
     if (!open) return undefined;
     /** @param {Event} event */
-    const away = (event) => {
+    const closeOnOutside = (event) => {
       const outside = event instanceof KeyboardEvent ? event.key === "Escape" : !box.current?.contains(/** @type {Node} */ (event.target));
       if (outside) setOpen(false);
     };
-    document.addEventListener("pointerdown", away);
-    document.addEventListener("keydown", away);
+    document.addEventListener("pointerdown", closeOnOutside);
+    document.addEventListener("keydown", closeOnOutside);
     return () => {
-      document.removeEventListener("pointerdown", away);
-      document.removeEventListener("keydown", away);
+      document.removeEventListener("pointerdown", closeOnOutside);
+      document.removeEventListener("keydown", closeOnOutside);
     };
   }, [open]);
-  /** @param {string} text @param {string} what */
-  const take = (text, what) => {
+  /** @param {string} text @param {string} label */
+  const copyAndClose = (text, label) => {
     setOpen(false);
-    copyToClipboard(text, what);
+    copyToClipboard(text, label);
   };
   const command = curlCommand(call);
   return html`<div class="menu-box" ref=${box}>
     <${Button} icon="copy" onClick=${() => setOpen(!open)} expanded=${open}>Copy as<//>
     ${open && html`<div class="menu">
-      <button type="button" onClick=${() => take(command, "curl command")}><b>curl</b><code>${command}</code></button>
-      ${cli && html`<button type="button" onClick=${() => take(cli, "CLI command")}><b>CLI</b><code>${cli}</code></button>`}
-      <button type="button" onClick=${() => take(location.href, "Link")}><b>Link</b><code>${location.hash}</code></button>
+      <button type="button" onClick=${() => copyAndClose(command, "curl command")}><b>curl</b><code>${command}</code></button>
+      ${cli && html`<button type="button" onClick=${() => copyAndClose(cli, "CLI command")}><b>CLI</b><code>${cli}</code></button>`}
+      <button type="button" onClick=${() => copyAndClose(location.href, "Link")}><b>Link</b><code>${location.hash}</code></button>
     </div>`}
   </div>`;
 }

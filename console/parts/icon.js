@@ -1,4 +1,4 @@
-// Icons, drawn on a grid of 16. They stand beside words, so that nobody has to read them.
+// Icons on a grid of 16. They accompany a label and are hidden from screen readers.
 
 import { html } from "./ui.js";
 

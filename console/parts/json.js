@@ -1,4 +1,4 @@
-// JSON to look into: collapsible, and bounded however large it is. Everything in it is text.
+// A collapsible JSON view with bounded size. All values are rendered as text.
 
 import { ExactNumber } from "../data/api.js";
 import { pluralize, formatBytes } from "../data/numbers.js";
@@ -6,25 +6,25 @@ import { Button } from "./button.js";
 import { CopyButton } from "./copy.js";
 import { html, useMemo, useState } from "./ui.js";
 
-/** Members of one object that are shown at a time, and characters of one text. */
+/** Members of an object, and characters of a string, shown at a time. */
 const MAX_MEMBERS = 100;
 const MAX_TEXT = 400;
-/** How many lines are open at first, at most. */
+/** Maximum lines that are expanded at first. */
 const MAX_OPEN_LINES = 60;
 
-/** @param {{value: unknown, label?: string, open?: number}} props `open` is how deep it is open at first */
+/** @param {{value: unknown, label?: string, open?: number}} props `open` is the depth that is expanded at first */
 export function JsonView({ value, label = "JSON", open = 2 }) {
   const text = useMemo(() => stringifyExact(value), [value]);
   const depth = useMemo(() => (countLines(value, open) > MAX_OPEN_LINES ? 1 : open), [value, open]);
   return html`<div class="json" role="group" aria-label=${label}>
-    <div class="json-tools"><span class="faint number">${formatBytes(text.length)}</span><${CopyButton} text=${text} what=${label} /></div>
+    <div class="json-tools"><span class="faint number">${formatBytes(text.length)}</span><${CopyButton} text=${text} label=${label} /></div>
     <${JsonValue} value=${value} open=${depth} last=${true} />
   </div>`;
 }
 
-/** As text, with long numbers as they came. @param {unknown} value */
+/** Serializes JSON with all digits of long numbers. @param {unknown} value */
 export function stringifyExact(value) {
-  // Browsers that tell the digits of a number can write them, too.
+  // Browsers that support `context.source` support `rawJSON`, too.
   const { rawJSON } = /** @type {any} */ (JSON);
   return JSON.stringify(value, (_, inner) => (inner instanceof ExactNumber ? rawJSON(inner.text) : inner), 2) ?? "null";
 }
@@ -55,7 +55,7 @@ function JsonValue({ value, name, open, last }) {
 /** @param {{value: object, label: unknown, open: number, comma: string}} props */
 function JsonBranch({ value, label, open, comma }) {
   const [isOpen, setOpen] = useState(open > 0);
-  const [most, setMost] = useState(MAX_MEMBERS);
+  const [visibleCount, setMost] = useState(MAX_MEMBERS);
   const list = Array.isArray(value);
   const entries = Object.entries(value);
   const [left, right] = list ? ["[", "]"] : ["{", "}"];
@@ -65,13 +65,13 @@ function JsonBranch({ value, label, open, comma }) {
   if (!isOpen) {
     return html`<div class="json-line">${toggle}${label}${left}<span class="faint"> ${pluralize(entries.length, list ? "item" : "member")} </span>${right}${comma}</div>`;
   }
-  const more = entries.length - most;
+  const more = entries.length - visibleCount;
   return html`<div class="json-branch">
     <div class="json-line">${toggle}${label}${left}</div>
     <div class="json-inner">
-      ${entries.slice(0, most).map(([name, inner], index) => html`<${JsonValue} key=${name} name=${list ? undefined : name} value=${inner}
+      ${entries.slice(0, visibleCount).map(([name, inner], index) => html`<${JsonValue} key=${name} name=${list ? undefined : name} value=${inner}
         open=${open - 1} last=${index === entries.length - 1} />`)}
-      ${more > 0 && html`<${Button} small onClick=${() => setMost(most + MAX_MEMBERS)}>Show ${Math.min(more, MAX_MEMBERS)} of ${more} more<//>`}
+      ${more > 0 && html`<${Button} small onClick=${() => setMost(visibleCount + MAX_MEMBERS)}>Show ${Math.min(more, MAX_MEMBERS)} of ${more} more<//>`}
     </div>
     <div class="json-line">${right}${comma}</div>
   </div>`;
@@ -79,8 +79,8 @@ function JsonBranch({ value, label, open, comma }) {
 
 /** @param {{text: string}} props */
 function JsonText({ text }) {
-  const [whole, setWhole] = useState(false);
-  const cut = !whole && text.length > MAX_TEXT;
-  return html`<span class="json-string">${JSON.stringify(cut ? text.slice(0, MAX_TEXT) : text)}</span>${
-    cut && html` <${Button} small onClick=${() => setWhole(true)}>Show all ${formatBytes(text.length)}<//>`}`;
+  const [showAll, setWhole] = useState(false);
+  const isTruncated = !showAll && text.length > MAX_TEXT;
+  return html`<span class="json-string">${JSON.stringify(isTruncated ? text.slice(0, MAX_TEXT) : text)}</span>${
+    isTruncated && html` <${Button} small onClick=${() => setWhole(true)}>Show all ${formatBytes(text.length)}<//>`}`;
 }

@@ -1,4 +1,4 @@
-// Links between screens. Where the screen is not there, the text stands without a link.
+// Links between screens. Without a screen for the address, the text is rendered without a link.
 
 import { screenExists, screenPaths } from "../shell/router.js";
 import { classNames, html } from "./ui.js";
@@ -16,8 +16,8 @@ export function EventLink({ id }) {
   return html`<${Link} to=${screenPaths.event(id)} class="mono">${String(id)}<//>`;
 }
 
-/** An id is long, and its end tells tasks apart: the middle gives way first. `tail` is the end alone, as the command line
- * takes it, for where the handler is told beside it.
+/** `short` leaves out the middle of the id, since the end distinguishes tasks. `tail` shows only the end, which the
+ * CLI accepts.
  * @param {{id: string, short?: boolean, tail?: boolean}} props */
 export function TaskLink({ id, short = false, tail = false }) {
   return html`<${Link} to=${screenPaths.task(id)} class="mono" title=${id}>${tail ? `…${id.slice(-6)}` : short ? shortenTaskId(id) : id}<//>`;
@@ -35,12 +35,12 @@ export function HandlerLink({ name }) {
   return html`<${Link} to=${screenPaths.handler(name)}>${name}<//>`;
 }
 
-/** An object, or an order where the key is the path of one.
- * @param {{of: string, tenant?: string, class?: string}} props */
-export function KeyLink({ of, tenant, class: more }) {
-  const to = isOrderPath(of) ? screenPaths.order(of, tenant) : screenPaths.object(of, tenant);
-  const there = screenExists(to) ? to : screenPaths.stream({ key: of });
-  return html`<${Link} to=${there} class=${classNames("mono", more)} title=${of}>${of}<//>`;
+/** Links an object, or an order if the key is the path of one.
+ * @param {{objectKey: string, tenant?: string, class?: string}} props */
+export function KeyLink({ objectKey, tenant, class: more }) {
+  const screen = isOrderPath(objectKey) ? screenPaths.order(objectKey, tenant) : screenPaths.object(objectKey, tenant);
+  const target = screenExists(screen) ? screen : screenPaths.stream({ key: objectKey });
+  return html`<${Link} to=${target} class=${classNames("mono", more)} title=${objectKey}>${objectKey}<//>`;
 }
 
 /** @param {string} key */

@@ -1,17 +1,17 @@
-// Names and what belongs to them, one below the other.
+// Layout parts of screens: header, panel, property list.
 
 import { html } from "./ui.js";
 
-/** A fact without a value is left out: null, undefined or false.
- * @param {{of: [string, import("./ui.js").Children][], wide?: boolean}} props */
-export function PropertyList({ of, wide = false }) {
-  const there = of.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "");
+/** Names with their values. An item with null, undefined, false or an empty text is left out.
+ * @param {{items: [string, import("./ui.js").Children][], wide?: boolean}} props */
+export function PropertyList({ items, wide = false }) {
+  const present = items.filter(([, value]) => value !== null && value !== undefined && value !== false && value !== "");
   return html`<dl class=${wide ? "facts wide" : "facts"}>
-    ${there.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
+    ${present.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}
   </dl>`;
 }
 
-/** A part of a screen with its heading.
+/** A section of a screen with a heading.
  * @param {{title: string, aside?: import("./ui.js").Children, children?: import("./ui.js").Children, flush?: boolean, label?: string}} props
  *   `flush` is for tables, which have margins and a label of their own */
 export function Panel({ title, aside, children, flush = false, label }) {
@@ -21,11 +21,11 @@ export function Panel({ title, aside, children, flush = false, label }) {
   </section>`;
 }
 
-/** The head of a screen: what it is, and what can be done with it.
+/** The header of a screen: title, subtitle and actions.
  * @param {{title: import("./ui.js").Children, sub?: import("./ui.js").Children, children?: import("./ui.js").Children}} props */
 export function ScreenHeader({ title, sub, children }) {
   return html`<header class="screen-head">
-    <div class="screen-title"><h1>${title}</h1>${sub && html`<div class="screen-sub">${sub}</div>`}</div>
+    <div class="screen-title"><h1>${title}</h1>${sub && html`<div class="screen-subtitle">${sub}</div>`}</div>
     <div class="actions">${children}</div>
   </header>`;
 }

@@ -1,13 +1,13 @@
-// How far something is that takes a while.
+// Progress of a long operation.
 
 import { formatCount } from "../data/numbers.js";
 import { Button } from "./button.js";
 import { StatusIcon } from "./badge.js";
 import { html } from "./ui.js";
 
-/** One line: what is done, how far it is, and how to stop it.
+/** One row: title, progress bar, and a stop button.
  * @param {{title: import("./ui.js").Children, label: string, tone: import("./badge.js").Tone, done: number, total: number,
- *   note?: import("./ui.js").Children, onStop?: () => void, onClose?: () => void}} props `label` is the title as it is read out */
+ *   note?: import("./ui.js").Children, onStop?: () => void, onClose?: () => void}} props `label` is the title for screen readers */
 export function Progress({ title, label, tone, done, total, note, onStop, onClose }) {
   const part = total > 0 ? Math.min(1, done / total) : 0;
   return html`<div class="progress" role="group" aria-label=${label}>

@@ -1,33 +1,33 @@
-// Questions before something is done, wherever they come from. The dialog itself is loaded with the first of them.
+// Prompts before an action. The dialog is loaded with the first prompt.
 
 import { signal } from "./ui.js";
 
-/** What is asked before something is done.
+/** A prompt before an action.
  * @typedef {object} PromptRequest
  * @property {string} title
  * @property {import("./ui.js").Children} [text]
- * @property {string} action the word on the button that does it
+ * @property {string} action label of the confirming button
  * @property {boolean} [danger]
  * @property {PromptField[]} [fields] */
 
-/** With `choices` it is picked, with `lines` there is room for so many; `fault` says what is wrong with a text, if anything.
+/** A field: a select with `choices`, a text area with `rows`. `validate` returns an error text or null.
  * @typedef {{name: string, label: string, hint?: string, value?: string, required?: boolean,
- *   choices?: (string | [string, string])[], lines?: number, fault?: (text: string) => string | null}} PromptField */
+ *   choices?: (string | [string, string])[], rows?: number, validate?: (text: string) => string | null}} PromptField */
 
-/** @typedef {PromptRequest & {answer: (values: Record<string, string> | null) => void}} OpenPrompt */
+/** @typedef {PromptRequest & {resolve: (values: Record<string, string> | null) => void}} OpenPrompt */
 
-/** The one that is open. @type {import("../vendor/signals.js").Signal<OpenPrompt | null>} */
+/** The prompt that is open. @type {import("../vendor/signals.js").Signal<OpenPrompt | null>} */
 export const openPrompt = signal(null);
 
-/** Asks, and answers with the values of the fields, or null if the person thought better of it.
- * @param {PromptRequest} asked
+/** Opens a prompt. Resolves to the values of the fields, or null if it was dismissed.
+ * @param {PromptRequest} request
  * @returns {Promise<Record<string, string> | null>} */
-export function promptUser(asked) {
-  return new Promise((resolve) => {
-    openPrompt.value?.answer(null);
-    openPrompt.value = { ...asked, answer: (values) => {
+export function promptUser(request) {
+  return new Promise((resolvePromise) => {
+    openPrompt.value?.resolve(null);
+    openPrompt.value = { ...request, resolve: (values) => {
       openPrompt.value = null;
-      resolve(values);
+      resolvePromise(values);
     } };
   });
 }

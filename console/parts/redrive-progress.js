@@ -1,4 +1,4 @@
-// The redrives of this node: those that go on, and those that ended while somebody looked.
+// Progress of the redrives of this node: active ones, and recently ended ones.
 
 import { api } from "../data/api.js";
 import { useLiveData } from "../data/live-data.js";
@@ -11,19 +11,19 @@ import { html, signal, useEffect } from "./ui.js";
 
 /** @typedef {import("../data/api-types.js").Redrive} Redrive */
 
-/** For how long one that has ended is still shown. */
+/** How long an ended redrive stays visible. */
 const SHOW_FINISHED_MS = 120_000;
 
-/** Those that somebody put away. */
+/** Ids of redrives that the user closed. */
 const dismissedIds = signal(/** @type {Set<string>} */ (new Set()));
 const refreshRequests = signal(0);
 
-/** One was begun: they are to be read now. */
+/** Reads the redrives again after one was started. */
 export function refreshRedrives() {
   refreshRequests.value += 1;
 }
 
-/** As they were read last. @type {Redrive[]} */
+/** The redrives of the last read. @type {Redrive[]} */
 let lastRedrives = [];
 
 /** @param {Redrive} redrive */
@@ -38,30 +38,30 @@ export function RedriveProgress() {
       lastRedrives = answer.redrives;
       return answer;
     },
-    // They are not on the stream: who looks asks often while one goes on.
-    get every() {
+    // Redrives are not on the stream: they are polled often while one is active.
+    get pollInterval() {
       return lastRedrives.some(isActive) ? 700 : 10_000;
     },
-    calm: 300,
+    minInterval: 300,
   }, []);
   useEffect(() => {
     if (refreshRequests.value) followed.reload();
   }, [refreshRequests.value]);
-  const shown = (followed.data?.redrives ?? []).filter((redrive) => isActive(redrive)
+  const visible = (followed.data?.redrives ?? []).filter((redrive) => isActive(redrive)
     || (!dismissedIds.value.has(redrive.id) && now.value - (toMillis(redrive.ended_at) ?? 0) < SHOW_FINISHED_MS));
-  if (shown.length === 0) return null;
-  return html`<section class="progresses" aria-label="Redrives">
-    ${shown.map((redrive) => html`<${RedriveRow} key=${redrive.id} of=${redrive} onChange=${followed.reload} />`)}
+  if (visible.length === 0) return null;
+  return html`<section class="progress-list" aria-label="Redrives">
+    ${visible.map((redrive) => html`<${RedriveRow} key=${redrive.id} redrive=${redrive} onChange=${followed.reload} />`)}
   </section>`;
 }
 
-/** @param {{of: Redrive, onChange: () => void}} props */
-function RedriveRow({ of: redrive, onChange }) {
+/** @param {{redrive: Redrive, onChange: () => void}} props */
+function RedriveRow({ redrive, onChange }) {
   const { id, state, why, by, filter, matched, retried, refused, rate, canary } = redrive;
-  const going = isActive(redrive);
-  const words = describeScope(filter);
-  const how = [rate && `at most ${rate}`, canary && `${canary} first`, `by ${by}`].filter(Boolean).join(", ");
-  const tone = going ? "busy" : state === "done" ? (refused ? "warn" : "good") : "bad";
+  const isRunning = isActive(redrive);
+  const scopeText = describeScope(filter);
+  const optionsText = [rate && `at most ${rate}`, canary && `${canary} first`, `by ${by}`].filter(Boolean).join(", ");
+  const tone = isRunning ? "busy" : state === "done" ? (refused ? "warn" : "good") : "bad";
   const note = [
     state === "canary" && "waiting for the canary tasks",
     refused > 0 && `${refused} could not be run again`,
@@ -69,8 +69,8 @@ function RedriveRow({ of: redrive, onChange }) {
     state === "stopped" && `stopped: ${why}`,
   ].filter(Boolean).join("; ");
   const stop = () => runWithToast(() => stopRedrive(id), "The redrive is stopped. Tasks that it queued stay queued.").then(onChange);
-  return html`<${Progress} title=${html`Redrive of ${words} <span class="faint">${how}</span>`} label=${`Redrive of ${words}`} tone=${tone}
+  return html`<${Progress} title=${html`Redrive of ${scopeText} <span class="faint">${optionsText}</span>`} label=${`Redrive of ${scopeText}`} tone=${tone}
     done=${retried + refused} total=${matched} note=${note}
-    onStop=${going && hasRole("operator") ? stop : undefined}
-    onClose=${going ? undefined : () => { dismissedIds.value = new Set(dismissedIds.value).add(id); }} />`;
+    onStop=${isRunning && hasRole("operator") ? stop : undefined}
+    onClose=${isRunning ? undefined : () => { dismissedIds.value = new Set(dismissedIds.value).add(id); }} />`;
 }

@@ -1,9 +1,10 @@
-// Times and durations on the screen. The full time is in the title, in the zone that was chosen.
+// Times and durations. The tooltip has the full time in the selected zone.
 
 import { formatTime, formatDuration, formatDateTime, toMillis, now, formatRelative } from "../data/time.js";
 import { html } from "./ui.js";
 
-/** @typedef {string | number | null | undefined} TimeValue an instant as the API writes it, milliseconds, or an EventId */
+/** @typedef {string | number | null | undefined} TimeValue an instant as the API writes it, milliseconds, or an
+ * EventId */
 
 /** `3 min ago`
  * @param {{at: TimeValue, none?: string}} props */
@@ -14,11 +15,11 @@ export function Ago({ at, none = "–" }) {
 }
 
 /** `10:47:55.104`, with the day if it is not today.
- * @param {{at: TimeValue, none?: string, fine?: boolean}} props */
-export function TimeOfDay({ at, none = "–", fine = true }) {
+ * @param {{at: TimeValue, none?: string, withMillis?: boolean}} props */
+export function TimeOfDay({ at, none = "–", withMillis = true }) {
   const ms = toMillis(at);
   if (ms === null) return html`<span class="faint">${none}</span>`;
-  return html`<time class="number" datetime=${toIso(ms)} title=${formatDateTime(ms)}>${formatTime(ms, fine)}</time>`;
+  return html`<time class="number" datetime=${toIso(ms)} title=${formatDateTime(ms)}>${formatTime(ms, withMillis)}</time>`;
 }
 
 /** `2026-11-15 10:47:55.104 UTC · 3 min ago`
@@ -29,7 +30,7 @@ export function DateTime({ at, none = "–" }) {
   return html`<time class="number" datetime=${toIso(ms)}>${formatDateTime(ms)} <span class="faint">· ${formatRelative(ms)}</span></time>`;
 }
 
-/** How long something took, or takes if it has no end yet.
+/** The duration from start to end, or until now.
  * @param {{from?: TimeValue, to?: TimeValue, ms?: number | null}} props */
 export function Duration({ from, to, ms }) {
   const begun = toMillis(from);

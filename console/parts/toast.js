@@ -1,4 +1,4 @@
-// Short words at the edge: what was done, what went wrong, and what is about to be done and can still be stopped.
+// Toasts: results, errors, and delayed actions that can be undone.
 
 import { errorText } from "../data/problem.js";
 import { token } from "../data/session.js";
@@ -17,7 +17,8 @@ function removeToast(key) {
   toasts.value = toasts.value.filter((toast) => toast.key !== key);
 }
 
-/** @param {{text: string, detail?: string, tone?: "info" | "bad", ms?: number, undo?: () => void, bar?: boolean}} toast */
+/** @param {{text: string, detail?: string, tone?: "info" | "bad", ms?: number, undo?: () => void, bar?: boolean}}
+ * toast */
 export function showToast({ text, detail, tone = "info", ms = tone === "bad" ? 10_000 : 4000, undo, bar = false }) {
   lastKey += 1;
   const key = lastKey;
@@ -26,28 +27,28 @@ export function showToast({ text, detail, tone = "info", ms = tone === "bad" ? 1
   return () => removeToast(key);
 }
 
-/** Tells what went wrong. @param {unknown} error @param {string} [what] */
-export function showError(error, what = "The action failed") {
-  showToast({ text: what, detail: errorText(error), tone: "bad" });
+/** Shows an error. @param {unknown} error @param {string} [title] */
+export function showError(error, title = "The action failed") {
+  showToast({ text: title, detail: errorText(error), tone: "bad" });
 }
 
-/** What will be done, and has not begun. */
+/** Delayed actions that have not started. */
 const pendingActions = new Set();
 addEventListener("beforeunload", (event) => {
   if (pendingActions.size) event.preventDefault();
 });
 
-/** Does something in a few seconds, unless somebody thinks better of it. Answers once it is done (true) or undone.
- * @param {{text: string, run: () => Promise<unknown>, done?: string, ms?: number}} deed */
+/** Runs an action after a few seconds, unless the user undoes it. Resolves to whether it was done.
+ * @param {{text: string, run: () => Promise<unknown>, done?: string, ms?: number}} pending */
 export function runWithUndo({ text, run, done, ms = 5000 }) {
   return /** @type {Promise<boolean>} */ (new Promise((resolve) => {
-    const deed = {};
-    const mine = token.value;
-    pendingActions.add(deed);
+    const pending = {};
+    const startedBy = token.value;
+    pendingActions.add(pending);
     const timer = setTimeout(async () => {
-      pendingActions.delete(deed);
-      // Whoever signed in meanwhile has not asked for it.
-      if (token.value !== mine) return resolve(false);
+      pendingActions.delete(pending);
+      // A token that signed in meanwhile must not run it.
+      if (token.value !== startedBy) return resolve(false);
       try {
         await run();
         if (done) showToast({ text: done });
@@ -59,7 +60,7 @@ export function runWithUndo({ text, run, done, ms = 5000 }) {
     }, ms);
     const close = showToast({ text, ms, bar: true, undo: () => {
       clearTimeout(timer);
-      pendingActions.delete(deed);
+      pendingActions.delete(pending);
       close();
       showToast({ text: "Undone: nothing was changed" });
       resolve(false);
@@ -67,7 +68,7 @@ export function runWithUndo({ text, run, done, ms = 5000 }) {
   }));
 }
 
-/** Does something at once and tells how it went. Answers whether it did.
+/** Runs an action and shows its result. Resolves to whether it succeeded.
  * @param {() => Promise<unknown>} run @param {string} done @param {string} [failed] */
 export async function runWithToast(run, done, failed) {
   try {

@@ -1,44 +1,44 @@
-// Long lists, of which only what can be seen is in the page.
+// Virtual lists: only visible rows are in the page.
 
 import { useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
-/** Rows beyond the edge that are there before they are scrolled to. */
+/** Rows rendered beyond the visible edge. */
 const OVERSCAN_ROWS = 8;
 
-/** Which rows of a scrolled box can be seen. All rows have the same height.
+/** Returns the visible rows of a scrolled box. All rows have the same height.
  * @param {{count: number, height: number}} rows
- * @returns {{box: {current: HTMLDivElement | null}, from: number, to: number, seek: (index: number) => void}} */
+ * @returns {{box: {current: HTMLDivElement | null}, from: number, to: number, scrollToRow: (index: number) => void}} */
 export function useVirtualRows({ count, height }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
-  const [seen, setSeen] = useState({ from: 0, to: Math.min(count, 60) });
-  const look = () => {
+  const [range, setSeen] = useState({ from: 0, to: Math.min(count, 60) });
+  const measure = () => {
     const element = box.current;
     if (!element) return;
     const from = Math.max(0, Math.floor(element.scrollTop / height) - OVERSCAN_ROWS);
     const to = Math.ceil((element.scrollTop + element.clientHeight) / height) + OVERSCAN_ROWS;
-    setSeen((before) => (before.from === from && before.to === to ? before : { from, to }));
+    setSeen((previous) => (previous.from === from && previous.to === to ? previous : { from, to }));
   };
-  useLayoutEffect(look, [count, height]);
+  useLayoutEffect(measure, [count, height]);
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
-    element.addEventListener("scroll", look, { passive: true });
-    const watch = new ResizeObserver(look);
+    element.addEventListener("scroll", measure, { passive: true });
+    const watch = new ResizeObserver(measure);
     watch.observe(element);
     return () => {
-      element.removeEventListener("scroll", look);
+      element.removeEventListener("scroll", measure);
       watch.disconnect();
     };
   }, [height]);
   /** Scrolls as little as needed to show a row. @param {number} index */
-  const seek = (index) => {
+  const scrollToRow = (index) => {
     const element = box.current;
     if (!element) return;
     const head = element.querySelector("thead")?.getBoundingClientRect().height ?? 0;
     const top = index * height;
     if (top < element.scrollTop) element.scrollTop = top;
-    const room = element.clientHeight - head - height;
-    if (top > element.scrollTop + room) element.scrollTop = top - room;
+    const visibleHeight = element.clientHeight - head - height;
+    if (top > element.scrollTop + visibleHeight) element.scrollTop = top - visibleHeight;
   };
-  return { box, from: Math.min(seen.from, count), to: Math.min(seen.to, count), seek };
+  return { box, from: Math.min(range.from, count), to: Math.min(range.to, count), scrollToRow };
 }

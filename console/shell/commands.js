@@ -1,4 +1,4 @@
-// What the palette offers: the screens, the switches, and what the screen that is shown adds.
+// Commands of the palette: screens, settings, and those of the current screen.
 
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signOut } from "../data/session.js";
@@ -7,19 +7,19 @@ import { visibleScreens } from "./nav.js";
 import { togglePane } from "./panes.js";
 import { navigate } from "./router.js";
 
-/** @typedef {{title: string, words?: string, run: () => void, kind?: string}} Command */
+/** @typedef {{title: string, keywords?: string, run: () => void, kind?: string}} Command */
 
 /** @type {{current: Command[]}[]} */
 const screenCommands = [];
 
 /** Adds commands while a screen is shown. @param {Command[]} commands */
 export function useCommands(commands) {
-  const mine = useRef(commands);
-  mine.current = commands;
+  const registered = useRef(commands);
+  registered.current = commands;
   useEffect(() => {
-    screenCommands.push(mine);
+    screenCommands.push(registered);
     return () => {
-      screenCommands.splice(screenCommands.indexOf(mine), 1);
+      screenCommands.splice(screenCommands.indexOf(registered), 1);
     };
   }, []);
 }
@@ -28,11 +28,11 @@ export function useCommands(commands) {
 export function listCommands() {
   return [
     ...screenCommands.flatMap(({ current }) => current.map((command) => ({ kind: "This screen", ...command }))),
-    ...visibleScreens().map((screen) => ({ kind: "Go to", title: screen.title, words: screen.words, run: () => navigate(screen.path) })),
-    { kind: "Switch", title: "Light or dark theme", words: "theme", run: toggleTheme },
-    { kind: "Switch", title: "Local time or UTC", words: "zone", run: toggleZone },
-    { kind: "Show", title: "Keyboard shortcuts", words: "help keys", run: () => togglePane("help") },
-    { kind: "Show", title: "API reference", words: "docs openapi", run: () => { location.href = "/docs"; } },
-    { kind: "Session", title: "Sign out", words: "logout token", run: () => signOut() },
+    ...visibleScreens().map((screen) => ({ kind: "Go to", title: screen.title, keywords: screen.keywords, run: () => navigate(screen.path) })),
+    { kind: "Switch", title: "Light or dark theme", keywords: "theme", run: toggleTheme },
+    { kind: "Switch", title: "Local time or UTC", keywords: "zone", run: toggleZone },
+    { kind: "Show", title: "Keyboard shortcuts", keywords: "help keys", run: () => togglePane("help") },
+    { kind: "Show", title: "API reference", keywords: "docs openapi", run: () => { location.href = "/docs"; } },
+    { kind: "Session", title: "Sign out", keywords: "logout token", run: () => signOut() },
   ];
 }

@@ -1,4 +1,4 @@
-// The screen itself: loaded when it is first gone to, and kept from taking the rest along when it fails.
+// Loads and renders the current screen.
 
 import { Button } from "../parts/button.js";
 import { EmptyState, LoadingState } from "../parts/states.js";
@@ -17,29 +17,29 @@ export function CurrentScreen() {
       <${Button} onClick=${() => navigate("/overview")}>Go to the overview<//><//>`;
   }
   if (!mayOpenScreen(screen)) {
-    const why = screen.role && !hasRole(screen.role) ? `This screen needs the role ${screen.role}.` : "This screen needs a token that is not limited to one tenant.";
-    return html`<${EmptyState} title="Not allowed with this token" icon="block"><p>${why}</p><//>`;
+    const reason = screen.role && !hasRole(screen.role) ? `This screen needs the role ${screen.role}.` : "This screen needs a token that is not limited to one tenant.";
+    return html`<${EmptyState} title="Not allowed with this token" icon="block"><p>${reason}</p><//>`;
   }
   return html`<${ErrorBoundary} key=${screen.name}><${ScreenLoader} screen=${screen} params=${params} query=${query} /><//>`;
 }
 
-/** Whether the one who is signed in can see a screen at all. @param {Screen} screen */
+/** Whether the token may open a screen. @param {Screen} screen */
 export function mayOpenScreen(screen) {
-  return hasRole(screen.role ?? "viewer") && !(screen.unbound && boundTenant.value !== null);
+  return hasRole(screen.role ?? "viewer") && !(screen.needsAllTenants && boundTenant.value !== null);
 }
 
 const RETRY_MS = 3000;
 
 const MIN_RELOAD_INTERVAL_MS = 30_000;
 
-/** Browsers may remember that a file could not be loaded, and not ask for it again. So the page begins anew as soon as the
- * server answers; but not over and over, should the file not be there at all.
+/** Reloads the page once the server responds: browsers may cache that a module failed to load. Not repeated at once,
+ * since the file may not exist.
  * @param {Screen} screen */
 async function reloadPage(screen) {
   const { ok } = await fetch("/livez").catch(() => ({ ok: false }));
   const now = Date.now();
-  if (!ok || currentRoute.value.screen !== screen || now - (history.state?.anew ?? 0) < MIN_RELOAD_INTERVAL_MS) return;
-  history.replaceState({ ...history.state, anew: now }, "");
+  if (!ok || currentRoute.value.screen !== screen || now - (history.state?.reloadedAt ?? 0) < MIN_RELOAD_INTERVAL_MS) return;
+  history.replaceState({ ...history.state, reloadedAt: now }, "");
   location.reload();
 }
 
@@ -76,7 +76,7 @@ function ScreenLoader({ screen, params, query }) {
   return View ? html`<${View} params=${params} query=${query} />` : html`<${LoadingState} />`;
 }
 
-/** Loads a style sheet, once.
+/** Loads a style sheet once.
  * @param {string} name */
 function loadStyleSheet(name) {
   const href = new URL(`../screens/${name}`, import.meta.url).href;

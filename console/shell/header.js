@@ -1,4 +1,4 @@
-// The line above the screen: where we are, search, and whether what is shown is current.
+// The header: breadcrumbs, search, live indicator and session.
 
 import { tokenOwner, signOut } from "../data/session.js";
 import { isDark, toggleTheme, toggleZone, zoneSetting } from "../data/settings.js";
@@ -13,13 +13,13 @@ import { currentRoute } from "./router.js";
 
 export function Header() {
   const { screen, params } = currentRoute.value;
-  const above = screen?.under ? findScreen(screen.under) : null;
+  const parentScreen = screen?.parent ? findScreen(screen.parent) : null;
   const name = Object.values(params)[0];
-  const who = tokenOwner.value;
+  const owner = tokenOwner.value;
   return html`<header class="header">
     <${Button} class="menu-button" kind="quiet" icon="menu" label="Screens" expanded=${openPane.value === "menu"} onClick=${() => togglePane("menu")} />
-    <ol class="crumbs" aria-label="Breadcrumbs">
-      ${above && html`<li><${Link} to=${above.path}>${above.title}<//></li>`}
+    <ol class="breadcrumbs" aria-label="Breadcrumbs">
+      ${parentScreen && html`<li><${Link} to=${parentScreen.path}>${parentScreen.title}<//></li>`}
       <li aria-current="page">${name === undefined ? (screen?.title ?? "Not found") : html`<span class="faint">${screen?.title} </span><span class="mono">${name}</span>`}</li>
     </ol>
     <button type="button" class="search-button" aria-label="Search" onClick=${() => togglePane("search")}>
@@ -28,8 +28,8 @@ export function Header() {
     <${LiveIndicator} />
     <${Button} kind="quiet" small onClick=${toggleZone} title="Local time or UTC (u)">${zoneSetting.value === "utc" ? "UTC" : "Local"}<//>
     <${Button} kind="quiet" icon=${isDark.value ? "sun" : "moon"} label=${isDark.value ? "Light theme (t)" : "Dark theme (t)"} onClick=${toggleTheme} />
-    <span class="who" title=${`${who?.role}${who?.tenant ? `, limited to the tenant ${who.tenant}` : ""}`}>
-      <b>${who?.name}</b><span class="faint">${who?.role}${who?.tenant ? ` · ${who.tenant}` : ""}</span>
+    <span class="token-owner" title=${`${owner?.role}${owner?.tenant ? `, limited to the tenant ${owner.tenant}` : ""}`}>
+      <b>${owner?.name}</b><span class="faint">${owner?.role}${owner?.tenant ? ` · ${owner.tenant}` : ""}</span>
     </span>
     <${Button} kind="quiet" icon="out" label="Sign out" onClick=${() => signOut()} />
   </header>`;

@@ -1,4 +1,4 @@
-// What the keys do, here and now.
+// The dialog with the keyboard shortcuts.
 
 import { Dialog } from "../parts/dialog.js";
 import { html } from "../parts/ui.js";
@@ -13,7 +13,7 @@ function formatKey(key) {
 export function ShortcutHelp() {
   layersVersion.value;
   return html`<${Dialog} title="Keyboard shortcuts" onClose=${() => { openPane.value = null; }}>
-    <dl class="keys">${[...activeShortcuts()].map(([key, { what }]) => html`<div key=${key}><dt><kbd>${formatKey(key)}</kbd></dt><dd>${what}</dd></div>`)}</dl>
+    <dl class="keys">${[...activeShortcuts()].map(([key, { title }]) => html`<div key=${key}><dt><kbd>${formatKey(key)}</kbd></dt><dd>${title}</dd></div>`)}</dl>
     <p class="faint">Search finds a task or event id, an order path, an object key or a handler name.</p>
   <//>`;
 }

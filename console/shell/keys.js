@@ -1,16 +1,16 @@
-// The keyboard. What is on top is asked first: a dialog before the screen, the screen before the shell.
+// Keyboard shortcuts in layers: the screen takes precedence over the shell.
 
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 
-/** `when` says whether the key means this now; otherwise whoever is below is asked.
- * @typedef {{what: string, run: (event: KeyboardEvent) => void, when?: () => boolean, hidden?: boolean}} Shortcut */
-/** By the key as browsers name it; `ctrl+k` is also ⌘K.
+/** If `when` returns false, the key is passed to the next layer.
+ * @typedef {{title: string, run: (event: KeyboardEvent) => void, when?: () => boolean, hidden?: boolean}} Shortcut */
+/** Shortcuts by `KeyboardEvent.key`; `ctrl+k` is also ⌘K.
  * @typedef {Record<string, Shortcut>} Shortcuts */
 
-/** Those that hold, the uppermost last. @type {{current: Shortcuts}[]} */
+/** Active layers, topmost last. @type {{current: Shortcuts}[]} */
 const shortcutLayers = [];
-/** Changes when they do, for those who list them. */
+/** Changes with the layers, for the help dialog. */
 export const layersVersion = signal(0);
 
 /** @param {Shortcuts} shortcuts */
@@ -27,7 +27,7 @@ export function useShortcuts(shortcuts) {
   }, []);
 }
 
-/** All that hold now, the uppermost first, each key once. */
+/** Active shortcuts, topmost layer first, each key once. */
 export function activeShortcuts() {
   /** @type {Map<string, Shortcut>} */
   const found = new Map();
@@ -51,7 +51,7 @@ addEventListener("keydown", (event) => {
   const chord = event.ctrlKey || event.metaKey;
   const key = chord ? `ctrl+${event.key.toLowerCase()}` : event.key;
   if (!chord && isTyping(event.target)) return;
-  // A dialog has its own keys; a focused button or link is pressed by Enter.
+  // A dialog has its own keys; Enter activates a focused button or link.
   if (!chord && document.querySelector("dialog[open]")) return;
   if (key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary")) return;
   for (const { current } of [...shortcutLayers].reverse()) {

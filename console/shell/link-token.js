@@ -1,5 +1,4 @@
-// A link carries another token than the one that is signed in: asks before it replaces that one, so that a
-// stranger's link cannot do it unnoticed.
+// Asks before the token of a link replaces the one that is signed in, so that a stranger's link cannot do it unnoticed.
 
 import { errorText } from "../data/problem.js";
 import { tokenOwner, linkToken, signIn } from "../data/session.js";

@@ -1,4 +1,4 @@
-// Whether the page hears what happens, said plainly.
+// Shows whether the page is connected to the stream.
 
 import { connection, eventRate, reconnect } from "../data/stream.js";
 import { formatCompact } from "../data/numbers.js";
@@ -24,7 +24,7 @@ export function LiveIndicator() {
     return html`<span class="live" role="status"><${StatusIcon} tone="idle" /><span>Connecting</span></span>`;
   }
   const seconds = Math.max(0, Math.ceil((retryAt - now.value) / 1000));
-  return html`<button type="button" class="live lost" onClick=${reconnect} title=${`${why} Click to reconnect now.`}>
+  return html`<button type="button" class="live disconnected" onClick=${reconnect} title=${`${why} Click to reconnect now.`}>
     <${StatusIcon} tone="warn" /><span role="status">${phase === "connecting" ? "Reconnecting" : "Not live"}</span>
     ${phase === "waiting" && seconds > 0 && html`<span class="faint number">${seconds} s</span>`}
   </button>`;

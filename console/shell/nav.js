@@ -1,4 +1,4 @@
-// The way to the screens.
+// The navigation.
 
 import { Icon } from "../parts/icon.js";
 import { Link } from "../parts/link.js";
@@ -8,18 +8,18 @@ import { openPane } from "./panes.js";
 import { currentRoute } from "./router.js";
 import { mayOpenScreen } from "./current-screen.js";
 
-/** The screens that one can go to without knowing anything else. */
+/** Screens of the navigation that the token may open. */
 export function visibleScreens() {
   return screens.filter((screen) => screen.load && screen.icon && mayOpenScreen(screen));
 }
 
 export function Navigation() {
-  const here = currentRoute.value.screen;
+  const activeScreen = currentRoute.value.screen;
   return html`<nav class=${classNames("nav", openPane.value === "menu" && "open")} aria-label="Screens">
     <a class="brand" href="#/overview"><span class="brand-mark" aria-hidden="true"></span><span>Pointsman</span></a>
     <ul>
       ${visibleScreens().map((screen) => html`<li key=${screen.name}>
-        <${Link} to=${screen.path} current=${here === screen || here?.under === screen.name} onClick=${() => { openPane.value = null; }}>
+        <${Link} to=${screen.path} current=${activeScreen === screen || activeScreen?.parent === screen.name} onClick=${() => { openPane.value = null; }}>
           <${Icon} name=${screen.icon} /><span>${screen.title}</span>
         <//>
       </li>`)}

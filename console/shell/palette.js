@@ -1,4 +1,4 @@
-// One box for both: where to go and what to do (Ctrl-K), and what to look for (/).
+// The palette: commands (Ctrl-K) and search (/).
 
 import { api } from "../data/api.js";
 import { Dialog } from "../parts/dialog.js";
@@ -13,7 +13,7 @@ import { screenExists, navigate, screenPaths } from "./router.js";
 /** @param {{mode: "search" | "commands"}} props */
 export function CommandPalette({ mode }) {
   const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
+  const [selectedIndex, setSelectedIndex] = useState(0);
   const [handlers, setHandlers] = useState(/** @type {string[]} */ ([]));
   const id = useId();
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
@@ -22,15 +22,15 @@ export function CommandPalette({ mode }) {
     api.get("/api/v1/handlers").then(({ handlers }) => setHandlers(handlers.map((/** @type {{name: string}} */ one) => one.name)), () => {});
   }, []);
   const choices = findChoices(mode, text, handlers);
-  const chosen = Math.min(at, choices.length - 1);
+  const highlighted = Math.min(selectedIndex, choices.length - 1);
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
-  }, [chosen]);
+  }, [highlighted]);
   const close = () => {
     openPane.value = null;
   };
   /** @param {PaletteChoice | undefined} choice */
-  const take = (choice) => {
+  const runChoice = (choice) => {
     if (!choice) return;
     close();
     choice.run();
@@ -38,39 +38,39 @@ export function CommandPalette({ mode }) {
   /** @param {KeyboardEvent} event */
   const key = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) setAt((chosen + step + choices.length) % Math.max(1, choices.length));
-    else if (event.key === "Enter") take(choices[chosen]);
+    if (step) setSelectedIndex((highlighted + step + choices.length) % Math.max(1, choices.length));
+    else if (event.key === "Enter") runChoice(choices[highlighted]);
     else return;
     event.preventDefault();
   };
   return html`<${Dialog} title=${mode === "search" ? "Search" : "Commands"} bare class="palette" onClose=${close}>
     <input class="palette-input" value=${text} autofocus autocomplete="off" spellcheck=${false} role="combobox" aria-expanded="true"
-      aria-controls=${`${id}-list`} aria-activedescendant=${choices[chosen] && `${id}-${chosen}`}
+      aria-controls=${`${id}-list`} aria-activedescendant=${choices[highlighted] && `${id}-${highlighted}`}
       aria-label=${mode === "search" ? "Search" : "Commands"}
       placeholder=${mode === "search" ? "Task id, event id, object key or handler name…" : "Go to a screen or run a command…"}
-      onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(0); }} onKeyDown=${key} />
+      onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedIndex(0); }} onKeyDown=${key} />
     <ul class="palette-list" role="listbox" aria-label="Results" id=${`${id}-list`} ref=${list}>
-      ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === chosen}
-        class=${classNames(index === chosen && "chosen")} onClick=${() => take(choice)}>
+      ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === highlighted}
+        class=${classNames(index === highlighted && "selected")} onClick=${() => runChoice(choice)}>
         <span class="faint">${choice.kind}</span><span class="palette-title">${choice.title}</span></li>`)}
     </ul>
-    ${choices.length === 0 && html`<p class="palette-none faint">${text ? "No results." : "Type to search."}</p>`}
+    ${choices.length === 0 && html`<p class="palette-empty faint">${text ? "No results." : "Type to search."}</p>`}
   <//>`;
 }
 
 /** @param {"search" | "commands"} mode @param {string} text @param {string[]} handlers
  * @returns {PaletteChoice[]} */
 function findChoices(mode, text, handlers) {
-  const wanted = text.trim().toLowerCase();
-  const named = wanted ? handlers.filter((name) => name.toLowerCase().includes(wanted)).slice(0, 8) : [];
+  const searchText = text.trim().toLowerCase();
+  const matchingHandlers = searchText ? handlers.filter((name) => name.toLowerCase().includes(searchText)).slice(0, 8) : [];
   /** @type {PaletteChoice[]} */
-  const things = [
-    ...named.map((name) => ({ kind: "Handler", title: name, run: () => navigate(screenPaths.handler(name)) })),
-    ...findSearchTargets(text).map(({ what, text, to }) => ({ kind: what, title: text, run: () => navigate(to) })),
+  const targets = [
+    ...matchingHandlers.map((name) => ({ kind: "Handler", title: name, run: () => navigate(screenPaths.handler(name)) })),
+    ...findSearchTargets(text).map(({ kind, text, to }) => ({ kind: kind, title: text, run: () => navigate(to) })),
   ];
-  const words = wanted.split(/\s+/).filter(Boolean);
-  const deeds = listCommands()
-    .filter(({ title, words: more = "", kind = "" }) => words.every((word) => `${kind} ${title} ${more}`.toLowerCase().includes(word)))
+  const words = searchText.split(/\s+/).filter(Boolean);
+  const matchingCommands = listCommands()
+    .filter(({ title, keywords = "", kind = "" }) => words.every((word) => `${kind} ${title} ${keywords}`.toLowerCase().includes(word)))
     .map(({ kind = "", title, run }) => ({ kind, title, run }));
-  return mode === "search" ? [...things, ...(wanted ? deeds : [])] : [...deeds, ...things];
+  return mode === "search" ? [...targets, ...(searchText ? matchingCommands : [])] : [...matchingCommands, ...targets];
 }

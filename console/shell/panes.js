@@ -1,4 +1,4 @@
-// Which of the panes above the screen is open.
+// Which pane above the screen is open.
 
 import { signal } from "../vendor/signals.js";
 

@@ -1,17 +1,18 @@
-// Addresses of screens are hashes, `#/tasks?status=FAILED`, since `/tasks` itself is a call of the API.
+// The router. Addresses of screens are hashes, `#/tasks?status=FAILED`, since `/tasks` is an API call.
 
 import { computed, signal } from "../vendor/signals.js";
 import { screens } from "../screens/registry.js";
 
 /** @typedef {import("../screens/registry.js").Screen} Screen */
-/** @typedef {{screen: Screen | null, path: string, params: Record<string, string>, query: Record<string, string>}} Route */
+/** @typedef {{screen: Screen | null, path: string, params: Record<string, string>, query: Record<string, string>}}
+ * Route */
 
 const locationHash = signal(location.hash);
 addEventListener("hashchange", () => {
   locationHash.value = location.hash;
 });
 
-/** Where we are. @type {import("../vendor/signals.js").ReadonlySignal<Route>} */
+/** The current route. @type {import("../vendor/signals.js").ReadonlySignal<Route>} */
 export const currentRoute = computed(() => parseRoute(locationHash.value));
 
 /** @param {string} text
@@ -28,7 +29,7 @@ export function parseRoute(text) {
   return { screen: path === "/" ? screens[0] : null, path, params: {}, query };
 }
 
-/** `:name` is a segment, `*name` the rest, without the slash before it.
+/** Matches a path. `:name` is a segment, `*name` the rest without its leading slash.
  * @param {string} pattern @param {string} path */
 function matchPattern(pattern, path) {
   /** @type {string[]} */
@@ -37,16 +38,16 @@ function matchPattern(pattern, path) {
     names.push(name);
     return kind === ":" ? "([^/]+)" : "(.+)";
   });
-  const found = new RegExp(`^${source}$`).exec(path);
-  if (!found) return null;
+  const match = new RegExp(`^${source}$`).exec(path);
+  if (!match) return null;
   try {
-    return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(found[index + 1])]));
+    return Object.fromEntries(names.map((name, index) => [name, decodeURIComponent(match[index + 1])]));
   } catch {
     return null;
   }
 }
 
-/** Whether a screen for this address is there.
+/** Whether a screen has this address.
  * @param {string} to */
 export function screenExists(to) {
   return parseRoute(`#${to}`).screen !== null;
@@ -63,22 +64,22 @@ addEventListener("popstate", () => {
   locationHash.value = location.hash;
 });
 
-/** An address with a query. What is empty is left out.
+/** Adds a query to a path. Empty values are left out.
  * @param {string} path @param {Record<string, string | number | null | undefined>} [query] */
 export function withQuery(path, query = {}) {
-  const given = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
-  const text = new URLSearchParams(given.map(([name, value]) => [name, String(value)])).toString();
+  const present = Object.entries(query).filter(([, value]) => value !== null && value !== undefined && value !== "");
+  const text = new URLSearchParams(present.map(([name, value]) => [name, String(value)])).toString();
   return text ? `${path}?${text}` : path;
 }
 
-/** Changes a part of the query and stays on the screen. Typing in a filter makes no steps to go back over.
+/** Changes a part of the query. By default without a history entry, so that typing in a filter adds none.
  * @param {Record<string, string | number | null | undefined>} change @param {{replace?: boolean}} [how] */
 export function setQuery(change, { replace = true } = {}) {
   const { path, query } = currentRoute.value;
   navigate(withQuery(path, { ...query, ...change }), { replace });
 }
 
-/** The addresses of what the API tells of. */
+/** Addresses of the screens for things of the API. */
 export const screenPaths = {
   /** @param {number | string} id */
   event: (id) => `/events/${id}`,

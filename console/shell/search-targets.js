@@ -1,23 +1,23 @@
-// What a text that somebody looks for may be.
+// Finds what a search text may refer to.
 
 import { screenExists, screenPaths } from "./router.js";
 
-/** @typedef {{what: string, text: string, to: string}} SearchTarget */
+/** @typedef {{kind: string, text: string, to: string}} SearchTarget */
 
-/** The likeliest first. @param {string} text
+/** Most likely first. @param {string} text
  * @returns {SearchTarget[]} */
 export function findSearchTargets(text) {
-  const given = text.trim();
-  if (!given) return [];
+  const query = text.trim();
+  if (!query) return [];
   /** @type {(SearchTarget | false)[]} */
-  const all = [
-    /^\d{13,16}$/.test(given) && { what: "Event", text: given, to: screenPaths.event(given) },
-    /_[0-9a-f]{8}-[0-9a-f-]{4,}/.test(given) && { what: "Task", text: given, to: screenPaths.task(given) },
-    /^\/.+,.+/.test(given) && { what: "Order", text: given, to: screenPaths.order(given) },
-    /^\//.test(given) && !given.includes(",") && { what: "Chain", text: given, to: screenPaths.chain(given) },
-    { what: "Object", text: given, to: screenPaths.object(given) },
-    { what: "Events of this object", text: given, to: screenPaths.stream({ key: given }) },
-    /^[\w.-]+$/.test(given) && { what: "Events of this type", text: given, to: screenPaths.stream({ return: given }) },
+  const candidates = [
+    /^\d{13,16}$/.test(query) && { kind: "Event", text: query, to: screenPaths.event(query) },
+    /_[0-9a-f]{8}-[0-9a-f-]{4,}/.test(query) && { kind: "Task", text: query, to: screenPaths.task(query) },
+    /^\/.+,.+/.test(query) && { kind: "Order", text: query, to: screenPaths.order(query) },
+    /^\//.test(query) && !query.includes(",") && { kind: "Chain", text: query, to: screenPaths.chain(query) },
+    { kind: "Object", text: query, to: screenPaths.object(query) },
+    { kind: "Events of this object", text: query, to: screenPaths.stream({ key: query }) },
+    /^[\w.-]+$/.test(query) && { kind: "Events of this type", text: query, to: screenPaths.stream({ return: query }) },
   ];
-  return /** @type {SearchTarget[]} */ (all.filter((one) => one && screenExists(one.to)));
+  return /** @type {SearchTarget[]} */ (candidates.filter((candidate) => candidate && screenExists(candidate.to)));
 }

@@ -1,4 +1,4 @@
-// The frame around every screen: navigation, header, and what opens above them.
+// The frame around every screen: navigation, header, dialogs and toasts.
 
 import { tokenOwner, linkToken, token } from "../data/session.js";
 import { toggleTheme, toggleZone } from "../data/settings.js";
@@ -24,24 +24,24 @@ const Questions = lazyComponent(() => import("../parts/dialog.js"), "PromptDialo
 export function Shell() {
   if (token.value === "") return html`<${Login} /><${Toasts} />`;
   if (tokenOwner.value === null) return html`<${TokenCheck} key=${token.value} /><${Toasts} />`;
-  return html`<${ErrorBoundary} what="The console"><${SignedInShell} /><//>`;
+  return html`<${ErrorBoundary} name="The console"><${SignedInShell} /><//>`;
 }
 
 function SignedInShell() {
   useShortcuts({
-    "ctrl+k": { what: "Commands", run: () => togglePane("commands") },
-    "/": { what: "Search", run: () => togglePane("search") },
-    "?": { what: "Keyboard shortcuts", run: () => togglePane("help") },
-    t: { what: "Light or dark theme", run: toggleTheme },
-    u: { what: "Local time or UTC", run: toggleZone },
-    Escape: { what: "Close", run: () => { openPane.value = null; }, hidden: true },
+    "ctrl+k": { title: "Commands", run: () => togglePane("commands") },
+    "/": { title: "Search", run: () => togglePane("search") },
+    "?": { title: "Keyboard shortcuts", run: () => togglePane("help") },
+    t: { title: "Light or dark theme", run: toggleTheme },
+    u: { title: "Local time or UTC", run: toggleZone },
+    Escape: { title: "Close", run: () => { openPane.value = null; }, hidden: true },
   });
   const { screen, path, params } = currentRoute.value;
   const first = useRef(true);
   useEffect(() => {
     openPane.value = null;
     document.title = [...Object.values(params).slice(0, 1), screen?.title ?? "Not found", "Pointsman"].join(" · ");
-    // What led here may be gone with its screen: keys go on in the new one, and not at the top of the page.
+    // The focused link may be gone with its screen: the focus moves to the new screen.
     if (!first.current && document.activeElement === document.body) focusMain();
     first.current = false;
   }, [screen, path]);

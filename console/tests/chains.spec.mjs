@@ -9,26 +9,26 @@ import { EVIL, world } from "./world.mjs";
 const ARTICLE = "/chains/publish/article";
 const chain = () => world.get("/api/v1/chains/publish/article");
 const node = (page, name) => page.locator(".chain-node").filter({ has: page.locator(".node-id", { hasText: new RegExp(`^${name}$`) }) });
-const does = (page, name, word) => node(page, name).locator(".node-of", { hasText: word });
+const does = (page, name, word) => node(page, name).locator(".node-handler", { hasText: word });
 
 test("chains: nodes stand in layers, do not overlap, and circles are no trouble", () => {
   const sizes = { along: 100, across: 40, gapAlong: 50, gapAcross: 20 };
   const next = (from, to) => ({ from, to, kind: "next" });
   const error = (from, to) => ({ from, to, kind: "error" });
   const plain = layoutChain(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
-  const at = Object.fromEntries(plain.spots.map((spot) => [spot.id, spot]));
-  assert.deepEqual(plain.spots.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
+  const at = Object.fromEntries(plain.nodes.map((node) => [node.id, node]));
+  assert.deepEqual(plain.nodes.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
   assert.ok(at.a.across === at.b.across && at.b.across === at.done.across, "the usual way is straight");
-  assert.equal(plain.ways.find((way) => way.from === "a" && way.to === "failed").points.length, 3, "it goes around what lies between");
+  assert.equal(plain.edges.find((edge) => edge.from === "a" && edge.to === "failed").points.length, 3, "it goes around what lies between");
 
   const circle = layoutChain(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
-  assert.deepEqual(circle.ways.filter((way) => way.back).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
+  assert.deepEqual(circle.edges.filter((edge) => edge.back).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
 
   const ids = Array.from({ length: 60 }, (_, n) => `n${n}`);
   const large = layoutChain(ids, ids.flatMap((id, n) => [next(id, ids[Math.min(59, n + 1 + (n % 3))]), error(id, ids[(n * 17) % 60])]), sizes);
-  assert.equal(large.spots.length, 60);
-  for (const a of large.spots) {
-    for (const b of large.spots) {
+  assert.equal(large.nodes.length, 60);
+  for (const a of large.nodes) {
+    for (const b of large.nodes) {
       if (a !== b && a.layer === b.layer) assert.ok(Math.abs(a.across - b.across) >= sizes.across, `${a.id} and ${b.id} overlap`);
     }
   }
@@ -50,7 +50,7 @@ test("chains: the list tells where orders are", async () => {
 test("chains: one as a picture; a node is chosen, stopped, and lets go", async () => {
   await visit(ARTICLE, async (page) => {
     await node(page, "render").waitFor();
-    assert.equal(await page.locator(".way.error").count(), 2);
+    assert.equal(await page.locator(".edge.error").count(), 2);
     await node(page, "deploy").click();
     await page.getByRole("heading", { name: "Node deploy" }).waitFor();
     assert.match(await page.evaluate(() => location.hash), /node=deploy/);
@@ -126,10 +126,10 @@ test("chains: orders move on the picture as they go", async () => {
     await page.emulateMedia({ reducedMotion: "no-preference" });
     await node(page, "render").waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
-    const seen = page.locator(".traveller circle").first().waitFor({ state: "attached" });
+    const seen = page.locator(".moving-order circle").first().waitFor({ state: "attached" });
     await world.post("/api/v1/orders", [1, 2, 3].map((n) => ({ path: `/publish/article,moves-${n}` })));
     await seen;
-    await page.locator(".traveller").first().waitFor({ state: "detached" });
+    await page.locator(".moving-order").first().waitFor({ state: "detached" });
     await world.put("/api/v1/chains/publish/article/nodes/render/action", { action: "stop" });
     await world.post("/api/v1/orders", Array.from({ length: 4 }, (_, n) => ({ path: `/publish/article,waits-${n}` })));
     const before = (await chain()).nodes[0].orders;

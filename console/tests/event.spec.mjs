@@ -31,13 +31,13 @@ test("event: what it carries and what came of it", async () => {
 test("event: its object's events are walked with keys", async () => {
   const { events } = await world.emit([1, 2, 3].map((n) => ({ type: `walked.${n}`, key: "walked:1" })));
   await visit(`/events/${events[1].eventId}`, async (page) => {
-    await page.locator(".chain .here").getByText("walked.2").waitFor();
+    await page.locator(".object-events .current-event").getByText("walked.2").waitFor();
     await page.keyboard.press("[");
-    await page.locator(".chain .here").getByText("walked.1").waitFor();
+    await page.locator(".object-events .current-event").getByText("walked.1").waitFor();
     await page.keyboard.press("]");
-    await page.locator(".chain .here").getByText("walked.2").waitFor();
+    await page.locator(".object-events .current-event").getByText("walked.2").waitFor();
     await world.emit({ type: "walked.4", key: "walked:1" });
-    await page.locator(".chain").getByText("walked.4").waitFor();
+    await page.locator(".object-events").getByText("walked.4").waitFor();
   });
 });
 

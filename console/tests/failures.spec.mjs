@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
 
-const groups = (page) => page.locator(".failures .table-box tbody tr:not(.room)");
+const groups = (page) => page.locator(".failures .table-box tbody tr:not(.spacer-row)");
 const attempts = async (tenant) => (await world.get(`/api/v1/tasks?tenant=${tenant}`)).tasks.map((task) => [task.key, task.status, task.attempt]).sort();
 
 /** Each key has an error of its own kind; ids and numbers in it differ. */

@@ -154,7 +154,7 @@ test("handlers: history from before a handler is replayed to it, from an event o
     await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
     await page.getByText("2 events replayed to copier").waitFor();
     assert.deepEqual((await tasks()).map(({ key }) => key).sort(), ["again:2", "again:3"]);
-    await page.locator(".figures").getByRole("link", { name: "2" }).waitFor();
+    await page.locator(".task-counts").getByRole("link", { name: "2" }).waitFor();
   }, { role: "operator" });
   for (const { id } of await tasks()) await world.post(`/api/v1/tasks/${id}/cancel`);
   world.configure();

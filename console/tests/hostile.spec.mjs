@@ -39,10 +39,10 @@ test("hostile: types and tenants are filtered by, counted and drawn as any other
   await world.emit(TENANTS.flatMap((tenant) => TYPES.map((type) => ({ type, tenant, key: "hostile:1", value: VALUE }))));
   await world.until(`/api/v1/tasks?${params({ key: "hostile:1", status: "SUCCESS" })}`, ({ tasks }) => tasks.length === TENANTS.length * TYPES.length);
   await visit("/tasks", async (page) => {
-    const rows = page.locator(".table-box tbody tr:not(.room)");
+    const rows = page.locator(".table-box tbody tr:not(.spacer-row)");
     for (const tenant of TENANTS) {
       await goTo(page, `/tasks?${params({ tenant, key: "hostile:1" })}`);
-      await page.waitForFunction((count) => document.querySelectorAll(".table-box tbody tr:not(.room)").length === count, TYPES.length);
+      await page.waitForFunction((count) => document.querySelectorAll(".table-box tbody tr:not(.spacer-row)").length === count, TYPES.length);
       for (const type of TYPES) await rows.getByText(type.slice("record.".length)).first().waitFor();
       await goTo(page, `/stream?${params({ tenant, return: TYPES[0] })}`);
       await page.getByText("hostile:1").first().waitFor();

@@ -6,7 +6,7 @@ import { goTo, holdDeliveries, look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
 
 const at = (key, tenant) => `/objects/${encodeURIComponent(key)}${tenant ? `?tenant=${tenant}` : ""}`;
-const events = (page) => page.locator(".object .table-box tbody tr:not(.room)");
+const events = (page) => page.locator(".object .table-box tbody tr:not(.spacer-row)");
 const statuses = async (key) => (await world.get(`/api/v1/tasks?${new URLSearchParams({ key })}`)).tasks.map((task) => task.status);
 
 /** A lane whose head failed for good, with so many behind it. */
@@ -64,10 +64,10 @@ test("objects: its events come the newest first, chained, with what became of th
     const { events: known } = await world.get(`/api/v1/objects/${encodeURIComponent(key)}`);
     assert.deepEqual(await ids(), known.map((event) => event.eventId));
     await page.getByText("First event of the object.").waitFor();
-    await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 3);
+    await page.waitForFunction(() => document.querySelectorAll(".event-tasks .status-icon.good").length === 3);
     await page.getByText("No open tasks for this object.").waitFor();
     const { events: [{ eventId }] } = await world.emit({ type: "record.changed", key, value: { n: 4 } });
-    await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 4);
+    await page.waitForFunction(() => document.querySelectorAll(".event-tasks .status-icon.good").length === 4);
     assert.equal((await ids())[0], eventId);
     await look(page, "object-chain");
     await page.keyboard.press("j");

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { look, visit } from "./browser.mjs";
 import { world } from "./world.mjs";
 
-const rows = (page) => page.locator(".table-box tbody tr:not(.room)");
+const rows = (page) => page.locator(".table-box tbody tr:not(.spacer-row)");
 
 /** Emits what is written, digit by digit: `JSON.stringify` cannot write such numbers. */
 async function emit(text) {

@@ -19,9 +19,9 @@ test("schedules: the week to come, what fires often apart, and the weeks after i
     assert.equal(await page.locator(".day").getByText("nightly").count(), 7);
     assert.match(await page.evaluate(() => location.hash), /from=\d{4}-\d\d-\d\d/);
     assert.equal(await page.locator(".day.today").count(), 0);
-    assert.deepEqual(new Set(await page.locator(".firing", { hasText: "nightly" }).locator("time").allTextContents()), new Set(["03:00"]));
+    assert.deepEqual(new Set(await page.locator(".agenda-entry", { hasText: "nightly" }).locator("time").allTextContents()), new Set(["03:00"]));
     await page.keyboard.press("u");
-    await page.locator(".firing", { hasText: "nightly" }).locator("time").filter({ hasText: /^0[12]:00$/ }).first().waitFor();
+    await page.locator(".agenda-entry", { hasText: "nightly" }).locator("time").filter({ hasText: /^0[12]:00$/ }).first().waitFor();
     await page.keyboard.press("u");
     await page.getByRole("button", { name: "Next week" }).click();
     await page.getByRole("button", { name: "Previous week" }).click();
@@ -36,15 +36,15 @@ test("schedules: the week to come, what fires often apart, and the weeks after i
 
 test("schedules: days by themselves, whatever the number of firings", async () => {
   await visit("/schedules", async (page) => {
-    const { often, days } = await page.evaluate(async () => {
+    const { frequent, days } = await page.evaluate(async () => {
       const { buildAgenda } = await import(new URL("screens/schedules/agenda.js", document.querySelector("script[type=module]").src).href);
       const day = 86_400_000;
       const midnights = Array.from({ length: 8 }, (_, n) => n * day);
       const every = (name, ms, from, to) => ({ name, next: Array.from({ length: Math.floor((to - from) / ms) }, (_, n) => new Date(from + n * ms).toISOString()) });
       const found = buildAgenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
-      return { often: found.often.map(({ name }) => name), days: found.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
+      return { frequent: found.frequent.map(({ name }) => name), days: found.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
     });
-    assert.deepEqual(often, ["hourly"]);
+    assert.deepEqual(frequent, ["hourly"]);
     assert.deepEqual(days[0], [["daily", 1]]);
     assert.deepEqual(days[2], [["morning", 20], ["daily", 1]]);
   });
@@ -69,7 +69,7 @@ test("schedules: one in words, with what may surprise, and its ledger as it grow
   await visit("/schedules/beat", async (page) => {
     await page.getByText("fires 28,800 times a day: every 3 seconds").waitFor();
     await page.getByText("emits heartbeat, which is routed to no handler").waitFor();
-    await page.locator(".in-words").getByText("every 3 seconds").waitFor();
+    await page.locator(".schedule-description").getByText("every 3 seconds").waitFor();
     const rows = page.getByRole("table").locator("tbody tr");
     await rows.first().waitFor();
     const before = await page.locator(".table-box table").getAttribute("aria-rowcount");
@@ -137,7 +137,7 @@ test("schedules: what an admin blocked, an operator does not run", async () => {
       assert.ok(await other.getByRole("button", { name: "Run now" }).isDisabled());
     }, { role: "operator" });
     await goTo(page, "/schedules");
-    await page.locator(".firing.held").first().waitFor();
+    await page.locator(".agenda-entry.paused").first().waitFor();
     await goTo(page, "/schedules/nightly");
     await page.getByRole("button", { name: "Unblock" }).click();
     await page.getByText("Not paused or blocked.").waitFor();

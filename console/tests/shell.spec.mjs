@@ -116,7 +116,7 @@ test("shell: on a phone the screens are behind a button", async () => {
 
 test("shell: a link with another token replaces the signed-in one only if the person agrees", async () => {
   await visit("/stream", async (page) => {
-    const who = page.locator(".who");
+    const who = page.locator(".token-owner");
     const link = `${world.url}/#token=${world.tokens.viewer}&to=${encodeURIComponent("/tasks")}`;
     const stored = () => page.evaluate(() => sessionStorage.getItem("pointsman.token"));
     await who.getByText("the-admin").waitFor();
@@ -141,10 +141,10 @@ test("shell: a link with another token replaces the signed-in one only if the pe
 
 test("shell: a link whose token is unknown leaves the signed-in one alone", async () => {
   await visit("/stream", async (page) => {
-    await page.locator(".who").getByText("the-admin").waitFor();
+    await page.locator(".token-owner").getByText("the-admin").waitFor();
     await page.goto(`${world.url}/#token=pm_unknown`);
     await page.getByText("The link's token was not used").waitFor();
-    await page.locator(".who").getByText("the-admin").waitFor();
+    await page.locator(".token-owner").getByText("the-admin").waitFor();
   }, { complaints: /401/ });
 });
 
@@ -153,7 +153,7 @@ test("shell: a link signs in where the stored token is no longer accepted", asyn
     await page.getByLabel("Token").waitFor();
     await page.evaluate(() => sessionStorage.setItem("pointsman.token", "pm_of_an_earlier_store"));
     await page.goto(`${world.url}/#token=${world.tokens.viewer}`);
-    await page.locator(".who").getByText("the-viewer").waitFor();
+    await page.locator(".token-owner").getByText("the-viewer").waitFor();
     assert.equal(await page.getByRole("dialog").count(), 0);
   }, { role: null, complaints: /401/ });
 });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { elements, goTo, holdDeliveries, look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
 
-const rows = (page) => page.locator(".table-box tbody tr:not(.room)");
+const rows = (page) => page.locator(".table-box tbody tr:not(.spacer-row)");
 
 test("stream: what comes appears by itself, the newest first", async () => {
   await world.emit({ type: "fresh.before", key: "fresh:1" });

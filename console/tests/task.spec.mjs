@@ -35,7 +35,7 @@ test("task: rules name who holds it and why, as text", async () => {
   const { id } = await one({ handler: "busy", key: "busy:1" });
   await visit(at(id), async (page) => {
     await page.locator(".gate").getByText(EVIL).waitFor();
-    await page.locator(".gate-holders").getByText("the pause of busy").waitFor();
+    await page.locator(".gate-blockers").getByText("the pause of busy").waitFor();
     await page.getByText("the target is left alone until").waitFor();
     await look(page, "task-rule");
   }, { role: "viewer" });

@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { elements, look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
 
-const rows = (page) => page.locator(".tasks .table-box tbody tr:not(.room)");
+const rows = (page) => page.locator(".tasks .table-box tbody tr:not(.spacer-row)");
 const list = async (query) => (await world.get(`/api/v1/tasks?limit=1000&${new URLSearchParams(query)}`)).tasks;
 const all = (query, wished) => world.until(`/api/v1/tasks?limit=1000&${new URLSearchParams(query)}`, ({ tasks }) => wished(tasks));
 
@@ -48,7 +48,7 @@ test("tasks: filters stand in the address, all of them", async () => {
     await page.getByRole("button", { name: "Clear" }).click();
     await page.waitForFunction(() => location.hash === "#/tasks");
     await page.getByLabel("Object").fill(EVIL);
-    await page.waitForFunction(() => document.querySelectorAll(".tasks tbody tr:not(.room)").length === 1);
+    await page.waitForFunction(() => document.querySelectorAll(".tasks tbody tr:not(.spacer-row)").length === 1);
     await page.getByText("record.changed").waitFor();
     await page.getByLabel("Object").fill("nobody has this key");
     await page.getByText("No task matches").waitFor();
@@ -94,7 +94,7 @@ test("tasks: the chosen are run again and cancelled, and it can be undone before
     await page.keyboard.press("r");
     await all({ tenant: "tasks-a", handler: "draft", status: "SUCCESS" }, (tasks) => tasks.length === 2 && tasks.every((task) => task.attempt === 2));
     await page.getByText("2 of 2").waitFor();
-    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].filter((one) => one.textContent === "Success").length === 2);
+    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].filter((one) => one.textContent === "Succeeded").length === 2);
     await rows(page).first().getByRole("checkbox").check();
     await page.getByRole("button", { name: "Cancel 1" }).click();
     await page.getByText("1 task will be cancelled").waitFor();
@@ -144,9 +144,9 @@ test("tasks: a redrive is counted first, can be undone, and shows how far it is"
     await page.getByText("6 match").waitFor();
     await ask();
     await look(page, "redrive");
-    await page.getByLabel("Status").selectOption("CANCELED");
-    await page.getByText("No task matches").waitFor();
-    await page.getByLabel("Status").selectOption("FAILED");
+    await page.getByRole("dialog").getByLabel("Status").selectOption("CANCELED");
+    await page.getByRole("dialog").getByText("No task matches").waitFor();
+    await page.getByRole("dialog").getByLabel("Status").selectOption("FAILED");
     await page.getByLabel("Rate").fill("quick");
     await page.getByText("Write the rate like").waitFor();
     await page.getByLabel("Rate").fill("1/m");
@@ -172,7 +172,7 @@ test("tasks: a redrive is counted first, can be undone, and shows how far it is"
     await world.until("/api/v1/redrives", ({ redrives }) => redrives[0].filter.tenant === "tasks-c" && redrives[0].state === "done");
     await all({ tenant: "tasks-c", status: "FAILED" }, (tasks) => tasks.length === 0);
     await going.getByText("done").waitFor();
-    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].every((one) => one.textContent === "Success"));
+    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].every((one) => one.textContent === "Succeeded"));
   }, { role: "operator" });
 });
 
@@ -216,7 +216,7 @@ test("tasks: a hundred thousand that match scroll, and few of them are in the pa
     await page.locator(".tasks .table-box tbody tr").first().waitFor();
     await page.evaluate(async () => {
       const box = document.querySelector(".tasks .table-box");
-      const done = () => document.querySelector(".screen-sub").textContent.includes("100,000 match");
+      const done = () => document.querySelector(".screen-subtitle").textContent.includes("100,000 match");
       while (!done()) {
         box.scrollTop = box.scrollHeight;
         await new Promise((resolve) => setTimeout(resolve, 10));

@@ -15,7 +15,7 @@ import { AuditTarget } from "./target.js";
 
 /** @typedef {import("../../data/api-types.js").AuditEntry} AuditEntry */
 
-/** How far back a filter looks by itself. */
+/** How many entries a filter loads on its own. */
 const MAX_FILTER_SCAN = 2000;
 
 /** @type {Record<string, string>} */
@@ -27,25 +27,25 @@ const ACTION_LABELS = {
 
 /** @param {{query: Record<string, string>}} props */
 export default function Audit({ query }) {
-  const deeds = usePages({
+  const entries = usePages({
     read: async (before, signal) => {
       const page = await api.get("/api/v1/audit", { query: { before, limit: 200 }, signal });
       return { eventId: page.eventId, rows: /** @type {AuditEntry[]} */ (page.deeds), next: page.next };
     },
-    id: (deed) => deed.number,
+    id: (entry) => entry.number,
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"] },
-    every: 3000,
+    pollInterval: 3000,
   }, []);
-  const all = deeds.data ?? [];
-  const rows = useMemo(() => all.filter(buildFilter(query)), [deeds.data, query.by, query.action, query.what]);
+  const all = entries.data ?? [];
+  const rows = useMemo(() => all.filter(buildFilter(query)), [entries.data, query.by, query.action, query.what]);
   const filtered = Boolean(query.by || query.action || query.what);
-  // A filter that finds little looks further back, up to a bound.
-  const few = filtered && rows.length < 50 && all.length < MAX_FILTER_SCAN;
+  // A filter with few matches loads older entries, up to `MAX_FILTER_SCAN`.
+  const needsMore = filtered && rows.length < 50 && all.length < MAX_FILTER_SCAN;
   useEffect(() => {
-    if (few) deeds.more?.();
-  }, [few, all.length, deeds.more === null]);
+    if (needsMore) entries.more?.();
+  }, [needsMore, all.length, entries.more === null]);
   return html`
-    <${ScreenHeader} title="Audit" sub=${deeds.data && html`<span>${filtered ? `${formatCount(rows.length)} of the newest ${formatCount(all.length)}` : `the newest ${formatCount(all.length)}`}${deeds.more ? "" : ", all entries"}</span>`}>
+    <${ScreenHeader} title="Audit" sub=${entries.data && html`<span>${filtered ? `${formatCount(rows.length)} of the newest ${formatCount(all.length)}` : `the newest ${formatCount(all.length)}`}${entries.more ? "" : ", all entries"}</span>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/audit", query: { limit: 100 } }} cli=${cliCommand("audit", "--limit", "100")} />
     <//>
     <${FilterBar} query=${query} fields=${[
@@ -53,22 +53,22 @@ export default function Audit({ query }) {
       { name: "action", label: "Action", choices: distinctValues(all, "action").map((action) => /** @type {[string, string]} */ ([action, ACTION_LABELS[action] ?? action])) },
       { name: "what", label: "Target or reason", hint: "part of it", width: 220 },
     ]} />
-    <${LiveView} of=${deeds} lines=${12} what="The audit could not be loaded">${() => html`
-      <${Table} tall label="Audit entries, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {AuditEntry} */ deed) => String(deed.number)}
-        onEnd=${deeds.more ?? undefined} empty=${html`<${EmptyAudit} filtered=${filtered} more=${deeds.more} />`} />`}<//>`;
+    <${LiveView} data=${entries} lines=${12} errorTitle="The audit could not be loaded">${() => html`
+      <${Table} fill label="Audit entries, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {AuditEntry} */ entry) => String(entry.number)}
+        onEnd=${entries.more ?? undefined} empty=${html`<${EmptyAudit} filtered=${filtered} more=${entries.more} />`} />`}<//>`;
 }
 
 /** @param {Record<string, string>} query
  * @returns {(deed: AuditEntry) => boolean} */
 function buildFilter({ by = "", action = "", what = "" }) {
   const [who, part] = [by.toLowerCase(), what.toLowerCase()];
-  return (deed) => deed.by.toLowerCase().includes(who) && (!action || deed.action === action)
-    && (!part || `${deed.what} ${deed.detail}`.toLowerCase().includes(part));
+  return (entry) => entry.by.toLowerCase().includes(who) && (!action || entry.action === action)
+    && (!part || `${entry.what} ${entry.detail}`.toLowerCase().includes(part));
 }
 
-/** @param {AuditEntry[]} deeds @param {"by" | "action"} name */
-function distinctValues(deeds, name) {
-  return [...new Set(deeds.map((deed) => deed[name]))].sort();
+/** @param {AuditEntry[]} entries @param {"by" | "action"} name */
+function distinctValues(entries, name) {
+  return [...new Set(entries.map((entry) => entry[name]))].sort();
 }
 
 /** @param {{filtered: boolean, more: (() => void) | null}} props */
@@ -80,11 +80,11 @@ function EmptyAudit({ filtered, more }) {
 
 /** @type {import("../../parts/table.js").Column<AuditEntry>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 156, cell: (deed) => html`<${TimeOfDay} at=${deed.time} fine=${false} />` },
-  { name: "ago", title: "Ago", width: 78, narrow: true, cell: (deed) => html`<span class="soft"><${Ago} at=${deed.time} /></span>` },
-  { name: "by", title: "Who", grow: 32, narrow: true, cell: (deed) => html`<b title=${deed.by}>${deed.by}</b>` },
-  { name: "action", title: "Action", width: 112, narrow: true, cell: (deed) => html`<span title=${deed.action}>${ACTION_LABELS[deed.action] ?? deed.action}</span>` },
-  { name: "what", title: "Target", grow: 36, narrow: true, cell: (deed) => html`<${AuditTarget} what=${deed.what} />` },
-  { name: "detail", title: "Reason or details", grow: 40, cell: (deed) => html`<span class="soft" title=${deed.detail}>${deed.detail}</span>` },
-  { name: "number", title: "No.", width: 66, right: true, cell: (deed) => html`<span class="faint">${deed.number}</span>` },
+  { name: "time", title: "Time", width: 156, cell: (entry) => html`<${TimeOfDay} at=${entry.time} withMillis=${false} />` },
+  { name: "ago", title: "Ago", width: 78, narrow: true, cell: (entry) => html`<span class="soft"><${Ago} at=${entry.time} /></span>` },
+  { name: "by", title: "Who", grow: 32, narrow: true, cell: (entry) => html`<b title=${entry.by}>${entry.by}</b>` },
+  { name: "action", title: "Action", width: 112, narrow: true, cell: (entry) => html`<span title=${entry.action}>${ACTION_LABELS[entry.action] ?? entry.action}</span>` },
+  { name: "what", title: "Target", grow: 36, narrow: true, cell: (entry) => html`<${AuditTarget} text=${entry.what} />` },
+  { name: "detail", title: "Reason or details", grow: 40, cell: (entry) => html`<span class="soft" title=${entry.detail}>${entry.detail}</span>` },
+  { name: "number", title: "No.", width: 66, right: true, cell: (entry) => html`<span class="faint">${entry.number}</span>` },
 ];

@@ -1,22 +1,22 @@
-// What was done to what, with a way to it.
+// The target of an audit entry, as a link.
 
 import { KeyLink, Link, TaskLink } from "../../parts/link.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
 
-/** A deed names a thing as `kind name`, and may say for whom. @param {string} what
+/** Parses a target, written as `kind name` and an optional rest. @param {string} text
  * @returns {{kind: string, name: string, rest: string} | null} */
-export function parseTarget(what) {
-  const found = /^(handler|collection|schedule|chain|order|task|node) (\S+)(.*)$/s.exec(what);
+export function parseTarget(text) {
+  const found = /^(handler|collection|schedule|chain|order|task|node) (\S+)(.*)$/s.exec(text);
   return found && { kind: found[1], name: found[2], rest: found[3] };
 }
 
-/** @param {{what: string}} props */
-export function AuditTarget({ what }) {
-  const of = parseTarget(what);
-  if (!of) return html`<span title=${what}>${what}</span>`;
-  const { kind, name, rest } = of;
-  return html`<span title=${what}><span class="faint">${kind} </span>${targetLink(kind, name)}${rest}</span>`;
+/** @param {{text: string}} props */
+export function AuditTarget({ text }) {
+  const target = parseTarget(text);
+  if (!target) return html`<span title=${text}>${text}</span>`;
+  const { kind, name, rest } = target;
+  return html`<span title=${text}><span class="faint">${kind} </span>${targetLink(kind, name)}${rest}</span>`;
 }
 
 /** @param {string} kind @param {string} name */
@@ -25,7 +25,7 @@ function targetLink(kind, name) {
   if (kind === "collection") return html`<${Link} to=${screenPaths.handler(name.split("/")[0])}>${name}<//>`;
   if (kind === "schedule") return html`<${Link} to=${screenPaths.schedule(name)}>${name}<//>`;
   if (kind === "chain") return html`<${Link} to=${screenPaths.chain(name)}>${name}<//>`;
-  if (kind === "order") return html`<${KeyLink} of=${name} />`;
+  if (kind === "order") return html`<${KeyLink} objectKey=${name} />`;
   if (kind === "task") return html`<${TaskLink} id=${name} short />`;
   return name;
 }

@@ -1,4 +1,4 @@
-// One chain: its picture with the orders on it, what its nodes do, stopping it, and its orders.
+// One chain: its graph, node actions, state, rules and orders.
 
 import { api, encodePath } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -26,69 +26,69 @@ import { ChainStateBadge } from "./state.js";
 export default function ChainScreen({ params, query }) {
   const path = `/${params.path}`;
   const address = `/api/v1/chains/${encodePath(path)}`;
-  const known = useLiveData({
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<Chain & {eventId: number}>} */ (api.get(address, { signal })),
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"], path },
-    calm: 500,
-    every: 5000,
+    minInterval: 500,
+    pollInterval: 5000,
   }, [path]);
-  return html`<${LiveView} of=${known} lines=${10} what="The chain could not be loaded">
-    ${(/** @type {Chain} */ chain) => html`<${ChainDetail} chain=${chain} address=${address} chosen=${query.node} after=${known.reload} />`}<//>`;
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The chain could not be loaded">
+    ${(/** @type {Chain} */ chain) => html`<${ChainDetail} chain=${chain} address=${address} selectedId=${query.node} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{chain: Chain, address: string, chosen: string | undefined, after: () => void}} props */
-function ChainDetail({ chain, address, chosen, after }) {
+/** @param {{chain: Chain, address: string, selectedId: string | undefined, onChange: () => void}} props */
+function ChainDetail({ chain, address, selectedId, onChange }) {
   const { path, defined, orders, stranded, rules } = chain;
-  const [told, setTold] = useState("");
-  const place = { space: /** @type {const} */ ("chain"), name: path };
-  const node = chain.nodes.find((one) => one.id === chosen);
-  const lost = stranded.reduce((sum, one) => sum + one.orders, 0);
+  const [countText, setCountText] = useState("");
+  const ruleTarget = { space: /** @type {const} */ ("chain"), name: path };
+  const node = chain.nodes.find((one) => one.id === selectedId);
+  const orphanedCount = stranded.reduce((sum, one) => sum + one.orders, 0);
   return html`
     <${ScreenHeader} title=${path} sub=${html`<${ChainStateBadge} chain=${chain} />${orders !== null && html`<span>${pluralize(orders, "order")}</span>`}
       <span>${pluralize(chain.nodes.length, "node")}</span>`}>
       ${defined && html`<${Button} kind="primary" icon="order" role="operator" onClick=${() => addOrder(chain)}>Add an order<//>`}
-      ${defined && boundTenant.value === null && html`<${StopStartButton} chain=${chain} address=${address} after=${after} />`}
-      <${RuleButtons} place=${place} rules=${rules} after=${after} />
+      ${defined && boundTenant.value === null && html`<${StopStartButton} chain=${chain} address=${address} onChange=${onChange} />`}
+      <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
       <${CopyAsMenu} call=${{ path: address }} cli=${cliCommand("chains", "show", path)} />
     <//>
     ${!defined && html`<${Notice} tone="warn">This chain is no longer defined. Its rules are kept, and its orders wait until it is defined again.<//>`}
-    ${lost > 0 && html`<${Notice} tone="bad"><span>${pluralize(lost, "order")} ${lost === 1 ? "is" : "are"} at nodes that the chain no longer has:
+    ${orphanedCount > 0 && html`<${Notice} tone="bad"><span>${pluralize(orphanedCount, "order")} ${orphanedCount === 1 ? "is" : "are"} at nodes that the chain no longer has:
       ${stranded.map((one) => `${one.node} (${one.orders})`).join(", ")}. Move them, or define the nodes again.</span>
       <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Orphaned`}>Show them<//><//>`}
     ${defined && html`<${Panel} title="Graph" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
-      <${ChainGraph} chain=${chain} chosen=${node?.id} onChoose=${(/** @type {string} */ id) => setQuery({ node: id === chosen ? null : id })} />
+      <${ChainGraph} chain=${chain} selectedId=${node?.id} onChoose=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
     <//>`}
     <div class="columns">
       <div class="stack">
-        <${Panel} title=${node ? `Orders at ${node.id}` : "Orders"} flush aside=${told}>
-          <${OrderTable} path=${path} node=${node?.id} onCount=${setTold}
+        <${Panel} title=${node ? `Orders at ${node.id}` : "Orders"} flush aside=${countText}>
+          <${OrderTable} path=${path} node=${node?.id} onCount=${setCountText}
             empty=${(/** @type {boolean} */ none) => html`<${EmptyState} title=${none ? "No orders" : `No orders at ${node?.id}`} icon="order">
               <p>New orders appear here.</p><//>`} />
         <//>
       </div>
       <div class="stack">
-        ${node && html`<${SelectedNode} key=${node.id} chain=${chain} node=${node} after=${after} />`}
+        ${node && html`<${SelectedNode} key=${node.id} chain=${chain} node=${node} onChange=${onChange} />`}
         ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
-        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} own=${place} after=${after} /><//>
+        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} /><//>
       </div>
     </div>`;
 }
 
-/** @param {{chain: Chain, address: string, after: () => void}} props */
-function StopStartButton({ chain: { path, state }, address, after }) {
+/** @param {{chain: Chain, address: string, onChange: () => void}} props */
+function StopStartButton({ chain: { path, state }, address, onChange }) {
   /** @param {"running" | "stopped"} state */
   const set = (state) => api.put(`${address}/state`, { state });
   const stop = async () => {
-    const sure = await promptUser({
+    const confirmed = await promptUser({
       title: `Stop ${path}`,
       text: html`<p>No order of this chain starts a step until the chain is started again, whatever its tenant. Running steps finish. The chain stays stopped after a restart.</p>`,
       action: "Stop",
       danger: true,
     });
-    if (sure && await runWithToast(() => set("stopped"), `${path} is stopped`, `${path} was not stopped`)) after();
+    if (confirmed && await runWithToast(() => set("stopped"), `${path} is stopped`, `${path} was not stopped`)) onChange();
   };
   const start = async () => {
-    if (await runWithToast(() => set("running"), `${path} is started`, `${path} was not started`)) after();
+    if (await runWithToast(() => set("running"), `${path} is started`, `${path} was not started`)) onChange();
   };
   return state === "stopped"
     ? html`<${Button} icon="play" role="operator" onClick=${start}>Start<//>`

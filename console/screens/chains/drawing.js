@@ -1,4 +1,4 @@
-// From a plan of a chain to the shapes of its picture, lying or standing.
+// Converts the layout of a chain to SVG boxes and paths, horizontal or vertical.
 
 import { layoutChain } from "./layout.js";
 
@@ -11,7 +11,7 @@ import { layoutChain } from "./layout.js";
 export const NODE_WIDTH = 148;
 export const NODE_HEIGHT = 54;
 const MARGIN = 14;
-/** How far lines that lead back stay away from the nodes, and from each other. */
+/** Distance of back edges from the nodes and from each other. */
 const BACK_EDGE_GAP = 22;
 
 /** @param {Chain} chain
@@ -23,30 +23,30 @@ export function chainEdges({ nodes }) {
   ]);
 }
 
-/** @param {Chain} chain @param {boolean} standing from above to below, for narrow screens
+/** @param {Chain} chain @param {boolean} vertical top to bottom, for narrow screens
  * @returns {ChainDrawing} */
-export function drawChain(chain, standing) {
-  const sizes = standing
+export function drawChain(chain, vertical) {
+  const sizes = vertical
     ? { along: NODE_HEIGHT, across: NODE_WIDTH, gapAlong: 40, gapAcross: 18 }
     : { along: NODE_WIDTH, across: NODE_HEIGHT, gapAlong: 62, gapAcross: 26 };
-  const plan = layoutChain(chain.nodes.map((node) => node.id), chainEdges(chain), sizes);
+  const layout = layoutChain(chain.nodes.map((node) => node.id), chainEdges(chain), sizes);
   /** @param {number} along @param {number} across */
-  const point = (along, across) => (standing ? `${round(across + MARGIN)} ${round(along + MARGIN)}` : `${round(along + MARGIN)} ${round(across + MARGIN)}`);
+  const point = (along, across) => (vertical ? `${round(across + MARGIN)} ${round(along + MARGIN)}` : `${round(along + MARGIN)} ${round(across + MARGIN)}`);
   const half = sizes.along / 2;
   let backs = 0;
-  const lines = plan.ways.map(({ from, to, kind, points, back }) => {
+  const lines = layout.edges.map(({ from, to, kind, points, back }) => {
     if (!back) return { from, to, kind, back, d: forwardPath(points, half, point) };
-    const far = plan.breadth + BACK_EDGE_GAP + 12 * backs;
+    const distance = layout.breadth + BACK_EDGE_GAP + 12 * backs;
     backs += 1;
-    return { from, to, kind, back, d: backPath(points, sizes.across / 2, far, point) };
+    return { from, to, kind, back, d: backPath(points, sizes.across / 2, distance, point) };
   });
-  const breadth = plan.breadth + (backs ? BACK_EDGE_GAP + 12 * backs : 0) + 2 * MARGIN;
-  const length = plan.length + 2 * MARGIN;
+  const breadth = layout.breadth + (backs ? BACK_EDGE_GAP + 12 * backs : 0) + 2 * MARGIN;
+  const length = layout.length + 2 * MARGIN;
   return {
-    boxes: plan.spots.map(({ id, along, across }) => (standing ? { id, x: across + MARGIN, y: along + MARGIN } : { id, x: along + MARGIN, y: across + MARGIN })),
+    boxes: layout.nodes.map(({ id, along, across }) => (vertical ? { id, x: across + MARGIN, y: along + MARGIN } : { id, x: along + MARGIN, y: across + MARGIN })),
     lines,
-    width: standing ? breadth : length,
-    height: standing ? length : breadth,
+    width: vertical ? breadth : length,
+    height: vertical ? length : breadth,
   };
 }
 
@@ -55,7 +55,7 @@ function round(number) {
   return Math.round(number * 10) / 10;
 }
 
-/** From the end of one node to the begin of another, straight past what lies between.
+/** The path of a forward edge, through its waypoints.
  * @param {{along: number, across: number}[]} points @param {number} half @param {(along: number, across: number) => string} point */
 function forwardPath(points, half, point) {
   let d = "";
@@ -68,10 +68,10 @@ function forwardPath(points, half, point) {
   return d;
 }
 
-/** Beside everything, and back to a node before.
- * @param {{along: number, across: number}[]} points @param {number} half @param {number} far @param {(along: number, across: number) => string} point */
-function backPath([from, to], half, far, point) {
+/** The path of a back edge, around all nodes.
+ * @param {{along: number, across: number}[]} points @param {number} half @param {number} distance @param {(along: number, across: number) => string} point */
+function backPath([from, to], half, distance, point) {
   const [out, into] = [from.along + 14, to.along - 14];
-  return `M${point(out, from.across + half)}C${point(out, far)} ${point(out, far)} ${point((out + into) / 2, far)}`
-    + `C${point(into, far)} ${point(into, far)} ${point(into, to.across + half)}`;
+  return `M${point(out, from.across + half)}C${point(out, distance)} ${point(out, distance)} ${point((out + into) / 2, distance)}`
+    + `C${point(into, distance)} ${point(into, distance)} ${point(into, to.across + half)}`;
 }

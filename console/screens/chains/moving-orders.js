@@ -1,17 +1,17 @@
-// Orders on their way from node to node, as the stream tells of them.
+// Animates orders that move between nodes, from events of the stream.
 
 import { subscribe } from "../../data/stream.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../parts/ui.js";
 
 /** @typedef {{key: number, order: string, from: string, to: string}} MovingOrder */
 
-/** How many are drawn at a time; the numbers at the nodes tell of all. */
+/** Maximum dots at a time; the counts at the nodes include all orders. */
 const MAX_MOVING = 40;
 const ANIMATION_MS = 900;
 
 let lastKey = 0;
 
-/** Who is on the way on a chain, now. @param {string} path
+/** The orders that are moving on a chain now, and a function that removes one. @param {string} path
  * @returns {[MovingOrder[], (key: number) => void]} */
 export function useMovingOrders(path) {
   const [list, setList] = useState(/** @type {MovingOrder[]} */ ([]));
@@ -27,7 +27,7 @@ export function useMovingOrders(path) {
   return [list, (key) => setList((before) => before.filter((one) => one.key !== key))];
 }
 
-/** A dot that goes along a line once.
+/** A dot that moves along an edge once.
  * @param {{d: string, title: string, onEnd: () => void}} props */
 export function MovingDot({ d, title, onEnd }) {
   const line = useRef(/** @type {SVGPathElement | null} */ (null));
@@ -39,24 +39,24 @@ export function MovingDot({ d, title, onEnd }) {
       return () => clearTimeout(timer);
     }
     const length = path.getTotalLength();
-    const begun = performance.now();
+    const startedAt = performance.now();
     let frame = 0;
     const step = () => {
-      const part = Math.min(1, (performance.now() - begun) / ANIMATION_MS);
-      const eased = part < 0.5 ? 2 * part * part : 1 - (-2 * part + 2) ** 2 / 2;
+      const progress = Math.min(1, (performance.now() - startedAt) / ANIMATION_MS);
+      const eased = progress < 0.5 ? 2 * progress * progress : 1 - (-2 * progress + 2) ** 2 / 2;
       const { x, y } = path.getPointAtLength(eased * length);
       dot.current?.setAttribute("cx", String(x));
       dot.current?.setAttribute("cy", String(y));
-      if (part < 1) frame = requestAnimationFrame(step);
+      if (progress < 1) frame = requestAnimationFrame(step);
       else onEnd();
     };
     step();
-    // Frames stand still where nobody looks.
+    // A hidden page has no animation frames.
     const timer = setTimeout(onEnd, ANIMATION_MS + 400);
     return () => {
       cancelAnimationFrame(frame);
       clearTimeout(timer);
     };
   }, []);
-  return html`<g class="traveller" aria-hidden="true"><path ref=${line} d=${d} /><circle ref=${dot} r="5"><title>${title}</title></circle></g>`;
+  return html`<g class="moving-order" aria-hidden="true"><path ref=${line} d=${d} /><circle ref=${dot} r="5"><title>${title}</title></circle></g>`;
 }

@@ -1,4 +1,4 @@
-// The node that was chosen in the picture: what it does, and having it do something else.
+// The selected node: its properties, and changing its action.
 
 import { api, encodePath, encodeSegment } from "../../data/api.js";
 import { boundTenant, hasRole } from "../../data/session.js";
@@ -23,12 +23,12 @@ const ACTIONS = {
   next_state: ["Skip", "Orders move on to the next node without running this step, delayed orders too."],
 };
 
-/** @param {{chain: Chain, node: ChainNode, after: () => void}} props */
-export function SelectedNode({ chain, node, after }) {
+/** @param {{chain: Chain, node: ChainNode, onChange: () => void}} props */
+export function SelectedNode({ chain, node, onChange }) {
   const { id, end, handler, next, on_error, setback, action, orders } = node;
-  const steers = hasRole("operator") && boundTenant.value === null;
+  const mayControl = hasRole("operator") && boundTenant.value === null;
   return html`<${Panel} title=${`Node ${id}`} aside=${html`<${Button} small kind="quiet" icon="close" label="Close" onClick=${() => setQuery({ node: null })} />`}>
-    <${PropertyList} of=${[
+    <${PropertyList} items=${[
       ["Handler", handler !== null && html`<${HandlerLink} name=${handler} />`],
       ["Kind", end && "end node: orders finish here"],
       ["Orders here", orders !== null && String(orders)],
@@ -37,9 +37,9 @@ export function SelectedNode({ chain, node, after }) {
       ["Retry", !end && (setback ? describeRetries(setback) : html`as set by <code>retry</code> of the handler`)],
       ["Action", !end && html`${ACTIONS[action][0]}<span class="soft">: ${ACTIONS[action][1]}</span>`],
     ]} />
-    ${!end && steers && html`<div class="node-actions" role="group" aria-label="Node action">
-      ${Object.entries(ACTIONS).map(([name, [word, means]]) => html`<${Button} key=${name} small pressed=${action === name} title=${means}
-        onClick=${() => setNodeAction(chain.path, id, /** @type {NodeAction} */ (name), orders, after)}>${word}<//>`)}
+    ${!end && mayControl && html`<div class="node-actions" role="group" aria-label="Node action">
+      ${Object.entries(ACTIONS).map(([name, [label, description]]) => html`<${Button} key=${name} small pressed=${action === name} title=${description}
+        onClick=${() => setNodeAction(chain.path, id, /** @type {NodeAction} */ (name), orders, onChange)}>${label}<//>`)}
     </div>
     <p class="hint"><code>${cliCommand("chains", "node", chain.path, id, action === "stop" ? "process" : "stop")}</code></p>`}
     ${orders !== null && orders > 0 && html`<p class="node-orders"><${Link} to=${`/orders?path=${encodeURIComponent(chain.path)}&node=${encodeURIComponent(id)}`}>Orders at this node<//></p>`}
@@ -53,17 +53,17 @@ function describeRetries({ max, backoff, delay_seconds, max_delay_seconds, delay
   return `${max === 1 ? "once" : `${max} times`}, after ${waits}`;
 }
 
-/** @param {string} path @param {string} node @param {NodeAction} action @param {number | null} orders @param {() => void} after */
-async function setNodeAction(path, node, action, orders, after) {
+/** @param {string} path @param {string} node @param {NodeAction} action @param {number | null} orders @param {() => void} onChange */
+async function setNodeAction(path, node, action, orders, onChange) {
   if (action === "next_state") {
-    const sure = await promptUser({
+    const confirmed = await promptUser({
       title: `Skip the node ${node}`,
       text: html`<p>${ACTIONS.next_state[1]} ${orders ? html`<b>${orders}</b> ${orders === 1 ? "order is" : "orders are"} here now.` : ""} The work of this step is not done for them.</p>`,
       action: "Skip node",
       danger: true,
     });
-    if (!sure) return;
+    if (!confirmed) return;
   }
   const address = `/api/v1/chains/${encodePath(path)}/nodes/${encodeSegment(node)}/action`;
-  if (await runWithToast(() => api.put(address, { action }), `${node}: ${ACTIONS[action][1]}`, `${node} was not changed`)) after();
+  if (await runWithToast(() => api.put(address, { action }), `${node}: ${ACTIONS[action][1]}`, `${node} was not changed`)) onChange();
 }

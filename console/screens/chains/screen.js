@@ -1,4 +1,4 @@
-// All chains, each with how many orders are where.
+// The list of chains with order counts per node.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -15,7 +15,7 @@ import { ChainStateBadge } from "./state.js";
 
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 
-/** How many nodes of a chain a row shows. */
+/** Maximum nodes shown per chain. */
 const MAX_NODES = 8;
 
 /** @type {[string, string][]} */
@@ -31,22 +31,22 @@ function matchesState({ state: set, rules, stranded, orders, nodes }, state) {
 
 /** @param {{query: Record<string, string>}} props */
 export default function Chains({ query }) {
-  const known = useLiveData({
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<{eventId: number, chains: Chain[]}>} */ (api.get("/api/v1/chains", { signal })),
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"] },
-    every: 5000,
+    pollInterval: 5000,
   }, []);
-  const chains = known.data?.chains ?? [];
+  const chains = live.data?.chains ?? [];
   const orders = chains.reduce((sum, chain) => sum + (chain.orders ?? 0), 0);
   const part = (query.path ?? "").toLowerCase();
   const rows = chains.filter((chain) => chain.path.toLowerCase().includes(part) && matchesState(chain, query.state ?? ""));
   return html`
-    <${ScreenHeader} title="Chains" sub=${known.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
+    <${ScreenHeader} title="Chains" sub=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/chains" }} cli=${cliCommand("chains")} />
     <//>
     <${FilterBar} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: STATE_CHOICES }]} />
-    <${LiveView} of=${known} lines=${8} what="The chains could not be loaded">${() => html`
-      <${Table} tall label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
+    <${LiveView} data=${live} lines=${8} errorTitle="The chains could not be loaded">${() => html`
+      <${Table} fill label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
         onOpen=${(/** @type {Chain} */ chain) => navigate(screenPaths.chain(chain.path))} empty=${html`<${NoChains} none=${chains.length === 0} />`} />`}<//>`;
 }
 

@@ -1,4 +1,4 @@
-// How a chain stands, in a word.
+// The state badge of a chain.
 
 import { Badge } from "../../parts/badge.js";
 import { html } from "../../parts/ui.js";

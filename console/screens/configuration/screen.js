@@ -1,4 +1,4 @@
-// The configuration: what this process is set up with, from where, and what became of changes.
+// The active configuration, its files, warnings and reloads.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -21,16 +21,16 @@ const CONFIG_URL = "/api/v1/config";
 
 /** @param {{query: Record<string, string>}} props */
 export default function Configuration({ query }) {
-  const known = useLiveData({
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<ConfigurationReport>} */ (api.get(CONFIG_URL, { signal })),
-    // What is refused is told nowhere else.
-    filter: { types: ["FileBasedEvent"] }, every: 2000,
+    // Rejected reloads publish no event.
+    filter: { types: ["FileBasedEvent"] }, pollInterval: 2000,
   }, []);
   return html`
-    <${ScreenHeader} title="Configuration" sub=${known.data && html`<span>${known.data.node}</span><span>active since <${TimeOfDay} at=${known.data.loaded_at} fine=${false} /></span>`}>
+    <${ScreenHeader} title="Configuration" sub=${live.data && html`<span>${live.data.node}</span><span>active since <${TimeOfDay} at=${live.data.loaded_at} withMillis=${false} /></span>`}>
       <${CopyAsMenu} call=${{ path: CONFIG_URL }} cli=${cliCommand("config", "show")} />
     <//>
-    <${LiveView} of=${known} lines=${10} what="The configuration could not be loaded">${(/** @type {ConfigurationReport} */ config) => html`<${ConfigurationDetail} config=${config} query=${query} />`}<//>`;
+    <${LiveView} data=${live} lines=${10} errorTitle="The configuration could not be loaded">${(/** @type {ConfigurationReport} */ config) => html`<${ConfigurationDetail} config=${config} query=${query} />`}<//>`;
 }
 
 /** @param {{config: ConfigurationReport, query: Record<string, string>}} props */
@@ -49,14 +49,14 @@ function ConfigurationDetail({ config, query }) {
       <div class="stack config-side">
         ${refused && html`<${ReloadHistory} reloads=${reloads} />`}
         <${Panel} title="Source">
-          <${PropertyList} of=${[
+          <${PropertyList} items=${[
             ["Node", node],
             ["Files", files.length ? html`<ul class="files">${files.map((file) => html`<li key=${file} class="mono">${file}</li>`)}</ul>` : "none: only defaults, environment variables and flags"],
             ["Loaded", html`<${DateTime} at=${loaded_at} />`],
             ["Watched", watched ? "yes: changes are applied within two seconds" : "no"],
             ["Changes", html`<${Link} to=${screenPaths.stream({ return: "FileBasedActivated,FileBasedRemoved" })}>in the stream<//>`],
           ]} />
-          <p class="hint files-hint">Each node has its own configuration: open the console at its address.</p>
+          <p class="hint configuration-hint">Each node has its own configuration: open the console at its address.</p>
         <//>
         <${Panel} title="Warnings" aside=${warnings.length ? String(warnings.length) : null}>
           ${warnings.length === 0 ? html`<p class="soft">None.</p>`
@@ -75,7 +75,7 @@ function ReloadHistory({ reloads }) {
   <//>`;
 }
 
-/** Its place apart from its words. @param {{text: string}} props */
+/** A warning with its file position apart from its text. @param {{text: string}} props */
 function Warning({ text }) {
   const found = /^(.+?:\d+:\d+): (.*)$/s.exec(text);
   return found ? html`<span class="mono faint">${found[1]}</span><span>${found[2]}</span>` : html`<span>${text}</span>`;
@@ -84,7 +84,7 @@ function Warning({ text }) {
 /** @param {{reload: ConfigurationReload, open: boolean}} props */
 function ReloadRow({ reload: { at, applied, error, faults, more_faults: more }, open }) {
   return html`<li>
-    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Applied" : "Rejected"}<//><${TimeOfDay} at=${at} fine=${false} /><span class="faint"><${Ago} at=${at} /></span></div>
+    <div class="reload-head"><${Badge} tone=${applied ? "good" : "bad"}>${applied ? "Applied" : "Rejected"}<//><${TimeOfDay} at=${at} withMillis=${false} /><span class="faint"><${Ago} at=${at} /></span></div>
     ${error && faults.length === 0 && html`<p class="soft">${error}</p>`}
     ${faults.length > 0 && html`<details open=${open}><summary>${pluralize(faults.length + more, "error")}</summary>
       <ul class="faults">${faults.map((fault, index) => html`<li key=${index}><span class="mono faint">${fault.place}</span><span>${fault.message}</span>

@@ -1,4 +1,4 @@
-// The settings in force, as YAML, each with where it comes from.
+// The active settings as YAML, each with its origin.
 
 import { pluralize } from "../../data/numbers.js";
 import { Button } from "../../parts/button.js";
@@ -9,7 +9,7 @@ import { setQuery } from "../../shell/router.js";
 
 /** @typedef {{number: number, depth: number, text: string, from: string | null}} SettingLine */
 
-/** The text and, behind it, the place. Values are quoted where they hold a `#`. @param {string} yaml
+/** Splits each line into text and origin. Values that contain `#` are quoted. @param {string} yaml
  * @returns {SettingLine[]} */
 export function parseSettingLines(yaml) {
   return yaml.trimEnd().split("\n").map((line, number) => {
@@ -19,16 +19,16 @@ export function parseSettingLines(yaml) {
   });
 }
 
-/** The lines that are wanted, and those above them that they belong to.
- * @param {SettingLine[]} lines @param {(line: SettingLine) => boolean} wanted */
-export function filterWithParents(lines, wanted) {
+/** The included lines and their parent lines.
+ * @param {SettingLine[]} lines @param {(line: SettingLine) => boolean} isIncluded */
+export function filterWithParents(lines, isIncluded) {
   const keep = new Set();
   /** @type {SettingLine[]} */
-  const above = [];
+  const ancestors = [];
   for (const line of lines) {
-    while (above.length && above[above.length - 1].depth >= line.depth) above.pop();
-    above.push(line);
-    if (wanted(line)) for (const one of above) keep.add(one);
+    while (ancestors.length && ancestors[ancestors.length - 1].depth >= line.depth) ancestors.pop();
+    ancestors.push(line);
+    if (isIncluded(line)) for (const one of ancestors) keep.add(one);
   }
   return lines.filter((line) => keep.has(line));
 }
@@ -41,9 +41,9 @@ export function Settings({ yaml, query: { q = "", defaults } }) {
   const shown = useMemo(() => filterWithParents(lines, (line) => (all || (line.from !== null && line.from !== "default"))
     && (part === "" || `${line.text} ${line.from ?? ""}`.toLowerCase().includes(part))), [lines, all, part]);
   return html`<${Panel} title="Active settings" flush aside=${html`<${Button} small pressed=${all} onClick=${() => setQuery({ defaults: all ? null : "1" })}>Show defaults<//>
-    <${CopyButton} text=${yaml} what="settings" />`}>
+    <${CopyButton} text=${yaml} label="settings" />`}>
     ${shown.length === 0
-      ? html`<p class="settings-none soft">${q ? "No setting matches." : "Nothing is set: all values are defaults."}</p>`
+      ? html`<p class="settings-empty soft">${q ? "No setting matches." : "Nothing is set: all values are defaults."}</p>`
       : html`<div class="settings" tabindex="0" role="region" aria-label=${`Settings, ${pluralize(shown.length, "line")}`}>
         ${shown.map(({ number, text, from }) => html`<div key=${number} class=${classNames("setting", from === "default" && "is-default")}>
           <code>${text}</code>${from !== null && html`<span class="setting-from" title=${from}><bdi>${from}</bdi></span>`}</div>`)}

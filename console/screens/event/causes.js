@@ -1,4 +1,4 @@
-// The way up: the event that caused this one, and what caused that.
+// The causes of an event, up to the first one.
 
 import { api } from "../../data/api.js";
 import { eventKeyText } from "../../data/filter.js";
@@ -8,24 +8,24 @@ import { html, useEffect, useState } from "../../parts/ui.js";
 /** @typedef {import("../../data/api-types.js").EventCause} EventCause */
 /** @typedef {import("../../data/api-types.js").EventDetail} EventDetail */
 
-/** How far up is looked. */
+/** Maximum causes that are read. */
 const MAX_CAUSES = 8;
 
 /** @param {{cause: EventCause | null}} props */
 export function Causes({ cause }) {
-  const [above, setAbove] = useState(/** @type {EventDetail[]} */ ([]));
+  const [ancestors, setAncestors] = useState(/** @type {EventDetail[]} */ ([]));
   const first = cause?.eventId ?? null;
   useEffect(() => {
     const reading = new AbortController();
-    setAbove([]);
-    readCauses(first, reading.signal, setAbove);
+    setAncestors([]);
+    readCauses(first, reading.signal, setAncestors);
     return () => reading.abort();
   }, [first]);
   if (!cause) return html`<p class="soft">No other event: a producer or a schedule emitted it.</p>`;
-  const depth = cause.depth - above.length;
+  const depth = cause.depth - ancestors.length;
   return html`<ol class="causes">
-    ${depth > 0 && above.length === MAX_CAUSES && html`<li class="faint">${depth} more above</li>`}
-    ${[...above].reverse().map(({ event }) => html`<li key=${event.eventId}>
+    ${depth > 0 && ancestors.length === MAX_CAUSES && html`<li class="faint">${depth} more above</li>`}
+    ${[...ancestors].reverse().map(({ event }) => html`<li key=${event.eventId}>
       <span>${event.TYPE}</span><span class="faint mono">${eventKeyText(event)}</span><${EventLink} id=${event.eventId} /></li>`)}
     ${first === null && html`<li class="soft">${cause.task ? "a task without an event (run of a source, step of an order)" : "an event of another tenant, or an expired one"}</li>`}
     ${cause.task && html`<li><span class="soft">by task</span><${TaskLink} id=${cause.task} short /></li>`}
@@ -46,6 +46,6 @@ async function readCauses(id, signal, show) {
       next = detail.cause?.eventId ?? null;
     }
   } catch {
-    // It is forgotten: what was found of it is shown.
+    // An event has expired: the causes found so far are shown.
   }
 }

@@ -1,4 +1,4 @@
-// The events of the same object around this one.
+// Neighbouring events of the same object.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -14,7 +14,7 @@ import { navigate, screenPaths } from "../../shell/router.js";
 /** @typedef {import("../../data/api-types.js").ObjectDetail} ObjectDetail */
 /** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
 
-/** How many are shown on each side. */
+/** Events shown on each side. */
 const EVENTS_EACH_SIDE = 4;
 
 /** @param {{event: JournalEvent, objectKey: string}} props */
@@ -32,12 +32,12 @@ export function ObjectEvents({ event, objectKey }) {
     if (at >= 0 && next) navigate(screenPaths.event(next.eventId));
   };
   useShortcuts({
-    "]": { what: "Next event of the object", run: () => move(-1) },
-    "[": { what: "Previous event of the object", run: () => move(1) },
+    "]": { title: "Next event of the object", run: () => move(-1) },
+    "[": { title: "Previous event of the object", run: () => move(1) },
   });
   return html`<${Panel} title="Events of its object" aside=${object.data && pluralize(events.length, "event")}>
-    <${LiveView} of=${object} lines=${4}>${() => html`<${NeighbouringEvents} events=${events} at=${at} />
-      <p class="chain-more"><${KeyLink} of=${objectKey} tenant=${tenant} /></p>`}<//>
+    <${LiveView} data=${object} lines=${4}>${() => html`<${NeighbouringEvents} events=${events} at=${at} />
+      <p class="object-link"><${KeyLink} objectKey=${objectKey} tenant=${tenant} /></p>`}<//>
   <//>`;
 }
 
@@ -46,9 +46,9 @@ function NeighbouringEvents({ events, at }) {
   if (at < 0) return html`<p class="soft">This event is no longer among the stored events of its object.</p>`;
   const from = Math.max(0, at - EVENTS_EACH_SIDE);
   const to = Math.min(events.length, at + EVENTS_EACH_SIDE + 1);
-  return html`<ol class="chain">
+  return html`<ol class="object-events">
     ${from > 0 && html`<li class="faint">${from} newer</li>`}
-    ${events.slice(from, to).map((one, index) => html`<li key=${one.eventId} class=${classNames(from + index === at && "here")} aria-current=${from + index === at ? "true" : undefined}>
+    ${events.slice(from, to).map((one, index) => html`<li key=${one.eventId} class=${classNames(from + index === at && "current-event")} aria-current=${from + index === at ? "true" : undefined}>
       <${TimeOfDay} at=${one.eventId} /><${Link} to=${screenPaths.event(one.eventId)}>${one.TYPE}<//>
     </li>`)}
     ${to < events.length && html`<li class="faint">${events.length - to} older</li>`}

@@ -1,4 +1,4 @@
-// One event: what it carries, where it stands among its object's, why it was, and what came of it.
+// One event: its value, object, causes, tasks and caused events.
 
 import { api, ExactNumber } from "../../data/api.js";
 import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
@@ -33,14 +33,14 @@ function EventPage({ id }) {
   const detail = useLiveData({
     read: (signal) => /** @type {Promise<EventDetail>} */ (api.get(path, { signal, exact: true })),
     filter: { tasks: true },
-    calm: 500,
-    // What its tasks emit, and what those of that emit, belongs to the tree.
+    minInterval: 500,
+    // Tasks of caused events can add events to the tree, too.
     apply: (data, { tasks }) => {
       const tree = new Set([data.event.eventId, ...causedEventIds(data.caused)]);
       return tasks.some((change) => change.event_id !== null && tree.has(change.event_id)) ? null : data;
     },
   }, [id]);
-  return html`<${LiveView} of=${detail} what="The event could not be loaded">
+  return html`<${LiveView} data=${detail} errorTitle="The event could not be loaded">
     ${(/** @type {EventDetail} */ data) => html`<${EventDetails} data=${data} path=${path} />`}
   <//>`;
 }
@@ -72,10 +72,10 @@ function EventDetails({ data, path }) {
       </div>
       <div class="stack">
         <${Panel} title="Event">
-          <${PropertyList} of=${[
-            ["Id", html`<span class="mono">${event.eventId}</span> <${CopyButton} text=${String(event.eventId)} what="event id" />`],
+          <${PropertyList} items=${[
+            ["Id", html`<span class="mono">${event.eventId}</span> <${CopyButton} text=${String(event.eventId)} label="event id" />`],
             ["Type", html`<${Link} to=${screenPaths.stream({ return: event.TYPE })}>${event.TYPE}<//>`],
-            ["Object", key !== null && html`<${KeyLink} of=${key} tenant=${event.tenant} />`],
+            ["Object", key !== null && html`<${KeyLink} objectKey=${key} tenant=${event.tenant} />`],
             ["Task", task && html`<${TaskLink} id=${task} />`],
             ["Sub", event.sub],
             ["Tenant", event.tenant],
@@ -84,7 +84,7 @@ function EventDetails({ data, path }) {
           ]} />
         <//>
         ${event.context && Object.keys(event.context).length > 0 && html`<${Panel} title="Context">
-          <${PropertyList} of=${Object.entries(event.context).map(([name, value]) => [name, contextText(value)])} /><//>`}
+          <${PropertyList} items=${Object.entries(event.context).map(([name, value]) => [name, contextText(value)])} /><//>`}
         <${Panel} title="Caused by"><${Causes} cause=${cause} /><//>
         ${!engine && typeof event.key === "string" && html`<${ObjectEvents} event=${event} objectKey=${event.key} />`}
       </div>
@@ -96,7 +96,7 @@ function contextText(value) {
   return value instanceof ExactNumber ? value.text : String(value);
 }
 
-/** The engine's own events show their fields beside these. @param {JournalEvent} event */
+/** The fields of an engine event, without id and type. @param {JournalEvent} event */
 function engineEventFields(event) {
   const { eventId: _, TYPE: __, ...rest } = event;
   return rest;

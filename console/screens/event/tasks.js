@@ -1,4 +1,4 @@
-// The tasks that an event made.
+// The tasks of an event.
 
 import { TaskStatus } from "../../parts/badge.js";
 import { Panel } from "../../parts/panel.js";

@@ -1,4 +1,4 @@
-// What an event caused, as a tree. At most so many rows at first: there may be a thousand.
+// The tree of caused events. It may have a thousand rows, so the first ones are shown.
 
 import { eventKeyText } from "../../data/filter.js";
 import { formatDuration } from "../../data/time.js";
@@ -25,7 +25,7 @@ export function CausedTree({ event, caused, cut }) {
   if (rows.length === 0) return html`<p class="soft">None so far. Events that its tasks emit appear here.</p>`;
   return html`<ul class="tree">
       ${rows.slice(0, most).map(({ one, depth }) => html`<li key=${one.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>
-        <span class="tree-mark" aria-hidden="true">└</span>
+        <span class="tree-branch" aria-hidden="true">└</span>
         <${Link} to=${screenPaths.event(one.event.eventId)}>${one.event.TYPE}<//>
         <span class="faint mono tree-key">${eventKeyText(one.event)}</span>
         <span class="faint number" title="after the first event">+${formatDuration((one.event.eventId - event.eventId) / 1000)}</span>

@@ -1,4 +1,4 @@
-// Failures, put together by handler and error, and what can be done about each.
+// Failed tasks, grouped by handler and error.
 
 import { formatCount, pluralize } from "../../data/numbers.js";
 import { boundTenant } from "../../data/session.js";
@@ -27,10 +27,10 @@ import { MAX_PAGES, FIRST_PAGES, useFailures } from "./failures.js";
 
 /** @param {{query: Record<string, string>}} props */
 export default function Failures({ query }) {
-  const { status: _, key: __, event: ___, source: ____, ...wanted } = taskFilterFromQuery(query);
+  const { status: _, key: __, event: ___, source: ____, ...filter } = taskFilterFromQuery(query);
   const pages = Math.min(MAX_PAGES, Math.max(FIRST_PAGES, Number(query.pages) || FIRST_PAGES));
-  const looked = useFailures(wanted, pages);
-  const groups = useMemo(() => groupFailures(looked.data?.failures.values() ?? []), [looked.data]);
+  const live = useFailures(filter, pages);
+  const groups = useMemo(() => groupFailures(live.data?.failures.values() ?? []), [live.data]);
   const [redrive, setRedrive] = useState(/** @type {RedriveScope | null} */ (null));
   const open = groups.find((group) => group.id === query.open) ?? null;
   const fields = [
@@ -41,30 +41,31 @@ export default function Failures({ query }) {
     { name: "end", label: "Created before", time: true, more: true },
   ];
   return html`<div class="failures">
-    <${ScreenHeader} title="Failures" sub=${looked.data && html`<${FailureCount} of=${looked.data} groups=${groups} pages=${pages} />`}>
-      <${Button} icon="retry" role="operator" onClick=${() => setRedrive({ status: "FAILED", ...wanted })}>Redrive all…<//>
-      <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: { ...wanted, status: "FAILED" } }} cli=${cliCommand("tasks", "list", "--status", "FAILED", ...Object.entries(wanted).flatMap(([name, value]) => [`--${name}`, value]))} />
+    <${ScreenHeader} title="Failures" sub=${live.data && html`<${FailureCount} loaded=${live.data} groups=${groups} pages=${pages} />`}>
+      <${Button} icon="retry" role="operator" onClick=${() => setRedrive({ status: "FAILED", ...filter })}>Redrive all…<//>
+      <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: { ...filter, status: "FAILED" } }} cli=${cliCommand("tasks", "list", "--status", "FAILED", ...Object.entries(filter).flatMap(([name, value]) => [`--${name}`, value]))} />
     <//>
     <${FilterBar} query=${query} fields=${fields} />
     <${RedriveProgress} />
     <${BulkProgress} />
-    <${LiveView} of=${looked} lines=${10} what="The failures could not be loaded">${(/** @type {LoadedFailures} */ data) => html`
+    <${LiveView} data=${live} lines=${10} errorTitle="The failures could not be loaded">${(/** @type {LoadedFailures} */ data) => html`
       <div class=${open ? "failures-columns" : "failures-columns alone"}>
-        <${Table} tall label="Failures by handler and error" columns=${groupColumns(groups, open !== null)} rows=${groups} id=${(/** @type {FailureGroup} */ group) => group.id}
-          onOpen=${(/** @type {FailureGroup} */ group) => setQuery({ open: group.id })} tone=${(/** @type {FailureGroup} */ group) => group === open && "chosen"}
-          empty=${html`<${NoFailures} data=${data} filtered=${Object.keys(wanted).length > 0} />`} />
-        ${open && html`<${GroupDetail} key=${open.id} group=${open} groups=${groups} data=${data} wanted=${wanted} onRedrive=${setRedrive}
+        <${Table} fill label="Failures by handler and error" columns=${groupColumns(groups, open !== null)} rows=${groups} id=${(/** @type {FailureGroup} */ group) => group.id}
+          onOpen=${(/** @type {FailureGroup} */ group) => setQuery({ open: group.id })} rowClass=${(/** @type {FailureGroup} */ group) => group === open && "chosen"}
+          empty=${html`<${NoFailures} data=${data} filtered=${Object.keys(filter).length > 0} />`} />
+        ${open && html`<${GroupDetail} key=${open.id} group=${open} groups=${groups} data=${data} filter=${filter} onRedrive=${setRedrive}
           onClose=${() => setQuery({ open: null })} />`}
       </div>`}<//>
     ${redrive && html`<${RedriveDialog} scope=${redrive} onClose=${() => setRedrive(null)} />`}
   </div>`;
 }
 
-/** How far was looked, said plainly. @param {{of: LoadedFailures, groups: FailureGroup[], pages: number}} props */
-function FailureCount({ of: { failures, more, until }, groups, pages }) {
-  const what = `${pluralize(failures.size, "failed task")} in ${pluralize(groups.length, "group")}`;
-  if (!more) return html`<span>${what}</span>`;
-  return html`<span>${what}, created since <${TimeOfDay} at=${until} fine=${false} />. There are older ones.</span>
+/** How many failures were read, and from when.
+ * @param {{loaded: LoadedFailures, groups: FailureGroup[], pages: number}} props */
+function FailureCount({ loaded: { failures, more, until }, groups, pages }) {
+  const countText = `${pluralize(failures.size, "failed task")} in ${pluralize(groups.length, "group")}`;
+  if (!more) return html`<span>${countText}</span>`;
+  return html`<span>${countText}, created since <${TimeOfDay} at=${until} withMillis=${false} />. There are older ones.</span>
     ${pages < MAX_PAGES
       ? html`<${Button} small onClick=${() => setQuery({ pages: Math.min(MAX_PAGES, pages + FIRST_PAGES) })}>Search older tasks<//>`
       : html`<span>Narrow the filter to see them.</span>`}`;
@@ -77,25 +78,25 @@ function NoFailures({ data, filtered }) {
     <p>${filtered ? "Clear a filter to see more." : "Tasks that used all their retries appear here, grouped by handler and error."}</p><//>`;
 }
 
-/** @param {FailureGroup[]} groups @param {boolean} beside one is open beside them, so that there is less room
+/** @param {FailureGroup[]} groups @param {boolean} isDetailOpen one is open beside them, so that there is less room
  * @returns {import("../../parts/table.js").Column<FailureGroup>[]} */
-function groupColumns(groups, beside) {
+function groupColumns(groups, isDetailOpen) {
   const from = Math.min(...groups.map((group) => group.oldest));
   const to = Math.max(...groups.map((group) => group.newest));
   return [
     { name: "count", title: "Tasks", width: 64, right: true, narrow: true, cell: (group) => html`<b>${formatCount(group.failures.length)}</b>` },
     { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (group) => html`<span title=${group.handler}>${group.handler}</span>` },
     { name: "error", title: "Error", grow: 46, narrow: true, cell: groupError },
-    { name: "objects", title: "Objects", width: 70, right: true, hidden: beside, cell: (group) => formatCount(group.objects) },
-    { name: "when", title: "Over time", width: 118, hidden: beside, cell: (group) => html`<${FailureSparkline} values=${countOverTime(group, from, to)} />` },
+    { name: "objects", title: "Objects", width: 70, right: true, hidden: isDetailOpen, cell: (group) => formatCount(group.objects) },
+    { name: "when", title: "Over time", width: 118, hidden: isDetailOpen, cell: (group) => html`<${FailureSparkline} values=${countOverTime(group, from, to)} />` },
     { name: "newest", title: "Latest", width: 98, cell: (group) => html`<${Ago} at=${group.newest} />` },
-    { name: "oldest", title: "First", width: 98, hidden: beside, cell: (group) => html`<${Ago} at=${group.oldest} />` },
+    { name: "oldest", title: "First", width: 98, hidden: isDetailOpen, cell: (group) => html`<${Ago} at=${group.oldest} />` },
   ];
 }
 
 /** @param {{values: number[]}} props */
 function FailureSparkline({ values }) {
-  return html`<${Sparkline} values=${values} height=${18} most=${Math.max(...values) * 1.3} label="Failures over time" />`;
+  return html`<${Sparkline} values=${values} height=${18} maxValue=${Math.max(...values) * 1.3} label="Failures over time" />`;
 }
 
 /** @param {FailureGroup} group */

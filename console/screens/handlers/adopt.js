@@ -1,4 +1,4 @@
-// Taking up what a handler has missed: tasks that were parked while it was gone, and history from before it.
+// Adopts missing tasks of a handler, and replays older events to it.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { formatCount, pluralize } from "../../data/numbers.js";
@@ -12,7 +12,8 @@ import { html, signal } from "../../parts/ui.js";
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {{adopted: number, replayed: number, more: boolean}} AdoptResult */
 
-/** Replays that go on, by handler. They go on when the screen is left. @type {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, stop: boolean}>>} */
+/** Active replays by handler. They continue when the screen is left. @type
+ * {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, stop: boolean}>>} */
 const activeReplays = signal({});
 
 /** @param {string} name @param {number} [from]
@@ -21,14 +22,14 @@ function adoptTasks(name, from) {
   return api.post(`/api/v1/handlers/${encodeSegment(name)}/adopt`, from === undefined ? {} : { from });
 }
 
-/** What was parked can be taken up only by all tenants' operators, and only while the handler is there.
+/** Adopting needs a defined handler and a token that is not bound to a tenant.
  * @param {Handler} handler */
 export function mayAdopt({ defined }) {
   return defined && boundTenant.value === null;
 }
 
-/** @param {{handler: Handler, after: () => void}} props */
-export function MissingTasksNotice({ handler, after }) {
+/** @param {{handler: Handler, onChange: () => void}} props */
+export function MissingTasksNotice({ handler, onChange }) {
   const { name, counts, defined } = handler;
   if (counts.missing === 0 && defined) return null;
   if (!defined) {
@@ -38,64 +39,64 @@ export function MissingTasksNotice({ handler, after }) {
   }
   const run = async () => {
     const done = await runWithToast(() => adoptTasks(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
-    if (done) after();
+    if (done) onChange();
   };
   return html`<${Notice} tone="warn"><span>${pluralize(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
     ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${run}>Adopt<//>`}<//>`;
 }
 
-/** Asks where to begin, and replays from there, call by call.
- * @param {string} name @param {() => void} after */
-export async function promptForReplay(name, after) {
-  const said = await promptUser({
+/** Asks for the first event, and replays from there.
+ * @param {string} name @param {() => void} onChange */
+export async function promptForReplay(name, onChange) {
+  const values = await promptUser({
     title: `Replay history to ${name}`,
     text: html`<p>Creates a task for every matching event since then, at the lowest priority. Events that already have a task of this
       handler are skipped. Missing tasks are adopted, too.</p>`,
     action: "Replay",
     fields: [{
       name: "from", label: "From event", required: true, hint: "An event id; 0 means all stored events.",
-      fault: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An event id is a whole number, such as 1794739675104000."),
+      validate: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An event id is a whole number, such as 1794739675104000."),
     }],
   });
-  if (!said) return;
-  await replayEvents(name, Number(said.from));
-  after();
+  if (!values) return;
+  await replayEvents(name, Number(values.from));
+  onChange();
 }
 
 /** @param {string} name @param {number} from */
 async function replayEvents(name, from) {
-  const mine = { replayed: 0, stop: false };
-  /** @param {typeof mine | null} now */
+  const progress = { replayed: 0, stop: false };
+  /** @param {typeof progress | null} now */
   const show = (now) => {
     const { [name]: _, ...others } = activeReplays.value;
     activeReplays.value = now ? { ...others, [name]: now } : others;
   };
-  show(mine);
+  show(progress);
   let adopted = 0;
   try {
     for (;;) {
       const done = await adoptTasks(name, from);
-      mine.replayed += done.replayed;
+      progress.replayed += done.replayed;
       adopted += done.adopted;
-      if (!done.more || mine.stop) break;
-      show(mine);
+      if (!done.more || progress.stop) break;
+      show(progress);
       activeReplays.value = { ...activeReplays.value };
     }
-    showToast({ text: `${pluralize(mine.replayed, "event")} replayed to ${name}${adopted ? `, ${pluralize(adopted, "task")} adopted` : ""}` });
+    showToast({ text: `${pluralize(progress.replayed, "event")} replayed to ${name}${adopted ? `, ${pluralize(adopted, "task")} adopted` : ""}` });
   } catch (error) {
-    showError(error, `The replay to ${name} stopped after ${pluralize(mine.replayed, "event")}`);
+    showError(error, `The replay to ${name} stopped after ${pluralize(progress.replayed, "event")}`);
   }
   show(null);
 }
 
 /** @param {{name: string}} props */
 export function ReplayProgress({ name }) {
-  const going = activeReplays.value[name];
-  if (!going) return null;
+  const progress = activeReplays.value[name];
+  if (!progress) return null;
   const stop = () => {
-    going.stop = true;
+    progress.stop = true;
     activeReplays.value = { ...activeReplays.value };
   };
-  return html`<${Notice}><span>Replaying events: ${formatCount(going.replayed)} so far.</span>
-    <${Button} small icon="stop" disabled=${going.stop} onClick=${stop}>${going.stop ? "Stopping" : "Stop"}<//><//>`;
+  return html`<${Notice}><span>Replaying events: ${formatCount(progress.replayed)} so far.</span>
+    <${Button} small icon="stop" disabled=${progress.stop} onClick=${stop}>${progress.stop ? "Stopping" : "Stop"}<//><//>`;
 }

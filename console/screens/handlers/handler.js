@@ -1,4 +1,4 @@
-// One handler or source: how it runs, what leads to it, its queues, what holds it, and what it has missed.
+// One handler or source: settings, routes, queues, rules and missing tasks.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -37,39 +37,39 @@ async function readHandler(name, signal) {
 /** @param {{params: Record<string, string>}} props */
 export default function HandlerScreen({ params: { name } }) {
   useSamples();
-  const known = useLiveData({
+  const live = useLiveData({
     read: (signal) => readHandler(name, signal),
     filter: { tasks: true },
-    calm: 1000,
-    every: 4000,
+    minInterval: 1000,
+    pollInterval: 4000,
     apply: (data, { tasks }) => (tasks.some((change) => change.handler === name) ? null : data),
   }, [name]);
-  return html`<${LiveView} of=${known} lines=${10} what="The handler could not be loaded">
-    ${(/** @type {HandlerData} */ data) => html`<${HandlerDetail} known=${data} after=${known.reload} />`}<//>`;
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The handler could not be loaded">
+    ${(/** @type {HandlerData} */ data) => html`<${HandlerDetail} data=${data} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{known: HandlerData, after: () => void}} props */
-function HandlerDetail({ known: { handler, chains, schedules }, after }) {
+/** @param {{data: HandlerData, onChange: () => void}} props */
+function HandlerDetail({ data: { handler, chains, schedules }, onChange }) {
   const { name, rules, source, defined } = handler;
-  const place = { space: /** @type {const} */ ("handler"), name };
+  const ruleTarget = { space: /** @type {const} */ ("handler"), name };
   return html`
     <${ScreenHeader} title=${name} sub=${html`<${HandlerStateBadge} handler=${handler} /><span>${source ? "source" : "handler"}</span>
       <${Link} to=${screenPaths.tasks({ handler: name })}>all tasks<//>`}>
-      <${RuleButtons} place=${place} rules=${rules} after=${after} />
-      ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => promptForReplay(name, after)}>Replay<//>`}
+      <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
+      ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => promptForReplay(name, onChange)}>Replay<//>`}
       <${CopyAsMenu} call=${{ path: `/api/v1/handlers/${encodeSegment(name)}` }} cli=${cliCommand("handlers", "show", name)} />
     <//>
-    <${MissingTasksNotice} handler=${handler} after=${after} />
+    <${MissingTasksNotice} handler=${handler} onChange=${onChange} />
     <${ReplayProgress} name=${name} />
     <${TaskCounts} handler=${handler} />
     <div class="columns">
       <div class="stack">
-        <${QueueTable} handler=${handler} after=${after} />
-        <${SourceCollections} handler=${handler} schedules=${schedules} after=${after} />
+        <${QueueTable} handler=${handler} onChange=${onChange} />
+        <${SourceCollections} handler=${handler} schedules=${schedules} onChange=${onChange} />
         ${defined && html`<${Panel} title="Attempts per second" aside="of the node that serves this page"><${AttemptChart} name=${name} /><//>`}
       </div>
       <div class="stack">
-        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} own=${place} after=${after} /><//>
+        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} /><//>
         <${HandlerRoutes} handler=${handler} chains=${chains} />
         <${HandlerSettings} handler=${handler} />
       </div>
@@ -87,8 +87,8 @@ function TaskCounts({ handler: { name, counts, oldest_runnable_seconds: oldest }
     ["Halted", counts.halted, "FAILED", "Failed, and halting their lane"],
     ["Missing", counts.missing, "missing", "Set aside while the handler was not defined"],
   ];
-  return html`<dl class="figures">
-    ${all.map(([word, number, status, title]) => html`<div key=${word} title=${title}><dt>${word}</dt>
+  return html`<dl class="task-counts">
+    ${all.map(([label, number, status, title]) => html`<div key=${label} title=${title}><dt>${label}</dt>
       <dd class=${number ? "" : "zero"}>${number ? html`<${Link} to=${screenPaths.tasks({ handler: name, status })}>${formatCount(number)}<//>` : "0"}</dd></div>`)}
     <div title="Waiting time of the oldest ready task"><dt>Oldest</dt>
       <dd class=${oldest === null ? "zero" : ""}>${oldest === null ? "–" : formatDuration(oldest * 1000)}</dd></div>

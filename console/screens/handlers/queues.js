@@ -21,12 +21,12 @@ function countCell(number) {
   return number ? formatCompact(number) : html`<span class="faint">0</span>`;
 }
 
-/** @param {Handler} handler @param {() => void} after
+/** @param {Handler} handler @param {() => void} onChange
  * @returns {import("../../parts/table.js").Column<Queue>[]} */
-function queueColumns({ name, source }, after) {
+function queueColumns({ name, source }, onChange) {
   /** @param {Queue} queue */
   const pause = (queue) => promptForRule("pause", source && queue.collection !== null
-    ? { space: "collection", name: `${name}/${queue.collection}` } : { space: "handler", name }, after, queue.tenant);
+    ? { space: "collection", name: `${name}/${queue.collection}` } : { space: "handler", name }, onChange, queue.tenant);
   return [
     { name: "tenant", title: "Tenant", grow: 22, narrow: true, cell: (queue) => html`<${Link} to=${screenPaths.tasks({ handler: name, tenant: queue.tenant, collection: queue.collection })}>${queue.tenant}<//>` },
     { name: "of", title: "For", grow: 30, cell: queueSubject },
@@ -46,11 +46,11 @@ function queueSubject({ collection, chain, node }) {
   return collection === null ? html`<span class="faint">events</span>` : html`collection ${collection}`;
 }
 
-/** @param {{handler: Handler, after: () => void}} props */
-export function QueueTable({ handler, after }) {
+/** @param {{handler: Handler, onChange: () => void}} props */
+export function QueueTable({ handler, onChange }) {
   const { queues, more_queues: more } = handler;
   return html`<${Panel} title="Queues" flush aside=${more > 0 ? `the ${queues.length} busiest, ${pluralize(more, "other")} not shown` : pluralize(queues.length, "queue")}>
-    <${Table} label="Queues" columns=${queueColumns(handler, after)} rows=${queues} keys=${queues.length > 0}
+    <${Table} label="Queues" columns=${queueColumns(handler, onChange)} rows=${queues} keys=${queues.length > 0}
       id=${(/** @type {Queue} */ queue) => JSON.stringify([queue.tenant, queue.collection, queue.chain, queue.node])}
       empty=${html`<${EmptyState} title="No tasks" icon="task"><p>Queues with waiting or running tasks appear here.</p><//>`} />
   <//>`;

@@ -1,4 +1,4 @@
-// All handlers and sources: how they stand, what waits for them, how fast it goes.
+// The list of handlers and sources: state, backlog and rate.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -20,7 +20,7 @@ import { matchesState, limitToTenant, HandlerStateBadge, STATE_CHOICES, listTena
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, trend: number[]}} HandlerRow */
 
-/** How many readings of the rate are drawn: two minutes. */
+/** Samples of the trend line: two minutes. */
 const TREND_SAMPLES = 60;
 
 /** @param {{query: Record<string, string>}} props */
@@ -29,8 +29,8 @@ export default function Handlers({ query }) {
   const list = useLiveData({
     read: (signal) => /** @type {Promise<{eventId: number, handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
     filter: { tasks: true },
-    calm: 1500,
-    every: 4000,
+    minInterval: 1500,
+    pollInterval: 4000,
   }, []);
   const handlers = list.data?.handlers ?? [];
   return html`
@@ -38,14 +38,14 @@ export default function Handlers({ query }) {
       <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers")} />
     <//>
     <${FilterBar} query=${query} fields=${filterFields(handlers)} />
-    <${LiveView} of=${list} lines=${10} what="The handlers could not be loaded">${() => html`<${HandlerTable} handlers=${handlers} query=${query} />`}<//>`;
+    <${LiveView} data=${list} lines=${10} errorTitle="The handlers could not be loaded">${() => html`<${HandlerTable} handlers=${handlers} query=${query} />`}<//>`;
 }
 
 /** @param {Handler[]} handlers */
 function headerCounts(handlers) {
-  const held = handlers.filter((handler) => handler.rules.length > 0).length;
+  const pausedCount = handlers.filter((handler) => handler.rules.length > 0).length;
   const missing = handlers.reduce((sum, handler) => sum + handler.counts.missing, 0);
-  return html`<span>${pluralize(handlers.length, "handler")}</span>${held > 0 && html`<span>${held} paused or blocked</span>`}
+  return html`<span>${pluralize(handlers.length, "handler")}</span>${pausedCount > 0 && html`<span>${pausedCount} paused or blocked</span>`}
     ${missing > 0 && html`<span class="warn-text">${pluralize(missing, "missing task")}</span>`}`;
 }
 
@@ -63,20 +63,20 @@ function HandlerTable({ handlers, query: { name = "", state = "", tenant } }) {
   const measured = samples.value;
   const rows = useMemo(() => {
     const recent = measured.slice(-TREND_SAMPLES);
-    const wanted = name.toLowerCase();
+    const namePart = name.toLowerCase();
     return handlers.map((handler) => limitToTenant(handler, tenant))
-      .filter((handler) => handler.name.toLowerCase().includes(wanted) && matchesState(handler, state))
+      .filter((handler) => handler.name.toLowerCase().includes(namePart) && matchesState(handler, state))
       .map((handler) => ({
         ...handler, rate: recent.at(-1)?.rates[handler.name],
         trend: recent.map((sample) => sample.rates[handler.name]?.ended ?? 0),
       }));
   }, [handlers, measured, name, state, tenant]);
-  const cut = tenant ? handlers.reduce((sum, handler) => sum + handler.more_queues, 0) : 0;
+  const uncountedQueues = tenant ? handlers.reduce((sum, handler) => sum + handler.more_queues, 0) : 0;
   return html`
-    ${cut > 0 && html`<${Notice}>Only the busiest queues are counted: ${pluralize(cut, "queue")} may be missing from these numbers. The page of a handler shows more.<//>`}
-    <${Table} tall label="Handlers" columns=${tenant ? COLUMNS.filter((column) => column.name !== "rate") : COLUMNS} rows=${rows}
+    ${uncountedQueues > 0 && html`<${Notice}>Only the busiest queues are counted: ${pluralize(uncountedQueues, "queue")} may be missing from these numbers. The page of a handler shows more.<//>`}
+    <${Table} fill label="Handlers" columns=${tenant ? COLUMNS.filter((column) => column.name !== "rate") : COLUMNS} rows=${rows}
       id=${(/** @type {HandlerRow} */ row) => row.name} onOpen=${(/** @type {HandlerRow} */ row) => navigate(screenPaths.handler(row.name))}
-      tone=${(/** @type {HandlerRow} */ row) => row.rules.length > 0 && "row-held"}
+      rowClass=${(/** @type {HandlerRow} */ row) => row.rules.length > 0 && "row-held"}
       empty=${html`<${NoHandlers} none=${handlers.length === 0} />`} />`;
 }
 
@@ -108,6 +108,6 @@ const COLUMNS = [
 /** @param {HandlerRow} row */
 function rateCell({ rate, trend, name }) {
   const text = rate ? formatCompact(Number(rate.ended.toFixed(1))) : "–";
-  return html`<span class="trend"><${Sparkline} values=${trend} width=${64} height=${18} most=${1} label=${`${name}: ended attempts over the last two minutes`} />
+  return html`<span class="trend"><${Sparkline} values=${trend} width=${64} height=${18} maxValue=${1} label=${`${name}: ended attempts over the last two minutes`} />
     <span>${rate?.failed ? html`<span class="bad-text" title="failed">${formatCompact(Number(rate.failed.toFixed(1)))} ✕</span> ` : ""}${text}</span></span>`;
 }

@@ -1,4 +1,4 @@
-// How a handler runs, and what leads to it.
+// Settings of a handler, and the routes to it.
 
 import { formatDuration } from "../../data/time.js";
 import { PropertyList, Panel } from "../../parts/panel.js";
@@ -28,7 +28,7 @@ export function HandlerSettings({ handler }) {
   const { run, target, timeout_seconds, order, on_error, retry_max, limits } = handler;
   const none = html`<span class="faint">none</span>`;
   return html`<${Panel} title="How it runs">
-    <${PropertyList} of=${[
+    <${PropertyList} items=${[
       ["Run", run === null ? html`<span class="soft">not on this node</span>` : html`${run}<span class="soft">: ${RUN_DESCRIPTIONS[run] ?? ""}</span>`],
       ["Target", target !== null && html`<span class="mono">${target}</span>`],
       ["Timeout", timeout_seconds !== null && formatDuration(timeout_seconds * 1000)],

@@ -1,4 +1,4 @@
-// How a handler stands, in a word, and what its numbers are for one tenant.
+// The state of a handler, and its counts for one tenant.
 
 import { boundTenant } from "../../data/session.js";
 import { html } from "../../parts/ui.js";
@@ -9,34 +9,35 @@ import { Badge } from "../../parts/badge.js";
 /** @typedef {import("../../data/api-types.js").Rule} Rule */
 /** @typedef {import("../../parts/badge.js").Tone} Tone */
 
-/** What lists can be narrowed to. @type {[string, string][]} */
+/** Choices of the state filter. @type {[string, string][]} */
 export const STATE_CHOICES = [["held", "Paused or blocked"], ["halted", "Halted"], ["missing", "With missing tasks"], ["busy", "Running"], ["waiting", "With a backlog"]];
 
-/** Whether a rule holds all that one can see of a handler. @param {Handler} handler @param {Rule} rule */
+/** Whether a rule applies to all tasks of the handler that the token can see. @param {Handler} handler @param {Rule}
+ * rule */
 function appliesToAll({ source }, { space, tenant }) {
   return space === "handler" && (tenant === null || tenant === boundTenant.value || tenant === source?.tenant);
 }
 
 /** @param {Handler} handler
- * @returns {{tone: Tone, word: string, why: string}} */
+ * @returns {{tone: Tone, label: string, why: string}} */
 export function describeState(handler) {
   const { counts, rules, defined } = handler;
   const rule = rules.find((rule) => rule.kind === "block" && appliesToAll(handler, rule)) ?? rules.find((rule) => appliesToAll(handler, rule)) ?? rules[0];
   if (rule) {
-    const word = rule.kind === "block" ? "Blocked" : "Paused";
-    return { tone: rule.kind === "block" ? "bad" : "warn", word: appliesToAll(handler, rule) ? word : `${word} in part`, why: rule.reason ?? "" };
+    const label = rule.kind === "block" ? "Blocked" : "Paused";
+    return { tone: rule.kind === "block" ? "bad" : "warn", label: appliesToAll(handler, rule) ? label : `${label} in part`, why: rule.reason ?? "" };
   }
-  if (counts.halted) return { tone: "bad", word: "Halted", why: `${counts.halted} failed tasks halt their lanes` };
-  if (!defined) return { tone: "warn", word: "Removed", why: "It is no longer defined" };
-  if (counts.missing) return { tone: "warn", word: "Missing", why: `${counts.missing} tasks were set aside while it was not defined` };
-  if (counts.running) return { tone: "busy", word: "Running", why: "" };
-  return { tone: "idle", word: "Idle", why: "" };
+  if (counts.halted) return { tone: "bad", label: "Halted", why: `${counts.halted} failed tasks halt their lanes` };
+  if (!defined) return { tone: "warn", label: "Removed", why: "It is no longer defined" };
+  if (counts.missing) return { tone: "warn", label: "Missing", why: `${counts.missing} tasks were set aside while it was not defined` };
+  if (counts.running) return { tone: "busy", label: "Running", why: "" };
+  return { tone: "idle", label: "Idle", why: "" };
 }
 
 /** @param {{handler: Handler}} props */
 export function HandlerStateBadge({ handler }) {
-  const { tone, word, why } = describeState(handler);
-  return html`<${Badge} tone=${tone} title=${why}>${word}<//>`;
+  const { tone, label, why } = describeState(handler);
+  return html`<${Badge} tone=${tone} title=${why}>${label}<//>`;
 }
 
 /** @param {Handler} handler @param {string} state */
@@ -50,7 +51,7 @@ export function matchesState({ counts, rules, defined }, state) {
 
 const COUNT_NAMES = /** @type {const} */ (["ready", "waiting", "scheduled", "running", "halted", "missing"]);
 
-/** A handler as one tenant has it: its queues alone, and what they add up to.
+/** The handler with only the queues of one tenant and their sums.
  * @param {Handler} handler @param {string | undefined} tenant
  * @returns {Handler} */
 export function limitToTenant(handler, tenant) {
@@ -62,7 +63,7 @@ export function limitToTenant(handler, tenant) {
   return { ...handler, queues, counts, rules, oldest_runnable_seconds: ages.length ? Math.max(...ages) : null };
 }
 
-/** All tenants that have tasks somewhere. @param {Handler[]} handlers */
+/** All tenants that have queues. @param {Handler[]} handlers */
 export function listTenants(handlers) {
   return [...new Set(handlers.flatMap((handler) => handler.queues.map((queue) => queue.tenant)))].sort();
 }

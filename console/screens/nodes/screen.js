@@ -1,4 +1,4 @@
-// The nodes: who is alive, how much each does and can do, and when it was last heard of.
+// The nodes: state, slots, handlers, clock and heartbeat.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -18,7 +18,7 @@ import { setQuery } from "../../shell/router.js";
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {{eventId: number, nodes: Node[], handlers: Handler[]}} NodesData */
 
-/** A node that lives says so every few seconds. */
+/** A live node sends a heartbeat every few seconds. */
 const HEARTBEAT_OVERDUE_MS = 15_000;
 
 /** @param {AbortSignal} signal
@@ -30,14 +30,14 @@ async function readNodes(signal) {
 
 /** @param {{query: Record<string, string>}} props */
 export default function Nodes({ query }) {
-  const known = useLiveData({ read: readNodes, filter: { types: ["SchedulerEvent"] }, every: 2000 }, []);
-  const alive = known.data?.nodes.filter((node) => node.alive) ?? [];
+  const live = useLiveData({ read: readNodes, filter: { types: ["SchedulerEvent"] }, pollInterval: 2000 }, []);
+  const alive = live.data?.nodes.filter((node) => node.alive) ?? [];
   const [slots, running] = [sumNodes(alive, "slots"), sumNodes(alive, "running")];
   return html`
-    <${ScreenHeader} title="Nodes" sub=${known.data && html`<span>${alive.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
+    <${ScreenHeader} title="Nodes" sub=${live.data && html`<span>${alive.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/nodes" }} cli=${cliCommand("nodes")} />
     <//>
-    <${LiveView} of=${known} lines=${6} what="The nodes could not be loaded">${(/** @type {NodesData} */ data) => html`<${NodeList} known=${data} chosen=${query.node} />`}<//>`;
+    <${LiveView} data=${live} lines=${6} errorTitle="The nodes could not be loaded">${(/** @type {NodesData} */ data) => html`<${NodeList} data=${data} selectedId=${query.node} />`}<//>`;
 }
 
 /** @param {Node[]} nodes @param {"slots" | "running"} name */
@@ -45,19 +45,19 @@ function sumNodes(nodes, name) {
   return nodes.reduce((total, node) => total + node[name], 0);
 }
 
-/** @param {{known: NodesData, chosen: string | undefined}} props */
-function NodeList({ known: { nodes, handlers }, chosen }) {
+/** @param {{data: NodesData, selectedId: string | undefined}} props */
+function NodeList({ data: { nodes, handlers }, selectedId }) {
   const alive = nodes.filter((node) => node.alive);
-  const able = new Set(alive.flatMap((node) => node.handlers));
-  const orphans = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !able.has(handler.name));
-  const node = nodes.find((one) => String(one.id) === chosen) ?? (nodes.length === 1 ? nodes[0] : undefined);
+  const runnableHandlers = new Set(alive.flatMap((node) => node.handlers));
+  const unrunnable = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !runnableHandlers.has(handler.name));
+  const node = nodes.find((one) => String(one.id) === selectedId) ?? (nodes.length === 1 ? nodes[0] : undefined);
   return html`
-    ${orphans.length > 0 && html`<${Notice} tone="warn"><span>No live node can run ${orphans.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
+    ${unrunnable.length > 0 && html`<${Notice} tone="warn"><span>No live node can run ${unrunnable.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
       Their tasks wait until such a node joins.</span><//>`}
     <${Panel} title="Nodes" flush aside=${pluralize(nodes.length, "node")}>
       <${Table} label="Nodes, newest first" columns=${COLUMNS} rows=${nodes} id=${(/** @type {Node} */ one) => String(one.id)}
-        onOpen=${(/** @type {Node} */ one) => setQuery({ node: chosen === String(one.id) ? null : one.id })}
-        tone=${(/** @type {Node} */ one) => !one.alive && "gone"}
+        onOpen=${(/** @type {Node} */ one) => setQuery({ node: selectedId === String(one.id) ? null : one.id })}
+        rowClass=${(/** @type {Node} */ one) => !one.alive && "gone"}
         empty=${html`<${EmptyState} title="No node has joined" icon="node"><p>A process joins when it runs the scheduler or worker service.</p><//>`} />
     <//>
     ${node && html`<${NodeDetail} node=${node} />`}`;
@@ -66,7 +66,7 @@ function NodeList({ known: { nodes, handlers }, chosen }) {
 /** @param {{node: Node}} props */
 function NodeDetail({ node }) {
   return html`<${Panel} title=${node.name}>
-    <${PropertyList} wide of=${[
+    <${PropertyList} wide items=${[
       ["Id", String(node.id)],
       ["State", html`<${NodeStateBadge} node=${node} />`],
       ["Slots", `${node.running} of ${node.slots} in use`],
@@ -75,9 +75,9 @@ function NodeDetail({ node }) {
       ["Clock", describeClockOffset(node.clock.offset_ms)],
       ["Last clock step", node.clock.last_step ? html`${formatClockStep(node.clock.last_step.by_ms)} at <${DateTime} at=${node.clock.last_step.at} />` : "None since it joined"],
     ]} />
-    <h3 class="can-run">Can run</h3>
+    <h3 class="node-handlers-title">Can run</h3>
     ${node.handlers.length === 0 ? html`<p class="soft">No handlers: this node runs other services, such as the API.</p>`
-      : html`<ul class="abilities">${node.handlers.map((name) => html`<li key=${name}><${HandlerLink} name=${name} /></li>`)}</ul>`}
+      : html`<ul class="node-handlers">${node.handlers.map((name) => html`<li key=${name}><${HandlerLink} name=${name} /></li>`)}</ul>`}
   <//>`;
 }
 

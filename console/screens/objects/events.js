@@ -1,4 +1,4 @@
-// The events of an object, the newest first, each chained to the one before it, with what became of its tasks.
+// The events of an object, newest first, with the status of their tasks.
 
 import { formatDuration } from "../../data/time.js";
 import { stringifyExact } from "../../parts/json.js";
@@ -11,10 +11,11 @@ import { navigate, screenPaths } from "../../shell/router.js";
 
 /** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
 /** @typedef {import("../../data/api-types.js").Task} Task */
-/** `gap` is how long after the one before it; null for the first. @typedef {{event: JournalEvent, gap: number | null, linked: boolean, tasks: Task[]}} ObjectEventRow */
+/** `gap` is the time since the previous event; null for the first.
+ * @typedef {{event: JournalEvent, gap: number | null, linked: boolean, tasks: Task[]}} ObjectEventRow */
 
 const MAX_TEXT = 200;
-/** Tasks of an event that are drawn. */
+/** Maximum tasks shown per event. */
 const MAX_TASKS = 3;
 
 /** @type {Record<string, import("../../parts/badge.js").Tone>} */
@@ -31,16 +32,16 @@ export function ObjectEventTable({ events, tasks }) {
     };
   });
   return html`<${Table} label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {ObjectEventRow} */ row) => String(row.event.eventId)}
-    onOpen=${(/** @type {ObjectEventRow} */ row) => navigate(screenPaths.event(row.event.eventId))} tone=${(/** @type {ObjectEventRow} */ row) => (row.linked ? "linked" : undefined)} />`;
+    onOpen=${(/** @type {ObjectEventRow} */ row) => navigate(screenPaths.event(row.event.eventId))} rowClass=${(/** @type {ObjectEventRow} */ row) => (row.linked ? "linked" : undefined)} />`;
 }
 
 /** @type {import("../../parts/table.js").Column<ObjectEventRow>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 176, narrow: true, cell: ({ event }) => html`<span class="chain-dot" aria-hidden="true"></span><${TimeOfDay} at=${event.eventId} />` },
+  { name: "time", title: "Time", width: 176, narrow: true, cell: ({ event }) => html`<span class="event-dot" aria-hidden="true"></span><${TimeOfDay} at=${event.eventId} />` },
   { name: "type", title: "Type", grow: 24, narrow: true, cell: ({ event }) => html`<span title=${event.TYPE}>${event.TYPE}${event.sub && html` <span class="faint">${event.sub}</span>`}</span>` },
   { name: "gap", title: "Interval", width: 86, right: true, cell: ({ gap }) => (gap === null ? html`<span class="faint">–</span>` : `+${formatDuration(gap)}`) },
-  { name: "tasks", title: "Tasks", width: 78, narrow: true, cell: ({ tasks }) => html`<span class="chain-tasks">${tasks.slice(0, MAX_TASKS).map((task) => html`<${Link} key=${task.id} to=${screenPaths.task(task.id)}
-    title=${`${task.handler}: ${task.status.toLowerCase()}`}><${StatusIcon} tone=${task.state === "missing" ? "warn" : STATUS_TONES[task.status] ?? "idle"} /><span class="unseen">${task.handler}: ${task.status}</span><//>`)}
+  { name: "tasks", title: "Tasks", width: 78, narrow: true, cell: ({ tasks }) => html`<span class="event-tasks">${tasks.slice(0, MAX_TASKS).map((task) => html`<${Link} key=${task.id} to=${screenPaths.task(task.id)}
+    title=${`${task.handler}: ${task.status.toLowerCase()}`}><${StatusIcon} tone=${task.state === "missing" ? "warn" : STATUS_TONES[task.status] ?? "idle"} /><span class="visually-hidden">${task.handler}: ${task.status}</span><//>`)}
     ${tasks.length > MAX_TASKS && html`<span class="faint">+${tasks.length - MAX_TASKS}</span>`}</span>` },
   { name: "value", title: "Value", grow: 50, cell: ({ event }) => html`<span class="mono soft">${valueText(event.value)}</span>` },
   { name: "id", title: "Event", width: 150, right: true, cell: ({ event }) => html`<${EventLink} id=${event.eventId} />` },

@@ -1,4 +1,4 @@
-// Objects whose lanes stand still: their heads failed for good, and somebody has to decide.
+// Objects with halted lanes: a person has to run the failed head again or cancel it.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -14,9 +14,10 @@ import { readWhy } from "./lanes.js";
 
 /** @typedef {import("../../data/api-types.js").Task} Task */
 /** @typedef {import("./lanes.js").Handler} Handler */
-/** `still` is how many lanes stand still altogether. @typedef {{eventId: number, still: number, heads: Task[]}} HaltedLaneData */
+/** `haltedCount` counts all halted lanes. @typedef {{eventId: number, haltedCount: number, heads: Task[]}}
+ * HaltedLaneData */
 
-/** Which of the failed tasks hold a lane is asked one by one, so that it is bounded. */
+/** Each candidate needs a call to find out whether it halts its lane, so they are limited. */
 const MAX_HANDLERS = 10;
 const MAX_CHECKED = 24;
 const PAGE_SIZE = 200;
@@ -26,15 +27,15 @@ const PAGE_SIZE = 200;
 async function readHaltedLanes(signal) {
   const known = /** @type {{eventId: number, handlers: Handler[]}} */ (await api.get("/api/v1/handlers", { signal }));
   const halting = known.handlers.filter((handler) => handler.counts.halted > 0);
-  const still = halting.reduce((sum, handler) => sum + handler.counts.halted, 0);
+  const haltedCount = halting.reduce((sum, handler) => sum + handler.counts.halted, 0);
   const pages = await Promise.all(halting.slice(0, MAX_HANDLERS).map((handler) =>
     /** @type {Promise<import("../../data/api-types.js").TaskPage>} */ (api.get("/api/v1/tasks", { query: { handler: handler.name, status: "FAILED", limit: PAGE_SIZE }, signal }))));
   const candidates = pages.flatMap(({ tasks }) => newestFailurePerLane(tasks)).slice(0, MAX_CHECKED);
-  const asked = await Promise.all(candidates.map(async (task) => ({ task, why: await readWhy(task.id, signal) })));
-  return { eventId: known.eventId, still, heads: asked.filter(({ why }) => why && why.gates.length > 0).map(({ task }) => task) };
+  const checked = await Promise.all(candidates.map(async (task) => ({ task, why: await readWhy(task.id, signal) })));
+  return { eventId: known.eventId, haltedCount, heads: checked.filter(({ why }) => why && why.gates.length > 0).map(({ task }) => task) };
 }
 
-/** A lane's head is the last of it that failed. @param {Task[]} tasks */
+/** The head of a halted lane is its newest failed task. @param {Task[]} tasks */
 function newestFailurePerLane(tasks) {
   /** @type {Map<string, Task>} */
   const found = new Map();
@@ -46,13 +47,13 @@ function newestFailurePerLane(tasks) {
 }
 
 export function HaltedLanes() {
-  const stuck = useLiveData({
-    read: readHaltedLanes, filter: { tasks: true }, calm: 3000, every: 15_000,
+  const live = useLiveData({
+    read: readHaltedLanes, filter: { tasks: true }, minInterval: 3000, pollInterval: 15_000,
     apply: (data, { tasks }) => (tasks.some(({ status, id }) => status === "FAILED" || data.heads.some((head) => head.id === id)) ? null : data),
   }, []);
-  if (stuck.data?.still === 0) return null;
-  return html`<${LiveView} of=${stuck} lines=${3}>${(/** @type {HaltedLaneData} */ { still, heads }) => html`
-    <${Panel} title="Halted lanes" flush aside=${heads.length < still ? `${heads.length} of ${still} shown` : pluralize(still, "lane")}>
+  if (live.data?.haltedCount === 0) return null;
+  return html`<${LiveView} data=${live} lines=${3}>${(/** @type {HaltedLaneData} */ { haltedCount, heads }) => html`
+    <${Panel} title="Halted lanes" flush aside=${heads.length < haltedCount ? `${heads.length} of ${haltedCount} shown` : pluralize(haltedCount, "lane")}>
       <${Table} label="Halted lanes" keys=${false} columns=${COLUMNS} rows=${heads} id=${(/** @type {Task} */ task) => task.id}
         onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.object(task.key ?? "", task.tenant))} />
     <//>`}<//>`;
@@ -60,7 +61,7 @@ export function HaltedLanes() {
 
 /** @type {import("../../parts/table.js").Column<Task>[]} */
 const COLUMNS = [
-  { name: "key", title: "Object", grow: 26, narrow: true, cell: (task) => html`<${KeyLink} of=${task.key ?? ""} tenant=${task.tenant} />` },
+  { name: "key", title: "Object", grow: 26, narrow: true, cell: (task) => html`<${KeyLink} objectKey=${task.key ?? ""} tenant=${task.tenant} />` },
   { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
   { name: "tenant", title: "Tenant", width: 100, cell: (task) => html`<span class="faint">${task.tenant}</span>` },
   { name: "error", title: "Error", grow: 46, cell: (task) => html`<span class="bad-text" title=${task.error}>${task.error}</span>` },

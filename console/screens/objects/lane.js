@@ -1,4 +1,4 @@
-// One lane: its head, why it does not go on, and the ways out.
+// One lane: its head, why it waits, and the actions on it.
 
 import { pluralize } from "../../data/numbers.js";
 import { cancelTask, retryTask } from "../../data/tasks.js";
@@ -22,7 +22,7 @@ export function LaneCard({ lane, objectKey, tenant, onChange }) {
     <header>
       <h3><${HandlerLink} name=${handler} /></h3>
       ${laneStateBadge(lane)}
-      <span class="lane-behind">${ordered
+      <span class="lane-waiting">${ordered
         ? html`<${Link} to=${screenPaths.tasks({ key: objectKey, tenant, handler, status: "SCHEDULED" })}>${waitingText(lane)}<//>`
         : html`<span class="faint">unordered: its tasks run in parallel</span>`}</span>
     </header>
@@ -30,7 +30,7 @@ export function LaneCard({ lane, objectKey, tenant, onChange }) {
       <${TaskStatus} status=${head.status} state=${head.state} attempt=${head.attempt} />
       <span class="faint">made <${Ago} at=${head.created_at} /></span></p>
     ${head.error && html`<p class="lane-error bad-text">${head.error}</p>`}
-    ${why && html`<p class="lane-why"><${ServerText} text=${why.summary} tasks=${why.gates.flatMap((gate) => gate.tasks)} whole /></p>`}
+    ${why && html`<p class="lane-why"><${ServerText} text=${why.summary} tasks=${why.gates.flatMap((gate) => gate.tasks)} isSentence /></p>`}
     <${LaneActions} head=${head} halted=${halted} onChange=${onChange} />
   </li>`;
 }
@@ -55,7 +55,7 @@ function LaneActions({ head, halted, onChange }) {
     const text = halted ? "The task is given up, and the next task of the lane runs." : head.status === "RUNNING" ? "The running attempt is stopped, and the next task of the lane runs." : "The task will not run, and the next task of the lane takes its place.";
     if (await promptUser({ title: "Cancel the first task of the lane", text, action: "Cancel task", danger: true })) await runWithToast(() => cancelTask(head.id), "Task cancelled").then(onChange);
   };
-  return html`<div class="actions lane-ways">
+  return html`<div class="actions lane-actions">
     ${halted && html`<${Button} small kind="primary" icon="retry" role="operator" title="It stays first in its lane"
       onClick=${() => runWithToast(() => retryTask(head.id), "Task is run again").then(onChange)}>Run again<//>`}
     <${Button} small kind=${halted ? "danger" : "plain"} icon="stop" role="operator" onClick=${doCancel}>${halted ? "Give up" : "Cancel"}<//>

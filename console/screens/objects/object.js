@@ -1,4 +1,4 @@
-// One object: its lanes and what blocks them, and all that happened to it.
+// One object: its lanes and its events.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -20,7 +20,7 @@ import { readLanes } from "./lanes.js";
 /** @typedef {import("../../data/api-types.js").ObjectDetail} ObjectDetail */
 /** @typedef {import("./lanes.js").ObjectLanes} ObjectLanes */
 
-/** How many events the API tells of an object. */
+/** How many events the API returns for an object. */
 const MAX_EVENTS = 1000;
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
@@ -39,33 +39,33 @@ export default function ObjectScreen({ params, query }) {
   const lanes = useLiveData({
     read: (signal) => readLanes(key, tenant, signal),
     filter: { key, tenant, tasks: true },
-    calm: 700,
-    every: 10_000,
+    minInterval: 700,
+    pollInterval: 10_000,
   }, [key, tenant]);
   const events = object.data?.events ?? [];
-  const unknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
+  const isUnknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
   return html`<div class="object stack">
     <${ScreenHeader} title=${html`<span class="mono">${key}</span>`} sub=${html`<span>tenant ${tenant}</span>
       ${object.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS ? " or more" : ""}, the last <${Ago} at=${object.data.last} /></span>`}`}>
       <${CopyAsMenu} call=${{ path, query: { tenant } }} cli=${cliCommand("objects", "show", key, ...(tenant === "default" ? [] : ["--tenant", tenant]))} />
     <//>
     ${boundTenant.value === null && html`<${FilterBar} query=${query} fields=${[{ name: "tenant", label: "Tenant", hint: "default", width: 160 }]} />`}
-    ${unknown ? html`<${UnknownObject} objectKey=${key} tenant=${tenant} />` : html`
+    ${isUnknown ? html`<${UnknownObject} objectKey=${key} tenant=${tenant} />` : html`
       <${Panel} title="Lanes" aside=${lanes.data && laneCountText(lanes.data)}>
-        <${LiveView} of=${lanes} lines=${3} what="The lanes could not be loaded">${(/** @type {ObjectLanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
+        <${LiveView} data=${lanes} lines=${3} errorTitle="The lanes could not be loaded">${(/** @type {ObjectLanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
       <//>
       <${Panel} title="Events" flush aside=${html`<${Link} to=${screenPaths.stream({ key, tenant: query.tenant })}>in the stream<//><${Link} to=${screenPaths.tasks({ key, tenant })}>all tasks<//>`}>
-        <${LiveView} of=${object} what="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
+        <${LiveView} data=${object} errorTitle="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
           <${ObjectEventTable} events=${data.events} tasks=${lanes.data?.tasks ?? new Map()} />
-          <p class="chain-end faint">${historyEndText(data)}</p>`}<//>
+          <p class="history-end faint">${historyEndText(data)}</p>`}<//>
       <//>`}
   </div>`;
 }
 
 /** @param {ObjectLanes} data */
 function laneCountText({ lanes }) {
-  const still = lanes.filter((lane) => lane.halted).length;
-  return still > 0 ? `${still} of ${pluralize(lanes.length, "lane")} halted` : pluralize(lanes.length, "lane");
+  const haltedCount = lanes.filter((lane) => lane.halted).length;
+  return haltedCount > 0 ? `${haltedCount} of ${pluralize(lanes.length, "lane")} halted` : pluralize(lanes.length, "lane");
 }
 
 /** @param {{data: ObjectLanes, objectKey: string, tenant: string, onChange: () => void}} props */

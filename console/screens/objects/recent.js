@@ -1,4 +1,4 @@
-// The objects that something happened to lately, as far as the newest events tell.
+// Recently changed objects, taken from the newest events.
 
 import { api } from "../../data/api.js";
 import { isEngineEvent, eventKeyText } from "../../data/filter.js";
@@ -16,9 +16,10 @@ import { navigate, screenPaths } from "../../shell/router.js";
 
 /** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
 /** @typedef {{id: string, key: string, tenant: string, type: string, last: number, events: number}} RecentObject */
-/** The one that changed last comes last. @typedef {{eventId: number, objects: Map<string, RecentObject>}} RecentObjectData */
+/** Objects in the order of their last change. @typedef {{eventId: number, objects: Map<string, RecentObject>}}
+ * RecentObjectData */
 
-/** How many events are looked at, and objects kept. */
+/** Events read, and objects kept. */
 const EVENTS_READ = 500;
 const MAX_OBJECTS = 500;
 
@@ -51,7 +52,7 @@ export function RecentObjects({ tenant }) {
     apply: (data, { events }) => ({ ...data, objects: addEvents(data.objects, events) }),
   }, [tenant]);
   return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${EVENTS_READ} events`}>
-    <${LiveView} of=${recent} lines=${8} what="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
+    <${LiveView} data=${recent} lines=${8} errorTitle="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
       <${Table} label="Recently changed objects" columns=${recentColumns()} rows=${[...objects.values()].reverse()} id=${(/** @type {RecentObject} */ row) => row.id}
         onOpen=${(/** @type {RecentObject} */ row) => navigate(screenPaths.object(row.key, row.tenant))}
         empty=${html`<${EmptyState} title="No recent events with a key" icon="object"><p>Events with a key belong to an object: <code>${cliCommand("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>
@@ -61,7 +62,7 @@ export function RecentObjects({ tenant }) {
 /** @returns {import("../../parts/table.js").Column<RecentObject>[]} */
 function recentColumns() {
   return [
-    { name: "key", title: "Object", grow: 40, narrow: true, cell: (row) => html`<${KeyLink} of=${row.key} tenant=${row.tenant} />` },
+    { name: "key", title: "Object", grow: 40, narrow: true, cell: (row) => html`<${KeyLink} objectKey=${row.key} tenant=${row.tenant} />` },
     { name: "tenant", title: "Tenant", width: 120, hidden: boundTenant.value !== null, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
     { name: "type", title: "Last event", grow: 34, narrow: true, cell: (row) => html`<span title=${row.type}>${row.type}</span>` },
     { name: "events", title: "Events", width: 80, right: true, cell: (row) => formatCount(row.events) },

@@ -1,4 +1,4 @@
-// The way to an object: by its key, from those whose lanes stand still, or from those that changed lately.
+// Finds an object: by key, among halted lanes, or among recently changed objects.
 
 import { boundTenant } from "../../data/session.js";
 import { Button } from "../../parts/button.js";

@@ -1,4 +1,4 @@
-// One order: where it stands, its value, the way it has come, and what can be done to it.
+// One order: state, value, timeline, events and commands.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -25,9 +25,10 @@ import { orderUrl, changeOrder, removeOrder, resumeOrder, suspendOrder } from ".
 /** @typedef {import("../../data/api-types.js").Order} Order */
 /** @typedef {import("../../data/api-types.js").Chain} Chain */
 /** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
-/** @typedef {{eventId: number, order: Order | null, chain: Chain | null, events: JournalEvent[], cut: boolean}} OrderData */
+/** @typedef {{eventId: number, order: Order | null, chain: Chain | null, events: JournalEvent[], cut: boolean}}
+ * OrderData */
 
-/** How many of its events are looked at. */
+/** Maximum events that are read. */
 const MAX_EVENTS = 1000;
 
 /** @param {string} path @param {string} tenant @param {AbortSignal} signal
@@ -42,7 +43,7 @@ async function readOrder(path, tenant, signal) {
   const order = /** @type {Order[]} */ (orders).find((one) => one.path === path) ?? null;
   const all = /** @type {JournalEvent[]} */ (seq.eventSnapshots ?? []).reverse();
   const events = eventsOfOrder(all, path);
-  // One that has arrived is still remembered by its events.
+  // A finished order is still known by its events.
   if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of it.` });
   const chain = /** @type {Chain[]} */ (chains).find((one) => one.path === chainPath) ?? null;
   return { eventId: seq.eventId, order, chain, events, cut: all.length === MAX_EVENTS };
@@ -52,31 +53,31 @@ async function readOrder(path, tenant, signal) {
 export default function OrderScreen({ params, query }) {
   const path = `/${params.path}`;
   const tenant = query.tenant || boundTenant.value || "default";
-  const known = useLiveData({ read: (signal) => readOrder(path, tenant, signal), filter: { path }, calm: 400, every: 10_000 }, [path, tenant]);
-  return html`<${LiveView} of=${known} lines=${10} what="The order could not be loaded">
-    ${(/** @type {OrderData} */ data) => html`<${OrderDetail} path=${path} tenant=${tenant} known=${data} after=${known.reload} />`}<//>`;
+  const live = useLiveData({ read: (signal) => readOrder(path, tenant, signal), filter: { path }, minInterval: 400, pollInterval: 10_000 }, [path, tenant]);
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The order could not be loaded">
+    ${(/** @type {OrderData} */ data) => html`<${OrderDetail} path=${path} tenant=${tenant} data=${data} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{path: string, tenant: string, known: OrderData, after: () => void}} props */
-function OrderDetail({ path, tenant, known: { order, chain, events, cut }, after }) {
-  const end = order ? null : orderEnding(events);
-  const named = tenant === "default" ? "" : tenant;
-  const of = named ? ["--tenant", named] : [];
-  useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resumeOrder(order, after) : suspendOrder(order, after)) }] : []);
+/** @param {{path: string, tenant: string, data: OrderData, onChange: () => void}} props */
+function OrderDetail({ path, tenant, data: { order, chain, events, cut: isTruncated }, onChange }) {
+  const ending = order ? null : orderEnding(events);
+  const tenantParam = tenant === "default" ? "" : tenant;
+  const tenantFlags = tenantParam ? ["--tenant", tenantParam] : [];
+  useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resumeOrder(order, onChange) : suspendOrder(order, onChange)) }] : []);
   const comma = path.lastIndexOf(",");
   return html`
     <${ScreenHeader} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} sub=${order
       ? html`<${OrderStateBadge} order=${order} /><span>at ${order.node}</span>`
-      : html`<${Badge} tone=${end?.word === "arrived" ? "good" : "off"}>${end?.word === "arrived" ? `Arrived at ${end.node}` : end ? "Removed" : "Gone"}<//>${end && html`<${DateTime} at=${end.at} />`}<${Link} to=${screenPaths.tasks({ key: path, tenant: named })}>all tasks<//>`}>
-      ${order && html`<${OrderActions} order=${order} chain=${chain} after=${after} />`}
-      ${order ? html`<${CopyAsMenu} call=${{ path: orderUrl(path), query: { tenant: named } }} cli=${cliCommand("orders", "show", path, ...of)} />`
-        : html`<${CopyAsMenu} call=${{ path: "/api/v1/events", query: { path, tenant: named, limit: -MAX_EVENTS } }} cli=${cliCommand("tasks", "list", "--key", path, ...of)} />`}
+      : html`<${Badge} tone=${ending?.word === "arrived" ? "good" : "off"}>${ending?.word === "arrived" ? `Arrived at ${ending.node}` : ending ? "Removed" : "Gone"}<//>${ending && html`<${DateTime} at=${ending.at} />`}<${Link} to=${screenPaths.tasks({ key: path, tenant: tenantParam })}>all tasks<//>`}>
+      ${order && html`<${OrderActions} order=${order} chain=${chain} onChange=${onChange} />`}
+      ${order ? html`<${CopyAsMenu} call=${{ path: orderUrl(path), query: { tenant: tenantParam } }} cli=${cliCommand("orders", "show", path, ...tenantFlags)} />`
+        : html`<${CopyAsMenu} call=${{ path: "/api/v1/events", query: { path, tenant: tenantParam, limit: -MAX_EVENTS } }} cli=${cliCommand("tasks", "list", "--key", path, ...tenantFlags)} />`}
     <//>
     ${order && html`<${OrderNotice} order=${order} />`}
     ${!order && html`<${Notice}>The order has ended. This page shows the events that the journal still has.<//>`}
-    <${Panel} title="Timeline" aside=${cut ? `its newest ${MAX_EVENTS} events` : null}>
+    <${Panel} title="Timeline" aside=${isTruncated ? `its newest ${MAX_EVENTS} events` : null}>
       ${events.length === 0 ? html`<p class="soft">The journal has no events of its steps.</p>`
-        : html`<div class="gantt"><${Timeline} rows=${timelineRows(events, order !== null)} label=${`Timeline of ${path}, one row per node`} />
+        : html`<div class="order-timeline"><${Timeline} rows=${timelineRows(events, order !== null)} label=${`Timeline of ${path}, one row per node`} />
           <${TimelineLegend} /></div>`}
     <//>
     <div class=${order ? "columns" : "stack"}>
@@ -90,22 +91,22 @@ function OrderDetail({ path, tenant, known: { order, chain, events, cut }, after
 
 function TimelineLegend() {
   const keys = [["busy", "step running"], ["good", "succeeded"], ["bad", "failed"], ["warn", "waiting to be retried"], ["off", "suspended"], ["idle", "waiting"]];
-  return html`<ul class="gantt-legend">${keys.map(([tone, word]) => html`<li key=${word}><span class=${`swatch ${tone}`}></span>${word}</li>`)}</ul>`;
+  return html`<ul class="timeline-legend">${keys.map(([tone, label]) => html`<li key=${label}><span class=${`swatch ${tone}`}></span>${label}</li>`)}</ul>`;
 }
 
-/** @param {{order: Order, chain: Chain | null, after: () => void}} props */
-function OrderActions({ order, chain, after }) {
+/** @param {{order: Order, chain: Chain | null, onChange: () => void}} props */
+function OrderActions({ order, chain, onChange }) {
   const running = order.task?.status === "RUNNING";
-  const why = running ? "A step is running. Suspend the order and wait for the step to end." : undefined;
+  const disabledReason = running ? "A step is running. Suspend the order and wait for the step to end." : undefined;
   return html`
     ${order.suspended
-      ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resumeOrder(order, after)}>Resume<//>`
-      : html`<${Button} icon="pause" role="operator" onClick=${() => suspendOrder(order, after)}>Suspend<//>`}
-    <${Button} icon="configuration" role="operator" disabled=${running} title=${why} onClick=${() => changeOrder(order, chain, after)}>Change<//>
-    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${why} onClick=${() => removeOrder(order, after)}>Remove<//>`;
+      ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resumeOrder(order, onChange)}>Resume<//>`
+      : html`<${Button} icon="pause" role="operator" onClick=${() => suspendOrder(order, onChange)}>Suspend<//>`}
+    <${Button} icon="configuration" role="operator" disabled=${running} title=${disabledReason} onClick=${() => changeOrder(order, chain, onChange)}>Change<//>
+    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${disabledReason} onClick=${() => removeOrder(order, onChange)}>Remove<//>`;
 }
 
-/** What keeps it, and the way out. @param {{order: Order}} props */
+/** Why the order is not moving, and what to do. @param {{order: Order}} props */
 function OrderNotice({ order: { suspended, failed, stranded, held, setback_until, node } }) {
   if (suspended && failed) {
     return html`<${Notice} tone="bad"><span>Its step at <b>${node}</b> failed: ${failed.error}</span><span class="soft">Resume to run the step again.</span>
@@ -113,7 +114,7 @@ function OrderNotice({ order: { suspended, failed, stranded, held, setback_until
   }
   if (suspended) return html`<${Notice} tone="warn">Suspended: the order starts no step and does not finish until it is resumed.<//>`;
   if (stranded) return html`<${Notice} tone="bad">The chain no longer has the node <b>${node}</b>. Change the node of the order, or define that node again.<//>`;
-  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and will be retried at <${TimeOfDay} at=${setback_until} fine=${false} />.</span><//>`;
+  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and will be retried at <${TimeOfDay} at=${setback_until} withMillis=${false} />.</span><//>`;
   if (held) return html`<${Notice} tone="warn">${held}<//>`;
   return null;
 }
@@ -121,11 +122,11 @@ function OrderNotice({ order: { suspended, failed, stranded, held, setback_until
 /** @param {{order: Order}} props */
 function OrderProperties({ order }) {
   return html`<${Panel} title="Order">
-    <${PropertyList} of=${[
+    <${PropertyList} items=${[
       ["Chain", html`<${Link} to=${screenPaths.chain(order.chain)} class="mono">${order.chain}<//>`],
       ["Node", order.node],
       ["Step", order.task && html`<${TaskLink} id=${order.task.id} short />`],
-      ["Step begins", order.task?.status === "SCHEDULED" && html`<${TimeOfDay} at=${order.task.due} fine=${false} />`],
+      ["Step begins", order.task?.status === "SCHEDULED" && html`<${TimeOfDay} at=${order.task.due} withMillis=${false} />`],
       ["Tenant", order.tenant],
       ["Priority", String(order.priority)],
       ["Added", html`<${DateTime} at=${order.created_at} />`],

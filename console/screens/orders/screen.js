@@ -1,4 +1,4 @@
-// All orders that are on their way.
+// The list of unfinished orders.
 
 import { boundTenant } from "../../data/session.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
@@ -12,11 +12,11 @@ import { OrderTable } from "./table.js";
 
 /** @param {{query: Record<string, string>}} props */
 export default function OrdersScreen({ query: { path, tenant, state, node, id, ...rest } }) {
-  const [told, setTold] = useState("");
+  const [countText, setCountText] = useState("");
   const query = { path, tenant, state, node, id, ...rest };
   const filtered = [path, tenant, state, node, id].some(Boolean);
   return html`
-    <${ScreenHeader} title="Orders" sub=${told && html`<span>${told}</span><${Link} to="/chains">chains<//>`}>
+    <${ScreenHeader} title="Orders" sub=${countText && html`<span>${countText}</span><${Link} to="/chains">chains<//>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/orders", query: { path, tenant } }} cli=${cliCommand("orders", "list", path ?? "/")} />
     <//>
     <${FilterBar} query=${query} fields=${[
@@ -26,7 +26,7 @@ export default function OrdersScreen({ query: { path, tenant, state, node, id, .
       { name: "id", label: "Id", hint: "part of it", width: 110 },
       ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
     ]} />
-    <${OrderTable} tall chain path=${path} tenant=${tenant} state=${state} node=${node} id=${id} onCount=${setTold}
+    <${OrderTable} fill chain path=${path} tenant=${tenant} state=${state} node=${node} id=${id} onCount=${setCountText}
       empty=${(/** @type {boolean} */ none) => html`<${NoOrders} filtered=${filtered} none=${none} />`} />`;
 }
 

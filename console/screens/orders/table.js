@@ -1,4 +1,4 @@
-// A list of orders, by path, kept current.
+// A live table of orders.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -15,18 +15,19 @@ import { OrderStateBadge, describeOrderState } from "./state.js";
 /** @typedef {import("../../data/api-types.js").Order} Order */
 /** @typedef {{eventId: number, orders: Order[], more: boolean}} LoadedOrders */
 
-/** How many are read at a time, and at most: lists that long are narrowed by their path. */
+/** Page size, and maximum orders: longer lists need a filter. */
 const PAGE_SIZE = 500;
 const MAX_ORDERS = 5000;
 const MAX_TEXT = 160;
 
-/** @param {{path: string | undefined, tenant: string | undefined}} wish @param {number} most @param {AbortSignal} signal
+/** @param {{path: string | undefined, tenant: string | undefined}} wish @param {number} maxOrders @param
+ * {AbortSignal} signal
  * @returns {Promise<LoadedOrders>} */
-async function readOrders({ path, tenant }, most, signal) {
+async function readOrders({ path, tenant }, maxOrders, signal) {
   const first = await api.get("/api/v1/orders", { query: { path, tenant, limit: PAGE_SIZE }, signal, exact: true });
   const orders = first.orders;
   let { next } = first;
-  while (next !== null && orders.length < most) {
+  while (next !== null && orders.length < maxOrders) {
     const page = await api.get("/api/v1/orders", { query: { path, tenant, limit: PAGE_SIZE, cursor: next }, signal, exact: true });
     orders.push(...page.orders);
     next = page.next;
@@ -34,27 +35,26 @@ async function readOrders({ path, tenant }, most, signal) {
   return { eventId: first.eventId, orders, more: next !== null };
 }
 
-/** @param {{path?: string, tenant?: string, node?: string, state?: string, id?: string, chain?: boolean, tall?: boolean,
- *   empty: (none: boolean) => import("../../parts/ui.js").Children, onCount?: (text: string) => void}} props `chain` is
- *   whether the column of the chain is needed; `empty` gets whether there are none at all */
-export function OrderTable({ path, tenant, node, state, id, chain = false, tall = false, empty, onCount }) {
-  const [most, setMost] = useState(PAGE_SIZE);
-  const known = useLiveData({
-    read: (signal) => readOrders({ path, tenant }, most, signal),
+/** @param {{path?: string, tenant?: string, node?: string, state?: string, id?: string, chain?: boolean, fill?: boolean,
+ *   empty: (none: boolean) => import("../../parts/ui.js").Children, onCount?: (text: string) => void}} props `chain` shows the chain column; `empty` gets whether there are no orders at all */
+export function OrderTable({ path, tenant, node, state, id, chain = false, fill = false, empty, onCount }) {
+  const [maxOrders, setMaxOrders] = useState(PAGE_SIZE);
+  const live = useLiveData({
+    read: (signal) => readOrders({ path, tenant }, maxOrders, signal),
     filter: { types: ["OrderEvent", "FileBasedEvent", "JobChainEvent"], path },
-    calm: 800,
-    every: 5000,
-  }, [path, tenant, most]);
-  const all = known.data?.orders ?? [];
-  const rows = all.filter((order) => (!node || order.node === node) && (!state || describeOrderState(order).word === state) && (!id || order.id.includes(id)));
-  const more = known.data?.more === true;
+    minInterval: 800,
+    pollInterval: 5000,
+  }, [path, tenant, maxOrders]);
+  const all = live.data?.orders ?? [];
+  const rows = all.filter((order) => (!node || order.node === node) && (!state || describeOrderState(order).label === state) && (!id || order.id.includes(id)));
+  const more = live.data?.more === true;
   useEffect(() => {
-    if (known.data) onCount?.(countText(rows.length, all.length, more));
-  }, [rows.length, all.length, more, known.data !== null]);
-  return html`<${LiveView} of=${known} what="The orders could not be loaded">${() => html`
-    <${Table} tall=${tall} label="Orders" columns=${orderColumns(chain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
+    if (live.data) onCount?.(countText(rows.length, all.length, more));
+  }, [rows.length, all.length, more, live.data !== null]);
+  return html`<${LiveView} data=${live} errorTitle="The orders could not be loaded">${() => html`
+    <${Table} fill=${fill} label="Orders" columns=${orderColumns(chain)} rows=${rows} id=${(/** @type {Order} */ order) => `${order.path} ${order.tenant}`}
       onOpen=${(/** @type {Order} */ order) => navigate(screenPaths.order(order.path, order.tenant))}
-      onEnd=${more && most < MAX_ORDERS ? () => setMost(most + PAGE_SIZE) : undefined} empty=${empty(all.length === 0)} />`}<//>`;
+      onEnd=${more && maxOrders < MAX_ORDERS ? () => setMaxOrders(maxOrders + PAGE_SIZE) : undefined} empty=${empty(all.length === 0)} />`}<//>`;
 }
 
 /** @param {number} shown @param {number} all @param {boolean} more */
@@ -77,7 +77,7 @@ function orderColumns(chain) {
   ];
 }
 
-/** What its state is waiting for, or since when it is on its way. @param {Order} order */
+/** The time that the order waits for, or its start. @param {Order} order */
 function timeCell(order) {
   const { setback_until, planned_at, started_at, created_at } = order;
   const coming = setback_until || (started_at ? "" : planned_at);

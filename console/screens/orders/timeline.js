@@ -1,4 +1,4 @@
-// The way of an order, out of its events: what it did at which node, and for how long.
+// Builds the timeline of an order from its events: steps and waits per node.
 
 import { isEngineEvent, eventKeyText } from "../../data/filter.js";
 import { pluralize } from "../../data/numbers.js";
@@ -14,7 +14,7 @@ function eventMillis({ eventId }) {
   return eventId / 1000;
 }
 
-/** The events of the order that is, or was last, called so. An id may have been another one's before.
+/** The events of the latest order with this path. Earlier orders may have had the same id.
  * @param {JournalEvent[]} events the oldest first @param {string} path */
 export function eventsOfOrder(events, path) {
   const all = events.filter((event) => isEngineEvent(event) && [path, `Order:${path}`].includes(eventKeyText(event) ?? ""));
@@ -22,7 +22,7 @@ export function eventsOfOrder(events, path) {
   return all.slice(Math.max(0, begin));
 }
 
-/** How an order came to its end, if it did. @param {JournalEvent[]} events its own */
+/** How and when the order ended, or null. @param {JournalEvent[]} events its own */
 export function orderEnding(events) {
   const last = events.findLast((event) => event.TYPE === "OrderFinished");
   if (last) return { at: eventMillis(last), node: String(last.nodeId), word: "arrived" };
@@ -33,14 +33,14 @@ export function orderEnding(events) {
 /** @type {Record<string, [import("../../parts/badge.js").Tone, string]>} */
 const STEP_ENDINGS = { Success: ["good", "step succeeded"], Error: ["bad", "step failed"], Keep: ["bad", "step failed, will be retried"] };
 
-/** A row for each node it was at, in the order in which it came there.
- * @param {JournalEvent[]} events its own, the oldest first @param {boolean} there whether it is still on its way
+/** One row per node, in the order in which the order reached them.
+ * @param {JournalEvent[]} events its own, the oldest first @param {boolean} isActive whether the order is unfinished
  * @returns {TimelineRow[]} */
-export function timelineRows(events, there) {
+export function timelineRows(events, isActive) {
   /** @type {Map<string, TimelineRow>} */
   const found = new Map();
   let node = "";
-  /** What goes on now. @type {(TimelineBar & {kind: string}) | null} */
+  /** The bar that has not ended. @type {(TimelineBar & {kind: string}) | null} */
   let open = null;
   /** @param {string} name */
   const row = (name) => {
@@ -48,43 +48,44 @@ export function timelineRows(events, there) {
     if (!one) found.set(name, (one = { name, bars: [] }));
     return one;
   };
-  /** @param {number} time @param {Partial<TimelineBar>} [how] */
-  const close = (time, how = {}) => {
-    // What began and ended in the same instant is nothing to look at, unless it is a step.
+  /** @param {number} time @param {Partial<TimelineBar>} [changes] */
+  const close = (time, changes = {}) => {
+    // Waits without a duration are not drawn; steps are.
     if (open && (time > open.from || open.kind === "step")) {
       const { kind: _, ...bar } = open;
-      row(node).bars.push({ ...bar, to: time, ...how });
+      row(node).bars.push({ ...bar, to: time, ...changes });
     }
     open = null;
   };
-  /** @param {string} kind @param {number} time @param {import("../../parts/badge.js").Tone} tone @param {string} title @param {() => void} [onOpen] */
+  /** @param {string} kind @param {number} time @param {import("../../parts/badge.js").Tone} tone @param {string}
+   * title @param {() => void} [onOpen] */
   const begin = (kind, time, tone, title, onOpen) => {
     open = { kind, from: time, to: null, tone, title: `${node}: ${title}`, onOpen };
   };
   for (const event of events) {
     const time = eventMillis(event);
-    const named = typeof event.nodeId === "string" ? event.nodeId : node;
+    const nodeId = typeof event.nodeId === "string" ? event.nodeId : node;
     if (event.TYPE === "FileBasedAdded") {
-      node = named;
+      node = nodeId;
       row(node);
       begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderStepStarted") {
       close(time);
-      node = named;
+      node = nodeId;
       const task = String(event.taskId);
       begin("step", time, "busy", "step running", () => navigate(screenPaths.task(task)));
     } else if (event.TYPE === "OrderStepEnded") {
       const end = /** @type {{TYPE?: string}} */ (event.nodeTransition)?.TYPE ?? "";
-      const [tone, words] = STEP_ENDINGS[end] ?? ["idle", end];
-      close(time, { tone, title: `${node}: ${words}` });
+      const [tone, label] = STEP_ENDINGS[end] ?? ["idle", end];
+      close(time, { tone, title: `${node}: ${label}` });
       begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSetBack") {
       close(time);
-      node = named;
+      node = nodeId;
       begin("wait", time, "warn", "waiting to be retried");
     } else if (event.TYPE === "OrderNodeChanged") {
       close(time);
-      node = named;
+      node = nodeId;
       row(node);
       begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSuspended") {
@@ -96,25 +97,25 @@ export function timelineRows(events, there) {
       begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderFinished") {
       close(time);
-      node = named;
+      node = nodeId;
       row(node).bars.push({ from: time, to: time, tone: "good", title: `${node}: arrived` });
     } else if (event.TYPE === "FileBasedRemoved") {
       close(time);
     }
   }
-  if (open && there) {
+  if (open && isActive) {
     const { kind: _, ...bar } = /** @type {TimelineBar & {kind: string}} */ (open);
     row(node).bars.push(bar);
   }
-  return [...found.values()].map((one) => withStepDuration(one, totalMillis(events, there)));
+  return [...found.values()].map((one) => withStepDuration(one, totalMillis(events, isActive)));
 }
 
-/** How long all of it took. @param {JournalEvent[]} events @param {boolean} there */
-function totalMillis(events, there) {
-  return (there ? Date.now() : eventMillis(events[events.length - 1])) - eventMillis(events[0]);
+/** Total duration. @param {JournalEvent[]} events @param {boolean} isActive */
+function totalMillis(events, isActive) {
+  return (isActive ? Date.now() : eventMillis(events[events.length - 1])) - eventMillis(events[0]);
 }
 
-/** A row with how long its steps took in its name. Steps lie above waits, and waits too short to be seen are left out.
+/** Adds the duration of the steps to the name. Steps are drawn above waits; very short waits are left out.
  * @param {TimelineRow} row @param {number} span
  * @returns {TimelineRow} */
 function withStepDuration({ name, bars }, span) {

@@ -1,4 +1,4 @@
-// What waits, by handler.
+// The backlog by handler.
 
 import { formatCompact } from "../../data/numbers.js";
 import { formatDuration } from "../../data/time.js";
@@ -11,7 +11,8 @@ import { html, useMemo } from "../../parts/ui.js";
 import { screenExists, navigate, screenPaths } from "../../shell/router.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
-/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, total: number, most: number}} BacklogRow */
+/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, total: number, maxTotal: number}}
+ * BacklogRow */
 
 /** @param {number} number */
 function countCell(number) {
@@ -41,12 +42,12 @@ function stateCell({ counts, rules, defined }) {
   return html`<${Badge} tone="idle">Idle<//>`;
 }
 
-/** Widths are relative to the longest. @param {BacklogRow} row */
-function backlogBar({ counts, most, total }) {
+/** Widths are relative to the largest backlog. @param {BacklogRow} row */
+function backlogBar({ counts, maxTotal, total }) {
   const parts = /** @type {[string, number][]} */ ([["busy", counts.running], ["ready", counts.ready + counts.scheduled], ["waiting", counts.waiting], ["halted", counts.halted + counts.missing]]);
-  const words = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "nothing";
-  return html`<span class="backlog-bar" role="img" aria-label=${words} title=${words}>
-    ${parts.map(([name, number]) => number > 0 && html`<span key=${name} class=${name} style=${{ width: `${(number / most) * 100}%` }}></span>`)}
+  const label = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "nothing";
+  return html`<span class="backlog-bar" role="img" aria-label=${label} title=${label}>
+    ${parts.map(([name, number]) => number > 0 && html`<span key=${name} class=${name} style=${{ width: `${(number / maxTotal) * 100}%` }}></span>`)}
     ${total === 0 && html`<span class="none"></span>`}
   </span>`;
 }
@@ -56,8 +57,8 @@ export function Backlog({ handlers, rates }) {
   const rows = useMemo(() => {
     /** @param {Handler} handler */
     const total = ({ counts }) => counts.ready + counts.waiting + counts.scheduled + counts.running + counts.halted + counts.missing;
-    const most = Math.max(1, ...handlers.map(total));
-    return handlers.map((handler) => ({ ...handler, rate: rates[handler.name], total: total(handler), most }))
+    const maxTotal = Math.max(1, ...handlers.map(total));
+    return handlers.map((handler) => ({ ...handler, rate: rates[handler.name], total: total(handler), maxTotal }))
       .sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
   }, [handlers, rates]);
   const open = screenExists(screenPaths.handler("x")) ? (/** @type {BacklogRow} */ row) => navigate(screenPaths.handler(row.name)) : undefined;

@@ -1,4 +1,4 @@
-// What the overview knows: several calls, read together. What this token may not read is left out.
+// Reads the data of the overview. Calls that the token may not make are left out.
 
 import { api } from "../../data/api.js";
 import { boundTenant } from "../../data/session.js";
@@ -6,7 +6,8 @@ import { boundTenant } from "../../data/session.js";
 /** @typedef {{path: string, state: string, stranded: {node: string, orders: number}[], rules: import("../../data/api-types.js").Rule[]}} ChainSummary */
 
 /** @typedef {{eventId: number, handlers: import("../../data/api-types.js").Handler[], failures: import("../../data/api-types.js").Task[],
- *   nodes: import("../../data/api-types.js").Node[] | null, health: import("../../data/api-types.js").Health | null, chains: ChainSummary[]}} OverviewData */
+ *   nodes: import("../../data/api-types.js").Node[] | null, health: import("../../data/api-types.js").Health | null,
+ * chains: ChainSummary[]}} OverviewData */
 
 /** @param {AbortSignal} signal
  * @returns {Promise<OverviewData>} */

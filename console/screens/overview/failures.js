@@ -1,4 +1,4 @@
-// What failed last.
+// The latest failed tasks.
 
 import { Panel } from "../../parts/panel.js";
 import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
@@ -14,7 +14,7 @@ import { screenExists, navigate, screenPaths } from "../../shell/router.js";
 const COLUMNS = [
   { name: "when", title: "Failed", width: 92, narrow: true, cell: (task) => html`<${Ago} at=${task.finished_at || task.created_at} />` },
   { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
-  { name: "key", title: "Object", grow: 22, cell: (task) => (task.key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} of=${task.key} tenant=${task.tenant} />`) },
+  { name: "key", title: "Object", grow: 22, cell: (task) => (task.key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${task.key} tenant=${task.tenant} />`) },
   { name: "error", title: "Error", grow: 60, narrow: true, cell: (task) => html`<span title=${task.error}>${task.error}</span>` },
   { name: "id", title: "Task", width: 150, cell: (task) => html`<${TaskLink} id=${task.id} short />` },
 ];

@@ -1,5 +1,5 @@
-// How fast things go: a reading of the node's metrics every two seconds while somebody looks, kept for ten minutes.
-// Tokens that are bound to a tenant may not read metrics; for them the stream is counted.
+// Samples the metrics of the node every two seconds while a screen needs them, and keeps ten minutes.
+// Tokens that are bound to a tenant may not read metrics; for them the events of the stream are counted.
 
 import { api } from "../../data/api.js";
 import { subscribe } from "../../data/stream.js";
@@ -9,7 +9,7 @@ import { signal, useEffect } from "../../parts/ui.js";
 
 /** @typedef {import("../../data/metrics.js").Metrics} Metrics */
 
-/** Numbers are a second's. Null is where nothing was measured.
+/** Rates per second. Null where nothing was measured.
  * @typedef {{at: number, events: number | null, succeeded: number | null, failed: number | null, start50: number | null,
  *   start95: number | null, emit95: number | null, slots: number | null, busy: number | null,
  *   rates: Record<string, {ended: number, failed: number}>}} MetricsSample */
@@ -24,7 +24,7 @@ export const samples = signal([]);
 function addSample(sample) {
   const last = samples.value.at(-1);
   const kept = samples.value.slice(-MAX_SAMPLES + 2);
-  // Where nobody looked for a while the line breaks.
+  // After a pause the line has a gap.
   const gap = last && sample.at - last.at > SAMPLE_INTERVAL_MS * 3 ? [emptySample(last.at + 1)] : [];
   samples.value = [...kept, ...gap, sample];
 }
@@ -42,29 +42,29 @@ export function useSamples() {
 function sampleMetrics() {
   /** @type {{metrics: Metrics, at: number} | null} */
   let before = null;
-  let over = false;
-  let asking = false;
-  const look = async () => {
-    // One at a time, however long it takes.
-    if (asking) return;
-    asking = true;
+  let isStopped = false;
+  let isReading = false;
+  const takeSample = async () => {
+    // One request at a time.
+    if (isReading) return;
+    isReading = true;
     try {
       const metrics = parseMetrics(await api.get("/metrics"));
       const now = { metrics, at: Date.now() };
-      if (before && !over) addSample(sampleBetween(before, now));
+      if (before && !isStopped) addSample(sampleBetween(before, now));
       before = now;
     } catch {
-      // The server does not answer; the line breaks there.
+      // The server does not respond: the line has a gap.
       before = null;
     }
-    asking = false;
+    isReading = false;
   };
-  look();
+  takeSample();
   const timer = setInterval(() => {
-    if (!document.hidden) look();
+    if (!document.hidden) takeSample();
   }, SAMPLE_INTERVAL_MS);
   return () => {
-    over = true;
+    isStopped = true;
     clearInterval(timer);
   };
 }
@@ -73,7 +73,7 @@ function sampleMetrics() {
  * @returns {MetricsSample} */
 function sampleBetween(before, now) {
   const seconds = Math.max(0.001, (now.at - before.at) / 1000);
-  /** A server that was started anew counts from the beginning.
+  /** Counters start at 0 after a restart.
    * @param {string} name @param {Record<string, string>} [labels] */
   const rate = (name, labels) => {
     const grown = sumMetric(now.metrics, name, labels) - sumMetric(before.metrics, name, labels);
@@ -108,7 +108,7 @@ function sampleStream() {
   let failed = 0;
   /** @type {MetricsSample["rates"]} */
   let rates = {};
-  const quiet = subscribe({ tasks: true }, {
+  const unsubscribe = subscribe({ tasks: true }, {
     events: (list) => { events += list.length; },
     tasks: (list) => {
       for (const { handler, status, error } of list) {
@@ -129,7 +129,7 @@ function sampleStream() {
     rates = {};
   }, SAMPLE_INTERVAL_MS);
   return () => {
-    quiet();
+    unsubscribe();
     clearInterval(timer);
   };
 }

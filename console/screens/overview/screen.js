@@ -1,4 +1,4 @@
-// The overview: what needs attention, how fast things go, and what waits.
+// The overview: attention list, rates, latency and backlog.
 
 import { useLiveData } from "../../data/live-data.js";
 import { formatCompact, formatCount } from "../../data/numbers.js";
@@ -21,12 +21,12 @@ import { Tile } from "./tile.js";
 
 export default function Overview() {
   useSamples();
-  const facts = useLiveData({ read: readOverview, filter: { tasks: true }, calm: 2000, every: 5000 }, []);
+  const live = useLiveData({ read: readOverview, filter: { tasks: true }, minInterval: 2000, pollInterval: 5000 }, []);
   return html`
-    <${ScreenHeader} title="Overview" sub=${facts.data && html`<${ServerSummary} facts=${facts.data} />`}>
+    <${ScreenHeader} title="Overview" sub=${live.data && html`<${ServerSummary} facts=${live.data} />`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers", "list")} />
     <//>
-    <${LiveView} of=${facts} lines=${10}>${(/** @type {OverviewData} */ data) => html`
+    <${LiveView} data=${live} lines=${10}>${(/** @type {OverviewData} */ data) => html`
       <${Panel} title="Needs attention"><${AttentionList} list=${listAttentionItems(data, samples.value)} /><//>
       <${OverviewTiles} facts=${data} />
       <div class="charts">${boundTenant.value === null ? html`<${ThroughputChart} /><${LatencyChart} />` : html`<${ThroughputChart} />`}</div>
@@ -51,10 +51,10 @@ function OverviewTiles({ facts: { handlers } }) {
   const total = (of) => handlers.reduce((sum, handler) => sum + of(handler), 0);
   const waiting = total(({ counts }) => counts.ready + counts.waiting + counts.scheduled);
   const running = total(({ counts }) => counts.running);
-  // What is paused or blocked as a whole could not run.
-  const free = handlers.filter((handler) => !handler.rules.some(({ space, tenant }) => space === "handler" && tenant === null));
-  const ready = free.reduce((sum, { counts }) => sum + counts.ready + counts.scheduled, 0);
-  const oldest = Math.max(0, ...free.map((handler) => handler.oldest_runnable_seconds ?? 0));
+  // Handlers that are paused or blocked for all tenants have no ready tasks.
+  const runnable = handlers.filter((handler) => !handler.rules.some(({ space, tenant }) => space === "handler" && tenant === null));
+  const ready = runnable.reduce((sum, { counts }) => sum + counts.ready + counts.scheduled, 0);
+  const oldest = Math.max(0, ...runnable.map((handler) => handler.oldest_runnable_seconds ?? 0));
   /** @param {number | null | undefined} value */
   const rate = (value) => (value === null || value === undefined ? "–" : formatCompact(Number(value.toFixed(1))));
   const recent = list.slice(-60);
@@ -69,7 +69,8 @@ function OverviewTiles({ facts: { handlers } }) {
   </div>`;
 }
 
-/** The last that was measured: in a quiet moment nothing is. @param {MetricsSample[]} list @param {"start95" | "emit95"} name */
+/** The latest measured value: idle samples have none.
+ * @param {MetricsSample[]} list @param {"start95" | "emit95"} name */
 function latestLatency(list, name) {
   const found = list.slice(-15).reverse().find((sample) => sample[name] !== null);
   return found ? formatDuration(Number(found[name])) : "–";

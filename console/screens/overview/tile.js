@@ -1,9 +1,10 @@
-// A number, what it is, and how it came to be.
+// A tile: a number with its name and recent history.
 
 import { Sparkline } from "../../parts/sparkline.js";
 import { classNames, html } from "../../parts/ui.js";
 
-/** @param {{name: string, value: string, unit?: string, note?: string, bad?: boolean, values?: (number | null)[]}} props */
+/** @param {{name: string, value: string, unit?: string, note?: string, bad?: boolean, values?: (number | null)[]}}
+ * props */
 export function Tile({ name, value, unit, note, bad = false, values }) {
   return html`<div class=${classNames("tile", bad && "bad")}>
     <span class="tile-name">${name}</span>

@@ -1,4 +1,4 @@
-// Days, as the zone that was chosen has them.
+// Days in the selected time zone.
 
 import { zoneSetting } from "../../data/settings.js";
 import { computed } from "../../parts/ui.js";
@@ -13,7 +13,7 @@ export function formatDay(ms) {
   return dayFormat.value.format(ms).replace(",", "");
 }
 
-/** When days begin: that of `ms` and so many after it, and the end of the last.
+/** Midnights of the day of `ms` and the following days, and the end of the last day.
  * @param {number} ms @param {number} days */
 export function listMidnights(ms, days) {
   const date = new Date(ms);
@@ -23,7 +23,7 @@ export function listMidnights(ms, days) {
     : new Date(date.getFullYear(), date.getMonth(), date.getDate() + index).getTime()));
 }
 
-/** The beginning of a day that is written like `2026-11-16`; null if it is no such day.
+/** The start of a day written like `2026-11-16`; null if it is not a day.
  * @param {string | undefined} text */
 export function parseDay(text) {
   const found = /^(\d{4})-(\d\d)-(\d\d)$/.exec(text ?? "");

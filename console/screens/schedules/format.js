@@ -1,4 +1,4 @@
-// Schedules in words: what one makes, and what became of a planned time.
+// Texts for schedules: their action, and the outcome of a planned time.
 
 import { now } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
@@ -33,26 +33,26 @@ export function describeOutcome({ outcome, reason }) {
 
 /** @param {{fire: Fire}} props */
 export function OutcomeBadge({ fire }) {
-  const [tone, word] = OUTCOME_LABELS[fire.outcome] ?? ["idle", fire.outcome];
-  return html`<${Badge} tone=${tone} title=${describeOutcome(fire)}>${word}${fire.reason ? `: ${fire.reason}` : ""}<//>`;
+  const [tone, label] = OUTCOME_LABELS[fire.outcome] ?? ["idle", fire.outcome];
+  return html`<${Badge} tone=${tone} title=${describeOutcome(fire)}>${label}${fire.reason ? `: ${fire.reason}` : ""}<//>`;
 }
 
 /** @param {{schedule: Schedule}} props */
 export function ScheduleTarget({ schedule: { makes } }) {
   if (!makes) return html`<span class="faint">–</span>`;
   const { event, run, order } = makes;
-  if (event) return html`<span class="soft">emits</span> <${Link} to=${screenPaths.stream({ return: event.type })}>${event.type}<//>${event.key !== null && html` <${KeyLink} of=${event.key} tenant=${event.tenant} class="faint" />`}`;
+  if (event) return html`<span class="soft">emits</span> <${Link} to=${screenPaths.stream({ return: event.type })}>${event.type}<//>${event.key !== null && html` <${KeyLink} objectKey=${event.key} tenant=${event.tenant} class="faint" />`}`;
   if (run) return html`<span class="soft">runs</span> <${Link} to=${screenPaths.handler(run.source)}>${run.source}/${run.collection}<//>`;
   if (order) return html`<span class="soft">adds an order to</span> <${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>${order.id !== null && html`<span class="faint">,${order.id}</span>`}`;
   return null;
 }
 
-/** The first of its times that has not come yet. @param {Schedule} schedule */
+/** The next planned time. @param {Schedule} schedule */
 export function nextFire({ next }) {
   return next.find((at) => Date.parse(at) > now.value) ?? next.at(-1);
 }
 
-/** A time as the clock of the schedule's own zone shows it; null if that zone is not known here.
+/** Formats a time in the zone of the schedule; null if the browser does not know the zone.
  * @param {string} at @param {string} timeZone */
 export function formatInZone(at, timeZone) {
   try {

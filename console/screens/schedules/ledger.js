@@ -1,4 +1,4 @@
-// The ledger: what became of each planned time.
+// The fire ledger: the outcome of each planned time.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { usePages } from "../../data/paged-list.js";
@@ -13,7 +13,7 @@ import { OutcomeBadge, OUTCOME_LABELS, describeOutcome } from "./format.js";
 
 /** @typedef {import("../../data/api-types.js").Fire} Fire */
 
-/** How many are drawn as a strip. */
+/** Fires drawn in the strip. */
 const MAX_STRIP_FIRES = 60;
 
 /** @param {{name: string}} props */
@@ -24,22 +24,22 @@ export function FireLedger({ name }) {
       return { rows: /** @type {Fire[]} */ (page.fires), next: page.next };
     },
     id: (fire) => fire.planned_at,
-    every: 3000,
+    pollInterval: 3000,
   }, [name]);
   return html`<${Panel} title="Fires" flush aside=${fires.data && html`<${FireStrip} fires=${fires.data.slice(0, MAX_STRIP_FIRES)} />`}>
-    <${LiveView} of=${fires} what="The ledger could not be loaded">${(/** @type {Fire[]} */ rows) => html`
+    <${LiveView} data=${fires} errorTitle="The ledger could not be loaded">${(/** @type {Fire[]} */ rows) => html`
       <${Table} label="Fires, latest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Fire} */ fire) => fire.planned_at}
         onEnd=${fires.more ?? undefined}
         empty=${html`<${EmptyState} title="No fires yet" icon="schedule"><p>Every planned time gets a row: fired, late, caught up or skipped.</p><//>`} />`}<//>
   <//>`;
 }
 
-/** The outcomes at a glance, the latest on the right. @param {{fires: Fire[]}} props */
+/** Recent outcomes as bars, latest on the right. @param {{fires: Fire[]}} props */
 function FireStrip({ fires }) {
   if (fires.length === 0) return null;
-  const words = Object.entries(OUTCOME_LABELS).map(([outcome, [, word]]) => [word.toLowerCase(), fires.filter((fire) => fire.outcome === outcome).length])
-    .filter(([, number]) => number).map(([word, number]) => `${number} ${word}`).join(", ");
-  return html`<span class="strip" role="img" aria-label=${`Of the last ${fires.length}: ${words}`} title=${`Of the last ${fires.length}: ${words}`}>
+  const label = Object.entries(OUTCOME_LABELS).map(([outcome, [, outcomeLabel]]) => [outcomeLabel.toLowerCase(), fires.filter((fire) => fire.outcome === outcome).length])
+    .filter(([, number]) => number).map(([outcomeLabel, number]) => `${number} ${outcomeLabel}`).join(", ");
+  return html`<span class="fire-strip" role="img" aria-label=${`Of the last ${fires.length}: ${label}`} title=${`Of the last ${fires.length}: ${label}`}>
     ${[...fires].reverse().map((fire) => html`<span key=${fire.planned_at} class=${classNames("fire", fire.outcome)}></span>`)}
   </span>`;
 }
@@ -52,7 +52,7 @@ function delayCell({ planned_at, settled_at, outcome }) {
 
 /** @type {import("../../parts/table.js").Column<Fire>[]} */
 const COLUMNS = [
-  { name: "planned", title: "Planned", width: 160, narrow: true, cell: (fire) => html`<${TimeOfDay} at=${fire.planned_at} fine=${false} />` },
+  { name: "planned", title: "Planned", width: 160, narrow: true, cell: (fire) => html`<${TimeOfDay} at=${fire.planned_at} withMillis=${false} />` },
   { name: "outcome", title: "Outcome", width: 150, narrow: true, cell: (fire) => html`<${OutcomeBadge} fire=${fire} />` },
   { name: "delay", title: "Delay", width: 84, right: true, cell: delayCell },
   { name: "why", title: "Reason", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : describeOutcome(fire)}</span>` },

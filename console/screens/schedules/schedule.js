@@ -1,4 +1,4 @@
-// One schedule: when it fires and what that means, what it makes, what became of its times, what holds it.
+// One schedule: expression, action, fires, next fires and rules.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -19,7 +19,7 @@ import { formatInZone, ScheduleTarget, OutcomeBadge, nextFire } from "./format.j
 
 /** @typedef {import("../../data/api-types.js").Schedule} Schedule */
 
-/** How many coming times are shown. */
+/** Planned times that are shown. */
 const NEXT_FIRES = 10;
 
 /** @type {Record<string, string>} */
@@ -30,28 +30,28 @@ const OVERLAP_DESCRIPTIONS = { queue: "it fires anyway", skip: "it skips the tim
 /** @param {{params: Record<string, string>}} props */
 export default function ScheduleScreen({ params: { name } }) {
   const path = `/api/v1/schedules/${encodeSegment(name)}`;
-  const known = useLiveData({
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<Schedule & {eventId: number}>} */ (api.get(path, { query: { times: NEXT_FIRES }, signal })),
     filter: { types: ["FileBasedEvent"] },
-    every: 3000,
+    pollInterval: 3000,
   }, [name]);
-  return html`<${LiveView} of=${known} lines=${10} what="The schedule could not be loaded">
-    ${(/** @type {Schedule} */ schedule) => html`<${ScheduleDetail} schedule=${schedule} path=${path} after=${known.reload} />`}<//>`;
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The schedule could not be loaded">
+    ${(/** @type {Schedule} */ schedule) => html`<${ScheduleDetail} schedule=${schedule} path=${path} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{schedule: Schedule, path: string, after: () => void}} props */
-function ScheduleDetail({ schedule, path, after }) {
+/** @param {{schedule: Schedule, path: string, onChange: () => void}} props */
+function ScheduleDetail({ schedule, path, onChange }) {
   const { name, defined, rules, warnings, words, expression, timezone, last } = schedule;
-  const place = { space: /** @type {const} */ ("schedule"), name };
-  const run = () => runSchedule(name, path, after);
+  const ruleTarget = { space: /** @type {const} */ ("schedule"), name };
+  const run = () => runSchedule(name, path, onChange);
   const blocked = rules.some((rule) => rule.kind === "block") && !hasRole("admin");
-  useCommands(hasRole("operator") && defined ? [{ title: `Run ${name} now`, words: "fire", run }] : []);
+  useCommands(hasRole("operator") && defined ? [{ title: `Run ${name} now`, keywords: "fire", run }] : []);
   return html`
     <${ScreenHeader} title=${name} sub=${html`${rules[0] ? html`<${RuleBadge} rule=${rules[0]} />` : html`<${Badge} tone=${defined ? "good" : "warn"}>${defined ? "Active" : "Removed"}<//>`}
       ${schedule.next[0] && html`<span>next fire <${Ago} at=${nextFire(schedule)} /></span>`}`}>
       ${defined && html`<${Button} kind="primary" icon="play" role="operator" disabled=${blocked}
         title=${blocked ? "Blocked by an admin: only admins can run it" : "Fires once, now. This run is not listed under Fires."} onClick=${run}>Run now<//>`}
-      <${RuleButtons} place=${place} rules=${rules} after=${after} />
+      <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
       <${CopyAsMenu} call=${{ path }} cli=${cliCommand("schedules", "show", name)} />
     <//>
     ${!defined && html`<${Notice} tone="warn">This schedule is no longer defined. Only its rules are left.<//>`}
@@ -59,8 +59,8 @@ function ScheduleDetail({ schedule, path, after }) {
     <div class="columns">
       <div class="stack">
         ${defined && html`<${Panel} title="Schedule">
-          <p class="in-words">${words}</p>
-          <${PropertyList} of=${[
+          <p class="schedule-description">${words}</p>
+          <${PropertyList} items=${[
             ["Expression", html`<code>${expression}</code>`],
             ["Time zone", timezone],
             ["Creates", html`<${ScheduleTarget} schedule=${schedule} />`],
@@ -72,9 +72,9 @@ function ScheduleDetail({ schedule, path, after }) {
         <${FireLedger} name=${name} />
       </div>
       <div class="stack">
-        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} own=${place} after=${after} /><//>
+        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} /><//>
         ${defined && html`<${Panel} title="Next fires"><${NextFires} schedule=${schedule} /><//>`}
-        ${last && html`<${Panel} title="Last fire"><${PropertyList} of=${[["Planned", html`<${TimeOfDay} at=${last.planned_at} fine=${false} />`], ["Outcome", html`<${OutcomeBadge} fire=${last} />`]]} /><//>`}
+        ${last && html`<${Panel} title="Last fire"><${PropertyList} items=${[["Planned", html`<${TimeOfDay} at=${last.planned_at} withMillis=${false} />`], ["Outcome", html`<${OutcomeBadge} fire=${last} />`]]} /><//>`}
       </div>
     </div>`;
 }
@@ -82,19 +82,19 @@ function ScheduleDetail({ schedule, path, after }) {
 /** @param {{schedule: Schedule}} props */
 function NextFires({ schedule: { next, timezone, held } }) {
   if (next.length === 0) return html`<p class="soft">No more planned times.</p>`;
-  return html`${held && html`<p class="warn-text held-note">While it is paused or blocked, these times pass without firing.</p>`}
-    <ol class="next-times">${next.map((at) => html`<li key=${at}><${TimeOfDay} at=${at} fine=${false} /><span class="faint"><${Ago} at=${at} /></span>
-      ${timezone !== "UTC" && html`<span class="faint own-zone" title=${timezone}>${formatInZone(at, timezone)}</span>`}</li>`)}</ol>
+  return html`${held && html`<p class="warn-text pause-note">While it is paused or blocked, these times pass without firing.</p>`}
+    <ol class="next-times">${next.map((at) => html`<li key=${at}><${TimeOfDay} at=${at} withMillis=${false} /><span class="faint"><${Ago} at=${at} /></span>
+      ${timezone !== "UTC" && html`<span class="faint schedule-zone" title=${timezone}>${formatInZone(at, timezone)}</span>`}</li>`)}</ol>
     ${timezone !== "UTC" && html`<p class="faint">The second time is in ${timezone}.</p>`}`;
 }
 
-/** @param {string} name @param {string} path @param {() => void} after */
-async function runSchedule(name, path, after) {
+/** @param {string} name @param {string} path @param {() => void} onChange */
+async function runSchedule(name, path, onChange) {
   try {
-    const made = await api.post(`${path}/run`);
-    const what = made.task_id ?? made.order ?? (made.eventId && `event ${made.eventId}`);
-    showToast({ text: made.created ? `${name} was run` : `${name} is queued or running already`, detail: String(what ?? "") });
-    after();
+    const created = await api.post(`${path}/run`);
+    const what = created.task_id ?? created.order ?? (created.eventId && `event ${created.eventId}`);
+    showToast({ text: created.created ? `${name} was run` : `${name} is queued or running already`, detail: String(what ?? "") });
+    onChange();
   } catch (error) {
     showError(error, `${name} was not run`);
   }

@@ -1,4 +1,4 @@
-// All schedules: the week to come, or a list.
+// The list of schedules, as a week or as a table.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -36,8 +36,8 @@ function buildFilter({ name = "", state = "" }) {
 /** @param {{query: Record<string, string>}} props */
 export default function Schedules({ query }) {
   const list = query.view === "list";
-  const turn = () => setQuery({ view: list ? null : "list" });
-  useShortcuts({ v: { what: list ? "Show the week" : "Show the list", run: turn } });
+  const toggleView = () => setQuery({ view: list ? null : "list" });
+  useShortcuts({ v: { title: list ? "Show the week" : "Show the list", run: toggleView } });
   return html`
     <${ScreenHeader} title="Schedules" sub="Planned runs">
       <div class="switch" role="group" aria-label="View">
@@ -50,7 +50,7 @@ export default function Schedules({ query }) {
       { name: "name", label: "Name", hint: "part of it", width: 180 },
       { name: "state", label: "State", choices: STATE_CHOICES },
     ]} />
-    ${list ? html`<${ScheduleTable} query=${query} />` : html`<${WeekView} from=${query.from} wanted=${buildFilter(query)} />`}`;
+    ${list ? html`<${ScheduleTable} query=${query} />` : html`<${WeekView} from=${query.from} matches=${buildFilter(query)} />`}`;
 }
 
 /** @param {AbortSignal} signal
@@ -68,24 +68,24 @@ async function readSchedules(signal) {
 
 /** @param {{query: Record<string, string>}} props */
 function ScheduleTable({ query }) {
-  const known = useLiveData({ read: readSchedules, filter: { types: ["FileBasedEvent"] }, every: 4000 }, []);
-  return html`<${LiveView} of=${known} lines=${10} what="The schedules could not be loaded">
-    ${(/** @type {{schedules: Schedule[]}} */ { schedules }) => html`<${Table} tall label="Schedules" columns=${COLUMNS} rows=${schedules.filter(buildFilter(query))}
-      id=${(/** @type {Schedule} */ one) => one.name} onOpen=${(/** @type {Schedule} */ one) => navigate(screenPaths.schedule(one.name))}
+  const live = useLiveData({ read: readSchedules, filter: { types: ["FileBasedEvent"] }, pollInterval: 4000 }, []);
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The schedules could not be loaded">
+    ${(/** @type {{schedules: Schedule[]}} */ { schedules }) => html`<${Table} fill label="Schedules" columns=${COLUMNS} rows=${schedules.filter(buildFilter(query))}
+      id=${(/** @type {Schedule} */ schedule) => schedule.name} onOpen=${(/** @type {Schedule} */ schedule) => navigate(screenPaths.schedule(schedule.name))}
       empty=${html`<${NoSchedules} none=${schedules.length === 0} />`} />`}<//>`;
 }
 
 /** @type {import("../../parts/table.js").Column<Schedule>[]} */
 const COLUMNS = [
-  { name: "name", title: "Name", grow: 20, narrow: true, cell: (one) => html`<${Link} to=${screenPaths.schedule(one.name)}>${one.name}<//>` },
+  { name: "name", title: "Name", grow: 20, narrow: true, cell: (schedule) => html`<${Link} to=${screenPaths.schedule(schedule.name)}>${schedule.name}<//>` },
   { name: "state", title: "State", width: 104, narrow: true, cell: stateCell },
-  { name: "words", title: "Schedule", grow: 34, cell: (one) => html`<span title=${`${one.expression} (${one.timezone})`}>${one.words} <span class="faint">${one.timezone === "UTC" ? "" : one.timezone}</span></span>` },
-  { name: "makes", title: "Creates", grow: 30, cell: (one) => html`<${ScheduleTarget} schedule=${one} />` },
-  { name: "last", title: "Last", width: 140, cell: (one) => (one.last ? html`<${OutcomeBadge} fire=${one.last} />` : html`<span class="faint">never</span>`) },
-  { name: "next", title: "Next", width: 84, right: true, narrow: true, cell: (one) => html`<${Ago} at=${nextFire(one)} none="never" />` },
+  { name: "words", title: "Schedule", grow: 34, cell: (schedule) => html`<span title=${`${schedule.expression} (${schedule.timezone})`}>${schedule.words} <span class="faint">${schedule.timezone === "UTC" ? "" : schedule.timezone}</span></span>` },
+  { name: "makes", title: "Creates", grow: 30, cell: (schedule) => html`<${ScheduleTarget} schedule=${schedule} />` },
+  { name: "last", title: "Last", width: 140, cell: (schedule) => (schedule.last ? html`<${OutcomeBadge} fire=${schedule.last} />` : html`<span class="faint">never</span>`) },
+  { name: "next", title: "Next", width: 84, right: true, narrow: true, cell: (schedule) => html`<${Ago} at=${nextFire(schedule)} none="never" />` },
 ];
 
-/** @param {Schedule} one */
+/** @param {Schedule} schedule */
 function stateCell({ rules, warnings, defined }) {
   if (rules[0]) return html`<${RuleBadge} rule=${rules[0]} />`;
   if (!defined) return html`<${Badge} tone="warn">Removed<//>`;

@@ -1,4 +1,4 @@
-// The next firings, a week at a time.
+// Planned times of a week.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -19,7 +19,7 @@ import { nextFire } from "./format.js";
 /** @typedef {import("./agenda.js").AgendaDay} AgendaDay */
 /** @typedef {import("./agenda.js").AgendaEntry} AgendaEntry */
 
-/** How many entries of a day are shown at first. */
+/** Entries of a day shown at first. */
 const FIRST_ENTRIES = 14;
 const DAY_MS = 86_400_000;
 
@@ -41,36 +41,37 @@ async function readWeek(days, signal) {
   return { schedules };
 }
 
-/** @param {{from: string | undefined, wanted: (schedule: Schedule) => boolean}} props `from` is a day, today if not given */
-export function WeekView({ from, wanted }) {
+/** @param {{from: string | undefined, matches: (schedule: Schedule) => boolean}} props `from` is the first day, today
+ * by default */
+export function WeekView({ from, matches }) {
   const today = listMidnights(now.value, 1)[0];
   const first = parseDay(from) ?? today;
   const days = listMidnights(Math.max(first, today), 7);
-  const week = useLiveData({ read: (signal) => readWeek(days, signal), filter: { types: ["FileBasedEvent"] }, every: 15_000 }, [days[0], days[7]]);
+  const week = useLiveData({ read: (signal) => readWeek(days, signal), filter: { types: ["FileBasedEvent"] }, pollInterval: 15_000 }, [days[0], days[7]]);
   const before = () => setQuery({ from: formatDate(days[0] - 6.5 * DAY_MS) });
   const after = () => setQuery({ from: formatDate(days[7]) });
   return html`<div class="week-head">
-      <${Button} small icon="up" class="turn-left" label="Previous week" disabled=${days[0] <= today} onClick=${before} />
+      <${Button} small icon="up" class="arrow-left" label="Previous week" disabled=${days[0] <= today} onClick=${before} />
       <${Button} small disabled=${days[0] <= today} onClick=${() => setQuery({ from: null })}>Today<//>
-      <${Button} small icon="up" class="turn-right" label="Next week" onClick=${after} />
+      <${Button} small icon="up" class="arrow-right" label="Next week" onClick=${after} />
       <h2>${formatDay(days[0])} to ${formatDay(days[6])}</h2>
     </div>
-    <${LiveView} of=${week} lines=${10} what="The schedules could not be loaded">
-      ${(/** @type {{schedules: Schedule[]}} */ data) => html`<${WeekGrid} schedules=${data.schedules.filter(wanted)} days=${days} today=${today} none=${data.schedules.length === 0} />`}
+    <${LiveView} data=${week} lines=${10} errorTitle="The schedules could not be loaded">
+      ${(/** @type {{schedules: Schedule[]}} */ data) => html`<${WeekGrid} schedules=${data.schedules.filter(matches)} days=${days} today=${today} none=${data.schedules.length === 0} />`}
     <//>`;
 }
 
 /** @param {{schedules: Schedule[], days: number[], today: number, none: boolean}} props */
 function WeekGrid({ schedules, days: bounds, today, none }) {
-  const { often, days } = buildAgenda(schedules, bounds);
+  const { frequent, days } = buildAgenda(schedules, bounds);
   if (schedules.length === 0) return html`<${NoSchedules} none=${none} />`;
   return html`<div class="week">
-    ${often.length > 0 && html`<ul class="often" aria-label="Frequent schedules">
-      ${often.map((schedule) => html`<li key=${schedule.name} class=${classNames(schedule.held && "held")}>
+    ${frequent.length > 0 && html`<ul class="frequent-schedules" aria-label="Frequent schedules">
+      ${frequent.map((schedule) => html`<li key=${schedule.name} class=${classNames(schedule.held && "paused")}>
         <${Link} to=${screenPaths.schedule(schedule.name)}>${schedule.name}<//>
         <span class="soft">${schedule.words}</span>
         <span class="faint">${schedule.held ? "on hold" : html`next <${Ago} at=${nextFire(schedule)} />`}</span>
-        ${schedule.warnings.length > 0 && html`<span class="warn-text" title=${schedule.warnings.join("\n")}><${Icon} name="failure" size=${13} /><span class="unseen">${pluralize(schedule.warnings.length, "warning")}</span></span>`}
+        ${schedule.warnings.length > 0 && html`<span class="warn-text" title=${schedule.warnings.join("\n")}><${Icon} name="failure" size=${13} /><span class="visually-hidden">${pluralize(schedule.warnings.length, "warning")}</span></span>`}
       </li>`)}
     </ul>`}
     <ol class="days">${days.map((one) => html`<${DayColumn} key=${one.from} day=${one} today=${one.from === today} />`)}</ol>
@@ -91,10 +92,10 @@ function DayColumn({ day: { from, entries }, today }) {
 
 /** @param {{entry: AgendaEntry}} props */
 function AgendaEntryLink({ entry: { schedule, at, until, times } }) {
-  const told = `${schedule.name}: ${schedule.words} (${schedule.timezone})\n${formatDateTime(at)}${schedule.held ? "\nPaused or blocked: it will not fire" : ""}`;
-  return html`<${Link} to=${screenPaths.schedule(schedule.name)} class=${classNames("firing", schedule.held && "held", "order" in (schedule.makes ?? {}) ? "makes-order" : "run" in (schedule.makes ?? {}) ? "makes-run" : "makes-event")} title=${told}>
+  const tooltip = `${schedule.name}: ${schedule.words} (${schedule.timezone})\n${formatDateTime(at)}${schedule.held ? "\nPaused or blocked: it will not fire" : ""}`;
+  return html`<${Link} to=${screenPaths.schedule(schedule.name)} class=${classNames("agenda-entry", schedule.held && "paused", "order" in (schedule.makes ?? {}) ? "makes-order" : "run" in (schedule.makes ?? {}) ? "makes-run" : "makes-event")} title=${tooltip}>
     <time class="number" datetime=${new Date(toMillis(at) ?? 0).toISOString()}>${formatHourMinute(at)}${times > 1 ? `–${formatHourMinute(until)}` : ""}</time>
-    <span>${schedule.name}${times > 1 ? html` <span class="faint">${times}×</span>` : ""}</span>${schedule.held && html`<span class="unseen"> on hold</span>`}
+    <span>${schedule.name}${times > 1 ? html` <span class="faint">${times}×</span>` : ""}</span>${schedule.held && html`<span class="visually-hidden"> on hold</span>`}
   <//>`;
 }
 

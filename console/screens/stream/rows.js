@@ -1,4 +1,4 @@
-// What the stream shows: events, and between them what becomes of tasks, if that is wanted.
+// Rows of the stream: events, changes of tasks, and gaps.
 
 import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
 import { stringifyExact } from "../../parts/json.js";
@@ -6,12 +6,12 @@ import { stringifyExact } from "../../parts/json.js";
 /** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
 /** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
 
-/** `gap` stands where something is missing, and says why. Of an event only what is shown is kept: thousands of rows are,
- * and each may have come with a megabyte.
+/** A `gap` row marks missing events. A row keeps only the visible part of an event: there are thousands of rows, and
+ * a value may have a megabyte.
  * @typedef {{id: string, kind: "event" | "task" | "gap", at: number | string, type: string, key: string | null,
  *   tenant: string, text: string, eventId?: number, task?: string | null, change?: TaskChange}} StreamRow */
 
-/** How much of a payload a row shows. */
+/** Characters of a value that a row shows. */
 const MAX_TEXT = 240;
 
 /** @param {JournalEvent} event
@@ -42,7 +42,7 @@ export function gapRow(text) {
   return { id: `g${lastRowNumber}`, kind: "gap", at: Date.now(), type: "", key: null, tenant: "", text };
 }
 
-/** One line of what an event carries. @param {JournalEvent} event */
+/** The event as one line. @param {JournalEvent} event */
 function eventSummary(event) {
   if (!isEngineEvent(event)) return event.value === null || event.value === undefined ? "" : truncate(stringifyExact(event.value).replace(/\s*\n\s*/g, " "));
   const { eventId: _, TYPE: __, key: ___, ...fields } = event;
@@ -51,6 +51,6 @@ function eventSummary(event) {
 
 /** @param {string} text */
 function truncate(text) {
-  // A copy: a part of a text would keep all of it in memory.
+  // A copy: a slice would keep the whole text in memory.
   return text.length > MAX_TEXT ? structuredClone(`${text.slice(0, MAX_TEXT)}…`) : text;
 }

@@ -1,4 +1,4 @@
-// The stream: events as they come.
+// The stream: events as they happen.
 
 import { boundTenant } from "../../data/session.js";
 import { connection } from "../../data/stream.js";
@@ -20,7 +20,7 @@ import { FIRST_ROWS, useStreamTail } from "./tail.js";
 
 /** @typedef {import("./rows.js").StreamRow} StreamRow */
 
-/** How many more are read at a time, and at most. */
+/** Maximum older events that are loaded. */
 const MAX_HISTORY = 3200;
 
 /** @param {{query: Record<string, string>}} props */
@@ -33,17 +33,17 @@ export default function Stream({ query }) {
     key: query.key || undefined, path: query.path || undefined, tenant: query.tenant || undefined, tasks,
   };
   const tail = useStreamTail({ filter, history, paused });
-  // The newest stands on top.
+  // Newest first.
   const rows = useMemo(() => [...tail.rows].reverse(), [tail.rows]);
-  const hold = () => setQuery({ paused: paused ? null : "1" });
-  useShortcuts({ p: { what: paused ? "Resume" : "Pause", run: hold } });
-  useCommands([{ title: paused ? "Resume the stream" : "Pause the stream", words: "hold", run: hold }]);
+  const togglePause = () => setQuery({ paused: paused ? null : "1" });
+  useShortcuts({ p: { title: paused ? "Resume" : "Pause", run: togglePause } });
+  useCommands([{ title: paused ? "Resume the stream" : "Pause the stream", keywords: "hold", run: togglePause }]);
   const call = { path: "/api/v1/stream", query: { return: query.return, key: query.key, path: query.path, tenant: query.tenant } };
   const command = cliCommand("watch", ...cliFlag("--return", query.return), ...cliFlag("--key", query.key), ...cliFlag("--path", query.path), ...cliFlag("--tenant", query.tenant));
 
   return html`
     <${ScreenHeader} title="Stream" sub=${rowCountText(tail, paused)}>
-      <${Button} icon=${paused ? "play" : "pause"} pressed=${paused} onClick=${hold}>${paused ? "Resume" : "Pause"}<//>
+      <${Button} icon=${paused ? "play" : "pause"} pressed=${paused} onClick=${togglePause}>${paused ? "Resume" : "Pause"}<//>
       <${Button} pressed=${tasks} onClick=${() => setQuery({ tasks: tasks ? null : "1" })} title="Show status changes of tasks, too">Tasks<//>
       <${CopyAsMenu} call=${call} cli=${command} />
     <//>
@@ -51,10 +51,10 @@ export default function Stream({ query }) {
     ${tail.torn && html`<${Notice} tone="warn"><span>Events are missing (torn stream): the journal deleted them before this page could read them. Later events are complete.</span>
       <${Button} small onClick=${tail.reload}>Reload<//><//>`}
     ${tail.error
-      ? html`<${ErrorState} error=${tail.error} onRetry=${tail.reload} what="The journal could not be loaded" />`
+      ? html`<${ErrorState} error=${tail.error} onRetry=${tail.reload} errorTitle="The journal could not be loaded" />`
       : tail.loading ? html`<${LoadingState} lines=${12} />`
-      : html`<${Table} tall label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {StreamRow} */ row) => row.id}
-          onOpen=${openRow} tone=${(/** @type {StreamRow} */ row) => `row-${row.kind}`} empty=${html`<${NoEvents} searching=${tail.searching} filtered=${Object.keys(query).some((name) => ["return", "key", "path", "tenant"].includes(name))} />`} />`}
+      : html`<${Table} fill label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {StreamRow} */ row) => row.id}
+          onOpen=${openRow} rowClass=${(/** @type {StreamRow} */ row) => `row-${row.kind}`} empty=${html`<${NoEvents} searching=${tail.searching} filtered=${Object.keys(query).some((name) => ["return", "key", "path", "tenant"].includes(name))} />`} />`}
     ${!tail.loading && !tail.error && rows.length >= history && history < MAX_HISTORY && html`<div class="actions">
       <${Button} onClick=${() => setQuery({ last: history * 4 })}>Load older events<//></div>`}
   `;
@@ -109,7 +109,7 @@ const COLUMNS = [
 function objectCell({ kind, task, key, tenant }) {
   if (kind === "gap") return null;
   if (task) return html`<${TaskLink} id=${task} short />`;
-  return key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} of=${key} tenant=${tenant} />`;
+  return key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${key} tenant=${tenant} />`;
 }
 
 /** @param {StreamRow} row */

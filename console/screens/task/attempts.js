@@ -1,4 +1,4 @@
-// The attempts of a task: on a timeline, with the waits between them, and one by one.
+// The attempts of a task, as a timeline and as a table.
 
 import { toMillis } from "../../data/time.js";
 import { pluralize } from "../../data/numbers.js";
@@ -13,10 +13,10 @@ import { html } from "../../parts/ui.js";
 /** @typedef {import("../../parts/badge.js").Tone} Tone */
 /** @typedef {{number: number, started_at: string, ended_at: string, end: string, error: string | null}} AttemptRow */
 
-/** Attempts on the timeline: the last ones. */
+/** Attempts on the timeline: the latest ones. */
 const MAX_DRAWN = 12;
 
-/** How attempts end. @type {Record<string, [Tone, string]>} */
+/** Labels of attempt results. @type {Record<string, [Tone, string]>} */
 const ATTEMPT_RESULTS = {
   succeeded: ["good", "Succeeded"], failed: ["bad", "Failed"], crashed: ["bad", "Crashed"], canceled: ["off", "Cancelled"],
   snoozed: ["idle", "Snoozed"], released: ["idle", "Released"], running: ["busy", "Running"],
@@ -26,7 +26,7 @@ const ATTEMPT_RESULTS = {
 export function AttemptPanel({ task }) {
   const rows = listAttempts(task);
   return html`<${Panel} title="Attempts" flush aside=${pluralize(task.attempt, "attempt")}>
-    <div class="attempts-line"><${Timeline} label="Attempts and waiting times" names=${96} rows=${timelineRows(task, rows)} /></div>
+    <div class="attempts-line"><${Timeline} label="Attempts and waiting times" nameWidth=${96} rows=${timelineRows(task, rows)} /></div>
     ${rows.length > 0 && html`<${Table} label="Attempts" keys=${false} columns=${COLUMNS} rows=${[...rows].reverse()} id=${(/** @type {AttemptRow} */ row) => String(row.number)} />`}
   <//>`;
 }
@@ -47,9 +47,9 @@ function timelineRows(task, rows) {
   const list = drawn.map((row) => {
     const from = toMillis(row.started_at) ?? before;
     const to = toMillis(row.ended_at);
-    const [tone, word] = ATTEMPT_RESULTS[row.end] ?? ["idle", row.end];
+    const [tone, label] = ATTEMPT_RESULTS[row.end] ?? ["idle", row.end];
     /** @type {import("../../parts/timeline.js").TimelineBar[]} */
-    const bars = [{ from, to, tone, title: `Attempt ${row.number}, ${word.toLowerCase()}` }];
+    const bars = [{ from, to, tone, title: `Attempt ${row.number}, ${label.toLowerCase()}` }];
     if (from > before) bars.unshift({ from: before, to: from, tone: "idle", title: "Waited" });
     before = to ?? from;
     return { name: `Attempt ${row.number}`, bars };

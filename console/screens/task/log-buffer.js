@@ -1,30 +1,30 @@
-// The lines of a log as far as they were read: bounded, and searched without looking at any of them twice.
+// The log lines read so far: bounded, with incremental search.
 
 /** @typedef {import("../../data/api-types.js").LogLine} LogLine */
-/** What is looked for in a log. @typedef {{text: string, errors: boolean}} LogSearch */
+/** A search in a log. @typedef {{text: string, errors: boolean}} LogSearch */
 
-/** How many lines are kept. When there are more, the oldest go, a stretch at a time. */
+/** Lines kept. Older lines are dropped, `DROPPED_AT_ONCE` at a time. */
 const MAX_LINES = 200_000;
 const DROPPED_AT_ONCE = 20_000;
 
 export class LogBuffer {
-  /** @param {number} [most] @param {number} [stretch] */
-  constructor(most = MAX_LINES, stretch = DROPPED_AT_ONCE) {
-    this.most = most;
-    this.stretch = stretch;
+  /** @param {number} [maxLines] @param {number} [dropAtOnce] */
+  constructor(maxLines = MAX_LINES, dropAtOnce = DROPPED_AT_ONCE) {
+    this.maxLines = maxLines;
+    this.dropAtOnce = dropAtOnce;
     /** @type {LogLine[]} */
     this.lines = [];
-    /** How many were let go: the number of the first that is there. */
+    /** Dropped lines, which is the number of the first kept line. */
     this.dropped = 0;
     /** @type {LogSearch} */
     this.search = { text: "", errors: false };
-    /** The numbers of the lines that were found. @type {number[]} */
+    /** Numbers of the matching lines. @type {number[]} */
     this.found = [];
     this.searched = 0;
   }
 
-  /** The number behind the last line. */
-  get end() {
+  /** The number after the last line. */
+  get nextNumber() {
     return this.dropped + this.lines.length;
   }
 
@@ -36,14 +36,14 @@ export class LogBuffer {
   /** @param {LogLine[]} lines */
   push(lines) {
     for (const line of lines) this.lines.push(line);
-    if (this.lines.length > this.most + this.stretch) {
-      this.dropped += this.lines.splice(0, this.lines.length - this.most).length;
+    if (this.lines.length > this.maxLines + this.dropAtOnce) {
+      this.dropped += this.lines.splice(0, this.lines.length - this.maxLines).length;
       this.found = this.found.filter((number) => number >= this.dropped);
       this.searched = Math.max(this.searched, this.dropped);
     }
   }
 
-  /** The numbers of the lines that have this in them.
+  /** Finds matching lines, and returns their numbers.
    * @param {LogSearch} search */
   find(search) {
     if (search.text !== this.search.text || search.errors !== this.search.errors) {
@@ -51,10 +51,10 @@ export class LogBuffer {
       this.found = [];
       this.searched = this.dropped;
     }
-    const wanted = search.text.toLowerCase();
-    for (; this.searched < this.end; this.searched += 1) {
+    const searchText = search.text.toLowerCase();
+    for (; this.searched < this.nextNumber; this.searched += 1) {
       const { message, level } = this.line(this.searched);
-      if ((!search.errors || level === "error") && (wanted === "" || message.toLowerCase().includes(wanted))) this.found.push(this.searched);
+      if ((!search.errors || level === "error") && (searchText === "" || message.toLowerCase().includes(searchText))) this.found.push(this.searched);
     }
     return this.found;
   }

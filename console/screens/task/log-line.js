@@ -1,24 +1,24 @@
-// One line of a log. It is one line high, whatever is in it; opened, it is shown in full.
+// One line of a log, cut to one row.
 
 import { formatTime, toMillis } from "../../data/time.js";
 import { StatusIcon } from "../../parts/badge.js";
 import { classNames, html } from "../../parts/ui.js";
 
-/** How much of a line is shown beside the others. */
+/** Characters of a line that are shown. */
 const MAX_TEXT = 1000;
 
-/** Colours and the like that programs write for terminals. */
+/** ANSI escape sequences of terminals. */
 const ANSI_ESCAPES = /\u001b\[[0-9;?]*[A-Za-z]/g;
 
-/** @param {{number: number, line: import("../../data/api-types.js").LogLine, mark: string, current: boolean, onOpen: () => void}} props */
-export function LogLineRow({ number, line, mark, current, onOpen }) {
+/** @param {{number: number, line: import("../../data/api-types.js").LogLine, searchText: string, current: boolean, onOpen: () => void}} props */
+export function LogLineRow({ number, line, searchText, current, onOpen }) {
   const text = plainText(line.message);
   const ms = toMillis(line.time);
   return html`<li class=${classNames("log-line", line.level === "error" && "error", current && "current")} onClick=${() => { if (!getSelection()?.toString()) onOpen(); }}>
     <span class="log-number" aria-hidden="true">${number + 1}</span>
     <time class="log-time" datetime=${line.time}>${ms === null ? "" : formatTime(ms)}</time>
-    ${line.level === "error" && html`<${StatusIcon} tone="bad" /><span class="unseen">error</span>`}
-    <span class="log-text">${highlightMatches(text, mark)}</span>
+    ${line.level === "error" && html`<${StatusIcon} tone="bad" /><span class="visually-hidden">error</span>`}
+    <span class="log-text">${highlightMatches(text, searchText)}</span>
   </li>`;
 }
 
@@ -28,12 +28,12 @@ function plainText(message) {
   return cut.replace(ANSI_ESCAPES, "").replace(/\r?\n/g, " ⏎ ");
 }
 
-/** @param {string} text @param {string} mark */
-function highlightMatches(text, mark) {
-  if (mark === "") return text;
-  const wanted = mark.toLowerCase();
+/** @param {string} text @param {string} searchText */
+function highlightMatches(text, searchText) {
+  if (searchText === "") return text;
+  const wanted = searchText.toLowerCase();
   const low = text.toLowerCase();
-  // Where lower case has another length, places would not be the same.
+  // If lower case has another length, positions differ.
   if (low.length !== text.length) return text;
   const parts = [];
   let from = 0;

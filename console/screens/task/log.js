@@ -1,4 +1,4 @@
-// The log of a task: as it grows, with search and download. Only the lines that can be seen are in the page.
+// The live log of a task, with search and download. Only visible lines are in the page.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { errorText } from "../../data/problem.js";
@@ -18,27 +18,27 @@ import { useTaskLog } from "./log-follower.js";
 /** @typedef {import("../../data/api-types.js").LogLine} LogLine */
 
 const LINE_HEIGHT = 20;
-/** How high the box is: as its lines need, between these. */
+/** Limits of the height of the box. */
 const MIN_HEIGHT = 84;
 const MAX_HEIGHT = 460;
 
-/** @param {{id: string, over: boolean, turn: number}} props `over`: the task has ended; `turn` counts its attempts */
-export function LogPanel({ id, over, turn }) {
-  const { book, phase, error, version } = useTaskLog(id, over, turn);
+/** @param {{id: string, isEnded: boolean, attempt: number}} props `attempt` is the number of attempts */
+export function LogPanel({ id, isEnded, attempt }) {
+  const { buffer, phase, error, version } = useTaskLog(id, isEnded, attempt);
   const [text, setText] = useState("");
   const [errors, setErrors] = useState(false);
-  const [only, setOnly] = useState(false);
+  const [matchesOnly, setMatchesOnly] = useState(false);
   const [following, setFollowing] = useState(true);
-  const [at, setAt] = useState(/** @type {number | null} */ (null));
+  const [selectedLine, setSelectedLine] = useState(/** @type {number | null} */ (null));
   const search = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const looking = text !== "" || errors;
-  const found = looking ? book.find({ text, errors }) : [];
-  // Errors alone, or matches alone, are another list; a search only marks.
-  const narrowed = looking && (only || (errors && text === ""));
-  const size = narrowed ? found.length : book.lines.length;
-  const { box, from, to, seek } = useVirtualRows({ count: size, height: LINE_HEIGHT });
+  const isSearching = text !== "" || errors;
+  const found = isSearching ? buffer.find({ text, errors }) : [];
+  // A search highlights lines; "Errors" and "Matches only" filter them.
+  const isFiltered = isSearching && (matchesOnly || (errors && text === ""));
+  const size = isFiltered ? found.length : buffer.lines.length;
+  const { box, from, to, scrollToRow } = useVirtualRows({ count: size, height: LINE_HEIGHT });
   /** @param {number} index */
-  const numberAt = (index) => (narrowed ? found[index] : book.dropped + index);
+  const numberAt = (index) => (isFiltered ? found[index] : buffer.dropped + index);
 
   useLayoutEffect(() => {
     if (following && box.current) box.current.scrollTop = box.current.scrollHeight;
@@ -48,84 +48,84 @@ export function LogPanel({ id, over, turn }) {
   /** @param {number} step */
   const move = (step) => {
     if (found.length === 0) return;
-    const here = at === null ? -1 : found.findIndex((number) => number >= at);
-    const next = at === null ? (step > 0 ? 0 : found.length - 1) : (here + step + found.length) % found.length;
+    const here = selectedLine === null ? -1 : found.findIndex((number) => number >= selectedLine);
+    const next = selectedLine === null ? (step > 0 ? 0 : found.length - 1) : (here + step + found.length) % found.length;
     setFollowing(false);
-    setAt(found[next]);
-    seek(narrowed ? next : found[next] - book.dropped);
+    setSelectedLine(found[next]);
+    scrollToRow(isFiltered ? next : found[next] - buffer.dropped);
   };
   useShortcuts({
-    f: { what: "Follow the log", run: () => setFollowing(!following) },
-    s: { what: "Search the log", run: () => search.current?.focus() },
-    n: { what: "Next match", run: () => move(1), when: () => looking },
-    N: { what: "Previous match", run: () => move(-1), when: () => looking },
+    f: { title: "Follow the log", run: () => setFollowing(!following) },
+    s: { title: "Search the log", run: () => search.current?.focus() },
+    n: { title: "Next match", run: () => move(1), when: () => isSearching },
+    N: { title: "Previous match", run: () => move(-1), when: () => isSearching },
   });
-  const place = at === null ? -1 : found.indexOf(at);
-  const opened = at === null ? undefined : book.line(at);
+  const matchIndex = selectedLine === null ? -1 : found.indexOf(selectedLine);
+  const openedLine = selectedLine === null ? undefined : buffer.line(selectedLine);
   const numbers = Array.from({ length: Math.max(0, to - from) }, (_, index) => numberAt(from + index));
 
-  return html`<${Panel} title="Log" flush aside=${html`<span role="status">${lineCountText(book, phase)}</span>`}>
+  return html`<${Panel} title="Log" flush aside=${html`<span role="status">${lineCountText(buffer, phase)}</span>`}>
     <div class="log-tools" role="search" aria-label="Log search">
       <input ref=${search} type="search" class="log-search" aria-label="Search the log" placeholder="Search the log" value=${text} autocomplete="off" spellcheck=${false}
-        onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(null); }}
+        onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedLine(null); }}
         onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); move(event.shiftKey ? -1 : 1); } }} />
-      ${looking && html`<span class="number faint" role="status">${place >= 0 ? `${formatCount(place + 1)} of ${formatCount(found.length)}` : `${pluralize(found.length, "line")} found`}</span>
+      ${isSearching && html`<span class="number faint" role="status">${matchIndex >= 0 ? `${formatCount(matchIndex + 1)} of ${formatCount(found.length)}` : `${pluralize(found.length, "line")} found`}</span>
         <${Button} small icon="up" label="Previous match (N)" disabled=${found.length === 0} onClick=${() => move(-1)} />
         <${Button} small icon="down" label="Next match (n)" disabled=${found.length === 0} onClick=${() => move(1)} />`}
-      ${text !== "" && html`<${Button} small pressed=${only} onClick=${() => setOnly(!only)}>Matches only<//>`}
-      <${Button} small pressed=${errors} onClick=${() => { setErrors(!errors); setAt(null); }}>Errors<//>
-      <span class="log-end">
+      ${text !== "" && html`<${Button} small pressed=${matchesOnly} onClick=${() => setMatchesOnly(!matchesOnly)}>Matches only<//>`}
+      <${Button} small pressed=${errors} onClick=${() => { setErrors(!errors); setSelectedLine(null); }}>Errors<//>
+      <span class="log-buttons">
         <${Button} small pressed=${following} onClick=${() => setFollowing(!following)} title="Stay at the end (f)">Follow<//>
         <${Button} small icon="download" onClick=${() => runWithToast(() => downloadLog(id), "Log downloaded")}>Download<//>
       </span>
     </div>
     ${error && html`<${Notice} tone="warn">The log could not be followed: ${errorText(error)}<//>`}
-    ${book.dropped > 0 && html`<${Notice}>This page shows the last ${formatCount(book.lines.length)} lines. The download has all of them.<//>`}
+    ${buffer.dropped > 0 && html`<${Notice}>This page shows the last ${formatCount(buffer.lines.length)} lines. The download has all of them.<//>`}
     <div class="log" ref=${box} tabindex="0" role="log" aria-label="Log" aria-live="off"
-      style=${{ height: `${Math.min(MAX_HEIGHT, Math.max(MIN_HEIGHT, book.lines.length * LINE_HEIGHT + 18))}px` }}>
-      <div class="log-room" style=${{ height: `${size * LINE_HEIGHT}px` }}>
+      style=${{ height: `${Math.min(MAX_HEIGHT, Math.max(MIN_HEIGHT, buffer.lines.length * LINE_HEIGHT + 18))}px` }}>
+      <div class="log-spacer" style=${{ height: `${size * LINE_HEIGHT}px` }}>
         <ol style=${{ transform: `translateY(${from * LINE_HEIGHT}px)` }}>
-          ${numbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${book.line(number)} mark=${text} current=${number === at}
-            onOpen=${() => setAt(number === at ? null : number)} />`)}
+          ${numbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${buffer.line(number)} searchText=${text} current=${number === selectedLine}
+            onOpen=${() => setSelectedLine(number === selectedLine ? null : number)} />`)}
         </ol>
       </div>
-      ${size === 0 && html`<p class="log-none soft">${emptyText(book, looking, phase)}</p>`}
+      ${size === 0 && html`<p class="log-empty soft">${emptyText(buffer, isSearching, phase)}</p>`}
     </div>
-    ${opened && html`<div class="log-opened"><header><b>Line ${formatCount(/** @type {number} */ (at) + 1)}</b><span class="faint">${opened.level}</span><${CopyButton} text=${opened.message} what="line" /></header>
-      <pre>${opened.message}</pre></div>`}
+    ${openedLine && html`<div class="log-opened"><header><b>Line ${formatCount(/** @type {number} */ (selectedLine) + 1)}</b><span class="faint">${openedLine.level}</span><${CopyButton} text=${openedLine.message} label="line" /></header>
+      <pre>${openedLine.message}</pre></div>`}
   <//>`;
 }
 
-/** Who scrolls up wants to read; who scrolls to the end wants to follow.
+/** Scrolling up stops following; scrolling to the end starts it.
  * @param {{current: HTMLDivElement | null}} box @param {(following: boolean) => void} set */
 function useFollowOnScroll(box, set) {
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
     let before = 0;
-    const look = () => {
+    const updateFollowing = () => {
       const { scrollTop, clientHeight, scrollHeight } = element;
       if (scrollTop < before) set(false);
       else if (scrollTop > before && scrollTop + clientHeight >= scrollHeight - 2) set(true);
       before = scrollTop;
     };
-    element.addEventListener("scroll", look, { passive: true });
-    return () => element.removeEventListener("scroll", look);
+    element.addEventListener("scroll", updateFollowing, { passive: true });
+    return () => element.removeEventListener("scroll", updateFollowing);
   }, []);
 }
 
-/** @param {LogBuffer} book @param {string} phase */
-function lineCountText(book, phase) {
-  return `${pluralize(book.end, "line")}${{ reading: ", live", ended: "", waiting: ", not live" }[phase]}`;
+/** @param {LogBuffer} buffer @param {string} phase */
+function lineCountText(buffer, phase) {
+  return `${pluralize(buffer.nextNumber, "line")}${{ reading: ", live", ended: "", waiting: ", not live" }[phase]}`;
 }
 
-/** @param {LogBuffer} book @param {boolean} looking @param {string} phase */
-function emptyText(book, looking, phase) {
-  if (looking && book.lines.length > 0) return "No line matches.";
+/** @param {LogBuffer} buffer @param {boolean} isSearching @param {string} phase */
+function emptyText(buffer, isSearching, phase) {
+  if (isSearching && buffer.lines.length > 0) return "No line matches.";
   return phase === "ended" ? "No log lines." : "No log lines yet. New lines appear here.";
 }
 
-/** All of it, as the server has it, as text. @param {string} id */
+/** Downloads the complete log as text. @param {string} id */
 async function downloadLog(id) {
   const { logs } = /** @type {{logs: LogLine[]}} */ (await api.get(`/api/v1/tasks/${encodeSegment(id)}/logs`));
   const blob = new Blob(logs.map(({ time, level, message }) => `${time} ${level} ${message}\n`), { type: "text/plain" });

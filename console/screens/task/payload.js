@@ -1,4 +1,4 @@
-// What a task was given: the value of its event, or of the order whose step it is.
+// The payload of a task: the value of its event or order.
 
 import { api, encodePath } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -24,7 +24,7 @@ function EventPayload({ id }) {
     read: (signal) => /** @type {Promise<import("../../data/api-types.js").EventDetail>} */ (api.get(`/api/v1/events/${id}`, { signal, exact: true })),
   }, [id]);
   return html`<${Panel} title="Payload" aside=${html`<span>of the event</span><${EventLink} id=${id} />`}>
-    <${LiveView} of=${event} lines=${3} what="Its event could not be loaded">
+    <${LiveView} data=${event} lines=${3} errorTitle="Its event could not be loaded">
       ${(/** @type {import("../../data/api-types.js").EventDetail} */ data) => html`<${JsonView} value=${data.event.value ?? null} label="Payload" />`}<//>
   <//>`;
 }
@@ -34,10 +34,10 @@ function OrderPayload({ path, tenant }) {
   const order = useLiveData({
     read: (signal) => /** @type {Promise<{value: unknown}>} */ (api.get(`/api/v1/orders/${encodePath(path)}`, { query: { tenant }, signal, exact: true })),
   }, [path, tenant]);
-  const gone = order.data === null && /** @type {{status?: number} | null} */ (order.error)?.status === 404;
-  return html`<${Panel} title="Payload" aside=${html`<span>the value of</span><${KeyLink} of=${path} tenant=${tenant} />`}>
-    ${gone ? html`<p class="soft">The order has ended, and its value is no longer stored.</p>`
-      : html`<${LiveView} of=${order} lines=${3}>${(/** @type {{value: unknown}} */ { value }) => html`<${JsonView} value=${value ?? null} label="Payload" />
+  const isNotFound = order.data === null && /** @type {{status?: number} | null} */ (order.error)?.status === 404;
+  return html`<${Panel} title="Payload" aside=${html`<span>the value of</span><${KeyLink} objectKey=${path} tenant=${tenant} />`}>
+    ${isNotFound ? html`<p class="soft">The order has ended, and its value is no longer stored.</p>`
+      : html`<${LiveView} data=${order} lines=${3}>${(/** @type {{value: unknown}} */ { value }) => html`<${JsonView} value=${value ?? null} label="Payload" />
           <p class="faint">The current value of the order.</p>`}<//>`}
   <//>`;
 }

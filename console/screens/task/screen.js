@@ -1,4 +1,4 @@
-// One task: how it stands and why, its attempts, what it was given and what came of it, and its log.
+// One task: status, why it waits, attempts, payload, result and log.
 
 import { api, encodeSegment } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -36,14 +36,14 @@ export default function TaskScreen({ params }) {
       return task;
     },
     filter: { tasks: true },
-    calm: 200,
+    minInterval: 200,
     apply: (data, { tasks }) => (tasks.some((change) => change.id === id) ? null : data),
-    // Nodes do not tell of each other's tasks.
-    get every() {
+    // A node does not stream task changes of its peers.
+    get pollInterval() {
       return ended.current ? 15_000 : 4000;
     },
   }, [id]);
-  return html`<${LiveView} of=${detail} what="The task could not be loaded">
+  return html`<${LiveView} data=${detail} errorTitle="The task could not be loaded">
     ${(/** @type {TaskDetail} */ task) => html`<${TaskDetail} key=${task.id} task=${task} onChange=${detail.reload} />`}
   <//>`;
 }
@@ -51,44 +51,44 @@ export default function TaskScreen({ params }) {
 /** @param {{task: TaskDetail, onChange: () => void}} props */
 function TaskDetail({ task, onChange }) {
   const why = useWhy(task.id);
-  // One that failed has gates only if it holds its lane.
-  const halts = task.state === "error" && (why.data?.gates.length ?? 0) > 0;
-  const over = hasEnded(task);
+  // A failed task has gates only if it halts its lane.
+  const haltsLane = task.state === "error" && (why.data?.gates.length ?? 0) > 0;
+  const isEnded = hasEnded(task);
   const changed = () => {
     onChange();
     why.reload();
   };
   const doRetry = () => runWithToast(() => retryTask(task.id), "Queued again").then(changed);
   const doCancel = async () => {
-    const text = task.status === "RUNNING" ? "The running attempt is stopped." : halts ? "The task is given up, and its lane continues." : "The task will not run.";
+    const text = task.status === "RUNNING" ? "The running attempt is stopped." : haltsLane ? "The task is given up, and its lane continues." : "The task will not run.";
     if (await promptUser({ title: "Cancel this task", text, action: "Cancel task", danger: true })) await runWithToast(() => cancelTask(task.id), "Task cancelled").then(changed);
   };
-  const again = canRetry(task);
-  const end = !over || task.state === "missing" || halts;
+  const mayRetry = canRetry(task);
+  const mayCancel = !isEnded || task.state === "missing" || haltsLane;
   useShortcuts(hasRole("operator") ? {
-    r: { what: "Run again", run: doRetry, when: () => again },
-    c: { what: "Cancel", run: doCancel, when: () => end },
+    r: { title: "Run again", run: doRetry, when: () => mayRetry },
+    c: { title: "Cancel", run: doCancel, when: () => mayCancel },
   } : {});
   const path = `/api/v1/tasks/${encodeSegment(task.id)}`;
   return html`<div class="task stack">
-    <${ScreenHeader} title=${html`${task.handler} <span class="task-of">${task.collection}</span>`} sub=${html`
+    <${ScreenHeader} title=${html`${task.handler} <span class="task-type">${task.collection}</span>`} sub=${html`
       <${TaskStatus} status=${task.status} state=${task.state} attempt=${task.attempt} />
       <span>created <${Ago} at=${task.created_at} /></span>
-      ${task.started_at && task.status !== "SCHEDULED" && html`<span>${over ? "took" : "running for"} <${Duration} from=${task.started_at} to=${task.finished_at} /></span>`}`}>
-      ${again && html`<${Button} icon="retry" kind="primary" role="operator" onClick=${doRetry}>Run again<//>`}
-      ${end && html`<${Button} icon="stop" kind="danger" role="operator" onClick=${doCancel}>Cancel<//>`}
+      ${task.started_at && task.status !== "SCHEDULED" && html`<span>${isEnded ? "took" : "running for"} <${Duration} from=${task.started_at} to=${task.finished_at} /></span>`}`}>
+      ${mayRetry && html`<${Button} icon="retry" kind="primary" role="operator" onClick=${doRetry}>Run again<//>`}
+      ${mayCancel && html`<${Button} icon="stop" kind="danger" role="operator" onClick=${doCancel}>Cancel<//>`}
       <${CopyAsMenu} call=${{ path }} cli=${cliCommand("tasks", "show", task.id)} />
     <//>
-    ${task.error && html`<section class="task-error" aria-label="Error"><h2>${over && task.status === "FAILED" ? "Error" : "Last error"}</h2><pre>${task.error}</pre></section>`}
+    ${task.error && html`<section class="task-error" aria-label="Error"><h2>${isEnded && task.status === "FAILED" ? "Error" : "Last error"}</h2><pre>${task.error}</pre></section>`}
     <div class="columns">
       <div class="stack">
         <${WhyPanel} why=${why} />
         <${NextStepNotice} task=${task} />
         <${AttemptPanel} task=${task} />
-        <${LogPanel} id=${task.id} over=${over} turn=${task.attempt} />
+        <${LogPanel} id=${task.id} isEnded=${isEnded} attempt=${task.attempt} />
       </div>
       <div class="stack">
-        <${Panel} title="Task"><${PropertyList} of=${taskProperties(task)} /><//>
+        <${Panel} title="Task"><${PropertyList} items=${taskProperties(task)} /><//>
         <${TaskPayload} task=${task} />
         ${task.result !== null && task.result !== undefined && html`<${Panel} title="Result"><${JsonView} value=${task.result} label="Result" /><//>`}
       </div>
@@ -96,7 +96,7 @@ function TaskDetail({ task, onChange }) {
   </div>`;
 }
 
-/** What to do where the task itself cannot be run again. @param {{task: TaskDetail}} props */
+/** What to do if the task cannot be run again. @param {{task: TaskDetail}} props */
 function NextStepNotice({ task }) {
   const order = screenPaths.order(task.key ?? "", task.tenant);
   if (isOrderStep(task) && task.state === "error") {
@@ -112,10 +112,10 @@ function NextStepNotice({ task }) {
  * @returns {[string, import("../../parts/ui.js").Children][]} */
 function taskProperties(task) {
   return [
-    ["Id", html`<span class="mono">${task.id}</span> <${CopyButton} text=${task.id} what="task id" />`],
+    ["Id", html`<span class="mono">${task.id}</span> <${CopyButton} text=${task.id} label="task id" />`],
     ["Handler", html`<${HandlerLink} name=${task.handler} />`],
     [task.event_id === null ? (isOrderStep(task) ? "Node" : "Collection") : "Type", task.collection],
-    [isOrderStep(task) ? "Order" : "Object", task.key !== null && html`<${KeyLink} of=${task.key} tenant=${task.tenant} />`],
+    [isOrderStep(task) ? "Order" : "Object", task.key !== null && html`<${KeyLink} objectKey=${task.key} tenant=${task.tenant} />`],
     ["Event", task.event_id !== null && html`<${EventLink} id=${task.event_id} />`],
     ["Tenant", task.tenant],
     ["Priority", task.priority],
@@ -126,7 +126,7 @@ function taskProperties(task) {
     ["Ended", task.finished_at && html`<${DateTime} at=${task.finished_at} />`],
     ["Not before", task.delay_until && html`<${DateTime} at=${task.delay_until} />`],
     ["Lease until", task.running?.lease_until && html`<${DateTime} at=${task.running.lease_until} />`],
-    ["Related", html`<span class="task-beside">${task.event_id !== null && html`<${Link} to=${screenPaths.tasks({ event: task.event_id })}>tasks of the same event<//>`}
+    ["Related", html`<span class="related-tasks">${task.event_id !== null && html`<${Link} to=${screenPaths.tasks({ event: task.event_id })}>tasks of the same event<//>`}
       ${task.key !== null && html`<${Link} to=${screenPaths.tasks({ key: task.key, tenant: task.tenant })}>tasks of the same object<//>`}
       <${Link} to=${screenPaths.tasks({ handler: task.handler })}>tasks of the same handler<//></span>`],
   ];

@@ -1,4 +1,4 @@
-// The tasks that match, read page by page and kept current.
+// The matching tasks, read page by page and kept current.
 
 import { api } from "../../data/api.js";
 import { subscribe } from "../../data/stream.js";
@@ -9,57 +9,58 @@ import { TaskRows } from "./rows.js";
 /** @typedef {import("../../data/api-types.js").Task} Task */
 /** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
-/** How many are read at first, and at a time after that. */
+/** Size of the first page and of the following ones. */
 const FIRST_PAGE_SIZE = 200;
 const PAGE_SIZE = 1000;
-/** Rows that are held at most; who wants more narrows the filter. */
+/** Maximum rows; more need a narrower filter. */
 export const MAX_ROWS = 200_000;
-/** Where few match, an answer may be empty though there is more: so many are read in a row before the person is asked. */
+/** A page may be empty though there are more tasks: this many empty pages are read in a row. */
 const MAX_EMPTY_PAGES = 20;
-/** What changes is drawn at once, and read anew this often at most: a change does not tell all of a task. */
+/** Changes are drawn at once; pages are read again at most this often, since a change has not all fields of a task. */
 const MIN_REFRESH_MS = 2000;
-/** Nodes do not tell of each other's tasks. */
+/** A node does not stream task changes of its peers. */
 const POLL_MS = 15_000;
 const DRAW_DELAY_MS = 150;
 const MAX_NEWER = 10_000;
 
-/** `newer` counts those that came while the list is scrolled away from its top, where they would move what is looked at.
- * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newer: number}} TaskListState */
+/** `newer` counts new tasks while the list is scrolled down, where inserting them would move the visible rows.
+ * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newer: number}}
+ * TaskListState */
 
 /** @type {TaskListState} */
 const INITIAL_STATE = { rows: [], next: null, loading: true, reading: false, error: null, newer: 0 };
 
-/** @param {TaskFilter} wanted */
-export function useTaskList(wanted) {
+/** @param {TaskFilter} filter */
+export function useTaskList(filter) {
   const state = useSignal(INITIAL_STATE);
-  const hands = useRef({ more: () => {}, reload: () => {}, seen: (/** @type {number} */ _) => {} });
+  const controls = useRef({ more: () => {}, reload: () => {}, seen: (/** @type {number} */ _) => {} });
   useEffect(() => {
-    const list = followTasks(wanted, (next) => {
+    const list = followTasks(filter, (next) => {
       state.value = next;
     });
-    hands.current = list;
+    controls.current = list;
     return list.stop;
-  }, [JSON.stringify(wanted)]);
-  return { ...state.value, more: () => hands.current.more(), reload: () => hands.current.reload(), seen: (/** @type {number} */ first) => hands.current.seen(first) };
+  }, [JSON.stringify(filter)]);
+  return { ...state.value, more: () => controls.current.more(), reload: () => controls.current.reload(), seen: (/** @type {number} */ first) => controls.current.seen(first) };
 }
 
-/** @param {TaskFilter} wanted @param {(state: TaskListState) => void} show */
-function followTasks(wanted, show) {
-  let rows = new TaskRows(wanted);
+/** @param {TaskFilter} filter @param {(state: TaskListState) => void} show */
+function followTasks(filter, show) {
+  let rows = new TaskRows(filter);
   let state = INITIAL_STATE;
-  /** Those that came while the list is scrolled. @type {Set<string>} */
+  /** Ids of new tasks while the list is scrolled down. @type {Set<string>} */
   const newer = new Set();
   let first = 0;
   let stale = false;
   let readAt = Date.now();
-  const over = new AbortController();
-  const { signal } = over;
+  const abort = new AbortController();
+  const { signal } = abort;
   /** @type {import("../../data/filter.js").TaskChange[]} */
-  let heard = [];
+  let pendingChanges = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let drawing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let looking;
+  let refreshTimer;
 
   /** @param {Partial<TaskListState>} change */
   const set = (change) => {
@@ -70,13 +71,13 @@ function followTasks(wanted, show) {
   const draw = () => set({ rows: rows.all, next: rows.next });
   /** @param {string | null} cursor @param {number} limit
    * @returns {Promise<TaskPage>} */
-  const ask = (cursor, limit) => api.get("/api/v1/tasks", { query: { ...wanted, limit, cursor }, signal });
+  const requestPage = (cursor, limit) => api.get("/api/v1/tasks", { query: { ...filter, limit, cursor }, signal });
 
-  async function begin() {
+  async function readFirst() {
     newer.clear();
     set({ loading: state.rows.length === 0, reading: true, error: null, newer: 0 });
-    const fresh = new TaskRows(wanted);
-    await further(fresh, null, FIRST_PAGE_SIZE);
+    const fresh = new TaskRows(filter);
+    await readPages(fresh, null, FIRST_PAGE_SIZE);
     if (!state.error) rows = fresh;
     set({ loading: false });
     draw();
@@ -85,17 +86,17 @@ function followTasks(wanted, show) {
   async function more() {
     if (state.reading || state.loading || rows.next === null || rows.all.length >= MAX_ROWS) return;
     set({ reading: true, error: null });
-    await further(rows, rows.next, PAGE_SIZE);
+    await readPages(rows, rows.next, PAGE_SIZE);
     draw();
   }
 
-  /** Reads on until something is found.
+  /** Reads pages until one has tasks.
    * @param {TaskRows} into @param {string | null} from @param {number} limit */
-  async function further(into, from, limit) {
+  async function readPages(into, from, limit) {
     let cursor = from;
     try {
       for (let empty = 0; empty < MAX_EMPTY_PAGES; empty += 1) {
-        const { tasks, next } = await ask(cursor, limit);
+        const { tasks, next } = await requestPage(cursor, limit);
         into.append({ cursor, next, tasks });
         if (tasks.length > 0 || next === null) break;
         cursor = next;
@@ -106,21 +107,21 @@ function followTasks(wanted, show) {
     }
   }
 
-  /** Reads the page that is looked at anew. New ones appear at the top, unless that would move what is looked at. */
-  async function look() {
+  /** Reads the visible page again. New tasks appear at the top, unless that would move the visible rows. */
+  async function refresh() {
     stale = false;
     readAt = Date.now();
-    const mine = rows;
+    const rowsBefore = rows;
     const page = rows.pageAt(first);
     if (page) {
       const still = first > 0;
       const room = page === rows.pages[0] ? 50 : 0;
       try {
-        const fresh = await ask(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + room)));
-        if (mine !== rows || signal.aborted) return;
-        // So much has come that the two do not meet: the list begins anew.
+        const fresh = await requestPage(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + room)));
+        if (rowsBefore !== rows || signal.aborted) return;
+        // The pages no longer overlap: the list starts again.
         if (!rows.refresh(page, fresh, still) && !still) {
-          rows = new TaskRows(wanted);
+          rows = new TaskRows(filter);
           rows.append({ cursor: null, next: fresh.next, tasks: fresh.tasks });
         }
         if (!still) {
@@ -129,63 +130,63 @@ function followTasks(wanted, show) {
         }
         draw();
       } catch {
-        // The connection tells of its own troubles; what is shown stays.
+        // The live indicator shows connection errors; the rows stay.
       }
-    } else if (/** @type {{passing?: boolean} | null} */ (state.error)?.passing) {
-      await begin();
+    } else if (/** @type {{isTransient?: boolean} | null} */ (state.error)?.isTransient) {
+      await readFirst();
     }
-    plan();
+    scheduleRefresh();
   }
 
-  function plan() {
-    clearTimeout(looking);
+  function scheduleRefresh() {
+    clearTimeout(refreshTimer);
     if (signal.aborted) return;
     const wait = stale ? MIN_REFRESH_MS : POLL_MS;
-    looking = setTimeout(look, Math.max(0, readAt + wait - Date.now()));
+    refreshTimer = setTimeout(refresh, Math.max(0, readAt + wait - Date.now()));
   }
 
-  function anew() {
+  function markStale() {
     stale = true;
-    plan();
+    scheduleRefresh();
   }
 
-  function work() {
+  function applyPending() {
     drawing = undefined;
-    const changes = heard;
-    heard = [];
+    const changes = pendingChanges;
+    pendingChanges = [];
     const { touched, unknown } = rows.apply(changes);
     if (touched) draw();
     if (first > 0 && unknown.length) {
       for (const id of unknown) if (newer.size < MAX_NEWER) newer.add(id);
       set({ newer: newer.size });
     }
-    if ((touched || unknown.length) && !stale) anew();
+    if ((touched || unknown.length) && !stale) markStale();
   }
 
-  const quiet = subscribe({ tasks: true, tenant: wanted.tenant, key: wanted.key }, {
+  const unsubscribe = subscribe({ tasks: true, tenant: filter.tenant, key: filter.key }, {
     tasks: (list) => {
-      heard.push(...list);
-      drawing ??= setTimeout(work, DRAW_DELAY_MS);
+      pendingChanges.push(...list);
+      drawing ??= setTimeout(applyPending, DRAW_DELAY_MS);
     },
-    // What changed before the stream was there is in no snapshot that was read before, either.
-    gap: anew,
-    open: anew,
+    // Changes before the stream opened may be missing in the pages read before.
+    gap: markStale,
+    open: markStale,
   });
   show(state);
-  begin().then(plan);
+  readFirst().then(scheduleRefresh);
   return {
     more,
-    reload: begin,
+    reload: readFirst,
     /** @param {number} index */
     seen: (index) => {
       first = index;
-      if (index === 0 && state.newer > 0) look();
+      if (index === 0 && state.newer > 0) refresh();
     },
     stop: () => {
-      quiet();
-      over.abort();
+      unsubscribe();
+      abort.abort();
       clearTimeout(drawing);
-      clearTimeout(looking);
+      clearTimeout(refreshTimer);
     },
   };
 }

@@ -1,5 +1,4 @@
-// The rows of the list of tasks: the pages that were read, kept current by what the stream tells and by reading a page
-// anew. Nothing here asks the server.
+// The loaded pages of the task list, updated by changes and by new reads. Makes no requests.
 
 import { applyTaskChange, matchesTaskFilter } from "../../data/tasks.js";
 
@@ -7,36 +6,36 @@ import { applyTaskChange, matchesTaskFilter } from "../../data/tasks.js";
 /** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
 /** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
-/** What was read from a cursor on; `next` is where the page after it begins.
+/** A page read from a cursor; `next` is the cursor of the following page.
  * @typedef {{cursor: string | null, next: string | null, tasks: Task[]}} LoadedPage */
 
 export class TaskRows {
-  /** @param {TaskFilter} wanted */
-  constructor(wanted) {
-    this.wanted = wanted;
+  /** @param {TaskFilter} filter */
+  constructor(filter) {
+    this.filter = filter;
     /** @type {LoadedPage[]} */
     this.pages = [];
-    /** All rows, the newest first. Another array after each change. @type {Task[]} */
+    /** All rows, newest first. A new array after each change. @type {Task[]} */
     this.all = [];
-    /** In which page a task is. @type {Map<string, LoadedPage>} */
+    /** The page of each task. @type {Map<string, LoadedPage>} */
     this.places = new Map();
   }
 
-  /** Where to read on, or null at the end. */
+  /** The cursor of the next page, or null at the end. */
   get next() {
     return this.pages.at(-1)?.next ?? null;
   }
 
   /** @param {LoadedPage} page */
   append(page) {
-    // What changed its place meanwhile may come twice.
+    // A task that moved may appear on two pages.
     const mine = { ...page, tasks: page.tasks.filter((task) => !this.places.has(task.id)) };
     for (const task of mine.tasks) this.places.set(task.id, mine);
     this.pages.push(mine);
     this.#flatten();
   }
 
-  /** The page that a row is in, by its place among all.
+  /** The page of the row at an index.
    * @param {number} index */
   pageAt(index) {
     let before = 0;
@@ -47,10 +46,10 @@ export class TaskRows {
     return this.pages.at(-1) ?? null;
   }
 
-  /** Works in what a page looks like now. Answers false where the answer does not reach down to what is known, so that
-   * something between them may be missing.
+  /** Replaces a page with a new read. Returns false if the read does not overlap the loaded rows, so that rows
+   * between them may be missing.
    * @param {LoadedPage} page @param {{tasks: Task[], next: string | null}} fresh
-   * @param {boolean} [still] leaves out what is newer than all of it, so that nothing moves */
+   * @param {boolean} [still] leaves out newer tasks, so that no row moves */
   refresh(page, { tasks, next }, still = false) {
     const there = new Set(tasks.map((task) => task.id));
     const meets = next === null || page.tasks.length === 0 || page.tasks.some((task) => there.has(task.id));
@@ -58,7 +57,7 @@ export class TaskRows {
     const newest = still ? (page.tasks[0]?.created_at ?? "") : "~";
     const oldest = tasks.at(-1)?.created_at ?? "";
     const taken = tasks.filter((task) => task.created_at <= newest && (this.places.get(task.id) ?? page) === page);
-    // Older ones than the answer has were not asked for; newer ones that it does not have no longer match.
+    // Tasks older than the response were not requested; newer ones that are not in it no longer match.
     const rest = next === null ? [] : page.tasks.filter((task) => !there.has(task.id) && task.created_at <= oldest);
     for (const task of page.tasks) this.places.delete(task.id);
     page.tasks = [...taken, ...rest];
@@ -68,7 +67,7 @@ export class TaskRows {
     return true;
   }
 
-  /** There is nothing below this page. @param {LoadedPage} page */
+  /** Removes the pages after this one. @param {LoadedPage} page */
   #endAfter(page) {
     page.next = null;
     for (const below of this.pages.splice(this.pages.indexOf(page) + 1)) {
@@ -76,7 +75,7 @@ export class TaskRows {
     }
   }
 
-  /** Works in what the stream told. Answers whether a row changed, and which are not here and may belong here.
+  /** Applies changes. Returns whether a row changed, and the ids of tasks that are not loaded but may match.
    * @param {TaskChange[]} changes */
   apply(changes) {
     const latest = new Map(changes.map((change) => [change.id, change]));
@@ -85,7 +84,7 @@ export class TaskRows {
     const unknown = [];
     for (const [id, change] of latest) {
       const page = this.places.get(id);
-      const wanted = matchesTaskFilter(this.wanted, change);
+      const wanted = matchesTaskFilter(this.filter, change);
       if (!page) {
         if (wanted) unknown.push(id);
         continue;

@@ -1,4 +1,4 @@
-// The tasks that match a filter, and what is done to many of them.
+// The task list with its filter and bulk actions.
 
 import { api } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
@@ -27,70 +27,70 @@ import { MAX_ROWS, useTaskList } from "./list.js";
 /** @typedef {import("../../data/api-types.js").Task} Task */
 /** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
-/** States that say more than the five words of the API. @type {[string, string][]} */
+/** Additional states beside the five statuses. @type {[string, string][]} */
 const STATE_CHOICES = [["error", "Failed or cancelled"], ["missing", "Missing"]];
 
 /** @param {{query: Record<string, string>}} props */
 export default function Tasks({ query }) {
-  const wanted = taskFilterFromQuery(query);
-  const same = JSON.stringify(wanted);
-  const list = useTaskList(wanted);
-  const [selection, setSelection] = useState({ chosen: /** @type {Set<string>} */ (new Set()), all: false });
-  const [asking, setAsking] = useState(false);
-  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => setSelection({ chosen: new Set(), all: false }), [same]);
+  const filter = taskFilterFromQuery(query);
+  const same = JSON.stringify(filter);
+  const list = useTaskList(filter);
+  const [selection, setSelection] = useState({ selected: /** @type {Set<string>} */ (new Set()), allMatching: false });
+  const [isRedriveOpen, setRedriveOpen] = useState(false);
+  const container = useRef(/** @type {HTMLDivElement | null} */ (null));
+  useEffect(() => setSelection({ selected: new Set(), allMatching: false }), [same]);
   const { rows, next } = list;
-  const chosen = useMemo(() => (selection.all ? new Set(rows.map((task) => task.id)) : selection.chosen), [selection, rows]);
-  const shown = useMemo(() => taskColumns(wanted), [same, boundTenant.value]);
-  const scope = redriveScope(wanted) ?? redriveScope({ ...wanted, status: "FAILED", event: undefined });
-  useCommands(hasRole("operator") && !wanted.event ? [{ title: "Redrive failed tasks", words: "retry run again", run: () => setAsking(true) }] : []);
+  const selected = useMemo(() => (selection.allMatching ? new Set(rows.map((task) => task.id)) : selection.selected), [selection, rows]);
+  const visibleColumns = useMemo(() => taskColumns(filter), [same, boundTenant.value]);
+  const scope = redriveScope(filter) ?? redriveScope({ ...filter, status: "FAILED", event: undefined });
+  useCommands(hasRole("operator") && !filter.event ? [{ title: "Redrive failed tasks", keywords: "retry run again", run: () => setRedriveOpen(true) }] : []);
 
   const toTop = () => {
-    const box = place.current?.querySelector(".table-box");
+    const box = container.current?.querySelector(".table-box");
     if (box) box.scrollTop = 0;
   };
-  return html`<div class="tasks" ref=${place}>
+  return html`<div class="tasks" ref=${container}>
     <${ScreenHeader} title="Tasks" sub=${html`<${TaskCount} list=${list} />`}>
-      <${Button} icon="retry" role="operator" disabled=${Boolean(wanted.event)} onClick=${() => setAsking(true)}
-        title=${wanted.event ? "A redrive cannot be limited to one event: select the tasks instead" : "Run matching failed tasks again"}>Redrive…<//>
-      <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: wanted }} cli=${cliCommand("tasks", "list", ...TASK_FILTER_FIELDS.flatMap((name) => (wanted[name] ? [`--${name}`, wanted[name]] : [])))} />
+      <${Button} icon="retry" role="operator" disabled=${Boolean(filter.event)} onClick=${() => setRedriveOpen(true)}
+        title=${filter.event ? "A redrive cannot be limited to one event: select the tasks instead" : "Run matching failed tasks again"}>Redrive…<//>
+      <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: filter }} cli=${cliCommand("tasks", "list", ...TASK_FILTER_FIELDS.flatMap((name) => (filter[name] ? [`--${name}`, filter[name]] : [])))} />
     <//>
-    <${FilterBar} query=${query} fields=${useFilterFields(wanted)} />
+    <${FilterBar} query=${query} fields=${useFilterFields(filter)} />
     <${RedriveProgress} />
     <${BulkProgress} />
-    <${SelectionBar} rows=${rows} wanted=${wanted} selection=${selection} more=${next !== null} onChange=${setSelection} onRedrive=${() => setAsking(true)} />
+    <${SelectionBar} rows=${rows} filter=${filter} selection=${selection} more=${next !== null} onChange=${setSelection} onRedrive=${() => setRedriveOpen(true)} />
     ${list.newer > 0 && html`<${Notice}><span>${formatCount(list.newer)} newer</span><${Button} small icon="up" onClick=${toTop}>Show them<//><//>`}
     ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>The next page could not be loaded: ${errorText(list.error)}</span><${Button} small onClick=${list.more}>Try again<//><//>`}
     ${list.error && rows.length === 0
-      ? html`<${ErrorState} error=${list.error} onRetry=${list.reload} what="The tasks could not be loaded" />`
+      ? html`<${ErrorState} error=${list.error} onRetry=${list.reload} errorTitle="The tasks could not be loaded" />`
       : list.loading ? html`<${LoadingState} lines=${12} />`
-      : html`<${Table} tall label="Tasks, newest first" columns=${shown} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
+      : html`<${Table} fill label="Tasks, newest first" columns=${visibleColumns} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
           onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.task(task.id))} onEnd=${list.more} onScroll=${list.seen}
-          choice=${{ chosen, onChange: (/** @type {Set<string>} */ next) => setSelection({ chosen: next, all: false }) }}
-          empty=${html`<${NoTasks} wanted=${wanted} further=${next !== null} onFurther=${list.more} />`} />`}
+          selection=${{ selected, onChange: (/** @type {Set<string>} */ next) => setSelection({ selected: next, allMatching: false }) }}
+          empty=${html`<${NoTasks} filter=${filter} further=${next !== null} onFurther=${list.more} />`} />`}
     ${rows.length >= MAX_ROWS && next !== null && html`<${Notice}>There are more than ${formatCount(MAX_ROWS)} tasks. Narrow the filter to see the rest.<//>`}
-    ${asking && scope && html`<${RedriveDialog} scope=${scope} onClose=${() => setAsking(false)} />`}
+    ${isRedriveOpen && scope && html`<${RedriveDialog} scope=${scope} onClose=${() => setRedriveOpen(false)} />`}
   </div>`;
 }
 
 /** @param {{list: import("./list.js").TaskListState}} props */
 function TaskCount({ list }) {
   if (list.loading) return html`<span>Loading</span>`;
-  const there = formatCount(list.rows.length);
-  return html`<span>${list.next === null ? `${there} match` : `${there} loaded, more below`}</span>
+  const rowCount = formatCount(list.rows.length);
+  return html`<span>${list.next === null ? `${rowCount} match` : `${rowCount} loaded, more below`}</span>
     ${list.reading && html`<span role="status">Loading more</span>`}`;
 }
 
-/** @param {TaskFilter} wanted */
-function useFilterFields(wanted) {
-  const known = useLiveData({
+/** @param {TaskFilter} filter */
+function useFilterFields(filter) {
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<{handlers: {name: string}[]}>} */ (api.get("/api/v1/handlers", { signal })),
   }, []);
-  const names = known.data?.handlers.map((handler) => handler.name) ?? [];
+  const names = live.data?.handlers.map((handler) => handler.name) ?? [];
   return [
     { name: "status", label: "Status", choices: [...STATUS_CHOICES, ...STATE_CHOICES], width: 150 },
-    // The two mean the same; an address may have either.
-    wanted.source && !wanted.handler
+    // Both mean the same; an address may have either.
+    filter.source && !filter.handler
       ? { name: "source", label: "Source", suggestions: names, width: 150 }
       : { name: "handler", label: "Handler", hint: "or a source", suggestions: names, width: 150 },
     { name: "collection", label: "Type", hint: "or a collection", width: 150 },
@@ -102,13 +102,13 @@ function useFilterFields(wanted) {
   ];
 }
 
-/** @param {{wanted: TaskFilter, further: boolean, onFurther: () => void}} props */
-function NoTasks({ wanted, further, onFurther }) {
+/** @param {{filter: TaskFilter, further: boolean, onFurther: () => void}} props */
+function NoTasks({ filter, further, onFurther }) {
   if (further) {
     return html`<${EmptyState} title="No matches so far" icon="filter"><p>There are older tasks that were not searched yet.</p>
       <${Button} onClick=${onFurther}>Search older tasks<//><//>`;
   }
-  if (Object.keys(wanted).length > 0) {
+  if (Object.keys(filter).length > 0) {
     return html`<${EmptyState} title="No task matches" icon="filter"><p>Clear a filter, or wait: matching tasks appear here.</p><//>`;
   }
   return html`<${EmptyState} title="There are no tasks yet" icon="task">
