@@ -1,8 +1,8 @@
 // Copies texts, and API calls as shell commands. The token is never copied.
 
-import { buildUrl } from "../data/api.js";
 import { showToast } from "./toast.js";
 import { Button } from "./button.js";
+import { lazyComponent } from "./lazy.js";
 import { html, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /** @param {string} text @param {string} [label] */
@@ -35,15 +35,7 @@ export function cliCommand(...words) {
 /** A call of the API.
  * @typedef {{method?: string, path: string, query?: import("../data/api.js").UrlQuery, body?: unknown}} ApiCall */
 
-/** @param {ApiCall} call */
-export function curlCommand({ method = "GET", path, query, body }) {
-  const words = ["curl", '-H "Authorization: Bearer $POINTSMAN_TOKEN"'];
-  const json = body !== undefined;
-  if (method !== (json ? "POST" : "GET")) words.push("-X", method);
-  words.push(shellQuote(location.origin + buildUrl(path, query)));
-  if (json) words.push("--json", shellQuote(JSON.stringify(body)));
-  return words.join(" ");
-}
+const CopyMenuItems = lazyComponent(() => import("./copy-menu.js"), "CopyMenuItems", "../styles/dialog.css");
 
 /** A menu that copies an API call as curl, as CLI command and as link.
  * @param {{call: ApiCall, cli?: string | null}} props */
@@ -64,18 +56,8 @@ export function CopyAsMenu({ call, cli }) {
       document.removeEventListener("keydown", closeOnOutside);
     };
   }, [open]);
-  /** @param {string} text @param {string} label */
-  const copyAndClose = (text, label) => {
-    setOpen(false);
-    copyToClipboard(text, label);
-  };
-  const command = curlCommand(call);
   return html`<div class="menu-box" ref=${box}>
     <${Button} icon="copy" onClick=${() => setOpen(!open)} expanded=${open}>Copy as<//>
-    ${open && html`<div class="menu">
-      <button type="button" onClick=${() => copyAndClose(command, "curl command")}><b>curl</b><code>${command}</code></button>
-      ${cli && html`<button type="button" onClick=${() => copyAndClose(cli, "CLI command")}><b>CLI</b><code>${cli}</code></button>`}
-      <button type="button" onClick=${() => copyAndClose(location.href, "Link")}><b>Link</b><code>${location.hash}</code></button>
-    </div>`}
+    ${open && html`<${CopyMenuItems} call=${call} cli=${cli} onCopied=${() => setOpen(false)} />`}
   </div>`;
 }

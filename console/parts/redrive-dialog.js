@@ -8,7 +8,7 @@ import { cliCommand, CopyAsMenu } from "./copy.js";
 import { Dialog } from "./dialog.js";
 import { TaskLink } from "./link.js";
 import { refreshRedrives } from "./redrive-progress.js";
-import { runWithUndo } from "./toast.js";
+import { runWithUndo } from "./actions.js";
 import { html, useEffect, useId, useState } from "./ui.js";
 
 /** @typedef {import("../data/redrives.js").RedriveScope} RedriveScope */

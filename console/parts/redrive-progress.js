@@ -6,7 +6,7 @@ import { describeScope, stopRedrive } from "../data/redrives.js";
 import { hasRole } from "../data/session.js";
 import { toMillis, now } from "../data/time.js";
 import { Progress } from "./progress.js";
-import { runWithToast } from "./toast.js";
+import { runWithToast } from "./actions.js";
 import { html, signal, useEffect } from "./ui.js";
 
 /** @typedef {import("../data/api-types.js").Redrive} Redrive */

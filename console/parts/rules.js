@@ -5,7 +5,7 @@ import { boundTenant } from "../data/session.js";
 import { Badge } from "./badge.js";
 import { Button } from "./button.js";
 import { promptUser } from "./prompt.js";
-import { runWithToast } from "./toast.js";
+import { runWithToast } from "./actions.js";
 import { Ago } from "./time.js";
 import { html } from "./ui.js";
 

@@ -1,7 +1,6 @@
-// Toasts: results, errors, and delayed actions that can be undone.
+// Toasts: short messages in the corner.
 
 import { errorText } from "../data/problem.js";
-import { token } from "../data/session.js";
 import { now } from "../data/time.js";
 import { Button } from "./button.js";
 import { html, signal } from "./ui.js";
@@ -30,55 +29,6 @@ export function showToast({ text, detail, tone = "info", ms = tone === "bad" ? 1
 /** Shows an error. @param {unknown} error @param {string} [title] */
 export function showError(error, title = "The action failed") {
   showToast({ text: title, detail: errorText(error), tone: "bad" });
-}
-
-/** Delayed actions that have not started. */
-const pendingActions = new Set();
-addEventListener("beforeunload", (event) => {
-  if (pendingActions.size) event.preventDefault();
-});
-
-/** Runs an action after a few seconds, unless the user undoes it. Resolves to whether it was done.
- * @param {{text: string, run: () => Promise<unknown>, done?: string, ms?: number}} pending */
-export function runWithUndo({ text, run, done, ms = 5000 }) {
-  return /** @type {Promise<boolean>} */ (new Promise((resolve) => {
-    const pending = {};
-    const startedBy = token.value;
-    pendingActions.add(pending);
-    const timer = setTimeout(async () => {
-      pendingActions.delete(pending);
-      // A token that signed in meanwhile must not run it.
-      if (token.value !== startedBy) return resolve(false);
-      try {
-        await run();
-        if (done) showToast({ text: done });
-        resolve(true);
-      } catch (error) {
-        showError(error, `${text}: failed`);
-        resolve(false);
-      }
-    }, ms);
-    const close = showToast({ text, ms, bar: true, undo: () => {
-      clearTimeout(timer);
-      pendingActions.delete(pending);
-      close();
-      showToast({ text: "Undone: nothing was changed" });
-      resolve(false);
-    } });
-  }));
-}
-
-/** Runs an action and shows its result. Resolves to whether it succeeded.
- * @param {() => Promise<unknown>} run @param {string} done @param {string} [failed] */
-export async function runWithToast(run, done, failed) {
-  try {
-    await run();
-    showToast({ text: done });
-    return true;
-  } catch (error) {
-    showError(error, failed);
-    return false;
-  }
 }
 
 export function Toasts() {

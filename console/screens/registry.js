@@ -20,6 +20,7 @@
 /** Style sheets shared by several screens. */
 const RULES_CSS = "../styles/rules.css";
 const VALUES_CSS = "../styles/values.css";
+const REDRIVE_CSS = ["../styles/progress.css", "../styles/dialog.css"];
 
 /** @type {Screen[]} */
 export const screens = [
@@ -34,11 +35,11 @@ export const screens = [
   { name: "object", path: "/objects/:key", title: "Object", parent: "objects",
     styles: ["objects/objects.css"], load: () => import("./objects/object.js") },
   { name: "tasks", path: "/tasks", title: "Tasks", icon: "task", keywords: "queue retry cancel redrive",
-    styles: ["tasks/tasks.css"], load: () => import("./tasks/screen.js") },
+    styles: ["tasks/tasks.css", ...REDRIVE_CSS], load: () => import("./tasks/screen.js") },
   { name: "task", path: "/tasks/:id", title: "Task", parent: "tasks",
     styles: ["task/task.css", VALUES_CSS], load: () => import("./task/screen.js") },
   { name: "failures", path: "/failures", title: "Failures", icon: "failure", keywords: "errors redrive",
-    styles: ["failures/failures.css"], load: () => import("./failures/screen.js") },
+    styles: ["failures/failures.css", ...REDRIVE_CSS], load: () => import("./failures/screen.js") },
   { name: "handlers", path: "/handlers", title: "Handlers", icon: "handler", keywords: "queues sources pause block limits",
     styles: ["handlers/handlers.css", RULES_CSS], load: () => import("./handlers/screen.js") },
   { name: "handler", path: "/handlers/:name", title: "Handler", parent: "handlers",

@@ -1,6 +1,7 @@
 // Loads and renders the current screen.
 
 import { Button } from "../parts/button.js";
+import { loadStyleSheet } from "../parts/lazy.js";
 import { EmptyState, LoadingState } from "../parts/states.js";
 import { html, useEffect, useState } from "../parts/ui.js";
 import { boundTenant, hasRole } from "../data/session.js";
@@ -74,22 +75,4 @@ function ScreenLoader({ screen, params, query }) {
   }
   const View = state.view;
   return View ? html`<${View} params=${params} query=${query} />` : html`<${LoadingState} />`;
-}
-
-/** Loads a style sheet once.
- * @param {string} name */
-function loadStyleSheet(name) {
-  const href = new URL(`../screens/${name}`, import.meta.url).href;
-  if (document.querySelector(`link[href="${CSS.escape(href)}"]`)) return Promise.resolve();
-  return new Promise((resolve, reject) => {
-    const link = document.createElement("link");
-    link.rel = "stylesheet";
-    link.href = href;
-    link.onload = () => resolve(undefined);
-    link.onerror = () => {
-      link.remove();
-      reject(new Error(name));
-    };
-    document.head.append(link);
-  });
 }

@@ -15,11 +15,12 @@ import { TokenCheck } from "./token-check.js";
 import { currentRoute } from "./router.js";
 import { CurrentScreen } from "./current-screen.js";
 
-const Help = lazyComponent(() => import("./help.js"), "ShortcutHelp");
-const Login = lazyComponent(() => import("./login.js"), "Login");
-const Offer = lazyComponent(() => import("./link-token.js"), "LinkTokenPrompt");
-const Palette = lazyComponent(() => import("./palette.js"), "CommandPalette");
-const Questions = lazyComponent(() => import("../parts/dialog.js"), "PromptDialog");
+const DIALOG_CSS = "../styles/dialog.css";
+const ShortcutHelp = lazyComponent(() => import("./help.js"), "ShortcutHelp", DIALOG_CSS);
+const Login = lazyComponent(() => import("./login.js"), "Login", DIALOG_CSS);
+const LinkTokenPrompt = lazyComponent(() => import("./link-token.js"), "LinkTokenPrompt");
+const CommandPalette = lazyComponent(() => import("./palette.js"), "CommandPalette", DIALOG_CSS);
+const PromptDialog = lazyComponent(() => import("../parts/dialog.js"), "PromptDialog", DIALOG_CSS);
 
 export function Shell() {
   if (token.value === "") return html`<${Login} /><${Toasts} />`;
@@ -52,10 +53,10 @@ function SignedInShell() {
       <${Header} />
       <main id="main" tabindex="-1"><${CurrentScreen} /></main>
     </div>
-    ${(openPane.value === "search" || openPane.value === "commands") && html`<${Palette} mode=${openPane.value} />`}
-    ${openPane.value === "help" && html`<${Help} />`}
-    ${linkToken.value !== "" && html`<${Offer} />`}
-    ${openPrompt.value && html`<${Questions} />`}
+    ${(openPane.value === "search" || openPane.value === "commands") && html`<${CommandPalette} mode=${openPane.value} />`}
+    ${openPane.value === "help" && html`<${ShortcutHelp} />`}
+    ${linkToken.value !== "" && html`<${LinkTokenPrompt} />`}
+    ${openPrompt.value && html`<${PromptDialog} />`}
     <${Toasts} />
   </div>`;
 }

@@ -97,7 +97,7 @@ test("bounds: a long work goes on however many follow it, and ends with who bega
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
     const done = await page.evaluate(async () => {
       const { runBulk: many } = await import("/console/dev/parts/bulk.js");
-      const { runWithUndo: soon } = await import("/console/dev/parts/toast.js");
+      const { runWithUndo: soon } = await import("/console/dev/parts/actions.js");
       const { token } = await import("/console/dev/data/session.js");
       let go = () => {};
       const gate = new Promise((resolve) => { go = resolve; });

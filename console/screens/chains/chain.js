@@ -11,7 +11,7 @@ import { ScreenHeader, Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
 import { RuleButtons, RuleList } from "../../parts/rules.js";
 import { EmptyState, Notice, LiveView } from "../../parts/states.js";
-import { runWithToast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
 import { html, useState } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 import { addOrder } from "../orders/commands.js";

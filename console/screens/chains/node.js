@@ -8,7 +8,7 @@ import { cliCommand } from "../../parts/copy.js";
 import { promptUser } from "../../parts/prompt.js";
 import { PropertyList, Panel } from "../../parts/panel.js";
 import { HandlerLink, Link } from "../../parts/link.js";
-import { runWithToast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
 import { html } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 

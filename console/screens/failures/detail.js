@@ -9,7 +9,7 @@ import { PropertyList, Panel } from "../../parts/panel.js";
 import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
 import { runBulk } from "../../parts/bulk.js";
 import { Ago, DateTime } from "../../parts/time.js";
-import { runWithUndo } from "../../parts/toast.js";
+import { runWithUndo } from "../../parts/actions.js";
 import { html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";
 

@@ -6,7 +6,8 @@ import { boundTenant } from "../../data/session.js";
 import { Button } from "../../parts/button.js";
 import { promptUser } from "../../parts/prompt.js";
 import { Notice } from "../../parts/states.js";
-import { runWithToast, showError, showToast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
+import { showError, showToast } from "../../parts/toast.js";
 import { html, signal } from "../../parts/ui.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */

@@ -7,7 +7,7 @@ import { Button } from "../../parts/button.js";
 import { promptUser } from "../../parts/prompt.js";
 import { HandlerLink, Link, TaskLink } from "../../parts/link.js";
 import { Ago } from "../../parts/time.js";
-import { runWithToast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
 import { ServerText } from "../../parts/server-text.js";
 import { classNames, html } from "../../parts/ui.js";
 import { screenPaths } from "../../shell/router.js";

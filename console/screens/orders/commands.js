@@ -4,7 +4,8 @@ import { api, encodePath, RawJson } from "../../data/api.js";
 import { boundTenant } from "../../data/session.js";
 import { promptUser } from "../../parts/prompt.js";
 import { stringifyExact } from "../../parts/json.js";
-import { runWithToast, showError, showToast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
+import { showError, showToast } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
 import { navigate, screenPaths } from "../../shell/router.js";
 

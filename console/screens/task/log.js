@@ -7,7 +7,7 @@ import { Button } from "../../parts/button.js";
 import { CopyButton } from "../../parts/copy.js";
 import { Panel } from "../../parts/panel.js";
 import { Notice } from "../../parts/states.js";
-import { runWithToast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../parts/ui.js";
 import { useVirtualRows } from "../../parts/virtual-rows.js";
 import { useShortcuts } from "../../shell/keys.js";

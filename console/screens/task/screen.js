@@ -14,7 +14,7 @@ import { JsonView } from "../../parts/json.js";
 import { EventLink, HandlerLink, KeyLink, Link } from "../../parts/link.js";
 import { LiveView } from "../../parts/states.js";
 import { Ago, Duration, DateTime } from "../../parts/time.js";
-import { runWithToast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
 import { html, useRef } from "../../parts/ui.js";
 import { useShortcuts } from "../../shell/keys.js";
 import { screenExists, screenPaths } from "../../shell/router.js";

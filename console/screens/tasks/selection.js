@@ -7,7 +7,8 @@ import { hasRole } from "../../data/session.js";
 import { Button } from "../../parts/button.js";
 import { promptUser } from "../../parts/prompt.js";
 import { runBulk } from "../../parts/bulk.js";
-import { runWithUndo, showError } from "../../parts/toast.js";
+import { runWithUndo } from "../../parts/actions.js";
+import { showError } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
 import { useShortcuts } from "../../shell/keys.js";
 
