@@ -1,7 +1,7 @@
 // Client of the public API. Every read and every action of the console uses it.
 
 import { Problem } from "./problem.js";
-import { signOut, token } from "./session.js";
+import { signOutRefused, token } from "./session.js";
 
 /** @typedef {Record<string, string | number | boolean | null | undefined>} UrlQuery */
 /** @typedef {{query?: UrlQuery, signal?: AbortSignal, exact?: boolean, as?: string, body?: unknown}} RequestOptions */
@@ -53,7 +53,7 @@ export async function sendRequest(method, path, { headers = {}, body, signal, as
     cache: "no-store",
     redirect: "error",
   }));
-  if (response.status === 401 && used === token.value) signOut("The token is no longer accepted. Sign in with another.");
+  if (response.status === 401 && used === token.value) signOutRefused();
   return response;
 }
 

@@ -11,6 +11,9 @@ const STORAGE_KEY = "pointsman.token";
  * server refuses the current one. */
 export const linkToken = signal("");
 
+/** Whether the token came with a link: until it is confirmed it may never have been valid. */
+let isFromLink = false;
+
 /** The token; empty when signed out. */
 export const token = signal(initialToken());
 
@@ -31,6 +34,7 @@ function initialToken() {
     return storedToken;
   }
   storeToken(linked, false);
+  isFromLink = true;
   return linked;
 }
 
@@ -96,10 +100,16 @@ export function signOut(reason = "") {
   const nextToken = linkToken.value;
   linkToken.value = "";
   storeToken(nextToken, false);
+  isFromLink = true;
   if (nextToken === "") for (const storage of listStorages()) storage.removeItem(STORAGE_KEY);
   signOutReason.value = nextToken === "" ? reason : "";
   tokenOwner.value = null;
   token.value = nextToken;
+}
+
+/** Ends the session because the server refused the token. */
+export function signOutRefused() {
+  signOut(isFromLink && tokenOwner.value === null ? "The token of the link is not valid. Sign in with another." : "The token is no longer accepted. Sign in with another.");
 }
 
 /** @type {Record<Role, Role[]>} */

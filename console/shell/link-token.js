@@ -1,6 +1,6 @@
 // Asks before the token of a link replaces the one that is signed in, so that a stranger's link cannot do it unnoticed.
 
-import { errorText } from "../data/problem.js";
+import { errorText, Problem } from "../data/problem.js";
 import { tokenOwner, linkToken, signIn } from "../data/session.js";
 import { promptUser } from "../parts/prompt.js";
 import { showError } from "../parts/toast.js";
@@ -22,7 +22,8 @@ async function promptToSwitch(linked) {
   try {
     owner = await fetchTokenOwner(linked);
   } catch (problem) {
-    return showError(`${errorText(problem)} You are still signed in as ${tokenOwner.value?.name}.`, "The link's token was not used");
+    const unknown = problem instanceof Problem && problem.status === 401;
+    return showError(`${unknown ? "The server does not know this token." : errorText(problem)} You are still signed in as ${tokenOwner.value?.name}.`, "The link's token was not used");
   }
   const agreed = await promptUser({
     title: "Use the token of this link?",

@@ -31,11 +31,11 @@ test("orders: the list is narrowed, and follows what happens", async () => {
 
 test("orders: one that has arrived is remembered by the journal, step by step", async () => {
   await visit("/orders/publish/article,117", async (page) => {
-    await page.getByText("Arrived at done").waitFor();
+    await page.getByText("Finished at done", { exact: true }).waitFor();
     const way = page.getByRole("group", { name: "Timeline of /publish/article,117" });
     await way.getByRole("button", { name: /render: step succeeded/ }).waitFor();
     await way.getByRole("button", { name: /deploy: step succeeded/ }).waitFor();
-    await way.getByRole("img", { name: /done: arrived/ }).waitFor();
+    await way.getByRole("img", { name: /done: finished/ }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Suspend" }).count(), 0);
     await look(page, "order-arrived");
     await page.getByRole("button", { name: "Copy as" }).click();
@@ -108,7 +108,7 @@ test("orders: a failed step suspends one where no other way is; resume tries aga
       await look(page, "order-failed");
       world.target.replies.render = render;
       await page.getByRole("button", { name: "Resume" }).click();
-      await page.getByText("Arrived at done").waitFor();
+      await page.getByText("Finished at done", { exact: true }).waitFor();
       assert.equal((await world.get("/api/v1/orders?path=/publish/idle")).orders.length, 0);
     });
   } finally {
@@ -129,10 +129,63 @@ test("orders: while a step runs it is neither changed nor removed; a viewer does
         for (const name of ["Suspend", "Change", "Remove"]) assert.equal(await other.getByRole("button", { name }).count(), 0, name);
       }, { role: "viewer" });
       world.target.release();
-      await page.getByText("Arrived at done").waitFor();
+      await page.getByText("Finished at done", { exact: true }).waitFor();
     });
   } finally {
     world.target.replies.render = render;
     world.target.release();
+  }
+});
+
+test("orders: an order that ended through on_error is shown as failed", async () => {
+  const { render } = world.target.replies;
+  world.target.replies.render = () => ({ status: 422, body: { log: ["no paper"] } });
+  try {
+    await world.post("/api/v1/orders", { path: "/publish/article,errs-1", value: { n: 1 } });
+    await visit("/orders/publish/article,errs-1", async (page) => {
+      await page.locator(".screen-subtitle .badge.bad").getByText("Failed at failed").waitFor();
+      const end = page.getByRole("group", { name: "Timeline of /publish/article,errs-1" }).getByRole("img", { name: /failed: ended after an error/ });
+      await end.locator(".bar.bad").waitFor();
+      await page.getByText("step of order errs-1 failed with return code").first().waitFor();
+      await look(page, "order-ended-failed");
+    });
+  } finally {
+    world.target.replies.render = render;
+  }
+});
+
+test("orders: the list and the chain page say why an order is on hold, and show ids in full", async () => {
+  await world.put("/api/v1/chains/publish/article/nodes/deploy/action", { action: "stop" });
+  try {
+    const { orders: [{ path }] } = await world.post("/api/v1/orders", { path: "/publish/article", value: { n: 2 } });
+    const id = path.split(",")[1];
+    assert.match(id, /^\d{16}$/);
+    await world.until(`/api/v1/orders?path=${path}`, ({ orders }) => orders[0]?.node === "deploy" && orders[0].held);
+    for (const screen of ["/orders", "/chains/publish/article"]) {
+      await visit(screen, async (page) => {
+        const row = page.getByRole("row").filter({ hasText: id });
+        await row.getByText("On hold").waitFor();
+        await row.getByText(/node deploy.* stopped/).waitFor();
+        const cell = row.locator("td").first();
+        assert.ok(await cell.evaluate((element) => element.scrollWidth <= element.clientWidth), `the id is cut on ${screen}`);
+      }, { role: "viewer" });
+    }
+    await visit(`/orders${path}`, async (page) => {
+      await page.getByText("On hold").waitFor();
+      const properties = page.getByRole("region", { name: "Order", exact: true });
+      await properties.getByText("Planned for").or(properties.getByText("Added")).first().waitFor();
+      assert.equal(await properties.getByText(/Step (begins|due)/).count(), 0, "a step that has not started has no start time");
+      const [suspended, waiting] = await Promise.all(["off", "idle"].map((tone) => page.locator(`.swatch.${tone}`).evaluate((element) => getComputedStyle(element).borderTopStyle)));
+      assert.notEqual(suspended, waiting, "suspended and waiting differ by more than a shade");
+      await look(page, "order-on-hold");
+    });
+    await visit("/chains/publish/article", async (page) => {
+      const rules = page.getByRole("region", { name: "Pauses and blocks" });
+      await rules.getByText("Node deploy is stopped").waitFor();
+      assert.equal(await rules.getByText("Not paused or blocked").count(), 0);
+    });
+    await world.delete(`/api/v1/orders${path}`);
+  } finally {
+    await world.put("/api/v1/chains/publish/article/nodes/deploy/action", { action: "process" });
   }
 });

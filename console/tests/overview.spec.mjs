@@ -47,6 +47,24 @@ test("overview: what is paused is not counted among what could run", async () =>
   await world.delete("/api/v1/handlers/quick/pause");
 });
 
+test("overview: a stopped node needs attention, and its tasks are not ready", async () => {
+  await world.put("/api/v1/chains/publish/idle/nodes/render/action", { action: "stop" });
+  await world.post("/api/v1/orders", [1, 2].map((n) => ({ path: `/publish/idle,stopped-${n}` })));
+  await world.until("/api/v1/handlers/render", ({ counts }) => counts.ready + counts.scheduled === 2);
+  const { handlers } = await world.get("/api/v1/handlers");
+  const ready = handlers.flatMap(({ queues }) => queues).filter((queue) => !queue.held).reduce((sum, queue) => sum + queue.ready + queue.scheduled, 0);
+  await visit("/overview", async (page) => {
+    const item = page.getByRole("region", { name: "Needs attention" }).getByRole("listitem").filter({ hasText: "Node render of /publish/idle is stopped" });
+    await item.getByText("2 orders wait there").waitFor();
+    await page.getByText(`${ready} ready`, { exact: true }).waitFor();
+    const row = page.getByRole("region", { name: "Backlog by handler" }).last().locator("tr", { has: page.getByText("render", { exact: true }) });
+    const cells = await row.locator("td").allInnerTexts();
+    assert.deepEqual([cells[1], cells[3], cells[4]], ["On hold", "0", "2"]);
+    await look(page, "overview-stopped");
+  });
+  await world.put("/api/v1/chains/publish/idle/nodes/render/action", { action: "process" });
+});
+
 test("overview: throughput is measured", async () => {
   await visit("/overview", async (page) => {
     await page.locator(".tile-value").first().waitFor();

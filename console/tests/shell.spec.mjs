@@ -144,8 +144,19 @@ test("shell: a link whose token is unknown leaves the signed-in one alone", asyn
     await page.locator(".token-owner").getByText("the-admin").waitFor();
     await page.goto(`${world.url}/#token=pm_unknown`);
     await page.getByText("The link's token was not used").waitFor();
+    await page.getByText("The server does not know this token. You are still signed in as the-admin.").waitFor();
+    assert.equal(await page.getByText("Sign in again").count(), 0);
     await page.locator(".token-owner").getByText("the-admin").waitFor();
   }, { complaints: /401/ });
+});
+
+test("shell: a link whose token is unknown says so to one who is signed out", async () => {
+  await visit("/", async (page) => {
+    await page.goto(`${world.url}/#token=pm_unknown`);
+    await page.reload();
+    await page.getByText("The token of the link is not valid").waitFor();
+    assert.equal(await page.getByText("no longer accepted").count(), 0);
+  }, { role: null, complaints: /401/ });
 });
 
 test("shell: a link signs in where the stored token is no longer accepted", async () => {

@@ -2,8 +2,54 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { describeEngineEvent } from "../data/engine-events.js";
 import { elements, goTo, holdDeliveries, look, visit } from "./browser.mjs";
 import { EVIL, world } from "./world.mjs";
+
+/** Each engine event with its readable line. */
+const LINES = [
+  [{ TYPE: "FileBasedAdded", key: "Order:/publish/article,203", nodeId: "render" }, "order 203 added to /publish/article at render"],
+  [{ TYPE: "FileBasedRemoved", key: "Order:/publish/article,203" }, "order 203 removed from /publish/article"],
+  [{ TYPE: "OrderStarted", key: "/publish/article,203", nodeId: "render", taskId: "t" }, "order 203 started at render"],
+  [{ TYPE: "OrderStepStarted", key: "/publish/article,203", nodeId: "render", taskId: "t" }, "order 203 runs step render"],
+  [{ TYPE: "OrderStepEnded", key: "/publish/article,203", nodeTransition: { TYPE: "Success" } }, "step of order 203 succeeded"],
+  [{ TYPE: "OrderStepEnded", key: "/publish/article,203", nodeTransition: { TYPE: "Error", returnCode: 3 } }, "step of order 203 failed with return code 3"],
+  [{ TYPE: "OrderStepEnded", key: "/publish/article,203", nodeTransition: { TYPE: "Keep" } }, "step of order 203 will run again"],
+  [{ TYPE: "OrderSetBack", key: "/publish/article,203", nodeId: "deploy" }, "order 203 is set back at deploy and will be retried"],
+  [{ TYPE: "OrderNodeChanged", key: "/publish/article,203", fromNodeId: "render", nodeId: "deploy" }, "order 203 moved from render to deploy"],
+  [{ TYPE: "OrderSuspended", key: "/publish/article,203" }, "order 203 suspended"],
+  [{ TYPE: "OrderResumed", key: "/publish/article,203" }, "order 203 resumed"],
+  [{ TYPE: "OrderFinished", key: "/publish/article,203", nodeId: "done" }, "order 203 finished at done"],
+  [{ TYPE: "JobChainStateChanged", key: "/publish/article", state: "stopped" }, "chain /publish/article is now stopped"],
+  [{ TYPE: "JobChainNodeActionChanged", key: "/publish/article", nodeId: "deploy", action: "next_state" }, "node deploy of chain /publish/article set to next_state"],
+  [{ TYPE: "TaskStarted", key: { jobPath: "/index", taskId: "t" } }, "task of handler index started"],
+  [{ TYPE: "TaskEnded", key: { jobPath: "/index", taskId: "t" }, returnCode: 0 }, "task of handler index ended with return code 0"],
+  [{ TYPE: "TaskClosed", key: { jobPath: "/index", taskId: "t" } }, "task of handler index closed"],
+  [{ TYPE: "FileBasedAdded", key: "Job:/index" }, "handler index added"],
+  [{ TYPE: "FileBasedReplaced", key: "JobChain:/publish/article" }, "chain /publish/article replaced"],
+  [{ TYPE: "FileBasedRemoved", key: "Schedule:/nightly" }, "schedule nightly removed"],
+  [{ TYPE: "FileBasedActivated", key: "Job:/index" }, "handler index activated"],
+  [{ TYPE: "FileBasedAdded", key: "Source:/shop" }, "source shop added"],
+  [{ TYPE: "SchedulerStateChanged", state: "running" }, "scheduler is now running"],
+  [{ TYPE: "SchedulerClosed" }, "scheduler closed"],
+];
+
+test("stream: each engine event has a readable line, and unknown ones show their fields", () => {
+  for (const [event, line] of LINES) assert.equal(describeEngineEvent({ eventId: 1, ...event }), line);
+  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "SomethingNewer", key: "/a,1", nodeId: "x", count: { n: 2 } }), 'nodeId x  count {"n":2}');
+  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "OrderFinished", key: "/a,1" }), "", "without its fields there is no line");
+  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "OrderSuspended", key: "/a,1\u202e\u0007\n2" }), "order 1   2 suspended");
+});
+
+test("stream: engine events read as sentences in the stream and on their own page", async () => {
+  await world.post("/api/v1/orders", { path: "/publish/article,line-1", delay: "1h" });
+  await visit("/stream?path=/publish/article,line-1", async (page) => {
+    await page.getByText("order line-1 added to /publish/article at render").click();
+    await page.getByRole("heading", { name: "FileBasedAdded" }).waitFor();
+    await page.getByText("order line-1 added to /publish/article at render").waitFor();
+  });
+  await world.delete("/api/v1/orders/publish/article,line-1");
+});
 
 const rows = (page) => page.locator(".table-box tbody tr:not(.spacer-row)");
 

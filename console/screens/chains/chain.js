@@ -4,6 +4,7 @@ import { api, encodePath } from "../../data/api.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
 import { boundTenant } from "../../data/session.js";
+import { StatusIcon } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { promptUser } from "../../parts/prompt.js";
@@ -42,6 +43,7 @@ function ChainDetail({ chain, address, selectedId, onChange }) {
   const [countText, setCountText] = useState("");
   const ruleTarget = { space: /** @type {const} */ ("chain"), name: path };
   const node = chain.nodes.find((one) => one.id === selectedId);
+  const stops = listStops(chain);
   const orphanedCount = stranded.reduce((sum, one) => sum + one.orders, 0);
   return html`
     <${ScreenHeader} title=${path} sub=${html`<${ChainStateBadge} chain=${chain} />${orders !== null && html`<span>${pluralize(orders, "order")}</span>`}
@@ -69,9 +71,20 @@ function ChainDetail({ chain, address, selectedId, onChange }) {
       <div class="stack">
         ${node && html`<${SelectedNode} key=${node.id} chain=${chain} node=${node} onChange=${onChange} />`}
         ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
-        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} /><//>
+        <${Panel} title="Pauses and blocks">
+          ${stops.length > 0 && html`<ul class="stops">${stops.map((text) => html`<li key=${text}><${StatusIcon} tone="bad" />${text}</li>`)}</ul>`}
+          ${(stops.length === 0 || rules.length > 0) && html`<${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} />`}<//>
       </div>
     </div>`;
+}
+
+/** What is stopped, and how many orders wait there. @param {Chain} chain */
+function listStops({ state, nodes }) {
+  const stopped = nodes.filter((node) => node.action === "stop");
+  return [
+    ...(state === "stopped" ? ["The chain is stopped"] : []),
+    ...stopped.map(({ id, orders }) => `Node ${id} is stopped${orders ? `: ${pluralize(orders, "order")} ${orders === 1 ? "waits" : "wait"} there` : ""}`),
+  ];
 }
 
 /** @param {{chain: Chain, address: string, onChange: () => void}} props */

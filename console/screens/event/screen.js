@@ -1,6 +1,7 @@
 // One event: its value, object, causes, tasks and caused events.
 
 import { api, ExactNumber } from "../../data/api.js";
+import { describeEngineEvent } from "../../data/engine-events.js";
 import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
@@ -57,7 +58,7 @@ function EventDetails({ data, path }) {
   const task = eventTaskId(event);
   const key = task ? null : eventKeyText(event);
   return html`
-    <${ScreenHeader} title=${event.TYPE} sub=${html`<${DateTime} at=${event.eventId} />`}>
+    <${ScreenHeader} title=${event.TYPE} sub=${html`${engine && html`<span>${describeEngineEvent(event)}</span>`}<${DateTime} at=${event.eventId} />`}>
       <${CopyAsMenu} call=${{ path }} cli=${cliCommand("events", "show", String(event.eventId))} />
     <//>
     <div class="columns">

@@ -31,6 +31,8 @@ export function describeState(handler) {
   if (!defined) return { tone: "warn", label: "Removed", why: "It is no longer defined" };
   if (counts.missing) return { tone: "warn", label: "Missing", why: `${counts.missing} tasks were set aside while it was not defined` };
   if (counts.running) return { tone: "busy", label: "Running", why: "" };
+  const waiting = handler.queues.filter((queue) => queue.ready + queue.scheduled > 0);
+  if (waiting.length > 0 && waiting.every((queue) => queue.held)) return { tone: "warn", label: "On hold", why: "Its queues are paused, or their nodes are stopped" };
   return { tone: "idle", label: "Idle", why: "" };
 }
 

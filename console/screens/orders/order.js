@@ -1,10 +1,12 @@
 // One order: state, value, timeline, events and commands.
 
 import { api } from "../../data/api.js";
+import { describeEngineEvent } from "../../data/engine-events.js";
 import { useLiveData } from "../../data/live-data.js";
 import { pluralize } from "../../data/numbers.js";
 import { Problem } from "../../data/problem.js";
 import { boundTenant } from "../../data/session.js";
+import { now } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
@@ -68,7 +70,7 @@ function OrderDetail({ path, tenant, data: { order, chain, events, cut: isTrunca
   return html`
     <${ScreenHeader} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} sub=${order
       ? html`<${OrderStateBadge} order=${order} /><span>at ${order.node}</span>`
-      : html`<${Badge} tone=${ending?.word === "arrived" ? "good" : "off"}>${ending?.word === "arrived" ? `Arrived at ${ending.node}` : ending ? "Removed" : "Gone"}<//>${ending && html`<${DateTime} at=${ending.at} />`}<${Link} to=${screenPaths.tasks({ key: path, tenant: tenantParam })}>all tasks<//>`}>
+      : html`<${Badge} tone=${ending?.tone ?? "off"}>${ending?.label ?? "Ended"}<//>${ending && html`<${DateTime} at=${ending.at} />`}<${Link} to=${screenPaths.tasks({ key: path, tenant: tenantParam })}>all tasks<//>`}>
       ${order && html`<${OrderActions} order=${order} chain=${chain} onChange=${onChange} />`}
       ${order ? html`<${CopyAsMenu} call=${{ path: orderUrl(path), query: { tenant: tenantParam } }} cli=${cliCommand("orders", "show", path, ...tenantFlags)} />`
         : html`<${CopyAsMenu} call=${{ path: "/api/v1/events", query: { path, tenant: tenantParam, limit: -MAX_EVENTS } }} cli=${cliCommand("tasks", "list", "--key", path, ...tenantFlags)} />`}
@@ -119,6 +121,12 @@ function OrderNotice({ order: { suspended, failed, stranded, held, setback_until
   return null;
 }
 
+/** Whether its step waits for a time: the due time of a step on hold may have passed.
+ * @param {Order} order */
+function isStepDelayed({ task, suspended, held }) {
+  return task?.status === "SCHEDULED" && !suspended && !held && Date.parse(task.due) > now.value;
+}
+
 /** @param {{order: Order}} props */
 function OrderProperties({ order }) {
   return html`<${Panel} title="Order">
@@ -126,7 +134,7 @@ function OrderProperties({ order }) {
       ["Chain", html`<${Link} to=${screenPaths.chain(order.chain)} class="mono">${order.chain}<//>`],
       ["Node", order.node],
       ["Step", order.task && html`<${TaskLink} id=${order.task.id} short />`],
-      ["Step begins", order.task?.status === "SCHEDULED" && html`<${TimeOfDay} at=${order.task.due} withMillis=${false} />`],
+      ["Step due", isStepDelayed(order) && html`<${TimeOfDay} at=${order.task?.due} withMillis=${false} />`],
       ["Tenant", order.tenant],
       ["Priority", String(order.priority)],
       ["Added", html`<${DateTime} at=${order.created_at} />`],
@@ -141,18 +149,10 @@ function OrderProperties({ order }) {
 const COLUMNS = [
   { name: "time", title: "Time", width: 112, narrow: true, cell: (event) => html`<${TimeOfDay} at=${event.eventId} />` },
   { name: "type", title: "Event", width: 152, narrow: true, cell: (event) => event.TYPE },
-  { name: "what", title: "Description", grow: 55, narrow: true, cell: (event) => html`<span class="soft">${says(event)}</span>` },
+  { name: "what", title: "Description", grow: 55, narrow: true, cell: (event) => html`<span class="soft">${describeEngineEvent(event)}</span>` },
   { name: "task", title: "Task", grow: 45, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} short />` : "") },
   { name: "id", title: "Id", width: 150, right: true, cell: (event) => html`<${EventLink} id=${event.eventId} />` },
 ];
-
-/** @param {JournalEvent} event */
-function says(event) {
-  const transition = /** @type {{TYPE?: string, returnCode?: number} | undefined} */ (event.nodeTransition);
-  if (transition) return `${transition.TYPE}${transition.returnCode === undefined ? "" : `, return code ${transition.returnCode}`}`;
-  if (typeof event.fromNodeId === "string") return `${event.fromNodeId} → ${event.nodeId}`;
-  return typeof event.nodeId === "string" ? `at ${event.nodeId}` : "";
-}
 
 /** @param {{events: JournalEvent[]}} props */
 function OrderEvents({ events }) {

@@ -67,14 +67,21 @@ function countText(shown, all, more) {
  * @returns {import("../../parts/table.js").Column<Order>[]} */
 function orderColumns(chain) {
   return [
-    { name: "id", title: "Order", grow: 18, narrow: true, cell: (order) => html`<${Link} to=${screenPaths.order(order.path, order.tenant)} class="mono" title=${order.path}>${order.id}<//>` },
+    { name: "id", title: "Order", width: 168, narrow: true, cell: (order) => html`<${Link} to=${screenPaths.order(order.path, order.tenant)} class="mono" title=${order.path}>${order.id}<//>` },
     { name: "chain", title: "Chain", grow: 22, hidden: !chain, cell: (order) => html`<${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>` },
     { name: "node", title: "Node", grow: 20, narrow: true, cell: (order) => order.node },
     { name: "state", title: "State", width: 124, narrow: true, cell: (order) => html`<${OrderStateBadge} order=${order} />` },
+    { name: "reason", title: "Reason", grow: 34, cell: reasonCell },
     { name: "when", title: "Time", width: 104, cell: timeCell },
-    { name: "value", title: "Value", grow: 38, cell: (order) => html`<span class="mono soft">${valueText(order.value)}</span>` },
+    { name: "value", title: "Value", grow: 30, cell: (order) => html`<span class="mono soft">${valueText(order.value)}</span>` },
     { name: "tenant", title: "Tenant", width: 90, cell: (order) => html`<span class="faint">${order.tenant}</span>` },
   ];
+}
+
+/** Why the order is not moving. @param {Order} order */
+function reasonCell(order) {
+  const { why, label } = describeOrderState(order);
+  return label === "Waiting" || label === "Planned" ? "" : html`<span class="soft" title=${why}>${why}</span>`;
 }
 
 /** The time that the order waits for, or its start. @param {Order} order */

@@ -22,12 +22,22 @@ export function eventsOfOrder(events, path) {
   return all.slice(Math.max(0, begin));
 }
 
-/** How and when the order ended, or null. @param {JournalEvent[]} events its own */
+/** Whether the last step failed: the order then reached its end through `on_error`.
+ * @param {JournalEvent[]} events its own, the oldest first */
+function hasFailed(events) {
+  const last = events.findLast((event) => event.TYPE === "OrderStepEnded");
+  return /** @type {{TYPE?: string} | undefined} */ (last?.nodeTransition)?.TYPE === "Error";
+}
+
+/** How and when the order ended, or null.
+ * @param {JournalEvent[]} events its own, the oldest first
+ * @returns {{at: number, tone: import("../../parts/badge.js").Tone, label: string} | null} */
 export function orderEnding(events) {
   const last = events.findLast((event) => event.TYPE === "OrderFinished");
-  if (last) return { at: eventMillis(last), node: String(last.nodeId), word: "arrived" };
+  if (last && hasFailed(events)) return { at: eventMillis(last), tone: "bad", label: `Failed at ${last.nodeId}` };
+  if (last) return { at: eventMillis(last), tone: "good", label: `Finished at ${last.nodeId}` };
   const removed = events.findLast((event) => event.TYPE === "FileBasedRemoved");
-  return removed ? { at: eventMillis(removed), node: null, word: "removed" } : null;
+  return removed ? { at: eventMillis(removed), tone: "off", label: "Removed" } : null;
 }
 
 /** @type {Record<string, [import("../../parts/badge.js").Tone, string]>} */
@@ -98,7 +108,8 @@ export function timelineRows(events, isActive) {
     } else if (event.TYPE === "OrderFinished") {
       close(time);
       node = nodeId;
-      row(node).bars.push({ from: time, to: time, tone: "good", title: `${node}: arrived` });
+      const failed = hasFailed(events);
+      row(node).bars.push({ from: time, to: time, tone: failed ? "bad" : "good", title: `${node}: ${failed ? "ended after an error" : "finished"}` });
     } else if (event.TYPE === "FileBasedRemoved") {
       close(time);
     }

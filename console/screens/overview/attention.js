@@ -7,6 +7,7 @@ import { Link } from "../../parts/link.js";
 import { html, useState } from "../../parts/ui.js";
 import { Button } from "../../parts/button.js";
 import { screenExists, screenPaths } from "../../shell/router.js";
+import { countReady } from "./data.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
 /** @typedef {import("../../data/api-types.js").Rule} Rule */
@@ -33,6 +34,9 @@ export function listAttentionItems({ health, handlers, nodes, chains }, samples)
   }
   for (const chain of chains) {
     if (chain.state === "stopped") items.push({ tone: "warn", title: `The chain ${chain.path} is stopped`, to: screenPaths.chain(chain.path) });
+    for (const { id, action, orders } of chain.nodes) {
+      if (action === "stop") items.push({ tone: "warn", title: `Node ${id} of ${chain.path} is stopped`, text: orders ? `${pluralize(orders, "order")} ${orders === 1 ? "waits" : "wait"} there` : "", to: screenPaths.chain(chain.path) });
+    }
     const stranded = chain.stranded.reduce((sum, one) => sum + one.orders, 0);
     if (stranded) items.push({ tone: "bad", title: `${pluralize(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} orphaned`, text: "their node was removed from the chain: move them, or define it again", to: screenPaths.chain(chain.path) });
     items.push(...chain.rules.map((rule) => ruleItem(rule, screenPaths.chain(chain.path))));
@@ -42,13 +46,14 @@ export function listAttentionItems({ health, handlers, nodes, chains }, samples)
 
 /** @param {Handler} handler
  * @returns {AttentionItem[]} */
-function handlerItems({ name, counts, rules, oldest_runnable_seconds: oldest, defined }) {
+function handlerItems(handler) {
+  const { name, counts, rules, oldest_runnable_seconds: oldest, defined } = handler;
   const to = screenExists(screenPaths.handler(name)) ? screenPaths.handler(name) : screenPaths.tasks({ handler: name });
   /** @type {(AttentionItem | false)[]} */
   const items = [
     counts.halted > 0 && { tone: "bad", title: `${pluralize(counts.halted, "lane")} of ${name} ${counts.halted === 1 ? "is" : "are"} halted`, text: "behind a failed task: run it again or cancel it", to },
     counts.missing > 0 && { tone: "bad", title: `${pluralize(counts.missing, "task")} of ${name} ${counts.missing === 1 ? "is" : "are"} missing`, text: defined ? "the handler is defined again: adopt them" : "the handler is no longer defined", to },
-    oldest !== null && oldest > OVERDUE_SECONDS && rules.length === 0 && { tone: "warn", title: `${name} is behind by ${formatDuration(oldest * 1000)}`, text: "its oldest ready task has waited that long", to },
+    oldest !== null && oldest > OVERDUE_SECONDS && rules.length === 0 && countReady(handler) > 0 && { tone: "warn", title: `${name} is behind by ${formatDuration(oldest * 1000)}`, text: "its oldest ready task has waited that long", to },
     ...rules.map((rule) => ruleItem(rule, to)),
   ];
   return /** @type {AttentionItem[]} */ (items.filter(Boolean));

@@ -9,9 +9,10 @@ import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { screenExists, navigate, screenPaths } from "../../shell/router.js";
+import { countReady } from "./data.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
-/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, total: number, maxTotal: number}}
+/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, ready: number, waiting: number, total: number, maxTotal: number}}
  * BacklogRow */
 
 /** @param {number} number */
@@ -24,8 +25,8 @@ const COLUMNS = [
   { name: "name", title: "Handler", grow: 26, narrow: true, cell: (row) => html`<${HandlerLink} name=${row.name} />` },
   { name: "state", title: "State", width: 110, narrow: true, cell: stateCell },
   { name: "bar", title: "Backlog", grow: 24, cell: backlogBar },
-  { name: "ready", title: "Ready", width: 70, right: true, narrow: true, cell: (row) => countCell(row.counts.ready + row.counts.scheduled) },
-  { name: "waiting", title: "Waiting", width: 70, right: true, cell: (row) => countCell(row.counts.waiting) },
+  { name: "ready", title: "Ready", width: 70, right: true, narrow: true, cell: (row) => countCell(row.ready) },
+  { name: "waiting", title: "Waiting", width: 70, right: true, cell: (row) => countCell(row.waiting) },
   { name: "running", title: "Running", width: 70, right: true, cell: (row) => countCell(row.counts.running) },
   { name: "oldest", title: "Oldest", width: 90, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
   { name: "rate", title: "Ended", width: 76, right: true, cell: (row) => (row.rate ? `${formatCompact(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
@@ -33,18 +34,19 @@ const COLUMNS = [
 ];
 
 /** @param {BacklogRow} row */
-function stateCell({ counts, rules, defined }) {
+function stateCell({ counts, ready, rules, defined }) {
   const rule = rules[0];
   if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}<//>`;
   if (counts.halted) return html`<${Badge} tone="bad">Halted<//>`;
   if (!defined || counts.missing) return html`<${Badge} tone="warn">Missing<//>`;
   if (counts.running) return html`<${Badge} tone="busy">Running<//>`;
+  if (counts.ready + counts.scheduled > ready && !ready) return html`<${Badge} tone="warn" title="Its queues are paused, or their nodes are stopped">On hold<//>`;
   return html`<${Badge} tone="idle">Idle<//>`;
 }
 
 /** Widths are relative to the largest backlog. @param {BacklogRow} row */
-function backlogBar({ counts, maxTotal, total }) {
-  const parts = /** @type {[string, number][]} */ ([["busy", counts.running], ["ready", counts.ready + counts.scheduled], ["waiting", counts.waiting], ["halted", counts.halted + counts.missing]]);
+function backlogBar({ counts, ready, waiting, maxTotal, total }) {
+  const parts = /** @type {[string, number][]} */ ([["busy", counts.running], ["ready", ready], ["waiting", waiting], ["halted", counts.halted + counts.missing]]);
   const label = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "nothing";
   return html`<span class="backlog-bar" role="img" aria-label=${label} title=${label}>
     ${parts.map(([name, number]) => number > 0 && html`<span key=${name} class=${name} style=${{ width: `${(number / maxTotal) * 100}%` }}></span>`)}
@@ -58,7 +60,11 @@ export function Backlog({ handlers, rates }) {
     /** @param {Handler} handler */
     const total = ({ counts }) => counts.ready + counts.waiting + counts.scheduled + counts.running + counts.halted + counts.missing;
     const maxTotal = Math.max(1, ...handlers.map(total));
-    return handlers.map((handler) => ({ ...handler, rate: rates[handler.name], total: total(handler), maxTotal }))
+    return handlers.map((handler) => {
+      const ready = countReady(handler);
+      const { counts } = handler;
+      return { ...handler, rate: rates[handler.name], ready, waiting: counts.waiting + counts.ready + counts.scheduled - ready, total: total(handler), maxTotal };
+    })
       .sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
   }, [handlers, rates]);
   const open = screenExists(screenPaths.handler("x")) ? (/** @type {BacklogRow} */ row) => navigate(screenPaths.handler(row.name)) : undefined;

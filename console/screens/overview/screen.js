@@ -12,7 +12,7 @@ import { html, useMemo } from "../../parts/ui.js";
 import { AttentionList, listAttentionItems } from "./attention.js";
 import { Backlog } from "./backlog.js";
 import { LatestFailures } from "./failures.js";
-import { readOverview } from "./data.js";
+import { countReady, readOverview } from "./data.js";
 import { samples, useSamples } from "./samples.js";
 import { Tile } from "./tile.js";
 
@@ -51,9 +51,8 @@ function OverviewTiles({ facts: { handlers } }) {
   const total = (of) => handlers.reduce((sum, handler) => sum + of(handler), 0);
   const waiting = total(({ counts }) => counts.ready + counts.waiting + counts.scheduled);
   const running = total(({ counts }) => counts.running);
-  // Handlers that are paused or blocked for all tenants have no ready tasks.
-  const runnable = handlers.filter((handler) => !handler.rules.some(({ space, tenant }) => space === "handler" && tenant === null));
-  const ready = runnable.reduce((sum, { counts }) => sum + counts.ready + counts.scheduled, 0);
+  const ready = total(countReady);
+  const runnable = handlers.filter(countReady);
   const oldest = Math.max(0, ...runnable.map((handler) => handler.oldest_runnable_seconds ?? 0));
   /** @param {number | null | undefined} value */
   const rate = (value) => (value === null || value === undefined ? "–" : formatCompact(Number(value.toFixed(1))));

@@ -1,5 +1,6 @@
 // Rows of the stream: events, changes of tasks, and gaps.
 
+import { describeEngineEvent } from "../../data/engine-events.js";
 import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
 import { stringifyExact } from "../../parts/json.js";
 
@@ -44,9 +45,8 @@ export function gapRow(text) {
 
 /** The event as one line. @param {JournalEvent} event */
 function eventSummary(event) {
-  if (!isEngineEvent(event)) return event.value === null || event.value === undefined ? "" : truncate(stringifyExact(event.value).replace(/\s*\n\s*/g, " "));
-  const { eventId: _, TYPE: __, key: ___, ...fields } = event;
-  return truncate(Object.entries(fields).map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`).join("  "));
+  if (isEngineEvent(event)) return truncate(describeEngineEvent(event));
+  return event.value === null || event.value === undefined ? "" : truncate(stringifyExact(event.value).replace(/\s*\n\s*/g, " "));
 }
 
 /** @param {string} text */
