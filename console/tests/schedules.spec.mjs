@@ -1,19 +1,19 @@
-// Schedules: the week to come, the ledger, words and warnings, running and holding them.
+// Schedules: the week, the ledger, descriptions and warnings, running and pausing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goTo, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { navigateTo, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const schedule = (name) => world.get(`/api/v1/schedules/${encodeURIComponent(name)}`);
+const schedule = (name) => testServer.get(`/api/v1/schedules/${encodeURIComponent(name)}`);
 
-test("schedules: the week to come, what fires often apart, and the weeks after it", async () => {
-  await visit("/schedules", async (page) => {
+test("schedules: the week view lists frequent schedules apart, and shows later weeks", async () => {
+  await openPage("/schedules", async (page) => {
     const often = page.getByRole("list", { name: "Frequent schedules" });
     await often.getByText("every 3 seconds").waitFor();
     await often.getByText("every 5 minutes, at second 0").waitFor();
     assert.ok(await page.locator(".day").getByText("nightly").count() >= 6);
-    await look(page, "schedules");
+    await checkScreen(page, "schedules");
     await page.getByRole("button", { name: "Next week" }).click();
     await page.locator(".day").getByText("digest").waitFor();
     assert.equal(await page.locator(".day").getByText("nightly").count(), 7);
@@ -34,8 +34,8 @@ test("schedules: the week to come, what fires often apart, and the weeks after i
   });
 });
 
-test("schedules: days by themselves, whatever the number of firings", async () => {
-  await visit("/schedules", async (page) => {
+test("schedules: the agenda groups fires by day", async () => {
+  await openPage("/schedules", async (page) => {
     const { frequent, days } = await page.evaluate(async () => {
       const { buildAgenda } = await import(new URL("screens/schedules/agenda.js", document.querySelector("script[type=module]").src).href);
       const day = 86_400_000;
@@ -50,12 +50,12 @@ test("schedules: days by themselves, whatever the number of firings", async () =
   });
 });
 
-test("schedules: as a list, with what became of the last one", async () => {
-  await visit("/schedules?view=list", async (page) => {
+test("schedules: the list shows the last outcome", async () => {
+  await openPage("/schedules?view=list", async (page) => {
     const beat = page.getByRole("row").filter({ has: page.getByRole("link", { name: "beat", exact: true }) });
     await beat.getByText("Fired").waitFor();
     await beat.getByText("Warning").waitFor();
-    await look(page, "schedules-list");
+    await checkScreen(page, "schedules-list");
     await page.getByLabel("State").selectOption("held");
     await page.getByText("No schedule matches").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
@@ -65,8 +65,8 @@ test("schedules: as a list, with what became of the last one", async () => {
   }, { role: "viewer" });
 });
 
-test("schedules: one in words, with what may surprise, and its ledger as it grows", async () => {
-  await visit("/schedules/beat", async (page) => {
+test("schedules: the detail page shows a description, warnings and a live ledger", async () => {
+  await openPage("/schedules/beat", async (page) => {
     await page.getByText("fires 28,800 times a day: every 3 seconds").waitFor();
     await page.getByText("emits heartbeat, which is routed to no handler").waitFor();
     await page.locator(".schedule-description").getByText("every 3 seconds").waitFor();
@@ -74,50 +74,50 @@ test("schedules: one in words, with what may surprise, and its ledger as it grow
     await rows.first().waitFor();
     const before = await page.locator(".table-box table").getAttribute("aria-rowcount");
     await page.waitForFunction((before) => Number(document.querySelector(".table-box table")?.getAttribute("aria-rowcount")) > before, Number(before));
-    await look(page, "schedule");
+    await checkScreen(page, "schedule");
     await rows.first().getByRole("link").click();
     await page.getByRole("heading", { name: "heartbeat" }).waitFor();
-    await goTo(page, "/schedules/nobody");
+    await navigateTo(page, "/schedules/nobody");
     await page.getByText("Not found").waitFor();
   }, { complaints: /404/ });
 });
 
-test("schedules: an operator runs one now; an order, an event or a task comes of it", async () => {
-  const due = async () => (await world.get("/api/v1/events?return=report.due&limit=-100")).eventSnapshots?.length ?? 0;
+test("schedules: an operator runs one now, which creates an order, event or task", async () => {
+  const due = async () => (await testServer.get("/api/v1/events?return=report.due&limit=-100")).eventSnapshots?.length ?? 0;
   const before = await due();
-  await visit("/schedules/nightly", async (page) => {
+  await openPage("/schedules/nightly", async (page) => {
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText("nightly was run").waitFor();
     assert.equal(await due(), before + 1);
-    await goTo(page, "/schedules/digest");
+    await navigateTo(page, "/schedules/digest");
     await page.getByText("adds an order to").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText("digest was run").waitFor();
-    await goTo(page, "/schedules/shop%2Forders");
+    await navigateTo(page, "/schedules/shop%2Forders");
     await page.getByText("runs shop/orders").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText(/shop\/orders (was run|is queued)/).waitFor();
-    const audit = await world.get("/api/v1/audit?limit=3");
+    const audit = await testServer.get("/api/v1/audit?limit=3");
     assert.deepEqual(audit.deeds.map(({ by, action }) => [by, action]), Array(3).fill(["the-operator", "run"]));
   }, { role: "operator" });
-  await visit("/schedules/nightly", async (page) => {
+  await openPage("/schedules/nightly", async (page) => {
     await page.getByText("Not paused or blocked.").waitFor();
     for (const name of ["Run now", "Pause", "Block"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
   }, { role: "viewer" });
 });
 
-test("schedules: held, its times pass and say why; let go, the last is caught up", async () => {
-  await visit("/schedules/beat", async (page) => {
+test("schedules: a paused schedule skips its times with a reason; after resuming, the last one is caught up", async () => {
+  await openPage("/schedules/beat", async (page) => {
     await page.getByRole("button", { name: "Pause" }).click();
     assert.equal(await page.getByLabel("Tenant").count(), 0, "a schedule has no tenants");
-    await page.getByLabel("Reason").fill(`too loud ${EVIL}`);
+    await page.getByLabel("Reason").fill(`too loud ${HOSTILE_TEXT}`);
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-    await page.getByText(`too loud ${EVIL}`).waitFor();
+    await page.getByText(`too loud ${HOSTILE_TEXT}`).waitFor();
     const { held, rules } = await schedule("beat");
-    assert.deepEqual([held, rules[0].reason, rules[0].by], [true, `too loud ${EVIL}`, "the-operator"]);
+    assert.deepEqual([held, rules[0].reason, rules[0].by], [true, `too loud ${HOSTILE_TEXT}`, "the-operator"]);
     await page.getByText("Skipped: held").first().waitFor();
     await page.getByText("paused or blocked").first().waitFor();
-    await look(page, "schedule-held");
+    await checkScreen(page, "schedule-held");
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByText("Not paused or blocked.").waitFor();
     assert.equal((await schedule("beat")).held, false);
@@ -125,20 +125,20 @@ test("schedules: held, its times pass and say why; let go, the last is caught up
   }, { role: "operator" });
 });
 
-test("schedules: what an admin blocked, an operator does not run", async () => {
-  await visit("/schedules/nightly", async (page) => {
+test("schedules: an operator cannot run a blocked schedule", async () => {
+  await openPage("/schedules/nightly", async (page) => {
     await page.getByRole("button", { name: "Block" }).click();
     await page.getByLabel("Reason").fill("wrong figures");
     await page.getByRole("dialog").getByRole("button", { name: "Block" }).click();
     await page.getByRole("button", { name: "Unblock" }).waitFor();
     assert.equal((await schedule("nightly")).rules[0].kind, "block");
-    await visit("/schedules/nightly", async (other) => {
+    await openPage("/schedules/nightly", async (other) => {
       await other.getByText("wrong figures").waitFor();
       assert.ok(await other.getByRole("button", { name: "Run now" }).isDisabled());
     }, { role: "operator" });
-    await goTo(page, "/schedules");
+    await navigateTo(page, "/schedules");
     await page.locator(".agenda-entry.paused").first().waitFor();
-    await goTo(page, "/schedules/nightly");
+    await navigateTo(page, "/schedules/nightly");
     await page.getByRole("button", { name: "Unblock" }).click();
     await page.getByText("Not paused or blocked.").waitFor();
     assert.equal((await schedule("nightly")).held, false);

@@ -83,7 +83,7 @@ async fn what_is_not_for_browsers_is_not_served() {
     for file in [
         "README.md",
         "index.html",
-        "tests/world.yml",
+        "tests/test-server.yml",
         "tests/package.json",
         "vendor/preact.d.ts",
         "../Cargo.toml",

@@ -1,5 +1,5 @@
-// The server of a spec: the real binary in a folder of its own, set up as world.yml says, with data that
-// came in through its API. That of the pictures has another set-up, and data of its own.
+// The server of a spec: the real binary in its own folder, configured by test-server.yml, with sample data added through the
+// API. The pictures use another configuration and other data.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -8,42 +8,42 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { EVIL, Target } from "./target.mjs";
+import { HOSTILE_TEXT, HandlerTarget } from "./handler-target.mjs";
 
-export { EVIL };
+export { HOSTILE_TEXT };
 
-const here = dirname(fileURLToPath(import.meta.url));
+const testsDir = dirname(fileURLToPath(import.meta.url));
 const ROLES = ["admin", "operator", "viewer", "producer", "worker", "shop"];
-/** How long anything may take that does not hang. */
-export const HANGS = 20_000;
+/** Timeout of every wait. */
+export const TIMEOUT_MS = 20_000;
 
-class World {
+class TestServer {
   store = "sqlite:world.db";
 
-  /** @param {string} binary @param {string} [setup] @param {(world: World) => Promise<void>} [bring] */
-  async start(binary, setup = "world.yml", bring = fill) {
+  /** @param {string} binary @param {string} [setup] @param {(server: TestServer) => Promise<void>} [addData] */
+  async start(binary, setup = "test-server.yml", addData = addSampleData) {
     this.binary = binary;
     this.setup = setup;
-    this.target = new Target();
+    this.target = new HandlerTarget();
     await this.target.start();
     this.folder = mkdtempSync(join(tmpdir(), "pointsman-console-"));
     this.tokens = Object.fromEntries(ROLES.map((role) => [role, `pm_test_${role}_${"x".repeat(32)}`]));
     this.port = await freePort();
     this.url = `http://127.0.0.1:${this.port}`;
     this.configure();
-    await this.up();
-    await bring(this);
+    await this.startProcess();
+    await addData(this);
   }
 
-  /** Writes the configuration, changed if that is wished. It is taken up within a moment.
+  /** Writes the configuration, optionally changed. The server reloads it.
    * @param {(yaml: string) => string} [change] */
   configure(change = (yaml) => yaml) {
-    const yaml = readFileSync(join(here, this.setup), "utf8").replaceAll("TARGET", this.target.url);
+    const yaml = readFileSync(join(testsDir, this.setup), "utf8").replaceAll("TARGET", this.target.url);
     const own = `store: ${this.store}\nserver: {listen: "127.0.0.1:${this.port}", drain: 1s}\n`;
     writeFileSync(join(this.folder, "pointsman.yml"), own + change(yaml));
   }
 
-  async up() {
+  async startProcess() {
     const env = { PATH: process.env.PATH, HOME: this.folder };
     for (const role of ROLES) env[`TOKEN_${role.toUpperCase()}`] = this.tokens[role];
     this.process = spawn(this.binary, ["serve", "--config", "pointsman.yml"], { cwd: this.folder, env, stdio: ["ignore", "ignore", "pipe"] });
@@ -57,11 +57,11 @@ class World {
       if (!this.stopping) throw new Error(`the server ended with ${code}:\n${said}`);
     });
     died.catch(() => {});
-    await Promise.race([died, this.until("/readyz", (answer) => answer.status === "ok")]);
+    await Promise.race([died, this.waitUntil("/readyz", (answer) => answer.status === "ok")]);
   }
 
-  /** Ends the server. @param {NodeJS.Signals} [signal] */
-  async down(signal = "SIGTERM") {
+  /** Stops the server. @param {NodeJS.Signals} [signal] */
+  async stopProcess(signal = "SIGTERM") {
     this.stopping = true;
     this.target.release();
     const ended = once(this.process, "exit");
@@ -71,7 +71,7 @@ class World {
   }
 
   async stop() {
-    if (this.running) await this.down("SIGKILL");
+    if (this.running) await this.stopProcess("SIGKILL");
     this.target?.stop();
     if (this.folder) rmSync(this.folder, { recursive: true, force: true });
   }
@@ -92,13 +92,13 @@ class World {
   put(path, body, role) { return this.call("PUT", path, body, role); }
   delete(path, role) { return this.call("DELETE", path, undefined, role); }
 
-  /** Emits events, and answers what the server did.
+  /** Emits events, and returns the response.
    * @param {object | object[]} events */
   emit(events) { return this.post("/api/v1/events", events); }
 
-  /** Asks until the answer is as wished. @param {string} path @param {(answer: any) => boolean} wished */
-  async until(path, wished, role) {
-    const end = Date.now() + HANGS;
+  /** Repeats a GET until the response satisfies a condition. @param {string} path @param {(answer: any) => boolean} wished */
+  async waitUntil(path, wished, role) {
+    const end = Date.now() + TIMEOUT_MS;
     let last;
     while (Date.now() < end) {
       try {
@@ -113,7 +113,7 @@ class World {
   }
 }
 
-export const world = new World();
+export const testServer = new TestServer();
 
 export async function freePort() {
   const server = createServer();
@@ -123,32 +123,32 @@ export async function freePort() {
   return port;
 }
 
-/** Brings the data in. Specs may add to it, and use keys of their own for what they change.
- * @param {World} world */
-async function fill(world) {
-  const paid = await world.emit({ type: "record.published", key: "record:1", value: { title: "Hello", pages: 12345678901234567890n.toString() }, context: { ip: "10.0.0.7", request: EVIL } });
-  world.published = paid.events[0];
-  await world.emit(Array.from({ length: 6 }, (_, n) => ({ type: "record.changed", key: `record:${n % 3}`, value: { n } })));
-  await world.emit({ type: "record.changed", key: EVIL, value: { [EVIL]: EVIL }, context: { [`x-${"y".repeat(20)}`]: EVIL } });
-  await world.emit(Array.from({ length: 5 }, (_, n) => ({ type: "flaky", key: `flaky:${n}`, value: { n } })));
-  await world.emit({ type: "patient", key: "patient:1" });
-  await world.emit([{ type: "strict", key: "strict:1", value: { bad: true } }, { type: "strict", key: "strict:1", value: {} }, { type: "strict", key: "strict:2", value: {} }]);
-  await world.emit([1, 2, 3].map((n) => ({ type: "slow", key: `slow:${n}` })));
-  await world.emit([1, 2].map((n) => ({ type: "busy", key: `busy:${n}` })));
-  await world.emit([{ type: "document.uploaded", key: "document:1", value: { pages: 3 } }, { type: "document.uploaded", key: "document:2", delay: "1h" }]);
-  await world.emit({ type: "gone", key: "gone:1" });
-  await world.emit([{ type: "record.published", key: "theirs:1", tenant: "shop", value: { theirs: true } }, { type: "flaky", key: "theirs:2", tenant: "shop" }]);
-  await world.emit({ type: "article.written", key: "article:1", value: { title: "By an event" } });
-  await world.post("/api/v1/orders", [
+/** Adds the sample data. Specs may add more, and use keys of their own for data that they change.
+ * @param {TestServer} server */
+async function addSampleData(server) {
+  const paid = await server.emit({ type: "record.published", key: "record:1", value: { title: "Hello", pages: 12345678901234567890n.toString() }, context: { ip: "10.0.0.7", request: HOSTILE_TEXT } });
+  server.published = paid.events[0];
+  await server.emit(Array.from({ length: 6 }, (_, n) => ({ type: "record.changed", key: `record:${n % 3}`, value: { n } })));
+  await server.emit({ type: "record.changed", key: HOSTILE_TEXT, value: { [HOSTILE_TEXT]: HOSTILE_TEXT }, context: { [`x-${"y".repeat(20)}`]: HOSTILE_TEXT } });
+  await server.emit(Array.from({ length: 5 }, (_, n) => ({ type: "flaky", key: `flaky:${n}`, value: { n } })));
+  await server.emit({ type: "patient", key: "patient:1" });
+  await server.emit([{ type: "strict", key: "strict:1", value: { bad: true } }, { type: "strict", key: "strict:1", value: {} }, { type: "strict", key: "strict:2", value: {} }]);
+  await server.emit([1, 2, 3].map((n) => ({ type: "slow", key: `slow:${n}` })));
+  await server.emit([1, 2].map((n) => ({ type: "busy", key: `busy:${n}` })));
+  await server.emit([{ type: "document.uploaded", key: "document:1", value: { pages: 3 } }, { type: "document.uploaded", key: "document:2", delay: "1h" }]);
+  await server.emit({ type: "gone", key: "gone:1" });
+  await server.emit([{ type: "record.published", key: "theirs:1", tenant: "shop", value: { theirs: true } }, { type: "flaky", key: "theirs:2", tenant: "shop" }]);
+  await server.emit({ type: "article.written", key: "article:1", value: { title: "By an event" } });
+  await server.post("/api/v1/orders", [
     { path: "/publish/article,117", value: { title: "Hello" } },
     { path: "/publish/article,118", value: { title: "It fails", fail: true } },
-    { path: "/publish/article,119", value: { title: EVIL }, delay: "1h" },
+    { path: "/publish/article,119", value: { title: HOSTILE_TEXT }, delay: "1h" },
   ]);
-  await world.post("/api/v1/orders/publish/article,119/suspend");
-  await world.post("/tasks?source=shop&collection=orders");
-  await world.post("/tasks?source=letters&collection=scans");
-  await world.put("/api/v1/handlers/mail/pause", { reason: `out of paper ${EVIL}` }, "operator");
-  await world.until("/api/v1/tasks?status=FAILED", ({ tasks }) => tasks.length >= 7);
-  await world.delete("/api/v1/handlers/mail/pause", "operator");
-  await world.put("/api/v1/handlers/busy/pause", { reason: `for the tests ${EVIL}` }, "operator");
+  await server.post("/api/v1/orders/publish/article,119/suspend");
+  await server.post("/tasks?source=shop&collection=orders");
+  await server.post("/tasks?source=letters&collection=scans");
+  await server.put("/api/v1/handlers/mail/pause", { reason: `out of paper ${HOSTILE_TEXT}` }, "operator");
+  await server.waitUntil("/api/v1/tasks?status=FAILED", ({ tasks }) => tasks.length >= 7);
+  await server.delete("/api/v1/handlers/mail/pause", "operator");
+  await server.put("/api/v1/handlers/busy/pause", { reason: `for the tests ${HOSTILE_TEXT}` }, "operator");
 }

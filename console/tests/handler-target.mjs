@@ -1,15 +1,15 @@
-// Where the HTTP handlers of the tests go. What they answer can be changed while they run.
+// The HTTP target of the handlers in tests. Specs can change its replies.
 
 import { createServer } from "node:http";
 
-/** Words that would do harm if anybody took them for markup. */
-export const EVIL = `<img src=x onerror="window.stolen=1"><script>window.stolen=1</script>"'&amp;`;
+/** A text that would run code if it were rendered as markup. */
+export const HOSTILE_TEXT = `<img src=x onerror="window.stolen=1"><script>window.stolen=1</script>"'&amp;`;
 
 /** @typedef {(body: any, headers: Record<string, any>) => {status?: number, headers?: Record<string, string>, body?: unknown} | Promise<any>} Reply */
 
-export class Target {
+export class HandlerTarget {
   constructor() {
-    /** Those that wait to be let go. */
+    /** Requests that wait for `release`. */
     this.waiting = [];
     /** @type {Record<string, Reply>} */
     this.replies = {
@@ -18,8 +18,8 @@ export class Target {
         emit: [{ type: "invoice.made", key: `invoice:${headers["ce-subject"]}`, value: { total: 12 } }],
         result: { paid: true },
       } }),
-      mail: (_, headers) => ({ body: headers["ce-type"] === "invoice.made" ? { emit: [{ type: "mail.sent", value: { to: EVIL } }] } : {} }),
-      flaky: () => ({ status: 422, body: { log: [`no luck ${EVIL}`] } }),
+      mail: (_, headers) => ({ body: headers["ce-type"] === "invoice.made" ? { emit: [{ type: "mail.sent", value: { to: HOSTILE_TEXT } }] } : {} }),
+      flaky: () => ({ status: 422, body: { log: [`no luck ${HOSTILE_TEXT}`] } }),
       patient: () => ({ status: 422, body: { log: ["not yet"] } }),
       strict: (body) => (body?.bad ? { status: 422, body: { log: ["it is bad"] } } : {}),
       slow: () => new Promise((resolve) => this.waiting.push(() => resolve({ body: { log: ["let go"] } }))),
@@ -31,7 +31,7 @@ export class Target {
     };
   }
 
-  /** Lets all end that wait. */
+  /** Completes all waiting requests. */
   release() {
     for (const go of this.waiting.splice(0)) go();
   }
