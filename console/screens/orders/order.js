@@ -12,7 +12,7 @@ import { Button } from "../../parts/button.js";
 import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
 import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { JsonView } from "../../parts/json.js";
-import { EventLink, Link, TaskLink } from "../../parts/link.js";
+import { Link, TaskLink } from "../../parts/link.js";
 import { Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { TimeOfDay, DateTime } from "../../parts/time.js";
@@ -148,10 +148,9 @@ function OrderProperties({ order }) {
 /** @type {import("../../parts/table.js").Column<JournalEvent>[]} */
 const COLUMNS = [
   { name: "time", title: "Time", width: 112, narrow: true, cell: (event) => html`<${TimeOfDay} at=${event.eventId} />` },
-  { name: "type", title: "Event", width: 152, narrow: true, cell: (event) => event.TYPE },
-  { name: "what", title: "Description", grow: 55, narrow: true, cell: (event) => html`<span class="soft">${describeEngineEvent(event)}</span>` },
-  { name: "task", title: "Task", grow: 45, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} short />` : "") },
-  { name: "id", title: "Id", width: 150, right: true, cell: (event) => html`<${EventLink} id=${event.eventId} />` },
+  { name: "description", title: "Description", grow: 100, narrow: true, cell: (event) => html`<span title=${describeEngineEvent(event)}>${describeEngineEvent(event)}</span>` },
+  { name: "task", title: "Task", width: 84, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} tail />` : "") },
+  { name: "type", title: "Event", width: 152, cell: (event) => html`<${Link} to=${screenPaths.event(event.eventId)} class="soft">${event.TYPE}<//>` },
 ];
 
 /** @param {{events: JournalEvent[]}} props */

@@ -16,9 +16,9 @@ export function describeOrderState({ task, suspended, failed, stranded, held, se
   const running = task?.status === "RUNNING";
   if (running) return { tone: "busy", label: "Running", why: suspended ? "It is suspended, and stays at this node after the step" : "" };
   if (suspended && failed) return { tone: "bad", label: "Failed", why: failed.error };
-  if (suspended) return { tone: "warn", label: "Suspended", why: "It starts no step until it is resumed" };
+  if (suspended) return { tone: "warn", label: "Suspended", why: "Until it is resumed" };
   if (stranded) return { tone: "bad", label: "Orphaned", why: "The chain no longer has this node: move the order, or define the node again" };
-  if (setback_until) return { tone: "warn", label: "Retrying", why: "Its step failed and will be retried" };
+  if (setback_until) return { tone: "warn", label: "Retrying", why: "Its step failed" };
   if (held) return { tone: "warn", label: "On hold", why: held };
   if (!started_at && Date.parse(planned_at) > now.value) return { tone: "idle", label: "Planned", why: "It starts at its planned time" };
   return { tone: "idle", label: "Waiting", why: "Its step is about to start" };

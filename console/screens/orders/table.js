@@ -36,7 +36,7 @@ async function readOrders({ path, tenant }, maxOrders, signal) {
 }
 
 /** @param {{path?: string, tenant?: string, node?: string, state?: string, id?: string, chain?: boolean, fill?: boolean,
- *   empty: (none: boolean) => import("../../parts/ui.js").Children, onCount?: (text: string) => void}} props `chain` shows the chain column; `empty` gets whether there are no orders at all */
+ *   empty: (none: boolean) => import("../../parts/ui.js").Children, onCount?: (text: string) => void}} props `chain` shows the columns chain, value and tenant; `empty` gets whether there are no orders at all */
 export function OrderTable({ path, tenant, node, state, id, chain = false, fill = false, empty, onCount }) {
   const [maxOrders, setMaxOrders] = useState(PAGE_SIZE);
   const live = useLiveData({
@@ -67,14 +67,14 @@ function countText(shown, all, more) {
  * @returns {import("../../parts/table.js").Column<Order>[]} */
 function orderColumns(chain) {
   return [
-    { name: "id", title: "Order", width: 168, narrow: true, cell: (order) => html`<${Link} to=${screenPaths.order(order.path, order.tenant)} class="mono" title=${order.path}>${order.id}<//>` },
-    { name: "chain", title: "Chain", grow: 22, hidden: !chain, cell: (order) => html`<${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>` },
-    { name: "node", title: "Node", grow: 20, narrow: true, cell: (order) => order.node },
-    { name: "state", title: "State", width: 124, narrow: true, cell: (order) => html`<${OrderStateBadge} order=${order} />` },
-    { name: "reason", title: "Reason", grow: 34, cell: reasonCell },
-    { name: "when", title: "Time", width: 104, cell: timeCell },
-    { name: "value", title: "Value", grow: 30, cell: (order) => html`<span class="mono soft">${valueText(order.value)}</span>` },
-    { name: "tenant", title: "Tenant", width: 90, cell: (order) => html`<span class="faint">${order.tenant}</span>` },
+    { name: "id", title: "Order", width: 160, narrow: true, cell: (order) => html`<${Link} to=${screenPaths.order(order.path, order.tenant)} class="mono" title=${order.path}>${order.id}<//>` },
+    { name: "chain", title: "Chain", grow: 26, hidden: !chain, cell: (order) => html`<${Link} to=${screenPaths.chain(order.chain)}>${order.chain}<//>` },
+    { name: "node", title: "Node", width: 104, narrow: true, cell: (order) => order.node },
+    { name: "state", title: "State", width: 116, narrow: true, cell: (order) => html`<${OrderStateBadge} order=${order} />` },
+    { name: "reason", title: "Reason", grow: 48, cell: reasonCell },
+    { name: "when", title: "Time", width: 92, cell: timeCell },
+    { name: "value", title: "Value", grow: 26, hidden: !chain, cell: (order) => html`<span class="mono soft">${valueText(order.value)}</span>` },
+    { name: "tenant", title: "Tenant", width: 84, hidden: !chain, cell: (order) => html`<span class="faint">${order.tenant}</span>` },
   ];
 }
 
