@@ -1,6 +1,6 @@
 // Reads a snapshot and keeps it current with the stream.
 //
-//   listen ─▶ read the snapshot, keeping what comes meanwhile ─▶ apply what is newer than it ─▶ apply what comes
+//   subscribe ─▶ read the snapshot, buffering batches meanwhile ─▶ apply newer events ─▶ apply each batch
 //                  ▲                                                                                │
 //                  └─────────────── torn, behind, back after a break: read anew ◀──────────────────┘
 
@@ -23,7 +23,7 @@ import { subscribe } from "./stream.js";
  * @property {(signal: AbortSignal) => Promise<T>} read reads the snapshot; its `eventId`, if any, is the newest event
  * that it contains
  * @property {StreamFilter} [filter] what to subscribe to; without it there are no live updates
- * @property {(data: T, news: StreamBatch) => T | null} [apply] the data after the batch; null if it has to be read
+ * @property {(data: T, batch: StreamBatch) => T | null} [apply] the data after the batch; null if it has to be read
  * again. Without it every batch causes a read
  * @property {number} [minInterval] minimum milliseconds between two reads; 1000 by default
  * @property {number} [pollInterval] reads again after this many milliseconds in any case: a node does not stream task
@@ -59,7 +59,7 @@ export function followQuery(getQuery, show) {
   /** Batch that arrived while a snapshot was being read. @type {StreamBatch | null} */
   let buffered = null;
   /** @type {AbortController | null} */
-  let reading = null;
+  let readAbort = null;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
   let readAt = 0;
@@ -85,9 +85,9 @@ export function followQuery(getQuery, show) {
 
   async function read() {
     due = Infinity;
-    reading?.abort();
+    readAbort?.abort();
     const thisRead = new AbortController();
-    reading = thisRead;
+    readAbort = thisRead;
     buffered = { events: [], tasks: [] };
     readAt = Date.now();
     if (!state.loading) set({ loading: state.data === null });
@@ -151,7 +151,7 @@ export function followQuery(getQuery, show) {
   return {
     stop: () => {
       unsubscribe?.();
-      reading?.abort();
+      readAbort?.abort();
       clearTimeout(timer);
       clearTimeout(streamTimeout);
     },

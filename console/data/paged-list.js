@@ -24,14 +24,14 @@ import { useLiveData } from "./live-data.js";
 export function usePages(query, deps) {
   const newest = useLiveData({ read: (signal) => query.read(null, signal), filter: query.filter, pollInterval: query.pollInterval, minInterval: query.minInterval }, deps);
   const older = useSignal(/** @type {{rows: T[], next: string | number | null} | null} */ (null));
-  const reading = useRef(/** @type {AbortController | null} */ (null));
+  const readAbort = useRef(/** @type {AbortController | null} */ (null));
   const failed = useSignal(/** @type {unknown} */ (null));
   useEffect(() => {
     older.value = null;
     failed.value = null;
     return () => {
-      reading.current?.abort();
-      reading.current = null;
+      readAbort.current?.abort();
+      readAbort.current = null;
     };
   }, deps);
 
@@ -48,9 +48,9 @@ export function usePages(query, deps) {
   const next = loaded === null || hasGap ? (page?.next ?? null) : loaded.next;
 
   const more = async () => {
-    if (reading.current || next === null || page === null) return;
+    if (readAbort.current || next === null || page === null) return;
     const thisRead = new AbortController();
-    reading.current = thisRead;
+    readAbort.current = thisRead;
     try {
       const read = await query.read(next, thisRead.signal);
       if (thisRead.signal.aborted) return;
@@ -61,7 +61,7 @@ export function usePages(query, deps) {
     } catch (error) {
       if (!thisRead.signal.aborted) failed.value = error;
     } finally {
-      if (reading.current === thisRead) reading.current = null;
+      if (readAbort.current === thisRead) readAbort.current = null;
     }
   };
   return {

@@ -28,13 +28,13 @@ export function RedriveDialog({ scope, onClose }) {
   const [error, setError] = useState(/** @type {unknown} */ (null));
   const selectedScope = { ...scope, status };
   useEffect(() => {
-    const reading = new AbortController();
+    const countAbort = new AbortController();
     setFound(null);
     setError(null);
-    countRedrive(selectedScope, reading.signal).then(setFound, (problem) => {
-      if (!reading.signal.aborted) setError(problem);
+    countRedrive(selectedScope, countAbort.signal).then(setFound, (problem) => {
+      if (!countAbort.signal.aborted) setError(problem);
     });
-    return () => reading.abort();
+    return () => countAbort.abort();
   }, [status]);
 
   const inputError = rate !== "" && !/^[1-9]\d{0,5}\/[smhd]$/.test(rate) ? "Write the rate like 10/s or 100/m"

@@ -10,9 +10,9 @@ import { html, useLayoutEffect, useState } from "./ui.js";
 /** The title, as the heading of the page if there is no other.
  * @param {{children?: Children}} props */
 function StateTitle({ children }) {
-  const [alone, setAlone] = useState(false);
+  const [isOnlyHeading, setAlone] = useState(false);
   useLayoutEffect(() => setAlone(!document.querySelector("main h1")), []);
-  return alone ? html`<h1 class="status-title">${children}</h1>` : html`<p class="status-title">${children}</p>`;
+  return isOnlyHeading ? html`<h1 class="status-title">${children}</h1>` : html`<p class="status-title">${children}</p>`;
 }
 
 /** @param {{title: string, children?: Children, icon?: import("./icon.js").IconName}} props */
@@ -31,11 +31,11 @@ export function LoadingState({ lines = 6, label = "Loading" }) {
 
 /** @param {{error: unknown, onRetry?: () => void, errorTitle?: string}} props */
 export function ErrorState({ error, onRetry, errorTitle = "This could not be loaded" }) {
-  const gone = error instanceof Problem && error.status === 404;
+  const isNotFound = error instanceof Problem && error.status === 404;
   return html`<div class="status-message" role="alert"><${Icon} name="failure" size=${20} />
-    <${StateTitle}>${gone ? "Not found" : errorTitle}<//>
-    <div class="status-text">${errorText(error)}${gone && " It may have expired, or belong to another tenant or server."}</div>
-    ${onRetry && !gone && html`<${Button} onClick=${onRetry}>Try again<//>`}
+    <${StateTitle}>${isNotFound ? "Not found" : errorTitle}<//>
+    <div class="status-text">${errorText(error)}${isNotFound && " It may have expired, or belong to another tenant or server."}</div>
+    ${onRetry && !isNotFound && html`<${Button} onClick=${onRetry}>Try again<//>`}
   </div>`;
 }
 

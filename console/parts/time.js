@@ -33,8 +33,8 @@ export function DateTime({ at, none = "–" }) {
 /** The duration from start to end, or until now.
  * @param {{from?: TimeValue, to?: TimeValue, ms?: number | null}} props */
 export function Duration({ from, to, ms }) {
-  const begun = toMillis(from);
-  const time = ms ?? (begun === null ? null : (toMillis(to) ?? now.value) - begun);
+  const startMillis = toMillis(from);
+  const time = ms ?? (startMillis === null ? null : (toMillis(to) ?? now.value) - startMillis);
   if (time === null) return html`<span class="faint">–</span>`;
   return html`<span class="number">${formatDuration(Math.max(0, time))}</span>`;
 }

@@ -24,9 +24,9 @@ export function Timeline({ rows, label, from, to, nameWidth = 140 }) {
     return () => watch.disconnect();
   }, []);
   const bars = rows.flatMap((row) => row.bars);
-  const open = bars.some((bar) => bar.to === null || bar.to === undefined);
+  const hasOpenBar = bars.some((bar) => bar.to === null || bar.to === undefined);
   const begin = from ?? Math.min(...bars.map((bar) => bar.from));
-  const last = to ?? Math.max(...bars.map((bar) => bar.to ?? bar.from), open ? now.value : 0);
+  const last = to ?? Math.max(...bars.map((bar) => bar.to ?? bar.from), hasOpenBar ? now.value : 0);
   if (bars.length === 0) return html`<div ref=${box}></div>`;
   const span = Math.max(1, last - begin);
   const left = Math.min(nameWidth, width * 0.35);

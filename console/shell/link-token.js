@@ -22,8 +22,8 @@ async function promptToSwitch(linked) {
   try {
     owner = await fetchTokenOwner(linked);
   } catch (problem) {
-    const unknown = problem instanceof Problem && problem.status === 401;
-    return showError(`${unknown ? "The server does not know this token." : errorText(problem)} You are still signed in as ${tokenOwner.value?.name}.`, "The link's token was not used");
+    const isUnknown = problem instanceof Problem && problem.status === 401;
+    return showError(`${isUnknown ? "The server does not know this token." : errorText(problem)} You are still signed in as ${tokenOwner.value?.name}.`, "The link's token was not used");
   }
   const agreed = await promptUser({
     title: "Use the token of this link?",

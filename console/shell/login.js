@@ -10,20 +10,20 @@ export function Login() {
   const [text, setText] = useState("");
   const [persist, setStay] = useState(false);
   const [error, setError] = useState("");
-  const [busy, setBusy] = useState(false);
+  const [isSubmitting, setSubmitting] = useState(false);
   /** @param {Event} event */
   const submit = async (event) => {
     event.preventDefault();
     const enteredToken = text.trim();
-    if (!enteredToken || busy) return;
-    setBusy(true);
+    if (!enteredToken || isSubmitting) return;
+    setSubmitting(true);
     setError("");
     try {
       signIn(enteredToken, persist, await fetchTokenOwner(enteredToken));
     } catch (problem) {
       const isUnknown = problem instanceof Problem && problem.status === 401;
       setError(isUnknown ? "Unknown token." : errorText(problem));
-      setBusy(false);
+      setSubmitting(false);
     }
   };
   const message = error || signOutReason.value;
@@ -40,7 +40,7 @@ export function Login() {
       <label class="check"><input type="checkbox" checked=${persist} onChange=${(/** @type {Event} */ event) => setStay(/** @type {HTMLInputElement} */ (event.target).checked)} />
         Stay signed in on this computer</label>
       ${message && html`<p class="notice bad" role="alert">${message}</p>`}
-      <${Button} type="submit" kind="primary" disabled=${busy || text.trim() === ""}>Sign in<//>
+      <${Button} type="submit" kind="primary" disabled=${isSubmitting || text.trim() === ""}>Sign in<//>
     </form>
     <p class="faint"><a href="/docs">API reference</a>, <a href="/openapi.json">OpenAPI description</a></p>
   </main>`;

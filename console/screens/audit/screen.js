@@ -61,9 +61,9 @@ export default function Audit({ query }) {
 /** @param {Record<string, string>} query
  * @returns {(deed: AuditEntry) => boolean} */
 function buildFilter({ by = "", action = "", what = "" }) {
-  const [who, part] = [by.toLowerCase(), what.toLowerCase()];
+  const [who, textPart] = [by.toLowerCase(), what.toLowerCase()];
   return (entry) => entry.by.toLowerCase().includes(who) && (!action || entry.action === action)
-    && (!part || `${entry.what} ${entry.detail}`.toLowerCase().includes(part));
+    && (!textPart || `${entry.what} ${entry.detail}`.toLowerCase().includes(textPart));
 }
 
 /** @param {AuditEntry[]} entries @param {"by" | "action"} name */

@@ -64,7 +64,7 @@ function ChainDetail({ chain, address, selectedId, onChange }) {
       <div class="stack">
         <${Panel} title=${node ? `Orders at ${node.id}` : "Orders"} flush aside=${countText}>
           <${OrderTable} path=${path} node=${node?.id} onCount=${setCountText}
-            empty=${(/** @type {boolean} */ none) => html`<${EmptyState} title=${none ? "No orders" : `No orders at ${node?.id}`} icon="order">
+            empty=${(/** @type {boolean} */ isEmpty) => html`<${EmptyState} title=${isEmpty ? "No orders" : `No orders at ${node?.id}`} icon="order">
               <p>New orders appear here.</p><//>`} />
         <//>
       </div>

@@ -34,8 +34,8 @@ export function layoutChain(ids, edges, sizes) {
   assignPositions(columns, neighbours, sizes);
   const length = columns.length * sizes.along + (columns.length - 1) * sizes.gapAlong;
   const all = [...nodes.values()];
-  const least = Math.min(...all.map((node) => node.across));
-  for (const node of all) node.across -= least;
+  const minimum = Math.min(...all.map((node) => node.across));
+  for (const node of all) node.across -= minimum;
   const breadth = Math.max(0, ...all.map((node) => node.across)) + sizes.across;
   /** @param {LayoutNode} node */
   const middle = ({ along, across }) => ({ along: along + sizes.along / 2, across: across + sizes.across / 2 });
@@ -89,9 +89,9 @@ function assignLayers(ids, edges) {
   for (let round = 0; round < ids.length; round += 1) {
     let moved = false;
     for (const { from, to } of edges) {
-      const least = (layers.get(from) ?? 0) + 1;
-      if ((layers.get(to) ?? 0) < least) {
-        layers.set(to, least);
+      const minimum = (layers.get(from) ?? 0) + 1;
+      if ((layers.get(to) ?? 0) < minimum) {
+        layers.set(to, minimum);
         moved = true;
       }
     }

@@ -38,8 +38,8 @@ export default function Chains({ query }) {
   }, []);
   const chains = live.data?.chains ?? [];
   const orders = chains.reduce((sum, chain) => sum + (chain.orders ?? 0), 0);
-  const part = (query.path ?? "").toLowerCase();
-  const rows = chains.filter((chain) => chain.path.toLowerCase().includes(part) && matchesState(chain, query.state ?? ""));
+  const pathPart = (query.path ?? "").toLowerCase();
+  const rows = chains.filter((chain) => chain.path.toLowerCase().includes(pathPart) && matchesState(chain, query.state ?? ""));
   return html`
     <${ScreenHeader} title="Chains" sub=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
       <${CopyAsMenu} call=${{ path: "/api/v1/chains" }} cli=${cliCommand("chains")} />
@@ -47,12 +47,12 @@ export default function Chains({ query }) {
     <${FilterBar} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: STATE_CHOICES }]} />
     <${LiveView} data=${live} lines=${8} errorTitle="The chains could not be loaded">${() => html`
       <${Table} fill label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
-        onOpen=${(/** @type {Chain} */ chain) => navigate(screenPaths.chain(chain.path))} empty=${html`<${NoChains} none=${chains.length === 0} />`} />`}<//>`;
+        onOpen=${(/** @type {Chain} */ chain) => navigate(screenPaths.chain(chain.path))} empty=${html`<${NoChains} isEmpty=${chains.length === 0} />`} />`}<//>`;
 }
 
-/** @param {{none: boolean}} props */
-function NoChains({ none }) {
-  if (!none) return html`<${EmptyState} title="No chain matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
+/** @param {{isEmpty: boolean}} props */
+function NoChains({ isEmpty }) {
+  if (!isEmpty) return html`<${EmptyState} title="No chain matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
   return html`<${EmptyState} title="There are no chains" icon="chain">
     <p>Define them under <code>chains:</code> in the configuration. Changes are loaded within a second.</p><//>`;
 }

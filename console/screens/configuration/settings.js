@@ -37,15 +37,15 @@ export function filterWithParents(lines, isIncluded) {
 export function Settings({ yaml, query: { q = "", defaults } }) {
   const lines = useMemo(() => parseSettingLines(yaml), [yaml]);
   const all = defaults === "1";
-  const part = q.toLowerCase();
-  const shown = useMemo(() => filterWithParents(lines, (line) => (all || (line.from !== null && line.from !== "default"))
-    && (part === "" || `${line.text} ${line.from ?? ""}`.toLowerCase().includes(part))), [lines, all, part]);
+  const searchText = q.toLowerCase();
+  const visibleLines = useMemo(() => filterWithParents(lines, (line) => (all || (line.from !== null && line.from !== "default"))
+    && (searchText === "" || `${line.text} ${line.from ?? ""}`.toLowerCase().includes(searchText))), [lines, all, searchText]);
   return html`<${Panel} title="Active settings" flush aside=${html`<${Button} small pressed=${all} onClick=${() => setQuery({ defaults: all ? null : "1" })}>Show defaults<//>
     <${CopyButton} text=${yaml} label="settings" />`}>
-    ${shown.length === 0
+    ${visibleLines.length === 0
       ? html`<p class="settings-empty soft">${q ? "No setting matches." : "Nothing is set: all values are defaults."}</p>`
-      : html`<div class="settings" tabindex="0" role="region" aria-label=${`Settings, ${pluralize(shown.length, "line")}`}>
-        ${shown.map(({ number, text, from }) => html`<div key=${number} class=${classNames("setting", from === "default" && "is-default")}>
+      : html`<div class="settings" tabindex="0" role="region" aria-label=${`Settings, ${pluralize(visibleLines.length, "line")}`}>
+        ${visibleLines.map(({ number, text, from }) => html`<div key=${number} class=${classNames("setting", from === "default" && "is-default")}>
           <code>${text}</code>${from !== null && html`<span class="setting-from" title=${from}><bdi>${from}</bdi></span>`}</div>`)}
       </div>`}
   <//>`;

@@ -16,10 +16,10 @@ export function Causes({ cause }) {
   const [ancestors, setAncestors] = useState(/** @type {EventDetail[]} */ ([]));
   const first = cause?.eventId ?? null;
   useEffect(() => {
-    const reading = new AbortController();
+    const readAbort = new AbortController();
     setAncestors([]);
-    readCauses(first, reading.signal, setAncestors);
-    return () => reading.abort();
+    readCauses(first, readAbort.signal, setAncestors);
+    return () => readAbort.abort();
   }, [first]);
   if (!cause) return html`<p class="soft">No other event: a producer or a schedule emitted it.</p>`;
   const depth = cause.depth - ancestors.length;

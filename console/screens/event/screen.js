@@ -68,7 +68,7 @@ function EventDetails({ data, path }) {
           : html`<${Panel} title="Value"><${JsonView} value=${event.value ?? null} label="Value" /><//>`}
         ${!engine && html`<${EventTasks} tasks=${tasks} />`}
         <${Panel} title="Caused events" aside=${causedCut ? "not all are shown" : pluralize(causedEventIds(caused).length, "event")}>
-          <${CausedTree} event=${event} caused=${caused} cut=${causedCut} />
+          <${CausedTree} event=${event} caused=${caused} isTruncated=${causedCut} />
         <//>
       </div>
       <div class="stack">

@@ -18,13 +18,13 @@ function flattenTree(caused, depth) {
   return caused.flatMap((one) => [{ one, depth }, ...flattenTree(one.caused, depth + 1)]);
 }
 
-/** @param {{event: JournalEvent, caused: CausedEvent[], cut: boolean}} props */
-export function CausedTree({ event, caused, cut }) {
+/** @param {{event: JournalEvent, caused: CausedEvent[], isTruncated: boolean}} props */
+export function CausedTree({ event, caused, isTruncated }) {
   const rows = useMemo(() => flattenTree(caused, 0), [caused]);
-  const [most, setMost] = useState(FIRST_ROWS);
+  const [visibleCount, setVisibleCount] = useState(FIRST_ROWS);
   if (rows.length === 0) return html`<p class="soft">None so far. Events that its tasks emit appear here.</p>`;
   return html`<ul class="tree">
-      ${rows.slice(0, most).map(({ one, depth }) => html`<li key=${one.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>
+      ${rows.slice(0, visibleCount).map(({ one, depth }) => html`<li key=${one.event.eventId} style=${{ paddingLeft: `${depth * 18}px` }}>
         <span class="tree-branch" aria-hidden="true">└</span>
         <${Link} to=${screenPaths.event(one.event.eventId)}>${one.event.TYPE}<//>
         <span class="faint mono tree-key">${eventKeyText(one.event)}</span>
@@ -32,6 +32,6 @@ export function CausedTree({ event, caused, cut }) {
         ${one.task && html`<span class="tree-task"><${TaskLink} id=${one.task} short /></span>`}
       </li>`)}
     </ul>
-    ${rows.length > most && html`<${Button} small onClick=${() => setMost(most * 5)}>Show more of ${rows.length}<//>`}
-    ${cut && html`<p class="faint">There may be more: the tree is limited to 1,000 events and a depth of 32. Open one of the last events to see more.</p>`}`;
+    ${rows.length > visibleCount && html`<${Button} small onClick=${() => setVisibleCount(visibleCount * 5)}>Show more of ${rows.length}<//>`}
+    ${isTruncated && html`<p class="faint">There may be more: the tree is limited to 1,000 events and a depth of 32. Open one of the last events to see more.</p>`}`;
 }

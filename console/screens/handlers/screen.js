@@ -77,12 +77,12 @@ function HandlerTable({ handlers, query: { name = "", state = "", tenant } }) {
     <${Table} fill label="Handlers" columns=${tenant ? COLUMNS.filter((column) => column.name !== "rate") : COLUMNS} rows=${rows}
       id=${(/** @type {HandlerRow} */ row) => row.name} onOpen=${(/** @type {HandlerRow} */ row) => navigate(screenPaths.handler(row.name))}
       rowClass=${(/** @type {HandlerRow} */ row) => row.rules.length > 0 && "row-held"}
-      empty=${html`<${NoHandlers} none=${handlers.length === 0} />`} />`;
+      empty=${html`<${NoHandlers} isEmpty=${handlers.length === 0} />`} />`;
 }
 
-/** @param {{none: boolean}} props */
-function NoHandlers({ none }) {
-  if (!none) return html`<${EmptyState} title="No handler matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
+/** @param {{isEmpty: boolean}} props */
+function NoHandlers({ isEmpty }) {
+  if (!isEmpty) return html`<${EmptyState} title="No handler matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
   return html`<${EmptyState} title="There are no handlers" icon="handler">
     <p>Define them under <code>handlers:</code> in the configuration, and their events under <code>event_handlers:</code>. Changes are loaded within a second.</p><//>`;
 }

@@ -26,7 +26,7 @@ const ON_ERROR_DESCRIPTIONS = { park: "the lane continues after a failed task", 
 /** @param {{handler: Handler}} props */
 export function HandlerSettings({ handler }) {
   const { run, target, timeout_seconds, order, on_error, retry_max, limits } = handler;
-  const none = html`<span class="faint">none</span>`;
+  const noneText = html`<span class="faint">none</span>`;
   return html`<${Panel} title="How it runs">
     <${PropertyList} items=${[
       ["Run", run === null ? html`<span class="soft">not on this node</span>` : html`${run}<span class="soft">: ${RUN_DESCRIPTIONS[run] ?? ""}</span>`],
@@ -35,9 +35,9 @@ export function HandlerSettings({ handler }) {
       ["Ordering", order && html`${order}<span class="soft">: ${ORDERING_DESCRIPTIONS[order] ?? ""}</span>`],
       ["On error", on_error && html`${on_error}<span class="soft">: ${ON_ERROR_DESCRIPTIONS[on_error] ?? ""}</span>`],
       ["Retries", retry_max !== null && String(retry_max)],
-      ["Concurrency", limits && (limits.concurrency ? `at most ${limits.concurrency} at a time` : none)],
+      ["Concurrency", limits && (limits.concurrency ? `at most ${limits.concurrency} at a time` : noneText)],
       ["Per object", limits?.concurrency_per_key && `at most ${limits.concurrency_per_key} at a time`],
-      ["Rate", limits && (limits.rate ? `at most ${limits.rate}` : none)],
+      ["Rate", limits && (limits.rate ? `at most ${limits.rate}` : noneText)],
       ["Weight", limits && limits.weight !== 1 && `${limits.weight} times the share of other queues`],
       ["Ageing", limits?.ageing_seconds && `priority grows by one every ${formatDuration(limits.ageing_seconds * 1000)} of waiting`],
     ]} />
@@ -47,9 +47,9 @@ export function HandlerSettings({ handler }) {
 /** @param {{handler: Handler, chains: Chain[]}} props */
 export function HandlerRoutes({ handler, chains }) {
   const steps = chains.flatMap((chain) => chain.nodes.filter((node) => node.handler === handler.name).map((node) => ({ chain: chain.path, node: node.id })));
-  const none = handler.routes.length + steps.length === 0;
+  const hasNoRoutes = handler.routes.length + steps.length === 0;
   return html`<${Panel} title="Routes to this handler">
-    ${none && html`<p class="soft">${handler.source ? "None: a source is run by its schedules and on request." : "None: add it under event_handlers or to a chain."}</p>`}
+    ${hasNoRoutes && html`<p class="soft">${handler.source ? "None: a source is run by its schedules and on request." : "None: add it under event_handlers or to a chain."}</p>`}
     <ul class="routes">
       ${handler.routes.map(({ type, sync }) => html`<li key=${type}><span class="faint">events</span>
         <${Link} to=${screenPaths.stream({ return: type })} class="mono">${type}<//>${sync && html` <span class="tag" title="Runs before the queued handlers">sync</span>`}</li>`)}

@@ -25,14 +25,14 @@ const PAGE_SIZE = 200;
 /** @param {AbortSignal} signal
  * @returns {Promise<HaltedLaneData>} */
 async function readHaltedLanes(signal) {
-  const known = /** @type {{eventId: number, handlers: Handler[]}} */ (await api.get("/api/v1/handlers", { signal }));
-  const halting = known.handlers.filter((handler) => handler.counts.halted > 0);
+  const handlerList = /** @type {{eventId: number, handlers: Handler[]}} */ (await api.get("/api/v1/handlers", { signal }));
+  const halting = handlerList.handlers.filter((handler) => handler.counts.halted > 0);
   const haltedCount = halting.reduce((sum, handler) => sum + handler.counts.halted, 0);
   const pages = await Promise.all(halting.slice(0, MAX_HANDLERS).map((handler) =>
     /** @type {Promise<import("../../data/api-types.js").TaskPage>} */ (api.get("/api/v1/tasks", { query: { handler: handler.name, status: "FAILED", limit: PAGE_SIZE }, signal }))));
   const candidates = pages.flatMap(({ tasks }) => newestFailurePerLane(tasks)).slice(0, MAX_CHECKED);
   const checked = await Promise.all(candidates.map(async (task) => ({ task, why: await readWhy(task.id, signal) })));
-  return { eventId: known.eventId, haltedCount, heads: checked.filter(({ why }) => why && why.gates.length > 0).map(({ task }) => task) };
+  return { eventId: handlerList.eventId, haltedCount, heads: checked.filter(({ why }) => why && why.gates.length > 0).map(({ task }) => task) };
 }
 
 /** The head of a halted lane is its newest failed task. @param {Task[]} tasks */

@@ -30,13 +30,13 @@ export async function readLanes(key, tenant, signal) {
   /** @type {ListTasks} */
   const list = (narrow) => api.get("/api/v1/tasks", { query: { key, tenant, ...narrow, limit: PAGE_SIZE }, signal });
   // The events are read elsewhere: 1 is the smallest limit.
-  const [object, all, missing, known] = await Promise.all([
+  const [object, all, missing, handlerList] = await Promise.all([
     /** @type {Promise<ObjectDetail | null>} */ (api.get(`/api/v1/objects/${encodeSegment(key)}`, { query: { tenant, limit: 1 }, signal }).catch(nullIfNotFound)),
     list(), list({ status: "missing" }),
     /** @type {Promise<{handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
   ]);
   const ordered = (object?.lanes ?? []).map((lane) => ({ ...lane, ordered: true, why: null }));
-  const unordered = await readUnorderedTasks(all, new Set(ordered.map((lane) => lane.handler)), known.handlers, list);
+  const unordered = await readUnorderedTasks(all, new Set(ordered.map((lane) => lane.handler)), handlerList.handlers, list);
   const lanes = [...ordered, ...unordered.lanes].sort((a, b) => Number(b.halted) - Number(a.halted));
   return {
     eventId: Math.min(all.eventId, object?.eventId ?? all.eventId),
@@ -53,17 +53,17 @@ export async function readLanes(key, tenant, signal) {
  * @returns {Promise<{lanes: Lane[], more: boolean}>} */
 async function readUnorderedTasks(all, orderedHandlers, handlers, list) {
   const unordered = new Set(handlers.filter(({ order }) => order === "none").map(({ name }) => name));
-  const busy = handlers.filter(({ name, counts }) => unordered.has(name) && counts.ready + counts.waiting + counts.scheduled > 0);
+  const busyHandlers = handlers.filter(({ name, counts }) => unordered.has(name) && counts.ready + counts.waiting + counts.scheduled > 0);
   const pages = all.next === null ? [all] : await Promise.all([
-    list({ status: "RUNNING" }), ...busy.slice(0, MAX_UNORDERED_HANDLERS).map(({ name }) => list({ status: "SCHEDULED", handler: name })),
+    list({ status: "RUNNING" }), ...busyHandlers.slice(0, MAX_UNORDERED_HANDLERS).map(({ name }) => list({ status: "SCHEDULED", handler: name })),
   ]);
   const found = pages.flatMap(({ tasks }) => tasks).filter(({ status, handler }) => (status === "RUNNING" || status === "SCHEDULED") && !orderedHandlers.has(handler));
   const lanes = [...new Set(found.map((task) => task.handler))].map((handler) => {
-    const own = found.filter((task) => task.handler === handler);
-    const head = own.find((task) => task.status === "RUNNING") ?? own[own.length - 1];
-    return { handler, ordered: !unordered.has(handler), head, why: null, halted: false, waiting: own.length - 1, more: false };
+    const handlerTasks = found.filter((task) => task.handler === handler);
+    const head = handlerTasks.find((task) => task.status === "RUNNING") ?? handlerTasks[handlerTasks.length - 1];
+    return { handler, ordered: !unordered.has(handler), head, why: null, halted: false, waiting: handlerTasks.length - 1, more: false };
   });
-  return { lanes, more: busy.length > MAX_UNORDERED_HANDLERS || pages.some((page) => page.next !== null) };
+  return { lanes, more: busyHandlers.length > MAX_UNORDERED_HANDLERS || pages.some((page) => page.next !== null) };
 }
 
 /** Adds why the head of the lane waits. @param {Lane} lane @param {AbortSignal} signal

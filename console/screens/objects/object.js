@@ -32,8 +32,8 @@ export default function ObjectScreen({ params, query }) {
     read: (signal) => /** @type {Promise<ObjectDetail>} */ (api.get(path, { query: { tenant }, signal, exact: true })),
     filter: { key, tenant },
     apply: (data, { events }) => {
-      const fresh = events.filter((event) => event.tenant === tenant && event.eventId > data.last);
-      return fresh.length === 0 ? data : { ...data, last: fresh[fresh.length - 1].eventId, events: [...fresh.reverse(), ...data.events].slice(0, MAX_EVENTS) };
+      const newEvents = events.filter((event) => event.tenant === tenant && event.eventId > data.last);
+      return newEvents.length === 0 ? data : { ...data, last: newEvents[newEvents.length - 1].eventId, events: [...newEvents.reverse(), ...data.events].slice(0, MAX_EVENTS) };
     },
   }, [key, tenant]);
   const lanes = useLiveData({

@@ -27,12 +27,12 @@ export default function OrdersScreen({ query: { path, tenant, state, node, id, .
       ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
     ]} />
     <${OrderTable} fill chain path=${path} tenant=${tenant} state=${state} node=${node} id=${id} onCount=${setCountText}
-      empty=${(/** @type {boolean} */ none) => html`<${NoOrders} filtered=${filtered} none=${none} />`} />`;
+      empty=${(/** @type {boolean} */ isEmpty) => html`<${NoOrders} filtered=${filtered} isEmpty=${isEmpty} />`} />`;
 }
 
-/** @param {{filtered: boolean, none: boolean}} props */
-function NoOrders({ filtered, none }) {
-  if (filtered) return html`<${EmptyState} title=${none ? "No orders" : "No order matches"} icon="filter"><p>Clear a filter to see other orders. Finished orders are not listed here.</p><//>`;
+/** @param {{filtered: boolean, isEmpty: boolean}} props */
+function NoOrders({ filtered, isEmpty }) {
+  if (filtered) return html`<${EmptyState} title=${isEmpty ? "No orders" : "No order matches"} icon="filter"><p>Clear a filter to see other orders. Finished orders are not listed here.</p><//>`;
   return html`<${EmptyState} title="No orders" icon="order">
     <p>Add one on the page of its chain, or with <code>${cliCommand("orders", "add", "/publish/article,117")}</code>. Events and schedules add orders, too. Finished orders are not listed here.</p><//>`;
 }

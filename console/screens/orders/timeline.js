@@ -51,7 +51,7 @@ export function timelineRows(events, isActive) {
   const found = new Map();
   let node = "";
   /** The bar that has not ended. @type {(TimelineBar & {kind: string}) | null} */
-  let open = null;
+  let openBar = null;
   /** @param {string} name */
   const row = (name) => {
     let one = found.get(name);
@@ -61,16 +61,16 @@ export function timelineRows(events, isActive) {
   /** @param {number} time @param {Partial<TimelineBar>} [changes] */
   const close = (time, changes = {}) => {
     // Waits without a duration are not drawn; steps are.
-    if (open && (time > open.from || open.kind === "step")) {
-      const { kind: _, ...bar } = open;
+    if (openBar && (time > openBar.from || openBar.kind === "step")) {
+      const { kind: _, ...bar } = openBar;
       row(node).bars.push({ ...bar, to: time, ...changes });
     }
-    open = null;
+    openBar = null;
   };
   /** @param {string} kind @param {number} time @param {import("../../parts/badge.js").Tone} tone @param {string}
    * title @param {() => void} [onOpen] */
   const begin = (kind, time, tone, title, onOpen) => {
-    open = { kind, from: time, to: null, tone, title: `${node}: ${title}`, onOpen };
+    openBar = { kind, from: time, to: null, tone, title: `${node}: ${title}`, onOpen };
   };
   for (const event of events) {
     const time = eventMillis(event);
@@ -99,7 +99,7 @@ export function timelineRows(events, isActive) {
       row(node);
       begin("wait", time, "idle", "waiting");
     } else if (event.TYPE === "OrderSuspended") {
-      if (/** @type {{kind?: string} | null} */ (open)?.kind === "step") continue;
+      if (/** @type {{kind?: string} | null} */ (openBar)?.kind === "step") continue;
       close(time);
       begin("wait", time, "off", "suspended");
     } else if (event.TYPE === "OrderResumed") {
@@ -114,8 +114,8 @@ export function timelineRows(events, isActive) {
       close(time);
     }
   }
-  if (open && isActive) {
-    const { kind: _, ...bar } = /** @type {TimelineBar & {kind: string}} */ (open);
+  if (openBar && isActive) {
+    const { kind: _, ...bar } = /** @type {TimelineBar & {kind: string}} */ (openBar);
     row(node).bars.push(bar);
   }
   return [...found.values()].map((one) => withStepDuration(one, totalMillis(events, isActive)));

@@ -94,9 +94,9 @@ function failingHandlerItems(samples) {
 export function AttentionList({ list }) {
   const [showAll, setShowAll] = useState(false);
   if (list.length === 0) return html`<p class="all-clear"><${StatusIcon} tone="good" /> Nothing needs attention</p>`;
-  const shown = showAll ? list : list.slice(0, FIRST_ITEMS);
+  const visibleItems = showAll ? list : list.slice(0, FIRST_ITEMS);
   return html`<ul class="attention-list">
-    ${shown.map(({ tone, title, text, to }) => html`<li key=${title + text} class=${tone}>
+    ${visibleItems.map(({ tone, title, text, to }) => html`<li key=${title + text} class=${tone}>
       <${StatusIcon} tone=${tone} /><div><${Link} to=${to}><b>${title}</b><//>${text && html`<span class="soft"> ${text}</span>`}</div>
     </li>`)}
   </ul>

@@ -23,10 +23,10 @@ export const samples = signal([]);
 /** @param {MetricsSample} sample */
 function addSample(sample) {
   const last = samples.value.at(-1);
-  const kept = samples.value.slice(-MAX_SAMPLES + 2);
+  const recent = samples.value.slice(-MAX_SAMPLES + 2);
   // After a pause the line has a gap.
   const gap = last && sample.at - last.at > SAMPLE_INTERVAL_MS * 3 ? [emptySample(last.at + 1)] : [];
-  samples.value = [...kept, ...gap, sample];
+  samples.value = [...recent, ...gap, sample];
 }
 
 /** @param {number} at

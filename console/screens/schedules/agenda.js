@@ -27,9 +27,9 @@ export function buildAgenda(schedules, midnights) {
       continue;
     }
     days.forEach((day, index) => {
-      const own = times.filter((at) => at >= day.from && at < midnights[index + 1]);
-      if (own.length > MAX_ENTRIES_PER_DAY) day.entries.push({ schedule, at: own[0], until: own[own.length - 1], times: own.length });
-      else day.entries.push(...own.map((at) => ({ schedule, at, until: at, times: 1 })));
+      const timesOfDay = times.filter((at) => at >= day.from && at < midnights[index + 1]);
+      if (timesOfDay.length > MAX_ENTRIES_PER_DAY) day.entries.push({ schedule, at: timesOfDay[0], until: timesOfDay[timesOfDay.length - 1], times: timesOfDay.length });
+      else day.entries.push(...timesOfDay.map((at) => ({ schedule, at, until: at, times: 1 })));
     });
   }
   for (const day of days) day.entries.sort((a, b) => a.at - b.at || a.schedule.name.localeCompare(b.schedule.name));

@@ -26,8 +26,8 @@ const STATE_CHOICES = [["held", "Paused or blocked"], ["warned", "With warnings"
 /** @param {Record<string, string>} query
  * @returns {(schedule: Schedule) => boolean} */
 function buildFilter({ name = "", state = "" }) {
-  const part = name.toLowerCase();
-  return (schedule) => schedule.name.toLowerCase().includes(part)
+  const namePart = name.toLowerCase();
+  return (schedule) => schedule.name.toLowerCase().includes(namePart)
     && (state !== "held" || schedule.held)
     && (state !== "warned" || schedule.warnings.length > 0)
     && (state !== "skipped" || schedule.last?.outcome === "skipped");
@@ -72,7 +72,7 @@ function ScheduleTable({ query }) {
   return html`<${LiveView} data=${live} lines=${10} errorTitle="The schedules could not be loaded">
     ${(/** @type {{schedules: Schedule[]}} */ { schedules }) => html`<${Table} fill label="Schedules" columns=${COLUMNS} rows=${schedules.filter(buildFilter(query))}
       id=${(/** @type {Schedule} */ schedule) => schedule.name} onOpen=${(/** @type {Schedule} */ schedule) => navigate(screenPaths.schedule(schedule.name))}
-      empty=${html`<${NoSchedules} none=${schedules.length === 0} />`} />`}<//>`;
+      empty=${html`<${NoSchedules} isEmpty=${schedules.length === 0} />`} />`}<//>`;
 }
 
 /** @type {import("../../parts/table.js").Column<Schedule>[]} */

@@ -45,26 +45,26 @@ async function readWeek(days, signal) {
  * by default */
 export function WeekView({ from, matches }) {
   const today = listMidnights(now.value, 1)[0];
-  const first = parseDay(from) ?? today;
-  const days = listMidnights(Math.max(first, today), 7);
+  const firstDay = parseDay(from) ?? today;
+  const days = listMidnights(Math.max(firstDay, today), 7);
   const week = useLiveData({ read: (signal) => readWeek(days, signal), filter: { types: ["FileBasedEvent"] }, pollInterval: 15_000 }, [days[0], days[7]]);
-  const before = () => setQuery({ from: formatDate(days[0] - 6.5 * DAY_MS) });
-  const after = () => setQuery({ from: formatDate(days[7]) });
+  const showPreviousWeek = () => setQuery({ from: formatDate(days[0] - 6.5 * DAY_MS) });
+  const showNextWeek = () => setQuery({ from: formatDate(days[7]) });
   return html`<div class="week-head">
-      <${Button} small icon="up" class="arrow-left" label="Previous week" disabled=${days[0] <= today} onClick=${before} />
+      <${Button} small icon="up" class="arrow-left" label="Previous week" disabled=${days[0] <= today} onClick=${showPreviousWeek} />
       <${Button} small disabled=${days[0] <= today} onClick=${() => setQuery({ from: null })}>Today<//>
-      <${Button} small icon="up" class="arrow-right" label="Next week" onClick=${after} />
+      <${Button} small icon="up" class="arrow-right" label="Next week" onClick=${showNextWeek} />
       <h2>${formatDay(days[0])} to ${formatDay(days[6])}</h2>
     </div>
     <${LiveView} data=${week} lines=${10} errorTitle="The schedules could not be loaded">
-      ${(/** @type {{schedules: Schedule[]}} */ data) => html`<${WeekGrid} schedules=${data.schedules.filter(matches)} days=${days} today=${today} none=${data.schedules.length === 0} />`}
+      ${(/** @type {{schedules: Schedule[]}} */ data) => html`<${WeekGrid} schedules=${data.schedules.filter(matches)} days=${days} today=${today} isEmpty=${data.schedules.length === 0} />`}
     <//>`;
 }
 
-/** @param {{schedules: Schedule[], days: number[], today: number, none: boolean}} props */
-function WeekGrid({ schedules, days: bounds, today, none }) {
+/** @param {{schedules: Schedule[], days: number[], today: number, isEmpty: boolean}} props */
+function WeekGrid({ schedules, days: bounds, today, isEmpty }) {
   const { frequent, days } = buildAgenda(schedules, bounds);
-  if (schedules.length === 0) return html`<${NoSchedules} none=${none} />`;
+  if (schedules.length === 0) return html`<${NoSchedules} isEmpty=${isEmpty} />`;
   return html`<div class="week">
     ${frequent.length > 0 && html`<ul class="frequent-schedules" aria-label="Frequent schedules">
       ${frequent.map((schedule) => html`<li key=${schedule.name} class=${classNames(schedule.held && "paused")}>
@@ -81,12 +81,12 @@ function WeekGrid({ schedules, days: bounds, today, none }) {
 /** @param {{day: AgendaDay, today: boolean}} props */
 function DayColumn({ day: { from, entries }, today }) {
   const [all, setAll] = useState(false);
-  const shown = all ? entries : entries.slice(0, FIRST_ENTRIES);
+  const visibleEntries = all ? entries : entries.slice(0, FIRST_ENTRIES);
   return html`<li class=${classNames("day", today && "today", entries.length === 0 && "empty")} aria-current=${today ? "date" : undefined}>
     <h3>${formatDay(from)}${today && html`<span class="tag">today</span>`}</h3>
     ${entries.length === 0 && html`<p class="faint">–</p>`}
-    <ul>${shown.map((entry) => html`<li key=${`${entry.schedule.name} ${entry.at}`}><${AgendaEntryLink} entry=${entry} /></li>`)}</ul>
-    ${entries.length > shown.length && html`<${Button} small kind="quiet" onClick=${() => setAll(true)}>${pluralize(entries.length - shown.length, "more", "more")}<//>`}
+    <ul>${visibleEntries.map((entry) => html`<li key=${`${entry.schedule.name} ${entry.at}`}><${AgendaEntryLink} entry=${entry} /></li>`)}</ul>
+    ${entries.length > visibleEntries.length && html`<${Button} small kind="quiet" onClick=${() => setAll(true)}>${pluralize(entries.length - visibleEntries.length, "more", "more")}<//>`}
   </li>`;
 }
 
@@ -99,9 +99,9 @@ function AgendaEntryLink({ entry: { schedule, at, until, times } }) {
   <//>`;
 }
 
-/** @param {{none: boolean}} props */
-export function NoSchedules({ none }) {
-  if (!none) return html`<${EmptyState} title="No schedule matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
+/** @param {{isEmpty: boolean}} props */
+export function NoSchedules({ isEmpty }) {
+  if (!isEmpty) return html`<${EmptyState} title="No schedule matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
   return html`<${EmptyState} title="There are no schedules" icon="schedule">
     <p>Define them under <code>schedules:</code> in the configuration, or give a collection of a source a <code>schedule</code>. Changes are loaded within a second.</p><//>`;
 }

@@ -66,9 +66,9 @@ function cliFlag(name, value) {
 }
 
 /** @param {import("./tail.js").TailState} tail @param {boolean} paused */
-function rowCountText({ rows, held, dropped }, paused) {
+function rowCountText({ rows, buffered, dropped }, paused) {
   const shown = `${formatCount(rows.length)} shown${dropped ? `, ${formatCount(dropped)} older ones removed` : ""}`;
-  if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Paused, ${formatCount(held)} new<//>`;
+  if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Paused, ${formatCount(buffered)} new<//>`;
   return html`<span>${shown}</span>${connection.value.phase === "open" ? null : html`<span>not live</span>`}`;
 }
 

@@ -18,11 +18,11 @@ const GAP_TEXTS = {
   behind: "This page could not keep up, and events are left out here. Reload to see the newest without a gap.",
 };
 
-/** @typedef {{rows: StreamRow[], error: unknown, loading: boolean, torn: boolean, searching: boolean, held: number, dropped: number}} TailState */
+/** @typedef {{rows: StreamRow[], error: unknown, loading: boolean, torn: boolean, searching: boolean, buffered: number, dropped: number}} TailState */
 
 /** @param {{filter: StreamFilter, history: number, paused: boolean}} wish */
 export function useStreamTail({ filter, history, paused }) {
-  const state = useSignal(/** @type {TailState} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, held: 0, dropped: 0 }));
+  const state = useSignal(/** @type {TailState} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, buffered: 0, dropped: 0 }));
   const isPaused = useRef(paused);
   isPaused.current = paused;
   const reloadCount = useSignal(0);
@@ -33,7 +33,7 @@ export function useStreamTail({ filter, history, paused }) {
     const ring = new RingBuffer(MAX_ROWS);
     /** Rows that arrived while the stream was paused. @type {RingBuffer<StreamRow>} */
     const buffered = new RingBuffer(MAX_ROWS);
-    const reading = new AbortController();
+    const readAbort = new AbortController();
     let newest = 0;
     let read = false;
     let torn = false;
@@ -41,7 +41,7 @@ export function useStreamTail({ filter, history, paused }) {
     /** @type {unknown} */
     let error = null;
     const show = () => {
-      state.value = { rows: ring.items, error, loading: !read && !error, torn, searching, held: buffered.items.length + buffered.dropped, dropped: ring.dropped };
+      state.value = { rows: ring.items, error, loading: !read && !error, torn, searching, buffered: buffered.items.length + buffered.dropped, dropped: ring.dropped };
     };
     /** @param {StreamRow[]} rows */
     const add = (rows) => {
@@ -60,7 +60,7 @@ export function useStreamTail({ filter, history, paused }) {
     /** Reads older events; `searchAll` lets the server search the whole journal.
      * @param {boolean} searchAll */
     const readHistory = async (searchAll) => {
-      const seq = await api.get("/api/v1/events", { query: { ...query, timeout: searchAll ? "30s" : "" }, signal: reading.signal, exact: true });
+      const seq = await api.get("/api/v1/events", { query: { ...query, timeout: searchAll ? "30s" : "" }, signal: readAbort.signal, exact: true });
       // Without a timeout the server searches only briefly.
       searching = !searchAll && seq.TYPE === "Empty" && seq.lastEventId < seq.eventId;
       const found = (seq.eventSnapshots ?? []).reverse().map(eventRow);
@@ -85,16 +85,16 @@ export function useStreamTail({ filter, history, paused }) {
       if (hasStarted) return;
       hasStarted = true;
       readHistory(false).catch((problem) => {
-        if (reading.signal.aborted) return;
+        if (readAbort.signal.aborted) return;
         error = problem;
         show();
       });
     };
     const unsubscribe = subscribe(filter, {
       events: (events) => {
-        const fresh = events.filter((event) => event.eventId > newest);
-        newest = fresh.at(-1)?.eventId ?? newest;
-        add(fresh.map(eventRow));
+        const newEvents = events.filter((event) => event.eventId > newest);
+        newest = newEvents.at(-1)?.eventId ?? newest;
+        add(newEvents.map(eventRow));
       },
       tasks: (list) => add(list.map(taskRow)),
       gap: (gap) => {
@@ -107,7 +107,7 @@ export function useStreamTail({ filter, history, paused }) {
     return () => {
       unsubscribe();
       clearTimeout(streamTimeout);
-      reading.abort();
+      readAbort.abort();
     };
   }, [JSON.stringify(filter), history, reloadCount.value]);
 

@@ -42,19 +42,19 @@ function listAttempts({ attempts, running }) {
  * @returns {import("../../parts/timeline.js").TimelineRow[]} */
 function timelineRows(task, rows) {
   const drawn = rows.slice(-MAX_DRAWN);
-  let before = toMillis(rows.length > drawn.length ? rows[rows.length - drawn.length - 1].ended_at : task.created_at) ?? 0;
+  let previousEnd = toMillis(rows.length > drawn.length ? rows[rows.length - drawn.length - 1].ended_at : task.created_at) ?? 0;
   /** @type {import("../../parts/timeline.js").TimelineRow[]} */
   const list = drawn.map((row) => {
-    const from = toMillis(row.started_at) ?? before;
+    const from = toMillis(row.started_at) ?? previousEnd;
     const to = toMillis(row.ended_at);
     const [tone, label] = ATTEMPT_RESULTS[row.end] ?? ["idle", row.end];
     /** @type {import("../../parts/timeline.js").TimelineBar[]} */
     const bars = [{ from, to, tone, title: `Attempt ${row.number}, ${label.toLowerCase()}` }];
-    if (from > before) bars.unshift({ from: before, to: from, tone: "idle", title: "Waited" });
-    before = to ?? from;
+    if (from > previousEnd) bars.unshift({ from: previousEnd, to: from, tone: "idle", title: "Waited" });
+    previousEnd = to ?? from;
     return { name: `Attempt ${row.number}`, bars };
   });
-  if (task.status === "SCHEDULED") list.push({ name: "Waiting", bars: [{ from: before, to: null, tone: "idle", title: "Waiting" }] });
+  if (task.status === "SCHEDULED") list.push({ name: "Waiting", bars: [{ from: previousEnd, to: null, tone: "idle", title: "Waiting" }] });
   return list;
 }
 

@@ -28,12 +28,12 @@ export function useTaskLog(id, isEnded, attempt) {
   }, [id]);
   useEffect(() => {
     if (isEnded && read.current === attempt) return undefined;
-    const reading = new AbortController();
-    followLog(id, reading.signal, { buffer: () => buffer.current, last, show: (change) => {
+    const readAbort = new AbortController();
+    followLog(id, readAbort.signal, { buffer: () => buffer.current, last, show: (change) => {
       if (change.phase === "ended") read.current = attempt;
       state.value = { ...state.value, ...change, version: state.value.version + 1 };
     } });
-    return () => reading.abort();
+    return () => readAbort.abort();
   }, [id, isEnded, attempt]);
   return { ...state.value, buffer: buffer.current };
 }

@@ -31,15 +31,15 @@ function plainText(message) {
 /** @param {string} text @param {string} searchText */
 function highlightMatches(text, searchText) {
   if (searchText === "") return text;
-  const wanted = searchText.toLowerCase();
-  const low = text.toLowerCase();
+  const lowerSearch = searchText.toLowerCase();
+  const lowerText = text.toLowerCase();
   // If lower case has another length, positions differ.
-  if (low.length !== text.length) return text;
+  if (lowerText.length !== text.length) return text;
   const parts = [];
   let from = 0;
-  for (let at = low.indexOf(wanted); at >= 0; at = low.indexOf(wanted, from)) {
-    parts.push(text.slice(from, at), html`<mark>${text.slice(at, at + wanted.length)}</mark>`);
-    from = at + wanted.length;
+  for (let at = lowerText.indexOf(lowerSearch); at >= 0; at = lowerText.indexOf(lowerSearch, from)) {
+    parts.push(text.slice(from, at), html`<mark>${text.slice(at, at + lowerSearch.length)}</mark>`);
+    from = at + lowerSearch.length;
   }
   return [...parts, text.slice(from)];
 }

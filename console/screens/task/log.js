@@ -48,8 +48,8 @@ export function LogPanel({ id, isEnded, attempt }) {
   /** @param {number} step */
   const move = (step) => {
     if (found.length === 0) return;
-    const here = selectedLine === null ? -1 : found.findIndex((number) => number >= selectedLine);
-    const next = selectedLine === null ? (step > 0 ? 0 : found.length - 1) : (here + step + found.length) % found.length;
+    const currentMatch = selectedLine === null ? -1 : found.findIndex((number) => number >= selectedLine);
+    const next = selectedLine === null ? (step > 0 ? 0 : found.length - 1) : (currentMatch + step + found.length) % found.length;
     setFollowing(false);
     setSelectedLine(found[next]);
     scrollToRow(isFiltered ? next : found[next] - buffer.dropped);

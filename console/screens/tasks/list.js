@@ -50,7 +50,7 @@ function followTasks(filter, show) {
   let state = INITIAL_STATE;
   /** Ids of new tasks while the list is scrolled down. @type {Set<string>} */
   const newer = new Set();
-  let first = 0;
+  let firstVisible = 0;
   let stale = false;
   let readAt = Date.now();
   const abort = new AbortController();
@@ -112,19 +112,19 @@ function followTasks(filter, show) {
     stale = false;
     readAt = Date.now();
     const rowsBefore = rows;
-    const page = rows.pageAt(first);
+    const page = rows.pageAt(firstVisible);
     if (page) {
-      const still = first > 0;
-      const room = page === rows.pages[0] ? 50 : 0;
+      const keepPosition = firstVisible > 0;
+      const extraRows = page === rows.pages[0] ? 50 : 0;
       try {
-        const fresh = await requestPage(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + room)));
+        const fresh = await requestPage(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + extraRows)));
         if (rowsBefore !== rows || signal.aborted) return;
         // The pages no longer overlap: the list starts again.
-        if (!rows.refresh(page, fresh, still) && !still) {
+        if (!rows.refresh(page, fresh, keepPosition) && !keepPosition) {
           rows = new TaskRows(filter);
           rows.append({ cursor: null, next: fresh.next, tasks: fresh.tasks });
         }
-        if (!still) {
+        if (!keepPosition) {
           newer.clear();
           set({ newer: 0 });
         }
@@ -154,13 +154,13 @@ function followTasks(filter, show) {
     drawing = undefined;
     const changes = pendingChanges;
     pendingChanges = [];
-    const { touched, unknown } = rows.apply(changes);
-    if (touched) draw();
-    if (first > 0 && unknown.length) {
-      for (const id of unknown) if (newer.size < MAX_NEWER) newer.add(id);
+    const { hasChanges, unloadedIds } = rows.apply(changes);
+    if (hasChanges) draw();
+    if (firstVisible > 0 && unloadedIds.length) {
+      for (const id of unloadedIds) if (newer.size < MAX_NEWER) newer.add(id);
       set({ newer: newer.size });
     }
-    if ((touched || unknown.length) && !stale) markStale();
+    if ((hasChanges || unloadedIds.length) && !stale) markStale();
   }
 
   const unsubscribe = subscribe({ tasks: true, tenant: filter.tenant, key: filter.key }, {
@@ -179,7 +179,7 @@ function followTasks(filter, show) {
     reload: readFirst,
     /** @param {number} index */
     seen: (index) => {
-      first = index;
+      firstVisible = index;
       if (index === 0 && state.newer > 0) refresh();
     },
     stop: () => {

@@ -29,9 +29,9 @@ export class TaskRows {
   /** @param {LoadedPage} page */
   append(page) {
     // A task that moved may appear on two pages.
-    const mine = { ...page, tasks: page.tasks.filter((task) => !this.places.has(task.id)) };
-    for (const task of mine.tasks) this.places.set(task.id, mine);
-    this.pages.push(mine);
+    const added = { ...page, tasks: page.tasks.filter((task) => !this.places.has(task.id)) };
+    for (const task of added.tasks) this.places.set(task.id, added);
+    this.pages.push(added);
     this.#flatten();
   }
 
@@ -49,18 +49,18 @@ export class TaskRows {
   /** Replaces a page with a new read. Returns false if the read does not overlap the loaded rows, so that rows
    * between them may be missing.
    * @param {LoadedPage} page @param {{tasks: Task[], next: string | null}} fresh
-   * @param {boolean} [still] leaves out newer tasks, so that no row moves */
-  refresh(page, { tasks, next }, still = false) {
-    const there = new Set(tasks.map((task) => task.id));
-    const meets = next === null || page.tasks.length === 0 || page.tasks.some((task) => there.has(task.id));
+   * @param {boolean} [keepPosition] leaves out newer tasks, so that no row moves */
+  refresh(page, { tasks, next }, keepPosition = false) {
+    const freshIds = new Set(tasks.map((task) => task.id));
+    const meets = next === null || page.tasks.length === 0 || page.tasks.some((task) => freshIds.has(task.id));
     if (!meets) return false;
-    const newest = still ? (page.tasks[0]?.created_at ?? "") : "~";
+    const newest = keepPosition ? (page.tasks[0]?.created_at ?? "") : "~";
     const oldest = tasks.at(-1)?.created_at ?? "";
-    const taken = tasks.filter((task) => task.created_at <= newest && (this.places.get(task.id) ?? page) === page);
+    const accepted = tasks.filter((task) => task.created_at <= newest && (this.places.get(task.id) ?? page) === page);
     // Tasks older than the response were not requested; newer ones that are not in it no longer match.
-    const rest = next === null ? [] : page.tasks.filter((task) => !there.has(task.id) && task.created_at <= oldest);
+    const rest = next === null ? [] : page.tasks.filter((task) => !freshIds.has(task.id) && task.created_at <= oldest);
     for (const task of page.tasks) this.places.delete(task.id);
-    page.tasks = [...taken, ...rest];
+    page.tasks = [...accepted, ...rest];
     for (const task of page.tasks) this.places.set(task.id, page);
     if (next === null) this.#endAfter(page);
     this.#flatten();
@@ -79,26 +79,26 @@ export class TaskRows {
    * @param {TaskChange[]} changes */
   apply(changes) {
     const latest = new Map(changes.map((change) => [change.id, change]));
-    let touched = false;
+    let hasChanges = false;
     /** @type {string[]} */
-    const unknown = [];
+    const unloadedIds = [];
     for (const [id, change] of latest) {
       const page = this.places.get(id);
-      const wanted = matchesTaskFilter(this.filter, change);
+      const isMatch = matchesTaskFilter(this.filter, change);
       if (!page) {
-        if (wanted) unknown.push(id);
+        if (isMatch) unloadedIds.push(id);
         continue;
       }
-      touched = true;
+      hasChanges = true;
       const index = page.tasks.findIndex((task) => task.id === id);
-      if (wanted) page.tasks[index] = applyTaskChange(page.tasks[index], change);
+      if (isMatch) page.tasks[index] = applyTaskChange(page.tasks[index], change);
       else {
         page.tasks.splice(index, 1);
         this.places.delete(id);
       }
     }
-    if (touched) this.#flatten();
-    return { touched, unknown };
+    if (hasChanges) this.#flatten();
+    return { hasChanges, unloadedIds };
   }
 
   #flatten() {

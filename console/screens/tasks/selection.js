@@ -37,9 +37,9 @@ function runOnTasks(action, ids, onStart) {
 async function cancelAllMatching(filter, onStart) {
   try {
     const statuses = filter.status ? [filter.status] : ["SCHEDULED", "RUNNING", "missing"];
-    const found = await Promise.all(statuses.map((status) => collectTaskIds({ ...filter, status }, MAX_TASKS, canCancel)));
-    const ids = found.flatMap((part) => part.ids).slice(0, MAX_TASKS);
-    const more = found.some((part) => part.more);
+    const results = await Promise.all(statuses.map((status) => collectTaskIds({ ...filter, status }, MAX_TASKS, canCancel)));
+    const ids = results.flatMap((part) => part.ids).slice(0, MAX_TASKS);
+    const more = results.some((part) => part.more);
     const failed = filter.status === "FAILED" || filter.status === "error";
     if (ids.length === 0) {
       await promptUser({ title: "Nothing to cancel", text: "All matching tasks have ended.", action: "OK" });
