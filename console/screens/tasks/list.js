@@ -33,7 +33,7 @@ const INITIAL_STATE = { rows: [], next: null, loading: true, reading: false, err
 /** @param {TaskFilter} filter */
 export function useTaskList(filter) {
   const state = useSignal(INITIAL_STATE);
-  const controls = useRef({ more: () => {}, reload: () => {}, seen: (/** @type {number} */ _) => {} });
+  const controls = useRef({ more: () => {}, reload: () => {}, setFirstVisible: (/** @type {number} */ _) => {} });
   useEffect(() => {
     const list = followTasks(filter, (next) => {
       state.value = next;
@@ -41,7 +41,7 @@ export function useTaskList(filter) {
     controls.current = list;
     return list.stop;
   }, [JSON.stringify(filter)]);
-  return { ...state.value, more: () => controls.current.more(), reload: () => controls.current.reload(), seen: (/** @type {number} */ first) => controls.current.seen(first) };
+  return { ...state.value, more: () => controls.current.more(), reload: () => controls.current.reload(), setFirstVisible: (/** @type {number} */ first) => controls.current.setFirstVisible(first) };
 }
 
 /** @param {TaskFilter} filter @param {(state: TaskListState) => void} show */
@@ -178,7 +178,7 @@ function followTasks(filter, show) {
     more,
     reload: readFirst,
     /** @param {number} index */
-    seen: (index) => {
+    setFirstVisible: (index) => {
       firstVisible = index;
       if (index === 0 && state.newer > 0) refresh();
     },

@@ -18,7 +18,7 @@ export class TaskRows {
     /** All rows, newest first. A new array after each change. @type {Task[]} */
     this.all = [];
     /** The page of each task. @type {Map<string, LoadedPage>} */
-    this.places = new Map();
+    this.pageByTask = new Map();
   }
 
   /** The cursor of the next page, or null at the end. */
@@ -29,8 +29,8 @@ export class TaskRows {
   /** @param {LoadedPage} page */
   append(page) {
     // A task that moved may appear on two pages.
-    const added = { ...page, tasks: page.tasks.filter((task) => !this.places.has(task.id)) };
-    for (const task of added.tasks) this.places.set(task.id, added);
+    const added = { ...page, tasks: page.tasks.filter((task) => !this.pageByTask.has(task.id)) };
+    for (const task of added.tasks) this.pageByTask.set(task.id, added);
     this.pages.push(added);
     this.#flatten();
   }
@@ -52,16 +52,16 @@ export class TaskRows {
    * @param {boolean} [keepPosition] leaves out newer tasks, so that no row moves */
   refresh(page, { tasks, next }, keepPosition = false) {
     const freshIds = new Set(tasks.map((task) => task.id));
-    const meets = next === null || page.tasks.length === 0 || page.tasks.some((task) => freshIds.has(task.id));
-    if (!meets) return false;
+    const overlaps = next === null || page.tasks.length === 0 || page.tasks.some((task) => freshIds.has(task.id));
+    if (!overlaps) return false;
     const newest = keepPosition ? (page.tasks[0]?.created_at ?? "") : "~";
     const oldest = tasks.at(-1)?.created_at ?? "";
-    const accepted = tasks.filter((task) => task.created_at <= newest && (this.places.get(task.id) ?? page) === page);
+    const accepted = tasks.filter((task) => task.created_at <= newest && (this.pageByTask.get(task.id) ?? page) === page);
     // Tasks older than the response were not requested; newer ones that are not in it no longer match.
     const rest = next === null ? [] : page.tasks.filter((task) => !freshIds.has(task.id) && task.created_at <= oldest);
-    for (const task of page.tasks) this.places.delete(task.id);
+    for (const task of page.tasks) this.pageByTask.delete(task.id);
     page.tasks = [...accepted, ...rest];
-    for (const task of page.tasks) this.places.set(task.id, page);
+    for (const task of page.tasks) this.pageByTask.set(task.id, page);
     if (next === null) this.#endAfter(page);
     this.#flatten();
     return true;
@@ -71,7 +71,7 @@ export class TaskRows {
   #endAfter(page) {
     page.next = null;
     for (const below of this.pages.splice(this.pages.indexOf(page) + 1)) {
-      for (const task of below.tasks) this.places.delete(task.id);
+      for (const task of below.tasks) this.pageByTask.delete(task.id);
     }
   }
 
@@ -83,7 +83,7 @@ export class TaskRows {
     /** @type {string[]} */
     const unloadedIds = [];
     for (const [id, change] of latest) {
-      const page = this.places.get(id);
+      const page = this.pageByTask.get(id);
       const isMatch = matchesTaskFilter(this.filter, change);
       if (!page) {
         if (isMatch) unloadedIds.push(id);
@@ -94,7 +94,7 @@ export class TaskRows {
       if (isMatch) page.tasks[index] = applyTaskChange(page.tasks[index], change);
       else {
         page.tasks.splice(index, 1);
-        this.places.delete(id);
+        this.pageByTask.delete(id);
       }
     }
     if (hasChanges) this.#flatten();

@@ -65,7 +65,7 @@ export default function Tasks({ query }) {
       ? html`<${ErrorState} error=${list.error} onRetry=${list.reload} errorTitle="The tasks could not be loaded" />`
       : list.loading ? html`<${LoadingState} lines=${12} />`
       : html`<${Table} fill label="Tasks, newest first" columns=${visibleColumns} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
-          onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.task(task.id))} onEnd=${list.more} onScroll=${list.seen}
+          onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.task(task.id))} onEnd=${list.more} onScroll=${list.setFirstVisible}
           selection=${{ selected, onChange: (/** @type {Set<string>} */ next) => setSelection({ selected: next, allMatching: false }) }}
           empty=${html`<${NoTasks} filter=${filter} further=${next !== null} onFurther=${list.more} />`} />`}
     ${rows.length >= MAX_ROWS && next !== null && html`<${Notice}>There are more than ${formatCount(MAX_ROWS)} tasks. Narrow the filter to see the rest.<//>`}
