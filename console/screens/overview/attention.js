@@ -6,7 +6,7 @@ import { StatusIcon } from "../../parts/badge.js";
 import { Link } from "../../parts/link.js";
 import { html, useState } from "../../parts/ui.js";
 import { Button } from "../../parts/button.js";
-import { screenExists, screenPaths } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 import { countReady } from "./data.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
@@ -48,7 +48,7 @@ export function listAttentionItems({ health, handlers, nodes, chains }, samples)
  * @returns {AttentionItem[]} */
 function handlerItems(handler) {
   const { name, counts, rules, oldest_runnable_seconds: oldest, defined } = handler;
-  const to = screenExists(screenPaths.handler(name)) ? screenPaths.handler(name) : screenPaths.tasks({ handler: name });
+  const to = screenPaths.handler(name);
   /** @type {(AttentionItem | false)[]} */
   const items = [
     counts.halted > 0 && { tone: "bad", title: `${pluralize(counts.halted, "lane")} of ${name} ${counts.halted === 1 ? "is" : "are"} halted`, text: "behind a failed task: run it again or cancel it", to },
@@ -86,7 +86,7 @@ function failingHandlerItems(samples) {
     tone: /** @type {const} */ ("bad"),
     title: `${name} is failing`,
     text: `${pluralize(Math.round(failed), "attempt")} of ${Math.round(ended)} in the last minute`,
-    to: screenExists("/failures") ? "/failures" : screenPaths.tasks({ handler: name, status: "FAILED" }),
+    to: "/failures",
   }));
 }
 

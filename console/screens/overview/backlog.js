@@ -8,7 +8,7 @@ import { HandlerLink } from "../../parts/link.js";
 import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
-import { screenExists, navigate, screenPaths } from "../../shell/router.js";
+import { navigate, screenPaths } from "../../shell/router.js";
 import { countReady } from "./data.js";
 
 /** @typedef {import("../../data/api-types.js").Handler} Handler */
@@ -67,7 +67,7 @@ export function Backlog({ handlers, rates }) {
     })
       .sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
   }, [handlers, rates]);
-  const open = screenExists(screenPaths.handler("x")) ? (/** @type {BacklogRow} */ row) => navigate(screenPaths.handler(row.name)) : undefined;
+  const open = (/** @type {BacklogRow} */ row) => navigate(screenPaths.handler(row.name));
   return html`<${Panel} title="Backlog by handler" flush aside=${`${handlers.length} handlers`}>
     <${Table} label="Backlog by handler" columns=${COLUMNS} rows=${rows} id=${(/** @type {BacklogRow} */ row) => row.name} onOpen=${open}
       empty=${html`<${EmptyState} title="There are no handlers" icon="handler"><p>Define them under <code>handlers:</code> in the configuration, and their events under <code>event_handlers:</code>.</p><//>`} />

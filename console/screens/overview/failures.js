@@ -6,7 +6,7 @@ import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { Ago } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
-import { screenExists, navigate, screenPaths } from "../../shell/router.js";
+import { navigate, screenPaths } from "../../shell/router.js";
 
 /** @typedef {import("../../data/api-types.js").Task} Task */
 
@@ -21,9 +21,8 @@ const COLUMNS = [
 
 /** @param {{tasks: Task[]}} props */
 export function LatestFailures({ tasks }) {
-  const open = screenExists(screenPaths.task("x")) ? (/** @type {Task} */ task) => navigate(screenPaths.task(task.id)) : undefined;
-  const all = screenExists("/failures") ? "/failures" : screenPaths.tasks({ status: "FAILED" });
-  return html`<${Panel} title="Latest failures" flush aside=${tasks.length > 0 && screenExists(all) && html`<${Link} to=${all}>All<//>`}>
+  const open = (/** @type {Task} */ task) => navigate(screenPaths.task(task.id));
+  return html`<${Panel} title="Latest failures" flush aside=${tasks.length > 0 && html`<${Link} to="/failures">All<//>`}>
     <${Table} label="Latest failed tasks" keys=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${open}
       empty=${html`<${EmptyState} title="No task has failed" icon="task" />`} />
   <//>`;
