@@ -1,4 +1,4 @@
-// The console begins here.
+// Entry point: renders the shell.
 
 import "./data/settings.js";
 import { html, render } from "./parts/ui.js";

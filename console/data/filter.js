@@ -1,19 +1,19 @@
-// Which events somebody wants to hear of: the same as the parameters of `/api/v1/stream` mean.
+// Filters of the stream, with the meaning of the parameters of `/api/v1/stream`.
 
-/** An event as the stream shows it. The engine's own have their fields in the place of `value`.
+/** An event of the stream. Engine events have their own fields instead of `value`.
  * @typedef {{eventId: number, TYPE: string, key?: unknown, prev?: number | null, sub?: string, value?: unknown,
- *   context?: Record<string, string>, tenant?: string} & Record<string, unknown>} Event */
+ *   context?: Record<string, string>, tenant?: string} & Record<string, unknown>} JournalEvent */
 
-/** What becomes of a task, as it happens.
+/** A change of a task, sent as it happens.
  * @typedef {{id: string, handler: string, tenant: string, key: string | null, collection: string,
  *   event_id: number | null, status: string, state: string, attempt: number, error: string | null,
- *   delay_until: string, time: string}} Change */
+ *   delay_until: string, time: string}} TaskChange */
 
-/** `types` are types or ancestors of types; `tasks` says whether changes of tasks are wanted, too.
- * @typedef {{types?: string[], key?: string, path?: string, tenant?: string, tasks?: boolean}} Filter */
+/** `types` are types or ancestors of types; `tasks` includes changes of tasks.
+ * @typedef {{types?: string[], key?: string, path?: string, tenant?: string, tasks?: boolean}} StreamFilter */
 
-/** The engine's own types, by the one above them. @type {Record<string, string[]>} */
-export const ENGINE = {
+/** Engine event types by their parent type. @type {Record<string, string[]>} */
+export const ENGINE_EVENT_TYPES = {
   OrderEvent: ["OrderStarted", "OrderFinished", "OrderStepStarted", "OrderStepEnded", "OrderSetBack",
     "OrderNodeChanged", "OrderSuspended", "OrderResumed"],
   JobChainEvent: ["JobChainStateChanged", "JobChainNodeActionChanged"],
@@ -22,63 +22,63 @@ export const ENGINE = {
   SchedulerEvent: ["SchedulerStateChanged", "SchedulerClosed"],
 };
 
-/** Whether the engine told an event of its own accord.
- * @param {Event} event */
-export function isEngine(event) {
+/** Whether the engine published the event.
+ * @param {JournalEvent} event */
+export function isEngineEvent(event) {
   return event.tenant === undefined;
 }
 
-/** The key as text. That of a TaskEvent is an object.
- * @param {Event} event */
-export function keyOf(event) {
+/** The key as text. The key of a TaskEvent is an object.
+ * @param {JournalEvent} event */
+export function eventKeyText(event) {
   if (event.key === undefined || event.key === null) return null;
   return typeof event.key === "string" ? event.key : JSON.stringify(event.key);
 }
 
-/** The task that a TaskEvent tells of.
- * @param {Event} event */
-export function taskOf(event) {
+/** The task id of a TaskEvent.
+ * @param {JournalEvent} event */
+export function eventTaskId(event) {
   const key = /** @type {{taskId?: unknown} | null | undefined} */ (event.key);
   return typeof key === "object" && typeof key?.taskId === "string" ? key.taskId : null;
 }
 
-/** @param {string} type @param {string} wanted */
-function isOf(type, wanted) {
-  return wanted === "Event" || type === wanted || type.startsWith(`${wanted}.`) || ENGINE[wanted]?.includes(type) === true;
+/** @param {string} type @param {string} ancestor */
+function isTypeOrSubtype(type, ancestor) {
+  return ancestor === "Event" || type === ancestor || type.startsWith(`${ancestor}.`) || ENGINE_EVENT_TYPES[ancestor]?.includes(type) === true;
 }
 
 /** @param {string} path @param {string | null} key */
-function lies(path, key) {
+function matchesPath(path, key) {
   if (path === "/") return true;
-  const place = (key ?? "").replace(/^(Order|Job|JobChain|Schedule):/, "");
+  const keyPath = (key ?? "").replace(/^(Order|Job|JobChain|Schedule):/, "");
   if (path.endsWith("/*")) {
     const folder = path.slice(0, -1);
-    return place.startsWith(folder) && !place.slice(folder.length).includes("/");
+    return keyPath.startsWith(folder) && !keyPath.slice(folder.length).includes("/");
   }
-  if (path.endsWith("/")) return place.startsWith(path);
-  return place === path || place.startsWith(`${path},`);
+  if (path.endsWith("/")) return keyPath.startsWith(path);
+  return keyPath === path || keyPath.startsWith(`${path},`);
 }
 
-/** @param {Filter} filter @param {Event} event */
-export function matches({ types, key, path, tenant }, event) {
-  return (!types?.length || types.some((wanted) => isOf(event.TYPE, wanted)))
-    && (key === undefined || keyOf(event) === key)
+/** @param {StreamFilter} filter @param {JournalEvent} event */
+export function matchesEvent({ types, key, path, tenant }, event) {
+  return (!types?.length || types.some((type) => isTypeOrSubtype(event.TYPE, type)))
+    && (key === undefined || eventKeyText(event) === key)
     && (tenant === undefined || event.tenant === undefined || event.tenant === tenant)
-    && (path === undefined || lies(path, keyOf(event)));
+    && (path === undefined || matchesPath(path, eventKeyText(event)));
 }
 
-/** @param {Filter} filter @param {Change} change */
-export function concerns({ tasks, key, path, tenant }, change) {
+/** @param {StreamFilter} filter @param {TaskChange} change */
+export function matchesTaskChange({ tasks, key, path, tenant }, change) {
   return tasks === true
     && (key === undefined || change.key === key)
     && (tenant === undefined || change.tenant === tenant)
-    && (path === undefined || lies(path, change.key));
+    && (path === undefined || matchesPath(path, change.key));
 }
 
-/** What the server can be asked to leave out because none of these wants it.
- * @param {Filter[]} filters */
-export function common(filters) {
-  /** @param {keyof Filter} name */
+/** The stream parameters that all filters share: the server filters by them.
+ * @param {StreamFilter[]} filters */
+export function sharedParameters(filters) {
+  /** @param {keyof StreamFilter} name */
   const shared = (name) => {
     const first = filters[0]?.[name];
     const same = filters.every((filter) => JSON.stringify(filter[name]) === JSON.stringify(first));

@@ -1,10 +1,10 @@
-// The metrics of a node, read as text, and what two readings of them tell.
+// Parses the metrics of a node and compares two samples.
 
 /** @typedef {Map<string, {labels: Record<string, string>, value: number}[]>} Metrics */
 
 /** @param {string} text
  * @returns {Metrics} */
-export function parse(text) {
+export function parseMetrics(text) {
   /** @type {Metrics} */
   const found = new Map();
   for (const line of text.split("\n")) {
@@ -21,20 +21,20 @@ export function parse(text) {
   return found;
 }
 
-/** The sum of all that have these labels.
+/** Sums the values with these labels.
  * @param {Metrics} metrics @param {string} name @param {Record<string, string>} [labels] */
-export function sum(metrics, name, labels = {}) {
-  const wanted = Object.entries(labels);
+export function sumMetric(metrics, name, labels = {}) {
+  const required = Object.entries(labels);
   let total = 0;
   for (const one of metrics.get(name) ?? []) {
-    if (wanted.every(([label, value]) => one.labels[label] === value)) total += one.value;
+    if (required.every(([label, value]) => one.labels[label] === value)) total += one.value;
   }
   return total;
 }
 
-/** How many fell into each bucket of a histogram, up to and including its bound, over all labels.
+/** Cumulative bucket counts of a histogram, summed over all labels.
  * @param {Metrics} metrics @param {string} name */
-function buckets(metrics, name) {
+function histogramBuckets(metrics, name) {
   /** @type {Map<number, number>} */
   const found = new Map();
   for (const { labels, value } of metrics.get(`${name}_bucket`) ?? []) {
@@ -44,25 +44,25 @@ function buckets(metrics, name) {
   return [...found].sort(([a], [b]) => a - b);
 }
 
-/** Quantiles of what was measured between two readings, in milliseconds; null where nothing was.
+/** Quantiles of the values measured between two samples, in milliseconds; null if there were none.
  * @param {Metrics} before @param {Metrics} after @param {string} name @param {number[]} quantiles
  * @returns {(number | null)[]} */
-export function quantiles(before, after, name, quantiles) {
-  const old = new Map(buckets(before, name));
-  const fresh = buckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (old.get(bound) ?? 0)]));
-  const all = fresh.at(-1)?.[1] ?? 0;
-  if (all <= 0) return quantiles.map(() => null);
+export function quantilesBetween(before, after, name, quantiles) {
+  const old = new Map(histogramBuckets(before, name));
+  const increase = histogramBuckets(after, name).map(([bound, count]) => /** @type {[number, number]} */ ([bound, count - (old.get(bound) ?? 0)]));
+  const total = increase.at(-1)?.[1] ?? 0;
+  if (total <= 0) return quantiles.map(() => null);
   return quantiles.map((quantile) => {
-    const wanted = quantile * all;
-    let below = 0;
+    const targetCount = quantile * total;
+    let countBelow = 0;
     let floor = 0;
-    for (const [bound, count] of fresh) {
-      if (count >= wanted) {
+    for (const [bound, count] of increase) {
+      if (count >= targetCount) {
         if (bound === Infinity) return floor * 1000;
-        const share = count === below ? 1 : (wanted - below) / (count - below);
+        const share = count === countBelow ? 1 : (targetCount - countBelow) / (count - countBelow);
         return (floor + (bound - floor) * share) * 1000;
       }
-      below = count;
+      countBelow = count;
       floor = bound;
     }
     return floor * 1000;

@@ -1,37 +1,38 @@
-// What went wrong, as a sentence that says what to do.
+// Errors as sentences for people.
 
-/** What the server answers when it does not grant a request.
- * @typedef {{type?: string, title?: string, status: number, detail?: string, parameter?: string, pointer?: string}} Answer */
+/** Problem body of an error response (RFC 9457).
+ * @typedef {{type?: string, title?: string, status: number, detail?: string, parameter?: string, pointer?: string}}
+ * ProblemBody */
 
 export class Problem extends Error {
-  /** @param {Answer} answer */
-  constructor(answer) {
-    super(sentence(answer));
+  /** @param {ProblemBody} body */
+  constructor(body) {
+    super(problemText(body));
     this.name = "Problem";
-    /** 0 if there was no answer at all. */
-    this.status = answer.status;
-    this.answer = answer;
+    /** 0 if there was no response. */
+    this.status = body.status;
+    this.body = body;
   }
 
-  /** Whether the same request may go well a little later. */
-  get passing() {
+  /** Whether the same request may succeed later. */
+  get isTransient() {
     return [0, 408, 429].includes(this.status) || this.status >= 500;
   }
 }
 
-/** @param {Answer} answer */
-function sentence({ status, title, detail, parameter, pointer }) {
-  const place = pointer ? ` (at ${pointer})` : parameter ? ` (${parameter})` : "";
-  const what = detail || title;
-  if (status === 0) return "The server does not answer. The console tries again by itself.";
+/** @param {ProblemBody} body */
+function problemText({ status, title, detail, parameter, pointer }) {
+  const location = pointer ? ` (at ${pointer})` : parameter ? ` (${parameter})` : "";
+  const summary = detail || title;
+  if (status === 0) return "The server does not respond. The console keeps trying.";
   if (status === 401) return "The token is not accepted. Sign in again.";
-  if (!what) return `The server answered ${status} and did not say why.`;
-  const text = what.charAt(0).toUpperCase() + what.slice(1) + place;
+  if (!summary) return `The server responded with status ${status} and gave no reason.`;
+  const text = summary.charAt(0).toUpperCase() + summary.slice(1) + location;
   return /[.!?…]$/.test(text) ? text : `${text}.`;
 }
 
-/** Any failure as a sentence.
+/** The text of any error.
  * @param {unknown} error */
-export function said(error) {
+export function errorText(error) {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,36 +1,37 @@
-// Pauses and blocks: what they hold, who may lift them, and setting and lifting them.
+// Pauses and blocks: setting and removing them, and the roles that this needs.
 
-import { api, below, segment } from "./api.js";
-import { bound, may } from "./session.js";
+import { api, encodePath, encodeSegment } from "./api.js";
+import { boundTenant, hasRole } from "./session.js";
 
-/** @typedef {import("./bodies.js").Rule} Rule */
-/** What can be held: a handler or a source, `source/collection`, a schedule, a chain by its path.
- * @typedef {Pick<Rule, "space" | "name">} Place */
+/** @typedef {import("./api-types.js").Rule} Rule */
+/** What can be paused or blocked: a handler or source, `source/collection`, a schedule, a chain by its path.
+ * @typedef {Pick<Rule, "space" | "name">} RuleTarget */
 
-/** The call that sets (PUT) and lifts (DELETE) a rule.
- * @param {Place} place @param {Rule["kind"]} kind */
-export function addressOf({ space, name }, kind) {
-  if (space === "chain") return `/api/v1/chains/${below(name)}/${kind}`;
-  return `/api/v1/${space === "schedule" ? "schedules" : "handlers"}/${segment(name)}/${kind}`;
+/** The URL that sets (PUT) or removes (DELETE) a rule.
+ * @param {RuleTarget} place @param {Rule["kind"]} kind */
+export function ruleUrl({ space, name }, kind) {
+  if (space === "chain") return `/api/v1/chains/${encodePath(name)}/${kind}`;
+  return `/api/v1/${space === "schedule" ? "schedules" : "handlers"}/${encodeSegment(name)}/${kind}`;
 }
 
-/** What is needed to set or lift a rule. @param {Rule["kind"]} kind
+/** The role that is needed to set or remove a rule. @param {Rule["kind"]} kind
  * @returns {import("./session.js").Role} */
-export function roleOf(kind) {
+export function requiredRole(kind) {
   return kind === "block" ? "admin" : "operator";
 }
 
-/** A token that is bound to a tenant lifts what holds that tenant alone; schedules have no tenants. @param {Rule} rule */
-export function mayLift(rule) {
-  return may(roleOf(rule.kind)) && (bound.value === null || rule.space === "schedule" || rule.tenant === bound.value);
+/** A token that is bound to a tenant may remove only rules of that tenant; schedules have no tenants. @param {Rule}
+ * rule */
+export function mayRemoveRule(rule) {
+  return hasRole(requiredRole(rule.kind)) && (boundTenant.value === null || rule.space === "schedule" || rule.tenant === boundTenant.value);
 }
 
-/** @param {Rule["kind"]} kind @param {Place} place @param {{tenant?: string, reason?: string}} said */
-export function hold(kind, place, { tenant, reason }) {
-  return api.put(addressOf(place, kind), { tenant: tenant?.trim() || undefined, reason: reason?.trim() || undefined });
+/** @param {Rule["kind"]} kind @param {RuleTarget} target @param {{tenant?: string, reason?: string}} said */
+export function setRule(kind, target, { tenant, reason }) {
+  return api.put(ruleUrl(target, kind), { tenant: tenant?.trim() || undefined, reason: reason?.trim() || undefined });
 }
 
 /** @param {Rule} rule */
-export function lift(rule) {
-  return api.delete(addressOf(rule, rule.kind), { body: rule.tenant === null ? undefined : { tenant: rule.tenant } });
+export function removeRule(rule) {
+  return api.delete(ruleUrl(rule, rule.kind), { body: rule.tenant === null ? undefined : { tenant: rule.tenant } });
 }

@@ -1,49 +1,54 @@
-// Whose token this is and what it may do. The token is kept for the tab, or for the browser if the person says so.
+// The token and its owner. The token is stored for the tab, or for the browser if the user chooses so.
 
 import { computed, signal } from "../vendor/signals.js";
 
 /** @typedef {"viewer" | "producer" | "worker" | "operator" | "admin"} Role */
-/** @typedef {{name: string, role: Role, tenant: string | null}} Me */
+/** @typedef {{name: string, role: Role, tenant: string | null}} TokenOwner */
 
-const KEY = "pointsman.token";
+const STORAGE_KEY = "pointsman.token";
 
-/** A token that a link carries while another one is signed in. It is used only if the person agrees, or if the server
- * refuses the one that is signed in. */
-export const offered = signal("");
+/** A token of a link that was opened while another token is signed in. It is used if the user agrees, or if the
+ * server refuses the current one. */
+export const linkToken = signal("");
 
-/** The token; empty if nobody is signed in. */
-export const token = signal(initial());
+/** Whether the token came with a link: until it is confirmed it may never have been valid. */
+let isFromLink = false;
 
-/** Who that is, once the server has told. @type {import("../vendor/signals.js").Signal<Me | null>} */
-export const me = signal(null);
+/** The token; empty when signed out. */
+export const token = signal(initialToken());
 
-/** Why somebody was signed out, to be told on the way in again. */
-export const signedOut = signal("");
+/** The owner of the token, once the server has confirmed it.
+ * @type {import("../vendor/signals.js").Signal<TokenOwner | null>} */
+export const tokenOwner = signal(null);
 
-/** The token to begin with: the stored one, or the one of a link where none is stored. */
-function initial() {
-  const linked = takeFromAddress();
-  const known = stored();
-  if (linked === "" || linked === known) return known;
-  if (known !== "") {
-    offered.value = linked;
-    return known;
+/** Why the session ended, shown on the login page. */
+export const signOutReason = signal("");
+
+/** The first token: the stored one, or that of a link if none is stored. */
+function initialToken() {
+  const linked = takeTokenFromAddress();
+  const storedToken = readStoredToken();
+  if (linked === "" || linked === storedToken) return storedToken;
+  if (storedToken !== "") {
+    linkToken.value = linked;
+    return storedToken;
   }
-  keep(linked, false);
+  storeToken(linked, false);
+  isFromLink = true;
   return linked;
 }
 
-/** Takes a token out of `#token=…`, and out of the address bar and the history with it. Empty if there is none. */
-function takeFromAddress() {
+/** Takes a token from `#token=…` and removes it from the address bar and the history. Empty if there is none. */
+function takeTokenFromAddress() {
   const found = /^#token=([^&]+)(?:&to=(.*))?$/.exec(location.hash);
   if (!found) return "";
-  const [token, to] = found.slice(1).map(decoded);
+  const [token, to] = found.slice(1).map(decodeOrKeep);
   history.replaceState(null, "", `${location.pathname}#${to.startsWith("/") ? to : "/"}`);
   return token;
 }
 
-/** A part of an address, as it is if nobody has encoded it. */
-function decoded(text = "") {
+/** Decodes a part of an address, or returns it unchanged if it is not encoded. */
+function decodeOrKeep(text = "") {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -51,29 +56,29 @@ function decoded(text = "") {
   }
 }
 
-// A link with a token may be opened where the console already is.
+// A link with a token may be opened in a tab that already shows the console.
 addEventListener("hashchange", () => {
   if (location.hash.startsWith("#token=")) location.reload();
 });
 
-function stored() {
-  for (const storage of storages()) {
-    const token = storage.getItem(KEY);
+function readStoredToken() {
+  for (const storage of listStorages()) {
+    const token = storage.getItem(STORAGE_KEY);
     if (token) return token;
   }
   return "";
 }
 
-/** @param {string} token @param {boolean} stay also when the browser is closed */
-function keep(token, stay) {
-  const [tab, browser] = storages();
-  tab?.removeItem(KEY);
-  browser?.removeItem(KEY);
-  (stay ? browser : tab)?.setItem(KEY, token);
+/** @param {string} token @param {boolean} persist also when the browser is closed */
+function storeToken(token, persist) {
+  const [tab, browser] = listStorages();
+  tab?.removeItem(STORAGE_KEY);
+  browser?.removeItem(STORAGE_KEY);
+  (persist ? browser : tab)?.setItem(STORAGE_KEY, token);
 }
 
-/** Storage may be forbidden; then the token lives as long as the page. */
-function storages() {
+/** Storage may be forbidden; then the token is lost with the page. */
+function listStorages() {
   try {
     return [sessionStorage, localStorage];
   } catch {
@@ -81,28 +86,34 @@ function storages() {
   }
 }
 
-/** @param {string} fresh @param {boolean} stay @param {Me} who */
-export function signIn(fresh, stay, who) {
-  keep(fresh, stay);
-  signedOut.value = "";
-  me.value = who;
-  token.value = fresh;
+/** @param {string} newToken @param {boolean} persist @param {TokenOwner} owner */
+export function signIn(newToken, persist, owner) {
+  storeToken(newToken, persist);
+  signOutReason.value = "";
+  tokenOwner.value = owner;
+  token.value = newToken;
 }
 
-/** Ends the session. A token that a link offered takes its place: there is nothing left to replace.
- * @param {string} [why] */
-export function signOut(why = "") {
-  const next = offered.value;
-  offered.value = "";
-  keep(next, false);
-  if (next === "") for (const storage of storages()) storage.removeItem(KEY);
-  signedOut.value = next === "" ? why : "";
-  me.value = null;
-  token.value = next;
+/** Ends the session. A token of a link is signed in instead, without a prompt.
+ * @param {string} [reason] */
+export function signOut(reason = "") {
+  const nextToken = linkToken.value;
+  linkToken.value = "";
+  storeToken(nextToken, false);
+  isFromLink = true;
+  if (nextToken === "") for (const storage of listStorages()) storage.removeItem(STORAGE_KEY);
+  signOutReason.value = nextToken === "" ? reason : "";
+  tokenOwner.value = null;
+  token.value = nextToken;
+}
+
+/** Ends the session because the server refused the token. */
+export function signOutRefused() {
+  signOut(isFromLink && tokenOwner.value === null ? "The token of the link is not valid. Sign in with another." : "The token is no longer accepted. Sign in with another.");
 }
 
 /** @type {Record<Role, Role[]>} */
-const INCLUDES = {
+const INCLUDED_ROLES = {
   viewer: ["viewer"],
   producer: ["producer"],
   worker: ["worker"],
@@ -110,12 +121,11 @@ const INCLUDES = {
   admin: ["admin", "operator", "worker", "producer", "viewer"],
 };
 
-/** Whether the one who is signed in may do what this role may do. The server decides; this only leaves out what it
- * would refuse.
+/** Whether the token includes a role. The server decides; the console only hides what it would refuse.
  * @param {Role} role */
-export function may(role) {
-  return me.value !== null && INCLUDES[me.value.role]?.includes(role) === true;
+export function hasRole(role) {
+  return tokenOwner.value !== null && INCLUDED_ROLES[tokenOwner.value.role]?.includes(role) === true;
 }
 
-/** The tenant that the token is bound to, if it is. */
-export const bound = computed(() => me.value?.tenant ?? null);
+/** The tenant that the token is bound to, or null. */
+export const boundTenant = computed(() => tokenOwner.value?.tenant ?? null);

@@ -1,22 +1,22 @@
-// What a person has chosen, kept in the browser. Nothing secret is among it.
+// User settings, stored in the browser. None of them is secret.
 
 import { effect, signal } from "../vendor/signals.js";
 
-/** A setting that outlives the page.
+/** A setting that is stored in the browser.
  * @template {string} T
  * @param {string} name
- * @param {readonly T[]} choices the first is what holds if nothing was chosen */
-function kept(name, choices) {
+ * @param {readonly T[]} choices the first is the default */
+function persistedSetting(name, choices) {
   const key = `pointsman.${name}`;
-  const found = /** @type {T | null} */ (read(key));
+  const found = /** @type {T | null} */ (readStorage(key));
   const setting = signal(found !== null && choices.includes(found) ? found : choices[0]);
-  effect(() => write(key, setting.value));
+  effect(() => writeStorage(key, setting.value));
   return setting;
 }
 
-/** Storage may be forbidden; the console works without.
+/** Storage may be forbidden; the console works without it.
  * @param {string} key */
-function read(key) {
+function readStorage(key) {
   try {
     return localStorage.getItem(key);
   } catch {
@@ -25,34 +25,34 @@ function read(key) {
 }
 
 /** @param {string} key @param {string} value */
-function write(key, value) {
+function writeStorage(key, value) {
   try {
     localStorage.setItem(key, value);
   } catch {
-    // It holds for this page, then.
+    // The setting then applies to this page only.
   }
 }
 
-export const theme = kept("theme", /** @type {const} */ (["system", "light", "dark"]));
-export const zone = kept("zone", /** @type {const} */ (["local", "utc"]));
+export const theme = persistedSetting("theme", /** @type {const} */ (["system", "light", "dark"]));
+export const zoneSetting = persistedSetting("zone", /** @type {const} */ (["local", "utc"]));
 
-/** Whether colours are dark now, whoever decided it. */
-export const dark = signal(false);
+/** Whether the dark theme is active, by setting or by system preference. */
+export const isDark = signal(false);
 
-const system = matchMedia("(prefers-color-scheme: dark)");
+const systemDarkQuery = matchMedia("(prefers-color-scheme: dark)");
 
-function paint() {
-  dark.value = theme.value === "system" ? system.matches : theme.value === "dark";
-  document.documentElement.dataset.theme = dark.value ? "dark" : "light";
+function applyTheme() {
+  isDark.value = theme.value === "system" ? systemDarkQuery.matches : theme.value === "dark";
+  document.documentElement.dataset.theme = isDark.value ? "dark" : "light";
 }
 
-system.addEventListener("change", paint);
-effect(paint);
+systemDarkQuery.addEventListener("change", applyTheme);
+effect(applyTheme);
 
-export function nextTheme() {
-  theme.value = dark.value ? "light" : "dark";
+export function toggleTheme() {
+  theme.value = isDark.value ? "light" : "dark";
 }
 
-export function nextZone() {
-  zone.value = zone.value === "utc" ? "local" : "utc";
+export function toggleZone() {
+  zoneSetting.value = zoneSetting.value === "utc" ? "local" : "utc";
 }

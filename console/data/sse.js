@@ -1,11 +1,11 @@
-// Server-sent events, read from a response. `EventSource` cannot send a token, so this takes its place.
+// Reads server-sent events from a response. `EventSource` cannot send a token.
 
-/** @typedef {{id: string | null, event: string, data: string}} Frame */
+/** @typedef {{id: string | null, event: string, data: string}} SseFrame */
 
-/** Frames as they come. Ends with the response.
+/** Yields frames as they arrive. Ends with the response.
  * @param {Response} response
- * @returns {AsyncGenerator<Frame[], void>} all that one piece of the response completes */
-export async function* frames(response) {
+ * @returns {AsyncGenerator<SseFrame[], void>} the frames that one chunk completes */
+export async function* readFrames(response) {
   if (!response.body) return;
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "";
@@ -20,7 +20,7 @@ export async function* frames(response) {
         continue;
       }
       rest = text.slice(end + 2);
-      yield text.slice(0, end).split("\n\n").map(frame);
+      yield text.slice(0, end).split("\n\n").map(parseFrame);
     }
   } finally {
     reader.cancel().catch(() => {});
@@ -28,8 +28,8 @@ export async function* frames(response) {
 }
 
 /** @param {string} text
- * @returns {Frame} */
-export function frame(text) {
+ * @returns {SseFrame} */
+export function parseFrame(text) {
   let id = null;
   let event = "message";
   /** @type {string[]} */

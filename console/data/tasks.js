@@ -1,26 +1,26 @@
-// Tasks: which of them a filter means, what can be done to them, and doing it.
+// Task filters, and the actions on tasks.
 
-import { api, segment } from "./api.js";
+import { api, encodeSegment } from "./api.js";
 
-/** @typedef {import("./bodies.js").Task} Task */
-/** @typedef {import("./filter.js").Change} Change */
+/** @typedef {import("./api-types.js").Task} Task */
+/** @typedef {import("./filter.js").TaskChange} TaskChange */
 
-/** What lists of tasks can be narrowed by, by the names that the API and addresses have for it. */
-export const NARROWING = /** @type {const} */ (["status", "handler", "source", "collection", "tenant", "key", "event", "start", "end"]);
+/** Fields of a task filter, named as in the API and in addresses. */
+export const TASK_FILTER_FIELDS = /** @type {const} */ (["status", "handler", "source", "collection", "tenant", "key", "event", "start", "end"]);
 
-/** Which tasks are wanted. @typedef {Partial<Record<typeof NARROWING[number], string>>} Wanted */
+/** A filter of tasks. @typedef {Partial<Record<typeof TASK_FILTER_FIELDS[number], string>>} TaskFilter */
 
-/** What of an address narrows a list of tasks.
+/** Reads the task filter from the query of an address.
  * @param {Record<string, string>} query
- * @returns {Wanted} */
-export function wantedOf(query) {
-  return Object.fromEntries(NARROWING.filter((name) => query[name]).map((name) => [name, query[name]]));
+ * @returns {TaskFilter} */
+export function taskFilterFromQuery(query) {
+  return Object.fromEntries(TASK_FILTER_FIELDS.filter((name) => query[name]).map((name) => [name, query[name]]));
 }
 
-/** Whether a task that changed may be among those that are wanted. When it was made is not told with a change: the
- * server decides on that.
- * @param {Wanted} wanted @param {Change} change */
-export function fits({ status, handler, source, collection, tenant, key, event }, change) {
+/** Whether a changed task may match the filter. A change has no creation time, so `start` and `end` are left to the
+ * server.
+ * @param {TaskFilter} filter @param {TaskChange} change */
+export function matchesTaskFilter({ status, handler, source, collection, tenant, key, event }, change) {
   return (!status || status === change.status || status === change.state)
     && (!handler || handler === change.handler)
     && (!source || source === change.handler)
@@ -30,10 +30,10 @@ export function fits({ status, handler, source, collection, tenant, key, event }
     && (!event || event === String(change.event_id));
 }
 
-/** A task after a change that the stream told of.
- * @param {Task} task @param {Change} change
+/** The task after a change of the stream.
+ * @param {Task} task @param {TaskChange} change
  * @returns {Task} */
-export function changed(task, { status, state, attempt, error, delay_until, time }) {
+export function applyTaskChange(task, { status, state, attempt, error, delay_until, time }) {
   const begins = status === "RUNNING" && (task.status !== "RUNNING" || task.attempt !== attempt);
   const ended = status === "SUCCESS" || status === "FAILED" || status === "CANCELED";
   return {
@@ -44,45 +44,45 @@ export function changed(task, { status, state, attempt, error, delay_until, time
   };
 }
 
-/** A step of an order: once it has ended it is not run again, its order goes on.
+/** Whether the task is a step of an order. An ended step is not run again: its order moves on.
  * @param {{key: string | null, event_id: number | null}} task */
-export function isStep({ key, event_id }) {
+export function isOrderStep({ key, event_id }) {
   return event_id === null && key !== null && key.startsWith("/");
 }
 
 /** @param {Task} task */
 export function canRetry(task) {
-  return task.state === "error" && !isStep(task);
+  return task.state === "error" && !isOrderStep(task);
 }
 
-/** Whether ending it is worth a try. Of those that failed, the server ends the ones that hold their lane.
+/** Whether a cancel may succeed. Of the failed tasks, the server cancels those that halt their lane.
  * @param {Task} task */
 export function canCancel(task) {
   return task.state !== "done" && task.status !== "CANCELED";
 }
 
-/** Whether nothing more happens to it by itself. @param {{state: string}} task */
+/** Whether the task has reached a final state. @param {{state: string}} task */
 export function hasEnded({ state }) {
   return state === "done" || state === "error" || state === "missing";
 }
 
 /** @param {string} id */
-export function retry(id) {
-  return api.post(`/api/v1/tasks/${segment(id)}/retry`);
+export function retryTask(id) {
+  return api.post(`/api/v1/tasks/${encodeSegment(id)}/retry`);
 }
 
 /** @param {string} id */
-export function cancel(id) {
-  return api.post(`/api/v1/tasks/${segment(id)}/cancel`);
+export function cancelTask(id) {
+  return api.post(`/api/v1/tasks/${encodeSegment(id)}/cancel`);
 }
 
-/** Answers that are read at most to gather ids. */
-const MOST_PAGES = 100;
+/** Maximum pages read to collect ids. */
+const MAX_PAGES = 100;
 
-/** The ids of tasks that are wanted, the newest first, up to so many.
- * @param {Wanted} wanted @param {number} most @param {(task: Task) => boolean} keep
+/** Collects ids of matching tasks, newest first, up to `maxIds`.
+ * @param {TaskFilter} filter @param {number} maxIds @param {(task: Task) => boolean} isIncluded
  * @returns {Promise<{ids: string[], more: boolean}>} */
-export async function idsOf(wanted, most, keep) {
+export async function collectTaskIds(filter, maxIds, isIncluded) {
   /** @type {string[]} */
   const ids = [];
   /** @type {string | null} */
@@ -90,10 +90,10 @@ export async function idsOf(wanted, most, keep) {
   let pages = 0;
   do {
     const page = /** @type {{tasks: Task[], next: string | null}} */ (
-      await api.get("/api/v1/tasks", { query: { ...wanted, limit: 1000, cursor } }));
-    ids.push(...page.tasks.filter(keep).map((task) => task.id));
+      await api.get("/api/v1/tasks", { query: { ...filter, limit: 1000, cursor } }));
+    ids.push(...page.tasks.filter(isIncluded).map((task) => task.id));
     cursor = page.next;
     pages += 1;
-  } while (cursor !== null && ids.length < most && pages < MOST_PAGES);
-  return { ids: ids.slice(0, most), more: cursor !== null || ids.length > most };
+  } while (cursor !== null && ids.length < maxIds && pages < MAX_PAGES);
+  return { ids: ids.slice(0, maxIds), more: cursor !== null || ids.length > maxIds };
 }

@@ -1,11 +1,11 @@
-// How something stands: a shape and a word, and colour only on top of those.
+// Status badges: an icon and a word, so that colour is never the only sign.
 
-import { classes, html } from "./ui.js";
+import { classNames, html } from "./ui.js";
 
 /** @typedef {"good" | "bad" | "warn" | "busy" | "idle" | "off"} Tone */
 
-/** A shape for each tone, so that it can be told without colours. @type {Record<Tone, string>} */
-const SHAPES = {
+/** An icon for each tone, so that it can be recognized without colours. @type {Record<Tone, string>} */
+const ICON_PATHS = {
   good: "M3.5 8.5 6.5 11.5 12.5 4.5",
   bad: "M4 4l8 8M12 4l-8 8",
   warn: "M8 3v6M8 12.3v.4",
@@ -15,34 +15,35 @@ const SHAPES = {
 };
 
 /** @param {{tone: Tone}} props */
-export function Shape({ tone }) {
-  return html`<svg class=${classes("shape", tone)} width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
+export function StatusIcon({ tone }) {
+  return html`<svg class=${classNames("status-icon", tone)} width="14" height="14" viewBox="0 0 16 16" aria-hidden="true">
     <circle cx="8" cy="8" r="6.5" />
-    <path d=${SHAPES[tone]} />
+    <path d=${ICON_PATHS[tone]} />
   </svg>`;
 }
 
 /** @param {{tone: Tone, children?: import("./ui.js").Children, title?: string}} props */
 export function Badge({ tone, children, title }) {
-  return html`<span class=${classes("badge", tone)} title=${title}><${Shape} tone=${tone} /><span>${children}</span></span>`;
+  return html`<span class=${classNames("badge", tone)} title=${title}><${StatusIcon} tone=${tone} /><span>${children}</span></span>`;
 }
 
-/** What tasks may be, by the words of the API. @type {Record<string, [Tone, string]>} */
-const STATUS = {
-  SCHEDULED: ["idle", "Scheduled"],
+/** Labels of task statuses. @type {Record<string, [Tone, string]>} */
+const STATUS_LABELS = {
+  SCHEDULED: ["idle", "Waiting"],
   RUNNING: ["busy", "Running"],
-  SUCCESS: ["good", "Success"],
+  SUCCESS: ["good", "Succeeded"],
   FAILED: ["bad", "Failed"],
-  CANCELED: ["off", "Canceled"],
+  CANCELED: ["off", "Cancelled"],
 };
 
-/** The status of a task. `state` tells more where there is more: a task whose handler is gone, one that is retried.
+/** The status of a task. `state` adds detail: the handler is missing, or the task is retried.
  * @param {{status: string, state?: string, attempt?: number, short?: boolean}} props */
-export function Status({ status, state, attempt = 0, short = false }) {
+export function TaskStatus({ status, state, attempt = 0, short = false }) {
   if (state === "missing") return html`<${Badge} tone="warn" title="Its handler is no longer defined">Missing<//>`;
-  const [tone, word] = STATUS[status] ?? ["idle", status];
-  const again = !short && status === "SCHEDULED" && attempt > 0;
-  return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${again ? "Retrying" : word}<//>`;
+  const [tone, label] = STATUS_LABELS[status] ?? ["idle", status];
+  const isRetrying = !short && status === "SCHEDULED" && attempt > 0;
+  return html`<${Badge} tone=${tone} title=${state && `state ${state}`}>${isRetrying ? "Retrying" : label}<//>`;
 }
 
-export const STATUSES = Object.keys(STATUS);
+/** Statuses with their labels, for a filter. */
+export const STATUS_CHOICES = Object.entries(STATUS_LABELS).map(([status, [, label]]) => /** @type {[string, string]} */ ([status, label]));

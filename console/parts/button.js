@@ -1,24 +1,19 @@
-// Buttons. One that this token may not use is not there.
+// Buttons. A button that the token may not use is not rendered.
 
-import { may } from "../data/session.js";
+import { hasRole } from "../data/session.js";
 import { Icon } from "./icon.js";
-import { classes, html } from "./ui.js";
+import { classNames, html } from "./ui.js";
 
 /** @param {{children?: import("./ui.js").Children, onClick?: (event: MouseEvent) => void, icon?: import("./icon.js").IconName,
- *   label?: string, kind?: "plain" | "primary" | "danger" | "quiet", small?: boolean, disabled?: boolean, title?: string,
+ *   label?: string, kind?: "plain" | "primary" | "danger" | "quiet", small?: boolean, disabled?: boolean, title?:
+ * string,
  *   pressed?: boolean, expanded?: boolean, role?: import("../data/session.js").Role, type?: "button" | "submit",
  *   class?: string}} props `label` names a button that shows only an icon; `role` is what one must be to use it */
 export function Button({ children, onClick, icon, label, kind = "plain", small = false, disabled = false, title, pressed, expanded, role, type = "button", class: more }) {
-  if (role && !may(role)) return null;
-  return html`<button type=${type} class=${classes("button", kind, small && "small", !children && "square", more)}
+  if (role && !hasRole(role)) return null;
+  return html`<button type=${type} class=${classNames("button", kind, small && "small", !children && "square", more)}
     onClick=${onClick} disabled=${disabled} title=${title ?? label} aria-label=${label} aria-pressed=${pressed}
     aria-expanded=${expanded}>
     ${icon && html`<${Icon} name=${icon} size=${small ? 14 : 16} />`}${children && html`<span>${children}</span>`}
   </button>`;
-}
-
-/** Shown only to those who may.
- * @param {{role: import("../data/session.js").Role, children?: import("./ui.js").Children}} props */
-export function Needs({ role, children }) {
-  return may(role) ? html`${children}` : null;
 }

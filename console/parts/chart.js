@@ -1,20 +1,20 @@
-// Lines over time, drawn by uPlot, in the colours of the theme. It is loaded with the first chart.
+// Line charts over time, drawn by uPlot, which is loaded with the first chart.
 
-import { dark, zone } from "../data/settings.js";
-import { brief } from "../data/numbers.js";
-import { hour } from "../data/time.js";
+import { isDark, zoneSetting } from "../data/settings.js";
+import { formatCompact } from "../data/numbers.js";
+import { formatTimeOfDay } from "../data/time.js";
 import { html, useEffect, useRef } from "./ui.js";
 
-/** @typedef {{name: string, tone: "accent" | "good" | "bad" | "warn" | "muted", fill?: boolean}} Line */
+/** @typedef {{name: string, tone: "accent" | "good" | "bad" | "warn" | "muted", fill?: boolean}} ChartLine */
 
-/** From mark to mark of the upright axis: such that no mark needs two digits behind the point. */
-const STEPS = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((step) => Number(`${step}e${power}`)));
+/** Steps of the vertical axis, so that no label needs two decimals. */
+const AXIS_STEPS = [-1, 0, 1, 2, 3, 4, 5, 6, 7, 8].flatMap((power) => [1, 2, 5].map((step) => Number(`${step}e${power}`)));
 
 /** @type {Promise<any> | null} */
-let loading = null;
+let uPlotPromise = null;
 
-function load() {
-  loading ??= new Promise((resolve, reject) => {
+function loadUPlot() {
+  uPlotPromise ??= new Promise((resolve, reject) => {
     const sheet = document.createElement("link");
     sheet.rel = "stylesheet";
     sheet.href = new URL("../vendor/uplot.css", import.meta.url).href;
@@ -22,49 +22,48 @@ function load() {
     script.src = new URL("../vendor/uplot.js", import.meta.url).href;
     script.onload = () => resolve(/** @type {any} */ (window).uPlot);
     script.onerror = () => {
-      loading = null;
+      uPlotPromise = null;
       reject(new Error("The charts could not be loaded."));
     };
     document.head.append(sheet, script);
   });
-  return loading;
+  return uPlotPromise;
 }
 
 /** @param {string} name */
-function colour(name) {
+function themeColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
-/** `data` is the times in milliseconds, then a row of numbers for each line; null is a gap. `label` says in words what is
- * to be seen.
- * @param {{lines: Line[], data: [number[], ...(number | null)[][]], label: string, height?: number, unit?: (value: number) => string}} props */
-export function Chart({ lines, data, label, height = 180, unit = brief }) {
-  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
+/** `data` has the times in milliseconds, then the numbers of each line; null is a gap. `label` is the text alternative.
+ * @param {{lines: ChartLine[], data: [number[], ...(number | null)[][]], label: string, height?: number, unit?: (value: number) => string}} props */
+export function Chart({ lines, data, label, height = 180, unit = formatCompact }) {
+  const container = useRef(/** @type {HTMLDivElement | null} */ (null));
   const chart = useRef(/** @type {any} */ (null));
   const latest = useRef(data);
   latest.current = data;
   const names = lines.map((line) => line.name).join("|");
-  const looks = `${dark.value} ${zone.value}`;
+  const themeKey = `${isDark.value} ${zoneSetting.value}`;
 
   useEffect(() => {
-    const element = place.current;
+    const element = container.current;
     if (!element) return undefined;
-    let gone = false;
+    let isUnmounted = false;
     /** @type {ResizeObserver | undefined} */
     let watch;
-    load().then((uPlot) => {
-      if (gone) return;
-      chart.current = new uPlot(options(uPlot, lines, element.clientWidth, height, unit), latest.current, element);
+    loadUPlot().then((uPlot) => {
+      if (isUnmounted) return;
+      chart.current = new uPlot(chartOptions(uPlot, lines, element.clientWidth, height, unit), latest.current, element);
       watch = new ResizeObserver(() => chart.current?.setSize({ width: element.clientWidth, height }));
       watch.observe(element);
     }).catch(() => {});
     return () => {
-      gone = true;
+      isUnmounted = true;
       watch?.disconnect();
       chart.current?.destroy();
       chart.current = null;
     };
-  }, [names, looks, height]);
+  }, [names, themeKey, height]);
 
   useEffect(() => {
     chart.current?.setData(data);
@@ -72,23 +71,23 @@ export function Chart({ lines, data, label, height = 180, unit = brief }) {
 
   return html`<figure class="chart">
     <figcaption class="legend">${lines.map((line) => html`<span key=${line.name} class=${`key ${line.tone}`}>${line.name}</span>`)}</figcaption>
-    <div class="plot" role="img" aria-label=${label} ref=${place} style=${{ minHeight: `${height}px` }}></div>
+    <div class="plot" role="img" aria-label=${label} ref=${container} style=${{ minHeight: `${height}px` }}></div>
   </figure>`;
 }
 
-/** @param {any} uPlot @param {Line[]} lines @param {number} width @param {number} height @param {(value: number) => string} unit */
-function options(uPlot, lines, width, height, unit) {
-  const axis = { stroke: colour("text-faint"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
+/** @param {any} uPlot @param {ChartLine[]} lines @param {number} width @param {number} height @param {(value: number) => string} unit */
+function chartOptions(uPlot, lines, width, height, unit) {
+  const axis = { stroke: themeColour("text-faint"), grid: { stroke: themeColour("line"), width: 1 }, ticks: { show: false }, font: "11px system-ui" };
   return {
     width,
     height,
     ms: 1,
     legend: { show: false },
-    // To the right there is room for half of the last time.
+    // Space on the right for half of the last time label.
     padding: [8, 26, 0, 0],
     cursor: { y: false, points: { size: 6 } },
     scales: {
-      // Two minutes at least, so that a line grows from the right and does not jump.
+      // At least two minutes, so that a new line grows from the right and does not jump.
       x: { range: (/** @type {any} */ _, /** @type {number | null} */ from, /** @type {number | null} */ to) => {
         const end = to ?? Date.now();
         return [Math.min(from ?? end, end - 120_000), end];
@@ -96,16 +95,16 @@ function options(uPlot, lines, width, height, unit) {
       y: { range: (/** @type {any} */ _, /** @type {number} */ __, /** @type {number} */ top) => [0, Math.max(1, top * 1.15)] },
     },
     axes: [
-      { ...axis, space: 90, size: 26, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map(hour) },
-      { ...axis, size: 48, incrs: STEPS, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(unit) },
+      { ...axis, space: 90, size: 26, values: (/** @type {any} */ _, /** @type {number[]} */ times) => times.map(formatTimeOfDay) },
+      { ...axis, size: 48, incrs: AXIS_STEPS, values: (/** @type {any} */ _, /** @type {number[]} */ marks) => marks.map(unit) },
     ],
     series: [
       {},
       ...lines.map(({ name, tone, fill }) => ({
         label: name,
-        stroke: colour(tone),
+        stroke: themeColour(tone),
         width: 1.5,
-        fill: fill ? `color-mix(in srgb, ${colour(tone)} 12%, transparent)` : undefined,
+        fill: fill ? `color-mix(in srgb, ${themeColour(tone)} 12%, transparent)` : undefined,
         points: { show: false },
         paths: uPlot.paths.linear(),
       })),

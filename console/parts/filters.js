@@ -1,34 +1,34 @@
-// Filters: fields whose values stand in the address, so that what one sees can be sent to others.
+// Filters: fields whose values are in the address, so that a filtered view can be shared as a link.
 
-import { fromField, toField } from "../data/time.js";
+import { fromInputValue, toInputValue } from "../data/time.js";
 import { setQuery } from "../shell/router.js";
 import { Button } from "./button.js";
 import { html, useEffect, useId, useState } from "./ui.js";
 
-/** A field of a filter. With `choices` it is picked, else typed; each choice is a value, or a value and what it is called.
- * With `time` it is an instant, typed in the zone that was chosen. One with `more` is shown when it is asked for or set.
+/** A field of a filter. With `choices` it is a select; each choice is a value, or a value and its label. With `time`
+ * it is a time in the selected zone. With `more` it is hidden until "More filters" is clicked.
  * @typedef {{name: string, label: string, hint?: string, choices?: (string | [string, string])[], suggestions?: string[],
- *   width?: number, time?: boolean, more?: boolean}} Field */
+ *   width?: number, time?: boolean, more?: boolean}} FilterField */
 
-/** @param {{fields: Field[], query: Record<string, string>, children?: import("./ui.js").Children}} props */
-export function Filters({ fields, query, children }) {
+/** @param {{fields: FilterField[], query: Record<string, string>, children?: import("./ui.js").Children}} props */
+export function FilterBar({ fields, query, children }) {
   const set = fields.filter((field) => query[field.name]);
-  const none = Object.fromEntries(fields.map((field) => [field.name, null]));
-  const [all, setAll] = useState(false);
-  const open = all || set.some((field) => field.more);
+  const cleared = Object.fromEntries(fields.map((field) => [field.name, null]));
+  const [showAll, setAll] = useState(false);
+  const open = showAll || set.some((field) => field.more);
   return html`<form class="filters" role="search" aria-label="Filters" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
     ${fields.filter((field) => open || !field.more).map((field) => (field.choices
-      ? html`<${Pick} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
-      : field.time ? html`<${Instant} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
-      : html`<${Typed} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`))}
-    ${!open && fields.some((field) => field.more) && html`<${Button} small kind="quiet" icon="filter" onClick=${() => setAll(true)}>More<//>`}
-    ${set.length > 0 && html`<${Button} small kind="quiet" icon="close" onClick=${() => setQuery({ ...none, cursor: null })}>Clear<//>`}
+      ? html`<${SelectFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
+      : field.time ? html`<${TimeFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`
+      : html`<${TextFilter} key=${field.name} field=${field} value=${query[field.name] ?? ""} />`))}
+    ${!open && fields.some((field) => field.more) && html`<${Button} small kind="quiet" icon="filter" onClick=${() => setAll(true)}>More filters<//>`}
+    ${set.length > 0 && html`<${Button} small kind="quiet" icon="close" onClick=${() => setQuery({ ...cleared, cursor: null })}>Clear filters<//>`}
     ${children}
   </form>`;
 }
 
-/** @param {{field: Field, value: string}} props */
-function Pick({ field, value }) {
+/** @param {{field: FilterField, value: string}} props */
+function SelectFilter({ field, value }) {
   const id = useId();
   const choices = (field.choices ?? []).map((choice) => (typeof choice === "string" ? [choice, choice] : choice));
   return html`<label class="filter" for=${id}><span>${field.label}</span>
@@ -39,9 +39,9 @@ function Pick({ field, value }) {
     </select></label>`;
 }
 
-/** Takes effect a moment after the last key.
- * @param {{field: Field, value: string}} props */
-function Typed({ field, value }) {
+/** Applies shortly after the last key press.
+ * @param {{field: FilterField, value: string}} props */
+function TextFilter({ field, value }) {
   const id = useId();
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
@@ -54,14 +54,14 @@ function Typed({ field, value }) {
     <input id=${id} value=${text} placeholder=${field.hint} autocomplete="off" spellcheck=${false} maxlength="1024"
       list=${field.suggestions && `${id}-list`} style=${field.width && { width: `${field.width}px` }}
       onInput=${(/** @type {Event} */ event) => setText(/** @type {HTMLInputElement} */ (event.target).value)} />
-    ${field.suggestions && html`<datalist id=${`${id}-list`}>${field.suggestions.map((one) => html`<option key=${one} value=${one} />`)}</datalist>`}
+    ${field.suggestions && html`<datalist id=${`${id}-list`}>${field.suggestions.map((suggestion) => html`<option key=${suggestion} value=${suggestion} />`)}</datalist>`}
   </label>`;
 }
 
-/** @param {{field: Field, value: string}} props */
-function Instant({ field, value }) {
+/** @param {{field: FilterField, value: string}} props */
+function TimeFilter({ field, value }) {
   const id = useId();
   return html`<label class="filter" for=${id}><span>${field.label}</span>
-    <input id=${id} type="datetime-local" step="1" value=${toField(value)} onChange=${(/** @type {Event} */ event) =>
-      setQuery({ [field.name]: fromField(/** @type {HTMLInputElement} */ (event.target).value) }, { replace: false })} /></label>`;
+    <input id=${id} type="datetime-local" step="1" value=${toInputValue(value)} onChange=${(/** @type {Event} */ event) =>
+      setQuery({ [field.name]: fromInputValue(/** @type {HTMLInputElement} */ (event.target).value) }, { replace: false })} /></label>`;
 }

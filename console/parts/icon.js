@@ -1,8 +1,8 @@
-// Icons, drawn on a grid of 16. They stand beside words, so that nobody has to read them.
+// Icons on a grid of 16. They accompany a label and are hidden from screen readers.
 
 import { html } from "./ui.js";
 
-const PATHS = {
+const ICONS = {
   pulse: "M1.5 8h3l2-5 3 10 2-5h3",
   stream: "M2 4h12M2 8h8M2 12h5M12.5 9.5v4M10.5 11.5h4",
   object: "M8 1.5 14 5v6l-6 3.5L2 11V5zM2 5l6 3.5L14 5M8 8.5v6",
@@ -35,11 +35,11 @@ const PATHS = {
   external: "M6 3H3v10h10v-3M9 2.5h4.5V7M13.5 2.5 7.5 8.5",
 };
 
-/** @typedef {keyof typeof PATHS} IconName */
+/** @typedef {keyof typeof ICONS} IconName */
 
 /** @param {{name: IconName, size?: number}} props */
 export function Icon({ name, size = 16 }) {
   return html`<svg class="icon" width=${size} height=${size} viewBox="0 0 16 16" aria-hidden="true" focusable="false">
-    <path d=${PATHS[name]} />
+    <path d=${ICONS[name]} />
   </svg>`;
 }

@@ -1,61 +1,61 @@
-// JSON to look into: collapsible, and bounded however large it is. Everything in it is text.
+// A collapsible JSON view with bounded size. All values are rendered as text.
 
-import { Digits } from "../data/api.js";
-import { counted, size } from "../data/numbers.js";
+import { ExactNumber } from "../data/api.js";
+import { pluralize, formatBytes } from "../data/numbers.js";
 import { Button } from "./button.js";
-import { CopyText } from "./copy.js";
+import { CopyButton } from "./copy.js";
 import { html, useMemo, useState } from "./ui.js";
 
-/** Members of one object that are shown at a time, and characters of one text. */
-const MOST_MEMBERS = 100;
-const MOST_TEXT = 400;
-/** How many lines are open at first, at most. */
-const MOST_OPEN = 60;
+/** Members of an object, and characters of a string, shown at a time. */
+const MAX_MEMBERS = 100;
+const MAX_TEXT = 400;
+/** Maximum lines that are expanded at first. */
+const MAX_OPEN_LINES = 60;
 
-/** @param {{value: unknown, label?: string, open?: number}} props `open` is how deep it is open at first */
-export function Json({ value, label = "JSON", open = 2 }) {
-  const text = useMemo(() => stringify(value), [value]);
-  const depth = useMemo(() => (lines(value, open) > MOST_OPEN ? 1 : open), [value, open]);
+/** @param {{value: unknown, label?: string, open?: number}} props `open` is the depth that is expanded at first */
+export function JsonView({ value, label = "JSON", open = 2 }) {
+  const text = useMemo(() => stringifyExact(value), [value]);
+  const depth = useMemo(() => (countLines(value, open) > MAX_OPEN_LINES ? 1 : open), [value, open]);
   return html`<div class="json" role="group" aria-label=${label}>
-    <div class="json-tools"><span class="faint number">${size(text.length)}</span><${CopyText} text=${text} what=${label} /></div>
-    <${Value} value=${value} open=${depth} last=${true} />
+    <div class="json-tools"><span class="faint number">${formatBytes(text.length)}</span><${CopyButton} text=${text} label=${label} /></div>
+    <${JsonValue} value=${value} open=${depth} last=${true} />
   </div>`;
 }
 
-/** As text, with long numbers as they came. @param {unknown} value */
-export function stringify(value) {
-  // Browsers that tell the digits of a number can write them, too.
+/** Serializes JSON with all digits of long numbers. @param {unknown} value */
+export function stringifyExact(value) {
+  // Browsers that support `context.source` support `rawJSON`, too.
   const { rawJSON } = /** @type {any} */ (JSON);
-  return JSON.stringify(value, (_, inner) => (inner instanceof Digits ? rawJSON(inner.text) : inner), 2) ?? "null";
+  return JSON.stringify(value, (_, inner) => (inner instanceof ExactNumber ? rawJSON(inner.text) : inner), 2) ?? "null";
 }
 
 /** @param {unknown} value @param {number} depth @returns {number} */
-function lines(value, depth) {
-  if (value === null || typeof value !== "object" || value instanceof Digits || depth === 0) return 1;
+function countLines(value, depth) {
+  if (value === null || typeof value !== "object" || value instanceof ExactNumber || depth === 0) return 1;
   let sum = 2;
   for (const inner of Object.values(value)) {
-    sum += lines(inner, depth - 1);
-    if (sum > MOST_OPEN) break;
+    sum += countLines(inner, depth - 1);
+    if (sum > MAX_OPEN_LINES) break;
   }
   return sum;
 }
 
 /** @param {{value: unknown, name?: string, open: number, last: boolean}} props @returns {any} */
-function Value({ value, name, open, last }) {
+function JsonValue({ value, name, open, last }) {
   const comma = last ? "" : ",";
   const label = name === undefined ? null : html`<span class="json-name">${JSON.stringify(name)}</span>: `;
-  if (value instanceof Digits) return html`<div class="json-line">${label}<span class="json-number">${value.text}</span>${comma}</div>`;
-  if (typeof value === "string") return html`<div class="json-line">${label}<${Text} text=${value} />${comma}</div>`;
+  if (value instanceof ExactNumber) return html`<div class="json-line">${label}<span class="json-number">${value.text}</span>${comma}</div>`;
+  if (typeof value === "string") return html`<div class="json-line">${label}<${JsonText} text=${value} />${comma}</div>`;
   if (value === null || typeof value !== "object") {
     return html`<div class="json-line">${label}<span class=${`json-${value === null ? "null" : typeof value}`}>${String(value)}</span>${comma}</div>`;
   }
-  return html`<${Branch} value=${value} label=${label} open=${open} comma=${comma} />`;
+  return html`<${JsonBranch} value=${value} label=${label} open=${open} comma=${comma} />`;
 }
 
 /** @param {{value: object, label: unknown, open: number, comma: string}} props */
-function Branch({ value, label, open, comma }) {
+function JsonBranch({ value, label, open, comma }) {
   const [isOpen, setOpen] = useState(open > 0);
-  const [most, setMost] = useState(MOST_MEMBERS);
+  const [visibleCount, setMost] = useState(MAX_MEMBERS);
   const list = Array.isArray(value);
   const entries = Object.entries(value);
   const [left, right] = list ? ["[", "]"] : ["{", "}"];
@@ -63,24 +63,24 @@ function Branch({ value, label, open, comma }) {
   const toggle = html`<button type="button" class="json-toggle" aria-expanded=${isOpen} aria-label=${isOpen ? "Close" : "Open"}
     onClick=${() => setOpen(!isOpen)}></button>`;
   if (!isOpen) {
-    return html`<div class="json-line">${toggle}${label}${left}<span class="faint"> ${counted(entries.length, list ? "item" : "member")} </span>${right}${comma}</div>`;
+    return html`<div class="json-line">${toggle}${label}${left}<span class="faint"> ${pluralize(entries.length, list ? "item" : "member")} </span>${right}${comma}</div>`;
   }
-  const more = entries.length - most;
+  const more = entries.length - visibleCount;
   return html`<div class="json-branch">
     <div class="json-line">${toggle}${label}${left}</div>
     <div class="json-inner">
-      ${entries.slice(0, most).map(([name, inner], index) => html`<${Value} key=${name} name=${list ? undefined : name} value=${inner}
+      ${entries.slice(0, visibleCount).map(([name, inner], index) => html`<${JsonValue} key=${name} name=${list ? undefined : name} value=${inner}
         open=${open - 1} last=${index === entries.length - 1} />`)}
-      ${more > 0 && html`<${Button} small onClick=${() => setMost(most + MOST_MEMBERS)}>Show ${Math.min(more, MOST_MEMBERS)} of ${more} more<//>`}
+      ${more > 0 && html`<${Button} small onClick=${() => setMost(visibleCount + MAX_MEMBERS)}>Show ${Math.min(more, MAX_MEMBERS)} of ${more} more<//>`}
     </div>
     <div class="json-line">${right}${comma}</div>
   </div>`;
 }
 
 /** @param {{text: string}} props */
-function Text({ text }) {
-  const [whole, setWhole] = useState(false);
-  const cut = !whole && text.length > MOST_TEXT;
-  return html`<span class="json-string">${JSON.stringify(cut ? text.slice(0, MOST_TEXT) : text)}</span>${
-    cut && html` <${Button} small onClick=${() => setWhole(true)}>Show all ${size(text.length)}<//>`}`;
+function JsonText({ text }) {
+  const [showAll, setWhole] = useState(false);
+  const isTruncated = !showAll && text.length > MAX_TEXT;
+  return html`<span class="json-string">${JSON.stringify(isTruncated ? text.slice(0, MAX_TEXT) : text)}</span>${
+    isTruncated && html` <${Button} small onClick=${() => setWhole(true)}>Show all ${formatBytes(text.length)}<//>`}`;
 }

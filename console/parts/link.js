@@ -1,49 +1,49 @@
-// Links between screens. Where the screen is not there, the text stands without a link.
+// Links between screens. Without a screen for the address, the text is rendered without a link.
 
-import { exists, places } from "../shell/router.js";
-import { classes, html } from "./ui.js";
+import { screenExists, screenPaths } from "../shell/router.js";
+import { classNames, html } from "./ui.js";
 
 /** @typedef {import("./ui.js").Children} Children */
 
 /** @param {{to: string, children?: Children, class?: string, title?: string, current?: boolean, onClick?: () => void}} props */
 export function Link({ to, children, class: more, title, current, onClick }) {
-  if (!exists(to)) return html`<span class=${more} title=${title}>${children}</span>`;
+  if (!screenExists(to)) return html`<span class=${more} title=${title}>${children}</span>`;
   return html`<a href=${`#${to}`} class=${more} title=${title} aria-current=${current ? "page" : undefined} onClick=${onClick}>${children}</a>`;
 }
 
 /** @param {{id: number | string}} props */
 export function EventLink({ id }) {
-  return html`<${Link} to=${places.event(id)} class="mono">${String(id)}<//>`;
+  return html`<${Link} to=${screenPaths.event(id)} class="mono">${String(id)}<//>`;
 }
 
-/** An id is long, and its end tells tasks apart: the middle gives way first. `tail` is the end alone, as the command line
- * takes it, for where the handler is told beside it.
+/** `short` leaves out the middle of the id, since the end distinguishes tasks. `tail` shows only the end, which the
+ * CLI accepts.
  * @param {{id: string, short?: boolean, tail?: boolean}} props */
 export function TaskLink({ id, short = false, tail = false }) {
-  return html`<${Link} to=${places.task(id)} class="mono" title=${id}>${tail ? `…${id.slice(-6)}` : short ? shortId(id) : id}<//>`;
+  return html`<${Link} to=${screenPaths.task(id)} class="mono" title=${id}>${tail ? `…${id.slice(-6)}` : short ? shortenTaskId(id) : id}<//>`;
 }
 
 /** `index_record.published_caa4bd93-…07`
  * @param {string} id */
-export function shortId(id) {
+export function shortenTaskId(id) {
   const found = /^(.*_[0-9a-f]{8}-).*(.{2})$/.exec(id);
   return found && id.length - found[1].length > 12 ? `${found[1]}…${found[2]}` : id;
 }
 
 /** @param {{name: string}} props */
 export function HandlerLink({ name }) {
-  return html`<${Link} to=${places.handler(name)}>${name}<//>`;
+  return html`<${Link} to=${screenPaths.handler(name)}>${name}<//>`;
 }
 
-/** An object, or an order where the key is the path of one.
- * @param {{of: string, tenant?: string, class?: string}} props */
-export function KeyLink({ of, tenant, class: more }) {
-  const to = isOrder(of) ? places.order(of, tenant) : places.object(of, tenant);
-  const there = exists(to) ? to : places.stream({ key: of });
-  return html`<${Link} to=${there} class=${classes("mono", more)} title=${of}>${of}<//>`;
+/** Links an object, or an order if the key is the path of one.
+ * @param {{objectKey: string, tenant?: string, class?: string}} props */
+export function KeyLink({ objectKey, tenant, class: more }) {
+  const screen = isOrderPath(objectKey) ? screenPaths.order(objectKey, tenant) : screenPaths.object(objectKey, tenant);
+  const target = screenExists(screen) ? screen : screenPaths.stream({ key: objectKey });
+  return html`<${Link} to=${target} class=${classNames("mono", more)} title=${objectKey}>${objectKey}<//>`;
 }
 
 /** @param {string} key */
-export function isOrder(key) {
+export function isOrderPath(key) {
   return /^\/.*,[^,/]+$/.test(key);
 }

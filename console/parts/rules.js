@@ -1,83 +1,85 @@
-// Pauses and blocks on the screen: which hold, who set them and why, setting one, lifting one.
+// Shows pauses and blocks with author and reason, and sets and removes them.
 
-import { hold, lift, mayLift, roleOf } from "../data/rules.js";
-import { bound } from "../data/session.js";
+import { setRule, removeRule, mayRemoveRule, requiredRole } from "../data/rules.js";
+import { boundTenant } from "../data/session.js";
 import { Badge } from "./badge.js";
 import { Button } from "./button.js";
-import { ask } from "./dialog.js";
-import { attempt } from "./toast.js";
+import { promptUser } from "./prompt.js";
+import { runWithToast } from "./actions.js";
 import { Ago } from "./time.js";
 import { html } from "./ui.js";
 
-/** @typedef {import("../data/bodies.js").Rule} Rule */
-/** @typedef {import("../data/rules.js").Place} Place */
+/** @typedef {import("../data/api-types.js").Rule} Rule */
+/** @typedef {import("../data/rules.js").RuleTarget} RuleTarget */
 
 /** @param {{rule: Rule}} props */
 export function RuleBadge({ rule: { kind, reason } }) {
   return html`<${Badge} tone=${kind === "block" ? "bad" : "warn"} title=${reason ?? ""}>${kind === "block" ? "Blocked" : "Paused"}<//>`;
 }
 
-/** All rules that hold something, each with the way out. `own` is what the screen is about: rules on a part of it say on
- * which.
- * @param {{rules: Rule[], own: Place, after: () => void}} props `after` is called when one was lifted */
-export function Rules({ rules, own, after }) {
-  if (rules.length === 0) return html`<p class="soft">Nothing holds it.</p>`;
+/** Lists rules with a button to remove each. `target` is the subject of the screen: a rule on a part of it names that
+ * part.
+ * @param {{rules: Rule[], target: RuleTarget, onChange: () => void}} props `onChange` is called after one was removed
+ * */
+export function RuleList({ rules, target, onChange }) {
+  if (rules.length === 0) return html`<p class="soft">Not paused or blocked.</p>`;
   return html`<ul class="rules">${rules.map((rule) => html`<li key=${`${rule.kind} ${rule.space} ${rule.name} ${rule.tenant}`}>
     <div class="rule-line"><${RuleBadge} rule=${rule} />
-      <span>${of(rule, own)}</span>
-      ${mayLift(rule) && html`<${Button} small icon="play" onClick=${() => release(rule, after)}>${rule.kind === "block" ? "Unblock" : "Resume"}<//>`}
+      <span>${describeRuleTarget(rule, target)}</span>
+      ${mayRemoveRule(rule) && html`<${Button} small icon="play" onClick=${() => confirmRemoval(rule, onChange)}>${rule.kind === "block" ? "Unblock" : "Resume"}<//>`}
     </div>
-    <p class="rule-who">${rule.by ? html`by <b>${rule.by}</b>, ` : ""}<${Ago} at=${rule.since} /></p>
-    ${rule.reason && html`<p class="rule-why">${rule.reason}</p>`}
+    <p class="rule-author">${rule.kind === "block" ? "Blocked" : "Paused"}${rule.by ? html` by <b>${rule.by}</b>` : ""} <${Ago} at=${rule.since} /></p>
+    ${rule.reason && html`<p class="rule-reason">${rule.reason}</p>`}
   </li>`)}</ul>`;
 }
 
-/** Whom or what a rule holds. @param {Rule} rule @param {Place} own */
-function of({ space, name, tenant }, own) {
-  const part = space === own.space ? "" : space === "collection" ? `the collection ${name.slice(name.indexOf("/") + 1)}` : `the ${space} ${name}`;
-  const whose = tenant === null ? (space === "schedule" || part ? "" : "for all tenants") : `for the tenant ${tenant}`;
-  return [part, whose].filter(Boolean).join(" ");
+/** Describes the part and the tenant that a rule applies to. @param {Rule} rule @param {RuleTarget} target */
+function describeRuleTarget({ space, name, tenant }, target) {
+  const subject = space === target.space ? "" : space === "collection" ? `the collection ${name.slice(name.indexOf("/") + 1)}` : `the ${space} ${name}`;
+  const tenantText = tenant === null ? (space === "schedule" || subject ? "" : "for all tenants") : `for the tenant ${tenant}`;
+  return [subject, tenantText].filter(Boolean).join(" ");
 }
 
-/** @param {Rule} rule @param {() => void} after */
-async function release(rule, after) {
+/** @param {Rule} rule @param {() => void} onChange */
+async function confirmRemoval(rule, onChange) {
   const done = rule.kind === "block" ? "no longer blocked" : "no longer paused";
-  if (await attempt(() => lift(rule), `${rule.name} is ${done}`, `${rule.name} is held as before`)) after();
+  if (await runWithToast(() => removeRule(rule), `${rule.name} is ${done}`, `${rule.name} was not resumed`)) onChange();
 }
 
-const MEANS = {
-  handler: "No new attempt starts from then on. What runs runs to its end, and what comes meanwhile waits.",
-  collection: "No new run of it starts from then on. What runs runs to its end.",
-  schedule: "Its planned times pass without firing. What is made up for when it goes on is for its catch-up to say.",
-  chain: "No order of it begins a step from then on. Steps that run run to their end.",
+const EFFECTS = {
+  handler: "No new attempts start. Running attempts finish, and new tasks wait.",
+  collection: "No new run starts. A running one finishes.",
+  schedule: "Planned times pass without firing. After it is resumed, its catch-up policy decides which of them are made up.",
+  chain: "No order of this chain starts a step. Running steps finish.",
 };
 
-/** Asks for the reason, and holds it.
- * @param {Rule["kind"]} kind @param {Place} place @param {() => void} after @param {string} [tenant] the one it is about */
-export async function askHold(kind, place, after, tenant = "") {
-  const tenants = place.space !== "schedule" && bound.value === null;
-  const word = kind === "block" ? "Block" : "Pause";
-  const said = await ask({
-    title: `${word} ${place.name}`,
-    text: html`<p>${MEANS[place.space]} ${kind === "block" ? "Only an admin can lift a block." : ""}</p>`,
-    action: word,
+/** Asks for a reason and sets the rule.
+ * @param {Rule["kind"]} kind @param {RuleTarget} target @param {() => void} onChange @param {string} [tenant] preset
+ * tenant */
+export async function promptForRule(kind, target, onChange, tenant = "") {
+  const tenants = target.space !== "schedule" && boundTenant.value === null;
+  const verb = kind === "block" ? "Block" : "Pause";
+  const values = await promptUser({
+    title: `${verb} ${target.name}`,
+    text: html`<p>${EFFECTS[target.space]} ${kind === "block" ? "Only an admin can lift a block." : ""}</p>`,
+    action: verb,
     danger: kind === "block",
     fields: [
-      { name: "reason", label: "Reason", hint: "For those who wonder. Everybody who sees it can read this." },
-      ...(tenants ? [{ name: "tenant", label: "Tenant", value: tenant, hint: "Left empty it holds for all tenants." }] : []),
+      { name: "reason", label: "Reason", hint: "Shown to everybody who can see it." },
+      ...(tenants ? [{ name: "tenant", label: "Tenant", value: tenant, hint: "Empty: all tenants." }] : []),
     ],
   });
-  if (!said) return;
-  const done = `${place.name} is ${kind === "block" ? "blocked" : "paused"}${said.tenant?.trim() ? ` for ${said.tenant.trim()}` : ""}`;
-  if (await attempt(() => hold(kind, place, said), done, `${place.name} goes on as before`)) after();
+  if (!values) return;
+  const done = `${target.name} is ${kind === "block" ? "blocked" : "paused"}${values.tenant?.trim() ? ` for ${values.tenant.trim()}` : ""}`;
+  if (await runWithToast(() => setRule(kind, target, values), done, `${target.name} was not ${kind === "block" ? "blocked" : "paused"}`)) onChange();
 }
 
-/** The ways to hold something, as far as this token may.
- * @param {{place: Place, rules: Rule[], after: () => void}} props */
-export function HoldButtons({ place, rules, after }) {
-  const whose = place.space === "schedule" ? null : bound.value;
-  const whole = (/** @type {Rule["kind"]} */ kind) => rules.some((rule) => rule.kind === kind && rule.space === place.space && rule.tenant === whose);
+/** Buttons that set rules, as far as the token may.
+ * @param {{target: RuleTarget, rules: Rule[], onChange: () => void}} props */
+export function RuleButtons({ target, rules, onChange }) {
+  const ruleTenant = target.space === "schedule" ? null : boundTenant.value;
+  const isSet = (/** @type {Rule["kind"]} */ kind) => rules.some((rule) => rule.kind === kind && rule.space === target.space && rule.tenant === ruleTenant);
   return html`
-    ${!whole("pause") && html`<${Button} icon="pause" role=${roleOf("pause")} onClick=${() => askHold("pause", place, after)}>Pause<//>`}
-    ${!whole("block") && html`<${Button} icon="block" role=${roleOf("block")} onClick=${() => askHold("block", place, after)}>Block<//>`}`;
+    ${!isSet("pause") && html`<${Button} icon="pause" role=${requiredRole("pause")} onClick=${() => promptForRule("pause", target, onChange)}>Pause<//>`}
+    ${!isSet("block") && html`<${Button} icon="block" role=${requiredRole("block")} onClick=${() => promptForRule("block", target, onChange)}>Block<//>`}`;
 }

@@ -1,60 +1,60 @@
-// What stands where there is nothing to show: yet, at all, or because something went wrong. Each says what to do.
+// Empty, loading and error states. Each says what to do.
 
-import { Problem, said } from "../data/problem.js";
+import { Problem, errorText } from "../data/problem.js";
 import { Icon } from "./icon.js";
 import { Button } from "./button.js";
 import { html, useLayoutEffect, useState } from "./ui.js";
 
 /** @typedef {import("./ui.js").Children} Children */
 
-/** Where nothing else of the screen is there, this is its heading.
+/** The title, as the heading of the page if there is no other.
  * @param {{children?: Children}} props */
-function Title({ children }) {
-  const [alone, setAlone] = useState(false);
+function StateTitle({ children }) {
+  const [isOnlyHeading, setAlone] = useState(false);
   useLayoutEffect(() => setAlone(!document.querySelector("main h1")), []);
-  return alone ? html`<h1 class="state-title">${children}</h1>` : html`<p class="state-title">${children}</p>`;
+  return isOnlyHeading ? html`<h1 class="status-title">${children}</h1>` : html`<p class="status-title">${children}</p>`;
 }
 
 /** @param {{title: string, children?: Children, icon?: import("./icon.js").IconName}} props */
-export function Empty({ title, children, icon = "search" }) {
-  return html`<div class="state"><${Icon} name=${icon} size=${20} /><${Title}>${title}<//>
-    ${children && html`<div class="state-text">${children}</div>`}</div>`;
+export function EmptyState({ title, children, icon = "search" }) {
+  return html`<div class="status-message"><${Icon} name=${icon} size=${20} /><${StateTitle}>${title}<//>
+    ${children && html`<div class="status-text">${children}</div>`}</div>`;
 }
 
-/** Lines in the place of what is to come, so that nothing jumps.
+/** Placeholder lines, so that the layout does not jump.
  * @param {{lines?: number, label?: string}} props */
-export function Loading({ lines = 6, label = "Loading" }) {
+export function LoadingState({ lines = 6, label = "Loading" }) {
   return html`<div class="loading" role="status" aria-label=${label}>
-    ${Array.from({ length: lines }, (_, index) => html`<span class="bone" key=${index}></span>`)}
+    ${Array.from({ length: lines }, (_, index) => html`<span class="skeleton-line" key=${index}></span>`)}
   </div>`;
 }
 
-/** @param {{error: unknown, onRetry?: () => void, what?: string}} props */
-export function Failed({ error, onRetry, what = "This could not be read" }) {
-  const gone = error instanceof Problem && error.status === 404;
-  return html`<div class="state" role="alert"><${Icon} name="failure" size=${20} />
-    <${Title}>${gone ? "Not there" : what}<//>
-    <div class="state-text">${said(error)}${gone && " It may be forgotten by now, or be of another tenant or another server."}</div>
-    ${onRetry && !gone && html`<${Button} onClick=${onRetry}>Try again<//>`}
+/** @param {{error: unknown, onRetry?: () => void, errorTitle?: string}} props */
+export function ErrorState({ error, onRetry, errorTitle = "This could not be loaded" }) {
+  const isNotFound = error instanceof Problem && error.status === 404;
+  return html`<div class="status-message" role="alert"><${Icon} name="failure" size=${20} />
+    <${StateTitle}>${isNotFound ? "Not found" : errorTitle}<//>
+    <div class="status-text">${errorText(error)}${isNotFound && " It may have expired, or belong to another tenant or server."}</div>
+    ${onRetry && !isNotFound && html`<${Button} onClick=${onRetry}>Try again<//>`}
   </div>`;
 }
 
-/** What was read and followed, or the state in its place. What was read before stays while a new read fails.
+/** Renders live data, or its loading or error state. Previous data stays visible while a refresh fails.
  * @template T
- * @param {{of: import("../data/follow.js").Followed<T>, children: (data: T) => Children, lines?: number, what?: string}} props */
-export function Shown({ of, children, lines, what }) {
-  if (of.data === null && of.error) return html`<${Failed} error=${of.error} onRetry=${of.reload} what=${what} />`;
-  if (of.data === null) return html`<${Loading} lines=${lines} />`;
-  return html`${of.error ? html`<${Stale} error=${of.error} onRetry=${of.reload} />` : null}${children(of.data)}`;
+ * @param {{data: import("../data/live-data.js").LiveData<T>, children: (data: T) => Children, lines?: number, errorTitle?: string}} props */
+export function LiveView({ data, children, lines, errorTitle }) {
+  if (data.data === null && data.error) return html`<${ErrorState} error=${data.error} onRetry=${data.reload} errorTitle=${errorTitle} />`;
+  if (data.data === null) return html`<${LoadingState} lines=${lines} />`;
+  return html`${data.error ? html`<${StaleNotice} error=${data.error} onRetry=${data.reload} />` : null}${children(data.data)}`;
 }
 
 /** @param {{error: unknown, onRetry: () => void}} props */
-function Stale({ error, onRetry }) {
-  return html`<p class="notice warn" role="status"><span>This may be out of date: ${said(error)}</span>
+function StaleNotice({ error, onRetry }) {
+  return html`<p class="notice warn" role="status"><span>This may be out of date: ${errorText(error)}</span>
     <${Button} small onClick=${onRetry}>Try again<//></p>`;
 }
 
-/** A word in passing: torn streams, rules that hold, limits of what is shown.
+/** A short message above the content, such as a torn stream or a limit of what is shown.
  * @param {{tone?: "warn" | "bad" | "info", children?: Children}} props */
 export function Notice({ tone = "info", children }) {
   return html`<div class=${`notice ${tone}`} role="status">${children}</div>`;

@@ -1,147 +1,147 @@
-// Tables of any length, worked with the mouse or with j, k, x and Enter.
+// Virtual tables of any length, operated with the mouse or with j, k, x and Enter.
 
 import { useShortcuts } from "../shell/keys.js";
-import { useWindow } from "./virtual.js";
-import { classes, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
+import { useVirtualRows } from "./virtual-rows.js";
+import { classNames, html, useEffect, useLayoutEffect, useRef, useState } from "./ui.js";
 
 /** @typedef {import("./ui.js").Children} Children */
 
-/** A column. One that is not `narrow` gives way on small screens; `grow` takes what room is left.
+/** A column. Only `narrow` columns are shown on small screens; `grow` columns share the free width.
  * @template T
  * @typedef {{name: string, title: string, cell: (row: T) => Children, width?: number, grow?: number, right?: boolean,
  *   narrow?: boolean, hidden?: boolean}} Column */
 
-/** Rows that are chosen, by their ids.
- * @typedef {{chosen: Set<string>, onChange: (chosen: Set<string>) => void}} Choice */
+/** Ids of the selected rows.
+ * @typedef {{selected: Set<string>, onChange: (selected: Set<string>) => void}} RowSelection */
 
-const ROW = 32;
+const ROW_HEIGHT = 32;
 
 /** @template T
- * @typedef {object} Props
- * @property {string} label what it is a table of
+ * @typedef {object} TableProps
+ * @property {string} label accessible name
  * @property {Column<T>[]} columns
  * @property {T[]} rows
  * @property {(row: T) => string} id
- * @property {(row: T) => void} [onOpen] Enter, or a click on the row beside its links
- * @property {Choice} [choice] lets rows be chosen, with x or by their boxes
- * @property {() => void} [onEnd] the last row comes into sight: more can be read
- * @property {(first: number) => void} [onScroll] tells which row is the first that is there, whenever that changes
- * @property {(row: T) => string | false | undefined} [tone] a class for the row
- * @property {Children} [empty] stands in the place of rows
- * @property {boolean} [tall] takes what room the screen has and scrolls by itself
+ * @property {(row: T) => void} [onOpen] called on Enter, or on a click outside of links
+ * @property {RowSelection} [selection] lets rows be selected, with x or a checkbox
+ * @property {() => void} [onEnd] called when the last row becomes visible, to load more
+ * @property {(first: number) => void} [onScroll] called with the index of the first rendered row when it changes
+ * @property {(row: T) => string | false | undefined} [rowClass] a class for the row
+ * @property {Children} [empty] shown if there are no rows
+ * @property {boolean} [fill] fills the screen and scrolls
  * @property {number} [rowHeight]
- * @property {boolean} [keys] whether j and k work here; one table of a screen has them
+ * @property {boolean} [keys] whether j and k work here; for one table of a screen
  */
 
 /** @template T
- * @param {Props<T>} props */
-export function Table({ label, columns, rows, id, onOpen, choice, onEnd, onScroll, tone, empty, tall = false, rowHeight = ROW, keys = true }) {
+ * @param {TableProps<T>} props */
+export function Table({ label, columns, rows, id, onOpen, selection, onEnd, onScroll, rowClass, empty, fill = false, rowHeight = ROW_HEIGHT, keys = true }) {
   const [current, setCurrent] = useState(/** @type {string | null} */ (null));
-  const { box, from, to, seek } = useWindow({ count: rows.length, height: rowHeight });
-  const shown = columns.filter((column) => !column.hidden);
+  const { box, from, to, scrollToRow } = useVirtualRows({ count: rows.length, height: rowHeight });
+  const visibleColumns = columns.filter((column) => !column.hidden);
 
   const end = useRef(onEnd);
   end.current = onEnd;
-  const near = rows.length > 0 && to >= rows.length - 20;
+  const isNearEnd = rows.length > 0 && to >= rows.length - 20;
   useEffect(() => {
-    if (near) end.current?.();
-  }, [near, rows.length]);
+    if (isNearEnd) end.current?.();
+  }, [isNearEnd, rows.length]);
 
   useEffect(() => onScroll?.(from), [from]);
 
-  // Whoever goes back finds the row again that they went from.
-  const left = useRef(keys ? history.state?.row : undefined);
+  // Going back returns to the row that was opened.
+  const restoreRow = useRef(keys ? history.state?.row : undefined);
   useLayoutEffect(() => {
-    if (!left.current || !rows.length) return;
-    const index = rows.findIndex((row) => id(row) === left.current);
-    left.current = undefined;
+    if (!restoreRow.current || !rows.length) return;
+    const index = rows.findIndex((row) => id(row) === restoreRow.current);
+    restoreRow.current = undefined;
     if (index < 0) return;
     setCurrent(id(rows[index]));
-    seek(index);
+    scrollToRow(index);
   }, [rows.length]);
   /** @param {string} row */
-  const leave = (row) => {
+  const rememberRow = (row) => {
     if (keys) history.replaceState({ ...history.state, row }, "");
   };
 
-  const at = () => rows.findIndex((row) => id(row) === current);
+  const currentIndex = () => rows.findIndex((row) => id(row) === current);
   /** @param {number} step */
   const move = (step) => {
     if (!rows.length) return;
-    const next = Math.max(0, Math.min(rows.length - 1, at() + step));
+    const next = Math.max(0, Math.min(rows.length - 1, currentIndex() + step));
     setCurrent(id(rows[next]));
-    seek(next);
-    // Enter is for the row from now on, and not for what was pressed before.
+    scrollToRow(next);
+    // Enter must open the row, and not press the button that had the focus.
     box.current?.focus({ preventScroll: true });
   };
   useShortcuts(keys ? {
-    j: { what: "Next row", run: () => move(1) },
-    k: { what: "Row before", run: () => move(at() < 0 ? 1 : -1) },
-    ...(onOpen && { Enter: { what: "Open the row", run: () => { const row = rows[at()]; if (row) { leave(id(row)); onOpen(row); } }, when: () => at() >= 0 } }),
-    ...(choice && { x: { what: "Choose the row", run: () => { if (current !== null) toggle(current); } } }),
+    j: { title: "Next row", run: () => move(1) },
+    k: { title: "Previous row", run: () => move(currentIndex() < 0 ? 1 : -1) },
+    ...(onOpen && { Enter: { title: "Open the row", run: () => { const row = rows[currentIndex()]; if (row) { rememberRow(id(row)); onOpen(row); } }, when: () => currentIndex() >= 0 } }),
+    ...(selection && { x: { title: "Select the row", run: () => { if (current !== null) toggle(current); } } }),
   } : {});
 
-  /** @param {string} one */
-  const toggle = (one) => {
-    if (!choice) return;
-    const next = new Set(choice.chosen);
-    if (!next.delete(one)) next.add(one);
-    choice.onChange(next);
+  /** @param {string} rowId */
+  const toggle = (rowId) => {
+    if (!selection) return;
+    const next = new Set(selection.selected);
+    if (!next.delete(rowId)) next.add(rowId);
+    selection.onChange(next);
   };
-  const all = choice !== undefined && rows.length > 0 && rows.every((row) => choice.chosen.has(id(row)));
-  const some = choice !== undefined && !all && choice.chosen.size > 0;
+  const all = selection !== undefined && rows.length > 0 && rows.every((row) => selection.selected.has(id(row)));
+  const some = selection !== undefined && !all && selection.selected.size > 0;
 
   /** @param {T} row @param {number} index */
-  const line = (row, index) => {
+  const renderRow = (row, index) => {
     const key = id(row);
-    const chosen = choice?.chosen.has(key);
-    return html`<tr key=${key} aria-rowindex=${index + 2} aria-selected=${choice ? chosen : undefined}
-      class=${classes(key === current && "current", chosen && "chosen", onOpen && "opens", tone?.(row))}
-      onClickCapture=${() => leave(key)} onClick=${(/** @type {MouseEvent} */ event) => open(event, row)}>
-      ${choice && html`<td class="choose"><input type="checkbox" aria-label=${`Choose ${key}`} checked=${chosen} onChange=${() => toggle(key)} /></td>`}
-      ${shown.map((column) => html`<td key=${column.name} class=${cellClass(column)}>${column.cell(row)}</td>`)}
+    const isSelected = selection?.selected.has(key);
+    return html`<tr key=${key} aria-rowindex=${index + 2} aria-selected=${selection ? isSelected : undefined}
+      class=${classNames(key === current && "current", isSelected && "selected", onOpen && "clickable", rowClass?.(row))}
+      onClickCapture=${() => rememberRow(key)} onClick=${(/** @type {MouseEvent} */ event) => openRow(event, row)}>
+      ${selection && html`<td class="select-cell"><input type="checkbox" aria-label=${`Select ${key}`} checked=${isSelected} onChange=${() => toggle(key)} /></td>`}
+      ${visibleColumns.map((column) => html`<td key=${column.name} class=${cellClass(column)}>${column.cell(row)}</td>`)}
     </tr>`;
   };
   /** @param {MouseEvent} event @param {T} row */
-  const open = (event, row) => {
+  const openRow = (event, row) => {
     const target = /** @type {Element} */ (event.target);
     if (target.closest("a, button, input, label, summary") || getSelection()?.toString()) return;
     setCurrent(id(row));
     onOpen?.(row);
   };
 
-  return html`<div class=${classes("table-box", tall && "tall")} ref=${box} tabindex="0" role="region" aria-label=${label}>
+  return html`<div class=${classNames("table-box", fill && "tall")} ref=${box} tabindex="0" role="region" aria-label=${label}>
     <table aria-rowcount=${rows.length + 1}>
       <colgroup>
-        ${choice && html`<col class="choose" />`}
-        ${shown.map((column) => html`<col key=${column.name} style=${width(column, shown)} class=${classes(!column.width && "grow", !column.narrow && "wide-only")} />`)}
+        ${selection && html`<col class="select-cell" />`}
+        ${visibleColumns.map((column) => html`<col key=${column.name} style=${columnStyle(column, visibleColumns)} class=${classNames(!column.width && "grow", !column.narrow && "wide-only")} />`)}
       </colgroup>
       <thead><tr aria-rowindex="1">
-        ${choice && html`<th class="choose" scope="col"><input type="checkbox" aria-label="Choose all rows that are shown"
+        ${selection && html`<th class="select-cell" scope="col"><input type="checkbox" aria-label="Select all rows shown"
           checked=${all} indeterminate=${some}
-          onChange=${() => choice.onChange(all ? new Set() : new Set(rows.map(id)))} /></th>`}
-        ${shown.map((column) => html`<th key=${column.name} scope="col" class=${cellClass(column)}>${column.title}</th>`)}
+          onChange=${() => selection.onChange(all ? new Set() : new Set(rows.map(id)))} /></th>`}
+        ${visibleColumns.map((column) => html`<th key=${column.name} scope="col" class=${cellClass(column)}>${column.title}</th>`)}
       </tr></thead>
       <tbody>
-        ${from > 0 && html`<tr key="above" class="room" aria-hidden="true"><td style=${{ height: `${from * rowHeight}px` }}></td></tr>`}
-        ${rows.slice(from, to).map((row, index) => line(row, from + index))}
-        ${to < rows.length && html`<tr key="below" class="room" aria-hidden="true"><td style=${{ height: `${(rows.length - to) * rowHeight}px` }}></td></tr>`}
+        ${from > 0 && html`<tr key="above" class="spacer-row" aria-hidden="true"><td style=${{ height: `${from * rowHeight}px` }}></td></tr>`}
+        ${rows.slice(from, to).map((row, index) => renderRow(row, from + index))}
+        ${to < rows.length && html`<tr key="below" class="spacer-row" aria-hidden="true"><td style=${{ height: `${(rows.length - to) * rowHeight}px` }}></td></tr>`}
       </tbody>
     </table>
     ${rows.length === 0 && empty}
   </div>`;
 }
 
-/** Columns that grow share what the others leave: all of them, or on small screens those that stay.
+/** `grow` columns share the free width: all of them, or only the narrow ones on small screens.
  * @param {Column<any>} column @param {Column<any>[]} columns */
-function width({ width, grow = 1, narrow }, columns) {
+function columnStyle({ width, grow = 1, narrow }, columns) {
   if (width) return { width: `${width}px` };
   /** @param {Column<any>[]} list */
-  const part = (list) => `${(100 * grow) / list.reduce((sum, one) => sum + (one.width ? 0 : one.grow ?? 1), 0)}%`;
-  return { "--part": part(columns), "--small-part": narrow ? part(columns.filter((one) => one.narrow)) : "0%" };
+  const share = (list) => `${(100 * grow) / list.reduce((sum, one) => sum + (one.width ? 0 : one.grow ?? 1), 0)}%`;
+  return { "--part": share(columns), "--small-part": narrow ? share(columns.filter((one) => one.narrow)) : "0%" };
 }
 
 /** @param {Column<any>} column */
 function cellClass({ right, narrow }) {
-  return classes(right && "right", !narrow && "wide-only");
+  return classNames(right && "right", !narrow && "wide-only");
 }

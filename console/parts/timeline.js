@@ -1,19 +1,19 @@
-// Bars over time, a row for each thing: attempts of a task, steps of an order, firings of a schedule.
+// Bars over time in rows: attempts of a task, steps of an order.
 
-import { duration, full, hour, now } from "../data/time.js";
+import { formatDuration, formatDateTime, formatTimeOfDay, now } from "../data/time.js";
 import { html, useEffect, useRef, useState } from "./ui.js";
 
 /** @typedef {import("./badge.js").Tone} Tone */
-/** A bar without an end goes on until now; one without a length is a mark.
- * @typedef {{from: number, to?: number | null, tone: Tone, title: string, onOpen?: () => void}} Bar */
-/** @typedef {{name: string, title?: string, bars: Bar[]}} Row */
+/** A bar without an end lasts until now; one without a length is a mark.
+ * @typedef {{from: number, to?: number | null, tone: Tone, title: string, onOpen?: () => void}} TimelineBar */
+/** @typedef {{name: string, title?: string, bars: TimelineBar[]}} TimelineRow */
 
-const ROW = 26;
-const AXIS = 22;
+const ROW_HEIGHT = 26;
+const AXIS_HEIGHT = 22;
 
-/** @param {{rows: Row[], label: string, from?: number, to?: number, names?: number}} props `names` is how wide the column
- *   of names is; times are in milliseconds */
-export function Timeline({ rows, label, from, to, names = 140 }) {
+/** @param {{rows: TimelineRow[], label: string, from?: number, to?: number, nameWidth?: number}} props `nameWidth` is
+ * the width of the name column; times are in milliseconds */
+export function Timeline({ rows, label, from, to, nameWidth = 140 }) {
   const box = useRef(/** @type {HTMLDivElement | null} */ (null));
   const [width, setWidth] = useState(600);
   useEffect(() => {
@@ -24,49 +24,49 @@ export function Timeline({ rows, label, from, to, names = 140 }) {
     return () => watch.disconnect();
   }, []);
   const bars = rows.flatMap((row) => row.bars);
-  const open = bars.some((bar) => bar.to === null || bar.to === undefined);
+  const hasOpenBar = bars.some((bar) => bar.to === null || bar.to === undefined);
   const begin = from ?? Math.min(...bars.map((bar) => bar.from));
-  const last = to ?? Math.max(...bars.map((bar) => bar.to ?? bar.from), open ? now.value : 0);
+  const last = to ?? Math.max(...bars.map((bar) => bar.to ?? bar.from), hasOpenBar ? now.value : 0);
   if (bars.length === 0) return html`<div ref=${box}></div>`;
   const span = Math.max(1, last - begin);
-  const left = Math.min(names, width * 0.35);
-  const room = width - left - 12;
+  const left = Math.min(nameWidth, width * 0.35);
+  const plotWidth = width - left - 12;
   /** @param {number} at */
-  const x = (at) => left + ((Math.min(Math.max(at, begin), last) - begin) / span) * room;
-  const height = AXIS + rows.length * ROW + 4;
+  const x = (at) => left + ((Math.min(Math.max(at, begin), last) - begin) / span) * plotWidth;
+  const height = AXIS_HEIGHT + rows.length * ROW_HEIGHT + 4;
   return html`<div class="timeline" ref=${box}>
     <svg width=${width} height=${height} viewBox=${`0 0 ${width} ${height}`} role="group" aria-label=${label}>
-      ${marks(begin, last, Math.max(2, Math.floor(room / 110))).map((at) => html`<g key=${at} class="mark" aria-hidden="true">
-        <line x1=${x(at)} x2=${x(at)} y1=${AXIS - 4} y2=${height} />
-        <text x=${x(at)} y=${12} text-anchor=${x(at) > width - 50 ? "end" : "middle"}>${span < 60_000 ? `+${duration(at - begin)}` : hour(at)}</text>
+      ${axisTicks(begin, last, Math.max(2, Math.floor(plotWidth / 110))).map((at) => html`<g key=${at} class="tick" aria-hidden="true">
+        <line x1=${x(at)} x2=${x(at)} y1=${AXIS_HEIGHT - 4} y2=${height} />
+        <text x=${x(at)} y=${12} text-anchor=${x(at) > width - 50 ? "end" : "middle"}>${span < 60_000 ? `+${formatDuration(at - begin)}` : formatTimeOfDay(at)}</text>
       </g>`)}
-      ${rows.map((row, index) => html`<g key=${row.name} transform=${`translate(0 ${AXIS + index * ROW})`}>
-        <text class="name" x="0" y=${ROW / 2 + 4}><title>${row.title ?? row.name}</title>${cut(row.name, left)}</text>
-        ${row.bars.map((bar, number) => html`<${Drawn} key=${number} bar=${bar} x=${x(bar.from)}
+      ${rows.map((row, index) => html`<g key=${row.name} transform=${`translate(0 ${AXIS_HEIGHT + index * ROW_HEIGHT})`}>
+        <text class="name" x="0" y=${ROW_HEIGHT / 2 + 4}><title>${row.title ?? row.name}</title>${truncate(row.name, left)}</text>
+        ${row.bars.map((bar, number) => html`<${BarShape} key=${number} bar=${bar} x=${x(bar.from)}
           width=${Math.max(3, x(bar.to ?? now.value) - x(bar.from))} />`)}
       </g>`)}
     </svg>
   </div>`;
 }
 
-/** @param {{bar: Bar, x: number, width: number}} props */
-function Drawn({ bar, x, width }) {
+/** @param {{bar: TimelineBar, x: number, width: number}} props */
+function BarShape({ bar, x, width }) {
   const { from, to, tone, title, onOpen } = bar;
-  const words = `${title}: ${full(from)}${to === from ? "" : `, ${duration((to ?? now.value) - from)}`}`;
-  const rect = html`<rect class=${`bar ${tone}`} x=${x} y="5" width=${width} height=${ROW - 10} rx="3"><title>${words}</title></rect>`;
-  if (!onOpen) return html`<g role="img" aria-label=${words}>${rect}</g>`;
+  const label = `${title}: ${formatDateTime(from)}${to === from ? "" : `, ${formatDuration((to ?? now.value) - from)}`}`;
+  const rect = html`<rect class=${`bar ${tone}`} x=${x} y="5" width=${width} height=${ROW_HEIGHT - 10} rx="3"><title>${label}</title></rect>`;
+  if (!onOpen) return html`<g role="img" aria-label=${label}>${rect}</g>`;
   /** @param {KeyboardEvent} event */
   const key = (event) => {
     if (event.key === "Enter") onOpen();
   };
-  return html`<g role="button" tabindex="0" aria-label=${words} onClick=${onOpen} onKeyDown=${key} class="opens">${rect}</g>`;
+  return html`<g role="button" tabindex="0" aria-label=${label} onClick=${onOpen} onKeyDown=${key} class="clickable">${rect}</g>`;
 }
 
-/** Round times between two, about so many.
- * @param {number} from @param {number} to @param {number} about */
-function marks(from, to, about) {
+/** Round times between two, at most `wantedTicks`.
+ * @param {number} from @param {number} to @param {number} wantedTicks */
+function axisTicks(from, to, wantedTicks) {
   const steps = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 3e4, 6e4, 3e5, 6e5, 1.8e6, 3.6e6, 1.08e7, 2.16e7, 4.32e7, 8.64e7, 6.048e8];
-  const step = steps.find((step) => (to - from) / step <= about) ?? 6.048e8;
+  const step = steps.find((step) => (to - from) / step <= wantedTicks) ?? 6.048e8;
   const short = to - from < 60_000;
   const list = [];
   for (let at = short ? from : Math.ceil(from / step) * step; at <= to && list.length < 50; at += step) list.push(at);
@@ -74,7 +74,7 @@ function marks(from, to, about) {
 }
 
 /** @param {string} name @param {number} width */
-function cut(name, width) {
-  const most = Math.max(6, Math.floor(width / 7) - 1);
-  return name.length > most ? `${name.slice(0, most - 1)}…` : name;
+function truncate(name, width) {
+  const maxLength = Math.max(6, Math.floor(width / 7) - 1);
+  return name.length > maxLength ? `${name.slice(0, maxLength - 1)}…` : name;
 }

@@ -1,7 +1,6 @@
-// Short words at the edge: what was done, what went wrong, and what is about to be done and can still be stopped.
+// Toasts: short messages in the corner.
 
-import { said } from "../data/problem.js";
-import { token } from "../data/session.js";
+import { errorText } from "../data/problem.js";
 import { now } from "../data/time.js";
 import { Button } from "./button.js";
 import { html, signal } from "./ui.js";
@@ -10,74 +9,26 @@ import { html, signal } from "./ui.js";
 
 /** @type {import("../vendor/signals.js").Signal<Toast[]>} */
 const toasts = signal([]);
-let keys = 0;
+let lastKey = 0;
 
 /** @param {number} key */
-function drop(key) {
+function removeToast(key) {
   toasts.value = toasts.value.filter((toast) => toast.key !== key);
 }
 
-/** @param {{text: string, detail?: string, tone?: "info" | "bad", ms?: number, undo?: () => void, bar?: boolean}} toast */
-export function toast({ text, detail, tone = "info", ms = tone === "bad" ? 10_000 : 4000, undo, bar = false }) {
-  keys += 1;
-  const key = keys;
+/** @param {{text: string, detail?: string, tone?: "info" | "bad", ms?: number, undo?: () => void, bar?: boolean}}
+ * toast */
+export function showToast({ text, detail, tone = "info", ms = tone === "bad" ? 10_000 : 4000, undo, bar = false }) {
+  lastKey += 1;
+  const key = lastKey;
   toasts.value = [...toasts.value.slice(-3), { key, text, detail, tone, ms, until: Date.now() + ms, undo, bar }];
-  setTimeout(() => drop(key), ms);
-  return () => drop(key);
+  setTimeout(() => removeToast(key), ms);
+  return () => removeToast(key);
 }
 
-/** Tells what went wrong. @param {unknown} error @param {string} [what] */
-export function tellError(error, what = "That did not work") {
-  toast({ text: what, detail: said(error), tone: "bad" });
-}
-
-/** What will be done, and has not begun. */
-const waiting = new Set();
-addEventListener("beforeunload", (event) => {
-  if (waiting.size) event.preventDefault();
-});
-
-/** Does something in a few seconds, unless somebody thinks better of it. Answers once it is done (true) or undone.
- * @param {{text: string, run: () => Promise<unknown>, done?: string, ms?: number}} deed */
-export function soon({ text, run, done, ms = 5000 }) {
-  return /** @type {Promise<boolean>} */ (new Promise((resolve) => {
-    const deed = {};
-    const mine = token.value;
-    waiting.add(deed);
-    const timer = setTimeout(async () => {
-      waiting.delete(deed);
-      // Whoever signed in meanwhile has not asked for it.
-      if (token.value !== mine) return resolve(false);
-      try {
-        await run();
-        if (done) toast({ text: done });
-        resolve(true);
-      } catch (error) {
-        tellError(error, `${text}: it did not work`);
-        resolve(false);
-      }
-    }, ms);
-    const close = toast({ text, ms, bar: true, undo: () => {
-      clearTimeout(timer);
-      waiting.delete(deed);
-      close();
-      toast({ text: "Undone: nothing was changed" });
-      resolve(false);
-    } });
-  }));
-}
-
-/** Does something at once and tells how it went. Answers whether it did.
- * @param {() => Promise<unknown>} run @param {string} done @param {string} [failed] */
-export async function attempt(run, done, failed) {
-  try {
-    await run();
-    toast({ text: done });
-    return true;
-  } catch (error) {
-    tellError(error, failed);
-    return false;
-  }
+/** Shows an error. @param {unknown} error @param {string} [title] */
+export function showError(error, title = "The action failed") {
+  showToast({ text: title, detail: errorText(error), tone: "bad" });
 }
 
 export function Toasts() {
@@ -86,7 +37,7 @@ export function Toasts() {
       <div class="toast-text"><span>${text}</span>${detail && html`<span class="toast-detail">${detail}</span>`}</div>
       ${bar && html`<span class="faint number">in ${Math.max(1, Math.ceil((until - now.value) / 1000))} s</span>`}
       ${undo && html`<${Button} small onClick=${undo}>Undo<//>`}
-      <${Button} small kind="quiet" icon="close" label="Close" onClick=${() => drop(key)} />
+      <${Button} small kind="quiet" icon="close" label="Close" onClick=${() => removeToast(key)} />
       ${bar && html`<span class="toast-bar" style=${{ animationDuration: `${ms}ms` }}></span>`}
     </div>`)}
   </div>`;

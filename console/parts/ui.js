@@ -1,4 +1,4 @@
-// The few words that every module with something to show needs. `html` makes elements; text put into it stays text.
+// The imports of every component. `html` creates elements; interpolated text stays text.
 
 import { h } from "../vendor/preact.js";
 import htm from "../vendor/htm.js";
@@ -13,8 +13,8 @@ export { batch, computed, effect, signal, untracked, useComputed, useSignal, use
 
 /** @typedef {import("../vendor/preact.js").ComponentChildren} Children */
 
-/** Names of classes, those that hold.
+/** Joins the class names that are set.
  * @param {...(string | false | null | undefined)} names */
-export function classes(...names) {
+export function classNames(...names) {
   return names.filter(Boolean).join(" ");
 }

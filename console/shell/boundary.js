@@ -1,11 +1,11 @@
-// Keeps what fails from taking the rest along.
+// Catches rendering errors, so that the rest of the console keeps working.
 
 import { Button } from "../parts/button.js";
-import { Empty } from "../parts/states.js";
+import { EmptyState } from "../parts/states.js";
 import { Component, html } from "../parts/ui.js";
 
-/** @extends {Component<{children?: unknown, what?: string}, {error: Error | null}>} */
-export class Boundary extends Component {
+/** @extends {Component<{children?: unknown, name?: string}, {error: Error | null}>} */
+export class ErrorBoundary extends Component {
   state = { error: /** @type {Error | null} */ (null) };
 
   /** @param {Error} error */
@@ -21,8 +21,8 @@ export class Boundary extends Component {
   render() {
     const { error } = this.state;
     if (!error) return /** @type {any} */ (this.props.children);
-    return html`<${Empty} title=${`${this.props.what ?? "This screen"} made a mistake`} icon="failure">
-      <p>The rest of the console goes on. What it says: <code>${error.message}</code></p>
+    return html`<${EmptyState} title=${`${this.props.name ?? "This screen"} crashed`} icon="failure">
+      <p>The rest of the console still works. Error: <code>${error.message}</code></p>
       <${Button} onClick=${() => this.setState({ error: null })}>Try again<//><//>`;
   }
 }

@@ -1,38 +1,38 @@
-// What the palette offers: the screens, the switches, and what the screen that is shown adds.
+// Commands of the palette: screens, settings, and those of the current screen.
 
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signOut } from "../data/session.js";
-import { nextTheme, nextZone } from "../data/settings.js";
-import { offered } from "./nav.js";
-import { toggle } from "./panes.js";
-import { go } from "./router.js";
+import { toggleTheme, toggleZone } from "../data/settings.js";
+import { visibleScreens } from "./nav.js";
+import { togglePane } from "./panes.js";
+import { navigate } from "./router.js";
 
-/** @typedef {{title: string, words?: string, run: () => void, kind?: string}} Command */
+/** @typedef {{title: string, keywords?: string, run: () => void, kind?: string}} Command */
 
 /** @type {{current: Command[]}[]} */
-const added = [];
+const screenCommands = [];
 
 /** Adds commands while a screen is shown. @param {Command[]} commands */
 export function useCommands(commands) {
-  const mine = useRef(commands);
-  mine.current = commands;
+  const registered = useRef(commands);
+  registered.current = commands;
   useEffect(() => {
-    added.push(mine);
+    screenCommands.push(registered);
     return () => {
-      added.splice(added.indexOf(mine), 1);
+      screenCommands.splice(screenCommands.indexOf(registered), 1);
     };
   }, []);
 }
 
 /** @returns {Command[]} */
-export function commands() {
+export function listCommands() {
   return [
-    ...added.flatMap(({ current }) => current.map((command) => ({ kind: "Here", ...command }))),
-    ...offered().map((screen) => ({ kind: "Go to", title: screen.title, words: screen.words, run: () => go(screen.path) })),
-    { kind: "Switch", title: "Light or dark colours", words: "theme", run: nextTheme },
-    { kind: "Switch", title: "Local time or UTC", words: "zone", run: nextZone },
-    { kind: "Show", title: "Keys", words: "help shortcuts", run: () => toggle("help") },
-    { kind: "Show", title: "The calls of the API", words: "docs openapi", run: () => { location.href = "/docs"; } },
-    { kind: "Do", title: "Sign out", words: "logout token", run: () => signOut() },
+    ...screenCommands.flatMap(({ current }) => current.map((command) => ({ kind: "This screen", ...command }))),
+    ...visibleScreens().map((screen) => ({ kind: "Go to", title: screen.title, keywords: screen.keywords, run: () => navigate(screen.path) })),
+    { kind: "Switch", title: "Light or dark theme", keywords: "theme", run: toggleTheme },
+    { kind: "Switch", title: "Local time or UTC", keywords: "zone", run: toggleZone },
+    { kind: "Show", title: "Keyboard shortcuts", keywords: "help keys", run: () => togglePane("help") },
+    { kind: "Show", title: "API reference", keywords: "docs openapi", run: () => { location.href = "/docs"; } },
+    { kind: "Session", title: "Sign out", keywords: "logout token", run: () => signOut() },
   ];
 }

@@ -1,35 +1,35 @@
-// The line above the screen: where we are, search, and whether what is shown is current.
+// The header: breadcrumbs, search, live indicator and session.
 
-import { me, signOut } from "../data/session.js";
-import { dark, nextTheme, nextZone, zone } from "../data/settings.js";
+import { tokenOwner, signOut } from "../data/session.js";
+import { isDark, toggleTheme, toggleZone, zoneSetting } from "../data/settings.js";
 import { Button } from "../parts/button.js";
 import { Icon } from "../parts/icon.js";
 import { Link } from "../parts/link.js";
 import { html } from "../parts/ui.js";
-import { screenOf } from "../screens/registry.js";
-import { Live } from "./live.js";
-import { toggle, opened } from "./panes.js";
-import { route } from "./router.js";
+import { findScreen } from "../screens/registry.js";
+import { LiveIndicator } from "./live-indicator.js";
+import { togglePane, openPane } from "./panes.js";
+import { currentRoute } from "./router.js";
 
 export function Header() {
-  const { screen, params } = route.value;
-  const above = screen?.under ? screenOf(screen.under) : null;
+  const { screen, params } = currentRoute.value;
+  const parentScreen = screen?.parent ? findScreen(screen.parent) : null;
   const name = Object.values(params)[0];
-  const who = me.value;
+  const owner = tokenOwner.value;
   return html`<header class="header">
-    <${Button} class="menu-button" kind="quiet" icon="menu" label="Screens" expanded=${opened.value === "menu"} onClick=${() => toggle("menu")} />
-    <ol class="crumbs" aria-label="Where you are">
-      ${above && html`<li><${Link} to=${above.path}>${above.title}<//></li>`}
-      <li aria-current="page">${name === undefined ? (screen?.title ?? "Not there") : html`<span class="faint">${screen?.title} </span><span class="mono">${name}</span>`}</li>
+    <${Button} class="menu-button" kind="quiet" icon="menu" label="Screens" expanded=${openPane.value === "menu"} onClick=${() => togglePane("menu")} />
+    <ol class="breadcrumbs" aria-label="Breadcrumbs">
+      ${parentScreen && html`<li><${Link} to=${parentScreen.path}>${parentScreen.title}<//></li>`}
+      <li aria-current="page">${name === undefined ? (screen?.title ?? "Not found") : html`<span class="faint">${screen?.title} </span><span class="mono">${name}</span>`}</li>
     </ol>
-    <button type="button" class="search-button" aria-label="Search" onClick=${() => toggle("search")}>
+    <button type="button" class="search-button" aria-label="Search" onClick=${() => togglePane("search")}>
       <${Icon} name="search" size=${14} /><span>Search</span><kbd>/</kbd>
     </button>
-    <${Live} />
-    <${Button} kind="quiet" small onClick=${nextZone} title="Local time or UTC (u)">${zone.value === "utc" ? "UTC" : "Local"}<//>
-    <${Button} kind="quiet" icon=${dark.value ? "sun" : "moon"} label=${dark.value ? "Light colours (t)" : "Dark colours (t)"} onClick=${nextTheme} />
-    <span class="who" title=${`${who?.role}${who?.tenant ? `, bound to the tenant ${who.tenant}` : ""}`}>
-      <b>${who?.name}</b><span class="faint">${who?.role}${who?.tenant ? ` · ${who.tenant}` : ""}</span>
+    <${LiveIndicator} />
+    <${Button} kind="quiet" small onClick=${toggleZone} title="Local time or UTC (u)">${zoneSetting.value === "utc" ? "UTC" : "Local"}<//>
+    <${Button} kind="quiet" icon=${isDark.value ? "sun" : "moon"} label=${isDark.value ? "Light theme (t)" : "Dark theme (t)"} onClick=${toggleTheme} />
+    <span class="token-owner" title=${`${owner?.role}${owner?.tenant ? `, limited to the tenant ${owner.tenant}` : ""}`}>
+      <b>${owner?.name}</b><span class="faint">${owner?.role}${owner?.tenant ? ` · ${owner.tenant}` : ""}</span>
     </span>
     <${Button} kind="quiet" icon="out" label="Sign out" onClick=${() => signOut()} />
   </header>`;

@@ -1,19 +1,19 @@
-// What the keys do, here and now.
+// The dialog with the keyboard shortcuts.
 
 import { Dialog } from "../parts/dialog.js";
 import { html } from "../parts/ui.js";
-import { layersChanged, shortcuts } from "./keys.js";
-import { opened } from "./panes.js";
+import { layersVersion, activeShortcuts } from "./keys.js";
+import { openPane } from "./panes.js";
 
 /** @param {string} key */
-function shown(key) {
+function formatKey(key) {
   return key.startsWith("ctrl+") ? `Ctrl ${key.slice(5).toUpperCase()}` : key;
 }
 
-export function Help() {
-  layersChanged.value;
-  return html`<${Dialog} title="Keys" onClose=${() => { opened.value = null; }}>
-    <dl class="keys">${[...shortcuts()].map(([key, { what }]) => html`<div key=${key}><dt><kbd>${shown(key)}</kbd></dt><dd>${what}</dd></div>`)}</dl>
-    <p class="faint">Search takes the id of a task or an event, an order's path, an object's key or the name of a handler.</p>
+export function ShortcutHelp() {
+  layersVersion.value;
+  return html`<${Dialog} title="Keyboard shortcuts" onClose=${() => { openPane.value = null; }}>
+    <dl class="keys">${[...activeShortcuts()].map(([key, { title }]) => html`<div key=${key}><dt><kbd>${formatKey(key)}</kbd></dt><dd>${title}</dd></div>`)}</dl>
+    <p class="faint">Search finds a task or event id, an order path, an object key or a handler name.</p>
   <//>`;
 }

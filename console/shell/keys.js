@@ -1,37 +1,37 @@
-// The keyboard. What is on top is asked first: a dialog before the screen, the screen before the shell.
+// Keyboard shortcuts in layers: the screen takes precedence over the shell.
 
 import { useEffect, useRef } from "../vendor/preact-hooks.js";
 import { signal } from "../vendor/signals.js";
 
-/** `when` says whether the key means this now; otherwise whoever is below is asked.
- * @typedef {{what: string, run: (event: KeyboardEvent) => void, when?: () => boolean, hidden?: boolean}} Shortcut */
-/** By the key as browsers name it; `ctrl+k` is also ⌘K.
+/** If `when` returns false, the key is passed to the next layer.
+ * @typedef {{title: string, run: (event: KeyboardEvent) => void, when?: () => boolean, hidden?: boolean}} Shortcut */
+/** Shortcuts by `KeyboardEvent.key`; `ctrl+k` is also ⌘K.
  * @typedef {Record<string, Shortcut>} Shortcuts */
 
-/** Those that hold, the uppermost last. @type {{current: Shortcuts}[]} */
-const layers = [];
-/** Changes when they do, for those who list them. */
-export const layersChanged = signal(0);
+/** Active layers, topmost last. @type {{current: Shortcuts}[]} */
+const shortcutLayers = [];
+/** Changes with the layers, for the help dialog. */
+export const layersVersion = signal(0);
 
 /** @param {Shortcuts} shortcuts */
 export function useShortcuts(shortcuts) {
   const layer = useRef(shortcuts);
   layer.current = shortcuts;
   useEffect(() => {
-    layers.push(layer);
-    layersChanged.value += 1;
+    shortcutLayers.push(layer);
+    layersVersion.value += 1;
     return () => {
-      layers.splice(layers.indexOf(layer), 1);
-      layersChanged.value += 1;
+      shortcutLayers.splice(shortcutLayers.indexOf(layer), 1);
+      layersVersion.value += 1;
     };
   }, []);
 }
 
-/** All that hold now, the uppermost first, each key once. */
-export function shortcuts() {
+/** Active shortcuts, topmost layer first, each key once. */
+export function activeShortcuts() {
   /** @type {Map<string, Shortcut>} */
   const found = new Map();
-  for (const { current } of [...layers].reverse()) {
+  for (const { current } of [...shortcutLayers].reverse()) {
     for (const [key, shortcut] of Object.entries(current)) {
       if (!found.has(key) && !shortcut.hidden) found.set(key, shortcut);
     }
@@ -51,10 +51,10 @@ addEventListener("keydown", (event) => {
   const chord = event.ctrlKey || event.metaKey;
   const key = chord ? `ctrl+${event.key.toLowerCase()}` : event.key;
   if (!chord && isTyping(event.target)) return;
-  // A dialog has its own keys; a focused button or link is pressed by Enter.
+  // A dialog has its own keys; Enter activates a focused button or link.
   if (!chord && document.querySelector("dialog[open]")) return;
   if (key === "Enter" && event.target instanceof Element && event.target.closest("a, button, summary")) return;
-  for (const { current } of [...layers].reverse()) {
+  for (const { current } of [...shortcutLayers].reverse()) {
     const shortcut = current[key];
     if (!shortcut || shortcut.when?.() === false) continue;
     event.preventDefault();

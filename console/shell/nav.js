@@ -1,25 +1,25 @@
-// The way to the screens.
+// The navigation.
 
 import { Icon } from "../parts/icon.js";
 import { Link } from "../parts/link.js";
-import { classes, html } from "../parts/ui.js";
+import { classNames, html } from "../parts/ui.js";
 import { screens } from "../screens/registry.js";
-import { opened } from "./panes.js";
-import { route } from "./router.js";
-import { allowed } from "./stage.js";
+import { openPane } from "./panes.js";
+import { currentRoute } from "./router.js";
+import { mayOpenScreen } from "./current-screen.js";
 
-/** The screens that one can go to without knowing anything else. */
-export function offered() {
-  return screens.filter((screen) => screen.load && screen.icon && allowed(screen));
+/** Screens of the navigation that the token may open. */
+export function visibleScreens() {
+  return screens.filter((screen) => screen.load && screen.icon && mayOpenScreen(screen));
 }
 
-export function Nav() {
-  const here = route.value.screen;
-  return html`<nav class=${classes("nav", opened.value === "menu" && "open")} aria-label="Screens">
+export function Navigation() {
+  const activeScreen = currentRoute.value.screen;
+  return html`<nav class=${classNames("nav", openPane.value === "menu" && "open")} aria-label="Screens">
     <a class="brand" href="#/overview"><span class="brand-mark" aria-hidden="true"></span><span>Pointsman</span></a>
     <ul>
-      ${offered().map((screen) => html`<li key=${screen.name}>
-        <${Link} to=${screen.path} current=${here === screen || here?.under === screen.name} onClick=${() => { opened.value = null; }}>
+      ${visibleScreens().map((screen) => html`<li key=${screen.name}>
+        <${Link} to=${screen.path} current=${activeScreen === screen || activeScreen?.parent === screen.name} onClick=${() => { openPane.value = null; }}>
           <${Icon} name=${screen.icon} /><span>${screen.title}</span>
         <//>
       </li>`)}

@@ -1,36 +1,36 @@
-// One box for both: where to go and what to do (Ctrl-K), and what to look for (/).
+// The palette: commands (Ctrl-K) and search (/).
 
 import { api } from "../data/api.js";
 import { Dialog } from "../parts/dialog.js";
-import { classes, html, useEffect, useId, useRef, useState } from "../parts/ui.js";
-import { commands } from "./commands.js";
-import { guesses } from "./guess.js";
-import { opened } from "./panes.js";
-import { exists, go, places } from "./router.js";
+import { classNames, html, useEffect, useId, useRef, useState } from "../parts/ui.js";
+import { listCommands } from "./commands.js";
+import { findSearchTargets } from "./search-targets.js";
+import { openPane } from "./panes.js";
+import { screenExists, navigate, screenPaths } from "./router.js";
 
-/** @typedef {{kind: string, title: string, run: () => void}} Choice */
+/** @typedef {{kind: string, title: string, run: () => void}} PaletteChoice */
 
 /** @param {{mode: "search" | "commands"}} props */
-export function Palette({ mode }) {
+export function CommandPalette({ mode }) {
   const [text, setText] = useState("");
-  const [at, setAt] = useState(0);
+  const [selectedIndex, setSelectedIndex] = useState(0);
   const [handlers, setHandlers] = useState(/** @type {string[]} */ ([]));
   const id = useId();
   const list = useRef(/** @type {HTMLUListElement | null} */ (null));
   useEffect(() => {
-    if (!exists(places.handler("x"))) return;
+    if (!screenExists(screenPaths.handler("x"))) return;
     api.get("/api/v1/handlers").then(({ handlers }) => setHandlers(handlers.map((/** @type {{name: string}} */ one) => one.name)), () => {});
   }, []);
-  const choices = found(mode, text, handlers);
-  const chosen = Math.min(at, choices.length - 1);
+  const choices = findChoices(mode, text, handlers);
+  const highlighted = Math.min(selectedIndex, choices.length - 1);
   useEffect(() => {
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: "nearest" });
-  }, [chosen]);
+  }, [highlighted]);
   const close = () => {
-    opened.value = null;
+    openPane.value = null;
   };
-  /** @param {Choice | undefined} choice */
-  const take = (choice) => {
+  /** @param {PaletteChoice | undefined} choice */
+  const runChoice = (choice) => {
     if (!choice) return;
     close();
     choice.run();
@@ -38,39 +38,39 @@ export function Palette({ mode }) {
   /** @param {KeyboardEvent} event */
   const key = (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step) setAt((chosen + step + choices.length) % Math.max(1, choices.length));
-    else if (event.key === "Enter") take(choices[chosen]);
+    if (step) setSelectedIndex((highlighted + step + choices.length) % Math.max(1, choices.length));
+    else if (event.key === "Enter") runChoice(choices[highlighted]);
     else return;
     event.preventDefault();
   };
   return html`<${Dialog} title=${mode === "search" ? "Search" : "Commands"} bare class="palette" onClose=${close}>
     <input class="palette-input" value=${text} autofocus autocomplete="off" spellcheck=${false} role="combobox" aria-expanded="true"
-      aria-controls=${`${id}-list`} aria-activedescendant=${choices[chosen] && `${id}-${chosen}`}
+      aria-controls=${`${id}-list`} aria-activedescendant=${choices[highlighted] && `${id}-${highlighted}`}
       aria-label=${mode === "search" ? "Search" : "Commands"}
-      placeholder=${mode === "search" ? "Id of a task or an event, key of an object, name of a handler…" : "Where to go, or what to do…"}
-      onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(0); }} onKeyDown=${key} />
-    <ul class="palette-list" role="listbox" aria-label="Found" id=${`${id}-list`} ref=${list}>
-      ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === chosen}
-        class=${classes(index === chosen && "chosen")} onClick=${() => take(choice)}>
+      placeholder=${mode === "search" ? "Task id, event id, object key or handler name…" : "Go to a screen or run a command…"}
+      onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedIndex(0); }} onKeyDown=${key} />
+    <ul class="palette-list" role="listbox" aria-label="Results" id=${`${id}-list`} ref=${list}>
+      ${choices.map((choice, index) => html`<li key=${`${choice.kind} ${choice.title}`} id=${`${id}-${index}`} role="option" aria-selected=${index === highlighted}
+        class=${classNames(index === highlighted && "selected")} onClick=${() => runChoice(choice)}>
         <span class="faint">${choice.kind}</span><span class="palette-title">${choice.title}</span></li>`)}
     </ul>
-    ${choices.length === 0 && html`<p class="palette-none faint">${text ? "Nothing fits." : "Type what you look for."}</p>`}
+    ${choices.length === 0 && html`<p class="palette-empty faint">${text ? "No results." : "Type to search."}</p>`}
   <//>`;
 }
 
 /** @param {"search" | "commands"} mode @param {string} text @param {string[]} handlers
- * @returns {Choice[]} */
-function found(mode, text, handlers) {
-  const wanted = text.trim().toLowerCase();
-  const named = wanted ? handlers.filter((name) => name.toLowerCase().includes(wanted)).slice(0, 8) : [];
-  /** @type {Choice[]} */
-  const things = [
-    ...named.map((name) => ({ kind: "Handler", title: name, run: () => go(places.handler(name)) })),
-    ...guesses(text).map(({ what, text, to }) => ({ kind: what, title: text, run: () => go(to) })),
+ * @returns {PaletteChoice[]} */
+function findChoices(mode, text, handlers) {
+  const searchText = text.trim().toLowerCase();
+  const matchingHandlers = searchText ? handlers.filter((name) => name.toLowerCase().includes(searchText)).slice(0, 8) : [];
+  /** @type {PaletteChoice[]} */
+  const targets = [
+    ...matchingHandlers.map((name) => ({ kind: "Handler", title: name, run: () => navigate(screenPaths.handler(name)) })),
+    ...findSearchTargets(text).map(({ kind, text, to }) => ({ kind: kind, title: text, run: () => navigate(to) })),
   ];
-  const words = wanted.split(/\s+/).filter(Boolean);
-  const deeds = commands()
-    .filter(({ title, words: more = "", kind = "" }) => words.every((word) => `${kind} ${title} ${more}`.toLowerCase().includes(word)))
+  const words = searchText.split(/\s+/).filter(Boolean);
+  const matchingCommands = listCommands()
+    .filter(({ title, keywords = "", kind = "" }) => words.every((word) => `${kind} ${title} ${keywords}`.toLowerCase().includes(word)))
     .map(({ kind = "", title, run }) => ({ kind, title, run }));
-  return mode === "search" ? [...things, ...(wanted ? deeds : [])] : [...deeds, ...things];
+  return mode === "search" ? [...targets, ...(searchText ? matchingCommands : [])] : [...matchingCommands, ...targets];
 }

@@ -1,13 +1,13 @@
-// Which of the panes above the screen is open.
+// Which pane above the screen is open.
 
 import { signal } from "../vendor/signals.js";
 
 /** @typedef {"search" | "commands" | "help" | "menu"} Pane */
 
 /** @type {import("../vendor/signals.js").Signal<Pane | null>} */
-export const opened = signal(null);
+export const openPane = signal(null);
 
 /** @param {Pane} pane */
-export function toggle(pane) {
-  opened.value = opened.value === pane ? null : pane;
+export function togglePane(pane) {
+  openPane.value = openPane.value === pane ? null : pane;
 }

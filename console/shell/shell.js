@@ -1,71 +1,72 @@
-// The frame around every screen: navigation, header, and what opens above them.
+// The frame around every screen: navigation, header, dialogs and toasts.
 
-import { me, offered, token } from "../data/session.js";
-import { nextTheme, nextZone } from "../data/settings.js";
-import { question } from "../parts/ask.js";
-import { later } from "../parts/later.js";
+import { tokenOwner, linkToken, token } from "../data/session.js";
+import { toggleTheme, toggleZone } from "../data/settings.js";
+import { openPrompt } from "../parts/prompt.js";
+import { lazyComponent } from "../parts/lazy.js";
 import { Toasts } from "../parts/toast.js";
 import { html, useEffect, useRef } from "../parts/ui.js";
-import { Boundary } from "./boundary.js";
+import { ErrorBoundary } from "./boundary.js";
 import { Header } from "./header.js";
 import { useShortcuts } from "./keys.js";
-import { Nav } from "./nav.js";
-import { opened, toggle } from "./panes.js";
-import { Recall } from "./recall.js";
-import { route } from "./router.js";
-import { Stage } from "./stage.js";
+import { Navigation } from "./nav.js";
+import { openPane, togglePane } from "./panes.js";
+import { TokenCheck } from "./token-check.js";
+import { currentRoute } from "./router.js";
+import { CurrentScreen } from "./current-screen.js";
 
-const Help = later(() => import("./help.js"), "Help");
-const Login = later(() => import("./login.js"), "Login");
-const Offer = later(() => import("./offer.js"), "Offer");
-const Palette = later(() => import("./palette.js"), "Palette");
-const Questions = later(() => import("../parts/dialog.js"), "Questions");
+const DIALOG_CSS = "../styles/dialog.css";
+const ShortcutHelp = lazyComponent(() => import("./help.js"), "ShortcutHelp", DIALOG_CSS);
+const Login = lazyComponent(() => import("./login.js"), "Login", DIALOG_CSS);
+const LinkTokenPrompt = lazyComponent(() => import("./link-token.js"), "LinkTokenPrompt");
+const CommandPalette = lazyComponent(() => import("./palette.js"), "CommandPalette", DIALOG_CSS);
+const PromptDialog = lazyComponent(() => import("../parts/dialog.js"), "PromptDialog", DIALOG_CSS);
 
 export function Shell() {
   if (token.value === "") return html`<${Login} /><${Toasts} />`;
-  if (me.value === null) return html`<${Recall} key=${token.value} /><${Toasts} />`;
-  return html`<${Boundary} what="The console"><${Inside} /><//>`;
+  if (tokenOwner.value === null) return html`<${TokenCheck} key=${token.value} /><${Toasts} />`;
+  return html`<${ErrorBoundary} name="The console"><${SignedInShell} /><//>`;
 }
 
-function Inside() {
+function SignedInShell() {
   useShortcuts({
-    "ctrl+k": { what: "Commands", run: () => toggle("commands") },
-    "/": { what: "Search", run: () => toggle("search") },
-    "?": { what: "This help", run: () => toggle("help") },
-    t: { what: "Light or dark", run: nextTheme },
-    u: { what: "Local time or UTC", run: nextZone },
-    Escape: { what: "Close", run: () => { opened.value = null; }, hidden: true },
+    "ctrl+k": { title: "Commands", run: () => togglePane("commands") },
+    "/": { title: "Search", run: () => togglePane("search") },
+    "?": { title: "Keyboard shortcuts", run: () => togglePane("help") },
+    t: { title: "Light or dark theme", run: toggleTheme },
+    u: { title: "Local time or UTC", run: toggleZone },
+    Escape: { title: "Close", run: () => { openPane.value = null; }, hidden: true },
   });
-  const { screen, path, params } = route.value;
+  const { screen, path, params } = currentRoute.value;
   const first = useRef(true);
   useEffect(() => {
-    opened.value = null;
-    document.title = [...Object.values(params).slice(0, 1), screen?.title ?? "Not there", "Pointsman"].join(" · ");
-    // What led here may be gone with its screen: keys go on in the new one, and not at the top of the page.
-    if (!first.current && document.activeElement === document.body) toMain();
+    openPane.value = null;
+    document.title = [...Object.values(params).slice(0, 1), screen?.title ?? "Not found", "Pointsman"].join(" · ");
+    // The focused link may be gone with its screen: the focus moves to the new screen.
+    if (!first.current && document.activeElement === document.body) focusMain();
     first.current = false;
   }, [screen, path]);
   return html`<div class="shell">
-    <a class="skip" href="#main" onClick=${skip}>Skip to the content</a>
-    <${Nav} />
+    <a class="skip" href="#main" onClick=${skipToMain}>Skip to the content</a>
+    <${Navigation} />
     <div class="page">
       <${Header} />
-      <main id="main" tabindex="-1"><${Stage} /></main>
+      <main id="main" tabindex="-1"><${CurrentScreen} /></main>
     </div>
-    ${(opened.value === "search" || opened.value === "commands") && html`<${Palette} mode=${opened.value} />`}
-    ${opened.value === "help" && html`<${Help} />`}
-    ${offered.value !== "" && html`<${Offer} />`}
-    ${question.value && html`<${Questions} />`}
+    ${(openPane.value === "search" || openPane.value === "commands") && html`<${CommandPalette} mode=${openPane.value} />`}
+    ${openPane.value === "help" && html`<${ShortcutHelp} />`}
+    ${linkToken.value !== "" && html`<${LinkTokenPrompt} />`}
+    ${openPrompt.value && html`<${PromptDialog} />`}
     <${Toasts} />
   </div>`;
 }
 
 /** @param {Event} event */
-function skip(event) {
+function skipToMain(event) {
   event.preventDefault();
-  toMain();
+  focusMain();
 }
 
-function toMain() {
+function focusMain() {
   document.getElementById("main")?.focus();
 }

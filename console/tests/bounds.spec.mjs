@@ -1,38 +1,38 @@
-// What happens between a snapshot and the stream, and what a page holds and asks for when it is left open.
+// Gaps between snapshot and stream, and the memory and requests of a page that stays open.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goTo, visit } from "./browser.mjs";
-import { world } from "./world.mjs";
+import { navigateTo, openPage } from "./browser.mjs";
+import { testServer } from "./test-server.mjs";
 
-/** Loads a screen in which nothing is read anew by the clock alone: what is seen there was told, or asked for because of it.
+/** Opens a screen without polling: all updates come from the stream.
  * @param {import("playwright-core").Page} page @param {string} hash */
-async function withoutClock(page, hash) {
+async function openWithoutPolling(page, hash) {
   await page.addInitScript(() => {
     const { setTimeout } = window;
     window.setTimeout = (run, ms, ...more) => (ms >= 10_000 ? 0 : setTimeout(run, ms, ...more));
   });
-  await goTo(page, hash);
+  await navigateTo(page, hash);
   await page.reload();
 }
 
-test("bounds: what becomes of tasks between the snapshot and the stream is not missed", async () => {
-  await visit("/overview", async (page) => {
+test("bounds: task changes between the snapshot and the stream are not missed", async () => {
+  await openPage("/overview", async (page) => {
     let open;
     const held = new Promise((resolve) => { open = resolve; });
     await page.route("**/api/v1/stream*", (route) => held.then(() => route.continue()));
-    await withoutClock(page, "/tasks?key=between:1");
+    await openWithoutPolling(page, "/tasks?key=between:1");
     await page.getByText("No task matches").waitFor();
-    await world.emit({ type: "record.changed", key: "between:1" });
-    await world.until("/api/v1/tasks?key=between:1", ({ tasks }) => tasks[0]?.status === "SUCCESS");
+    await testServer.emit({ type: "record.changed", key: "between:1" });
+    await testServer.waitUntil("/api/v1/tasks?key=between:1", ({ tasks }) => tasks[0]?.status === "SUCCESS");
     assert.equal(await page.getByText("No task matches").count(), 1);
     open();
-    await page.locator("tbody").getByText("Success").first().waitFor();
+    await page.locator("tbody").getByText("Succeeded").first().waitFor();
   });
 });
 
-test("bounds: large events leave the memory once they are shown", async () => {
-  await visit("/stream?return=large", async (page) => {
+test("bounds: large events are freed from memory once they are shown", async () => {
+  await openPage("/stream?return=large", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable");
@@ -42,7 +42,7 @@ test("bounds: large events leave the memory once they are shown", async () => {
     };
     const before = await held();
     const words = "so many words ".repeat(35_000);
-    for (let n = 0; n < 40; n += 1) await world.emit({ type: "large", key: "large:1", value: { words: `${n} ${words}` } });
+    for (let n = 0; n < 40; n += 1) await testServer.emit({ type: "large", key: "large:1", value: { words: `${n} ${words}` } });
     await page.getByText("40 shown").waitFor();
     const more = (await held() - before) / 1e6;
     console.log(`40 events of ${(words.length / 1e6).toFixed(2)} MB: the page holds ${more.toFixed(1)} MB more`);
@@ -50,10 +50,10 @@ test("bounds: large events leave the memory once they are shown", async () => {
   });
 });
 
-test("bounds: failures that come are let go of again, the oldest first", async () => {
-  await visit("/overview", async (page) => {
-    const { tasks } = await world.get("/api/v1/tasks?status=FAILED&limit=1000");
-    // More than any test could let fail are told by a stream that is not the server's.
+test("bounds: new failures are dropped again, the oldest first", async () => {
+  await openPage("/overview", async (page) => {
+    const { tasks } = await testServer.get("/api/v1/tasks?status=FAILED&limit=1000");
+    // A fake stream reports more failures than a test could cause.
     await page.addInitScript(() => {
       const { fetch } = window;
       window.fetch = (path, how) => {
@@ -62,28 +62,28 @@ test("bounds: failures that come are let go of again, the oldest first", async (
         return Promise.resolve(new Response(body));
       };
     });
-    await withoutClock(page, "/failures");
-    await page.getByText(`in ${tasks.length} failed tasks`).waitFor();
+    await openWithoutPolling(page, "/failures");
+    await page.getByText(`${tasks.length} failed tasks in`).waitFor();
     const anew = page.waitForRequest(/api\/v1\/tasks\?/);
     await page.evaluate((change) => {
       for (let n = 0; n < 8000; n += 1) window.tell(`event: task\ndata: ${JSON.stringify({ ...change, id: `${change.id}${n}` })}\n\n`);
     }, { ...tasks[0], time: new Date().toISOString() });
     await anew;
-    await page.getByText(`in ${tasks.length} failed tasks`).waitFor();
+    await page.getByText(`${tasks.length} failed tasks in`).waitFor();
   });
 });
 
-test("bounds: a server that is slow to tell its metrics is asked for them once at a time", async () => {
-  await visit("/nodes", async (page) => {
+test("bounds: slow metrics are requested one at a time", async () => {
+  await openPage("/nodes", async (page) => {
     let asked = 0;
     const waiting = [];
     await page.route("**/metrics", (route) => {
       asked += 1;
       waiting.push(route);
     });
-    await goTo(page, "/overview");
+    await navigateTo(page, "/overview");
     await page.getByRole("heading", { name: "Overview" }).waitFor();
-    // Three times as long as it takes until they are asked for again.
+    // Three times the sampling interval.
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 6500)));
     assert.equal(asked, 1);
     await waiting[0].continue();
@@ -92,12 +92,12 @@ test("bounds: a server that is slow to tell its metrics is asked for them once a
   });
 });
 
-test("bounds: a long work goes on however many follow it, and ends with who began it", async () => {
-  await visit("/tasks", async (page) => {
+test("bounds: a long bulk job survives later jobs, and stops when its token signs out", async () => {
+  await openPage("/tasks", async (page) => {
     await page.getByRole("heading", { name: "Tasks" }).waitFor();
     const done = await page.evaluate(async () => {
-      const { many } = await import("/console/dev/parts/many.js");
-      const { soon } = await import("/console/dev/parts/toast.js");
+      const { runBulk: many } = await import("/console/dev/parts/bulk.js");
+      const { runWithUndo: soon } = await import("/console/dev/parts/actions.js");
       const { token } = await import("/console/dev/data/session.js");
       let go = () => {};
       const gate = new Promise((resolve) => { go = resolve; });
@@ -125,21 +125,21 @@ test("bounds: a long work goes on however many follow it, and ends with who bega
   }, { complaints: /401/ });
 });
 
-test("bounds: where a part of the console cannot be loaded, that is said", async () => {
-  const { tasks } = await world.get("/api/v1/tasks?handler=slow");
-  await visit(`/tasks/${tasks[0].id}`, async (page) => {
+test("bounds: an error is shown if a part of the console cannot be loaded", async () => {
+  const { tasks } = await testServer.get("/api/v1/tasks?handler=slow");
+  await openPage(`/tasks/${tasks[0].id}`, async (page) => {
     await page.getByRole("heading", { name: "slow" }).waitFor();
     // As after an upgrade of the binary: the files of this version are gone.
     await page.route("**/console/**", (route) => route.fulfill({ status: 404 }));
     await page.keyboard.press("?");
     await page.getByText("A part of the console could not be loaded").waitFor();
-    await goTo(page, "/nodes");
+    await navigateTo(page, "/nodes");
     await page.getByText("This screen could not be loaded").waitFor();
   }, { complaints: /404|Failed to (load|fetch)/ });
 });
 
-test("bounds: for a screen that is not there the page begins anew once, and not where one has gone on", async () => {
-  await visit("/overview", async (page) => {
+test("bounds: a screen that cannot be loaded reloads the page once, and not after leaving it", async () => {
+  await openPage("/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.route("**/screens/nodes/**", (route) => route.fulfill({ status: 404 }));
     const asked = { pages: 0, whether: 0 };
@@ -155,47 +155,47 @@ test("bounds: for a screen that is not there the page begins anew once, and not 
       await held;
       await route.continue();
     });
-    await goTo(page, "/nodes");
+    await navigateTo(page, "/nodes");
     const first = page.waitForResponse("**/livez");
     await page.waitForRequest("**/livez");
-    await goTo(page, "/stream");
+    await navigateTo(page, "/stream");
     await page.getByText("Live", { exact: true }).waitFor();
     answer();
     await first;
     await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 100)));
     assert.equal(asked.pages, 0, "one has gone on");
-    await goTo(page, "/nodes");
+    await navigateTo(page, "/nodes");
     while (asked.whether < 4) await page.waitForResponse("**/livez");
     await page.getByText("This screen could not be loaded").waitFor();
     assert.equal(asked.pages, 1, "the second time it was asked for, and not after");
   }, { complaints: /404|Failed to (load|fetch)/ });
 });
 
-test("bounds: a link with a broken token asks for another, and keeps it to itself", async () => {
-  await visit("/", async (page) => {
-    await page.goto(`${world.url}/?x#token=%zz&to=%2Fstream%zz`);
+test("bounds: a link with a malformed token leads to the login page and is removed from the address", async () => {
+  await openPage("/", async (page) => {
+    await page.goto(`${testServer.url}/?x#token=%zz&to=%2Fstream%zz`);
     await page.getByLabel("Token").waitFor();
     assert.equal(await page.evaluate(() => location.href.includes("zz&")), false);
   }, { role: null, complaints: /401|400/ });
 });
 
-test("bounds: screens that were left leave nothing behind", async () => {
-  const { tasks } = await world.get("/api/v1/tasks?handler=flaky&limit=1");
-  const screens = ["/overview", "/stream?tasks=1", `/events/${world.published.eventId}`, "/objects", "/objects/record%3A1", "/tasks", `/tasks/${tasks[0].id}`,
+test("bounds: closed screens leave no elements, listeners or connections behind", async () => {
+  const { tasks } = await testServer.get("/api/v1/tasks?handler=flaky&limit=1");
+  const screens = ["/overview", "/stream?tasks=1", `/events/${testServer.published.eventId}`, "/objects", "/objects/record%3A1", "/tasks", `/tasks/${tasks[0].id}`,
     "/failures", "/handlers", "/handlers/mail", "/schedules", "/chains", "/chains/publish", "/orders", "/orders/publish/article,118", "/nodes", "/configuration", "/audit"];
-  await visit("/overview", async (page) => {
+  await openPage("/overview", async (page) => {
     const session = await page.context().newCDPSession(page);
     await session.send("Performance.enable");
     const round = async () => {
       for (const screen of screens) {
-        await goTo(page, screen);
+        await navigateTo(page, screen);
         await page.locator("main h1").waitFor();
         await page.waitForFunction(() => document.querySelector("main .loading") === null);
-        await world.emit({ type: "record.changed", key: "record:1" });
+        await testServer.emit({ type: "record.changed", key: "record:1" });
       }
-      await goTo(page, "/nowhere");
-      await page.getByText("There is no such screen").waitFor();
-      await page.waitForFunction(async () => (await import("/console/dev/data/live.js")).connection.value.phase === "off");
+      await navigateTo(page, "/nowhere");
+      await page.getByText("Page not found").waitFor();
+      await page.waitForFunction(async () => (await import("/console/dev/data/stream.js")).connection.value.phase === "off");
       await session.send("HeapProfiler.collectGarbage");
       const { metrics } = await session.send("Performance.getMetrics");
       return Object.fromEntries(metrics.map(({ name, value }) => [name, value]));
@@ -207,7 +207,7 @@ test("bounds: screens that were left leave nothing behind", async () => {
     const after = await round();
     const more = (name) => after[name] - before[name];
     console.log(`three rounds over ${screens.length} screens: ${more("JSEventListeners")} listeners, ${more("Nodes")} nodes and ${(more("JSHeapUsedSize") / 1000).toFixed(0)} kB more`);
-    // What was shown last of a screen may be kept until it is shown again; that may have grown by a row.
+    // The last rows of a screen may be cached, and there may be one more.
     assert.ok(more("JSEventListeners") < screens.length && more("Nodes") < 300 && more("JSHeapUsedSize") < 3e6, JSON.stringify({ before, after }));
   }, { complaints: /404/ });
 });

@@ -1,4 +1,4 @@
-// The browser of the specs, and what is looked at on every screen.
+// The browser of the specs, and the checks of every screen.
 
 import assert from "node:assert/strict";
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
@@ -6,39 +6,38 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
-import { HANGS, world } from "./world.mjs";
+import { TIMEOUT_MS, testServer } from "./test-server.mjs";
 
-const here = dirname(fileURLToPath(import.meta.url));
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-export const pictures = process.env.CONSOLE_PICTURES ?? join(here, "../../target/console");
+const testsDir = dirname(fileURLToPath(import.meta.url));
+const axeSource = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+export const screenshotDir = process.env.CONSOLE_PICTURES ?? join(testsDir, "../../target/console");
 
 let browser;
-let spec = "";
+let specName = "";
 
-/** @param {string} name whose pictures are taken */
+/** @param {string} name name of the spec, for its screenshots */
 export async function startBrowser(name) {
-  spec = name;
+  specName = name;
   const executablePath = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
   assert.ok(executablePath, "there is no chromium; `apt-get install chromium` as root does it");
   // As root, as in containers, Chromium does not start with its sandbox.
   browser = await chromium.launch({ executablePath, args: process.getuid?.() === 0 ? ["--no-sandbox"] : [] });
-  mkdirSync(pictures, { recursive: true });
+  mkdirSync(screenshotDir, { recursive: true });
 }
 
 export async function stopBrowser() {
   await browser?.close();
 }
 
-/** Opens a screen in a window of its own, signed in as a role, and hands it to `use`. Whatever the page complains of
- * fails the test.
+/** Opens a screen in its own window, signed in as a role, and passes it to `use`. Console errors fail the test.
  * @param {string} hash `/stream?key=record:1`
  * @param {(page: import("playwright-core").Page) => Promise<void>} use
  * @param {{role?: string | null, width?: number, height?: number, complaints?: RegExp}} [wish] `complaints` are those
  *   that are expected */
-export async function visit(hash, use, { role = "admin", width = 1280, height = 800, complaints } = {}) {
+export async function openPage(hash, use, { role = "admin", width = 1280, height = 800, complaints } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, reducedMotion: "reduce", timezoneId: "Europe/Berlin" });
-  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: world.url });
-  context.setDefaultTimeout(HANGS);
+  await context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: testServer.url });
+  context.setDefaultTimeout(TIMEOUT_MS);
   const page = await context.newPage();
   const heard = [];
   page.on("console", (message) => {
@@ -46,13 +45,13 @@ export async function visit(hash, use, { role = "admin", width = 1280, height = 
   });
   page.on("pageerror", (error) => heard.push(String(error.stack ?? error)));
   try {
-    const token = role === null ? "" : `#token=${world.tokens[role]}&to=${encodeURIComponent(hash)}`;
-    await page.goto(`${world.url}/${token}`);
+    const token = role === null ? "" : `#token=${testServer.tokens[role]}&to=${encodeURIComponent(hash)}`;
+    await page.goto(`${testServer.url}/${token}`);
     await use(page);
     assert.equal(await page.evaluate("window.stolen"), undefined, "something was run that a user had written");
     assert.deepEqual(heard.filter((text) => !complaints?.test(text)), []);
   } catch (error) {
-    await page.screenshot({ path: join(pictures, `failed-${spec}.png`) }).catch(() => {});
+    await page.screenshot({ path: join(screenshotDir, `failed-${specName}.png`) }).catch(() => {});
     if (heard.length) error.message += `\nThe page complained:\n${heard.join("\n")}`;
     throw error;
   } finally {
@@ -60,16 +59,16 @@ export async function visit(hash, use, { role = "admin", width = 1280, height = 
   }
 }
 
-/** Goes to another screen without loading the page. @param {import("playwright-core").Page} page @param {string} hash */
-export async function goTo(page, hash) {
+/** Navigates to another screen without reloading the page. @param {import("playwright-core").Page} page @param {string} hash */
+export async function navigateTo(page, hash) {
   await page.evaluate((hash) => {
     location.hash = hash;
   }, hash);
 }
 
-/** What the stream brings is delivered only when the answer is called, which waits until there is something.
+/** Buffers deliveries of the stream until the returned function is called, which waits for the first one.
  * @param {import("playwright-core").Page} page */
-export async function holdDeliveries(page) {
+export async function bufferDeliveries(page) {
   await page.evaluate(() => {
     const real = window.requestAnimationFrame;
     window.held = [];
@@ -85,16 +84,16 @@ export async function holdDeliveries(page) {
   };
 }
 
-/** Looks at a screen as it is: no violations of accessibility, nothing wider than a phone; pictures of it.
+/** Checks accessibility and the width on a phone, and takes screenshots.
  * @param {import("playwright-core").Page} page @param {string} name */
-export async function look(page, name) {
+export async function checkScreen(page, name) {
   const before = page.viewportSize();
   for (const [label, width, theme] of [["light", before.width, "light"], ["dark", before.width, "dark"], ["small", 400, "light"]]) {
     await page.setViewportSize({ width, height: before.height });
     await page.emulateMedia({ colorScheme: theme });
     await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
-    await page.screenshot({ path: join(pictures, `${name}-${label}.png`) });
-    await accessible(page, `${name}, ${label}`);
+    await page.screenshot({ path: join(screenshotDir, `${name}-${label}.png`) });
+    await checkAccessibility(page, `${name}, ${label}`);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth);
     assert.ok(wide <= width, `${name} is ${wide} px wide where there are ${width}`);
   }
@@ -103,15 +102,15 @@ export async function look(page, name) {
 }
 
 /** @param {import("playwright-core").Page} page @param {string} what */
-export async function accessible(page, what) {
+export async function checkAccessibility(page, what) {
   const there = await page.evaluate("typeof axe");
-  if (there === "undefined") await page.evaluate(axe);
+  if (there === "undefined") await page.evaluate(axeSource);
   const { violations } = await page.evaluate("axe.run(document, {resultTypes: ['violations']})");
   const told = violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.slice(0, 4).map((node) => `    ${node.html}`).join("\n")}`);
   assert.deepEqual(told, [], `axe on ${what}`);
 }
 
-/** How many elements are in the page. */
-export function elements(page) {
+/** The number of elements in the page. */
+export function countElements(page) {
   return page.evaluate(() => document.querySelectorAll("*").length);
 }

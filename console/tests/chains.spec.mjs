@@ -1,153 +1,153 @@
-// Chains: their pictures, the orders that move on them, and steering them.
+// Chains: the graph, moving orders, and the actions on chains and nodes.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { layout } from "../screens/chains/layout.js";
-import { look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { layoutChain } from "../screens/chains/layout.js";
+import { checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
 const ARTICLE = "/chains/publish/article";
-const chain = () => world.get("/api/v1/chains/publish/article");
+const chain = () => testServer.get("/api/v1/chains/publish/article");
 const node = (page, name) => page.locator(".chain-node").filter({ has: page.locator(".node-id", { hasText: new RegExp(`^${name}$`) }) });
-const does = (page, name, word) => node(page, name).locator(".node-of", { hasText: word });
+const nodeAction = (page, name, word) => node(page, name).locator(".node-handler", { hasText: word });
 
-test("chains: nodes stand in layers, do not overlap, and circles are no trouble", () => {
+test("chains: the layout puts nodes in layers without overlaps, and handles cycles", () => {
   const sizes = { along: 100, across: 40, gapAlong: 50, gapAcross: 20 };
   const next = (from, to) => ({ from, to, kind: "next" });
   const error = (from, to) => ({ from, to, kind: "error" });
-  const plain = layout(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
-  const at = Object.fromEntries(plain.spots.map((spot) => [spot.id, spot]));
-  assert.deepEqual(plain.spots.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
+  const plain = layoutChain(["a", "b", "done", "failed"], [next("a", "b"), error("a", "failed"), next("b", "done"), error("b", "failed")], sizes);
+  const at = Object.fromEntries(plain.nodes.map((node) => [node.id, node]));
+  assert.deepEqual(plain.nodes.map(({ id, layer }) => [id, layer]), [["a", 0], ["b", 1], ["done", 2], ["failed", 2]]);
   assert.ok(at.a.across === at.b.across && at.b.across === at.done.across, "the usual way is straight");
-  assert.equal(plain.ways.find((way) => way.from === "a" && way.to === "failed").points.length, 3, "it goes around what lies between");
+  assert.equal(plain.edges.find((edge) => edge.from === "a" && edge.to === "failed").points.length, 3, "it goes around what lies between");
 
-  const circle = layout(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
-  assert.deepEqual(circle.ways.filter((way) => way.back).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
+  const circle = layoutChain(["a", "b", "c"], [next("a", "b"), next("b", "c"), error("c", "a"), error("b", "b")], sizes);
+  assert.deepEqual(circle.edges.filter((edge) => edge.back).map(({ from, to }) => [from, to]), [["c", "a"], ["b", "b"]]);
 
   const ids = Array.from({ length: 60 }, (_, n) => `n${n}`);
-  const large = layout(ids, ids.flatMap((id, n) => [next(id, ids[Math.min(59, n + 1 + (n % 3))]), error(id, ids[(n * 17) % 60])]), sizes);
-  assert.equal(large.spots.length, 60);
-  for (const a of large.spots) {
-    for (const b of large.spots) {
+  const large = layoutChain(ids, ids.flatMap((id, n) => [next(id, ids[Math.min(59, n + 1 + (n % 3))]), error(id, ids[(n * 17) % 60])]), sizes);
+  assert.equal(large.nodes.length, 60);
+  for (const a of large.nodes) {
+    for (const b of large.nodes) {
       if (a !== b && a.layer === b.layer) assert.ok(Math.abs(a.across - b.across) >= sizes.across, `${a.id} and ${b.id} overlap`);
     }
   }
 });
 
-test("chains: the list tells where orders are", async () => {
-  await visit("/chains", async (page) => {
+test("chains: the list shows order counts per node", async () => {
+  await openPage("/chains", async (page) => {
     const row = page.getByRole("row").filter({ hasText: "/publish/article" });
     await row.getByText("Running").waitFor();
     await row.locator(".node-chip").filter({ hasText: "deploy" }).waitFor();
-    await look(page, "chains");
+    await checkScreen(page, "chains");
     await page.getByLabel("Path").fill("idle");
     await row.waitFor({ state: "detached" });
     await page.getByLabel("State").selectOption("stopped");
-    await page.getByText("No chain is like that").waitFor();
+    await page.getByText("No chain matches").waitFor();
   }, { role: "viewer" });
 });
 
-test("chains: one as a picture; a node is chosen, stopped, and lets go", async () => {
-  await visit(ARTICLE, async (page) => {
+test("chains: a node is selected in the graph, stopped and processed again", async () => {
+  await openPage(ARTICLE, async (page) => {
     await node(page, "render").waitFor();
-    assert.equal(await page.locator(".way.error").count(), 2);
+    assert.equal(await page.locator(".edge.error").count(), 2);
     await node(page, "deploy").click();
     await page.getByRole("heading", { name: "Node deploy" }).waitFor();
     assert.match(await page.evaluate(() => location.hash), /node=deploy/);
-    await page.getByText("tried again 3 times, after 1 h, fixed").waitFor();
-    await look(page, "chain");
-    await page.getByRole("group", { name: "What the node does" }).getByRole("button", { name: "Stop" }).click();
-    await does(page, "deploy", "stopped").waitFor();
+    await page.getByText("3 times, after 1 h, fixed").waitFor();
+    await checkScreen(page, "chain");
+    await page.getByRole("group", { name: "Node action" }).getByRole("button", { name: "Stop" }).click();
+    await nodeAction(page, "deploy", "stopped").waitFor();
     assert.equal((await chain()).nodes[1].action, "stop");
 
     await page.getByRole("button", { name: "Add an order" }).click();
     await page.getByRole("dialog").getByLabel("Id").fill("picture-1");
     await page.getByRole("dialog").getByLabel("Value").fill("{not json");
-    await page.getByText("This is not JSON").waitFor();
-    await page.getByRole("dialog").getByLabel("Value").fill(JSON.stringify({ title: EVIL }));
+    await page.getByText("Not JSON").waitFor();
+    await page.getByRole("dialog").getByLabel("Value").fill(JSON.stringify({ title: HOSTILE_TEXT }));
     await page.getByRole("dialog").getByRole("button", { name: "Add" }).click();
     await page.getByRole("heading", { name: "/publish/article,picture-1" }).waitFor();
-    const order = await world.until("/api/v1/orders/publish/article,picture-1", ({ node }) => node === "deploy");
-    assert.equal(order.value.title, EVIL);
-    await page.getByText("Held").first().waitFor();
+    const order = await testServer.waitUntil("/api/v1/orders/publish/article,picture-1", ({ node }) => node === "deploy");
+    assert.equal(order.value.title, HOSTILE_TEXT);
+    await page.getByText("On hold").first().waitFor();
     await page.goBack();
     await page.getByRole("heading", { name: "Orders at deploy" }).waitFor();
     await page.getByRole("link", { name: "picture-1" }).waitFor();
-    await page.getByRole("group", { name: "What the node does" }).getByRole("button", { name: "Process" }).click();
+    await page.getByRole("group", { name: "Node action" }).getByRole("button", { name: "Process" }).click();
     await page.getByRole("link", { name: "picture-1" }).waitFor({ state: "detached" });
     assert.equal((await chain()).nodes[1].action, "process");
-    await world.until("/api/v1/orders?path=/publish/article,picture-1", ({ orders }) => orders.length === 0);
+    await testServer.waitUntil("/api/v1/orders?path=/publish/article,picture-1", ({ orders }) => orders.length === 0);
   });
 });
 
-test("chains: a node is skipped once that is confirmed", async () => {
-  await visit(`${ARTICLE}?node=deploy`, async (page) => {
-    const actions = page.getByRole("group", { name: "What the node does" });
+test("chains: skipping a node needs a confirmation", async () => {
+  await openPage(`${ARTICLE}?node=deploy`, async (page) => {
+    const actions = page.getByRole("group", { name: "Node action" });
     await actions.getByRole("button", { name: "Skip" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
     assert.equal((await chain()).nodes[1].action, "process");
-    // With the node skipped those that wait there would go on: the one that is set back is kept.
-    await world.post("/api/v1/orders/publish/article,118/suspend");
+    // With the node skipped, waiting orders would move on: the set-back one is suspended.
+    await testServer.post("/api/v1/orders/publish/article,118/suspend");
     await actions.getByRole("button", { name: "Skip" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Skip it" }).click();
-    await does(page, "deploy", "skipped").waitFor();
+    await page.getByRole("dialog").getByRole("button", { name: "Skip node" }).click();
+    await nodeAction(page, "deploy", "skipped").waitFor();
     assert.equal((await chain()).nodes[1].action, "next_state");
-    await look(page, "chain-skipped");
+    await checkScreen(page, "chain-skipped");
     await actions.getByRole("button", { name: "Process" }).click();
-    await does(page, "deploy", "skipped").waitFor({ state: "detached" });
+    await nodeAction(page, "deploy", "skipped").waitFor({ state: "detached" });
     assert.equal((await chain()).nodes[1].action, "process");
-    await world.post("/api/v1/orders/publish/article,118/resume");
+    await testServer.post("/api/v1/orders/publish/article,118/resume");
   }, { role: "operator" });
 });
 
-test("chains: a chain is stopped and started, paused and let go on", async () => {
-  await visit(ARTICLE, async (page) => {
+test("chains: a chain is stopped and started, paused and resumed", async () => {
+  await openPage(ARTICLE, async (page) => {
     await page.getByRole("button", { name: "Stop", exact: true }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Stop" }).click();
     await page.getByText("Stopped", { exact: true }).waitFor();
     assert.equal((await chain()).state, "stopped");
-    await page.getByRole("button", { name: "Start" }).click();
+    await page.getByRole("button", { name: "Start", exact: true }).click();
     await page.getByText("Stopped", { exact: true }).waitFor({ state: "detached" });
     assert.equal((await chain()).state, "running");
     await page.getByRole("button", { name: "Pause" }).click();
-    await page.getByLabel("Reason").fill(EVIL);
+    await page.getByLabel("Reason").fill(HOSTILE_TEXT);
     await page.getByLabel("Tenant").fill("shop");
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByText("for the tenant shop").waitFor();
-    assert.deepEqual((await chain()).rules.map(({ tenant, reason }) => [tenant, reason]), [["shop", EVIL]]);
+    assert.deepEqual((await chain()).rules.map(({ tenant, reason }) => [tenant, reason]), [["shop", HOSTILE_TEXT]]);
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.deepEqual((await chain()).rules, []);
   });
 });
 
-test("chains: orders move on the picture as they go", async () => {
-  await visit(ARTICLE, async (page) => {
+test("chains: orders move in the graph", async () => {
+  await openPage(ARTICLE, async (page) => {
     await page.emulateMedia({ reducedMotion: "no-preference" });
     await node(page, "render").waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
-    const seen = page.locator(".traveller circle").first().waitFor({ state: "attached" });
-    await world.post("/api/v1/orders", [1, 2, 3].map((n) => ({ path: `/publish/article,moves-${n}` })));
+    const seen = page.locator(".moving-order circle").first().waitFor({ state: "attached" });
+    await testServer.post("/api/v1/orders", [1, 2, 3].map((n) => ({ path: `/publish/article,moves-${n}` })));
     await seen;
-    await page.locator(".traveller").first().waitFor({ state: "detached" });
-    await world.put("/api/v1/chains/publish/article/nodes/render/action", { action: "stop" });
-    await world.post("/api/v1/orders", Array.from({ length: 4 }, (_, n) => ({ path: `/publish/article,waits-${n}` })));
+    await page.locator(".moving-order").first().waitFor({ state: "detached" });
+    await testServer.put("/api/v1/chains/publish/article/nodes/render/action", { action: "stop" });
+    await testServer.post("/api/v1/orders", Array.from({ length: 4 }, (_, n) => ({ path: `/publish/article,waits-${n}` })));
     const before = (await chain()).nodes[0].orders;
     await node(page, "render").locator(".node-count", { hasText: String(before) }).waitFor();
-    for (let n = 0; n < 4; n += 1) await world.delete(`/api/v1/orders/publish/article,waits-${n}`);
-    await world.put("/api/v1/chains/publish/article/nodes/render/action", { action: "process" });
-    await does(page, "render", "stopped").waitFor({ state: "detached" });
+    for (let n = 0; n < 4; n += 1) await testServer.delete(`/api/v1/orders/publish/article,waits-${n}`);
+    await testServer.put("/api/v1/chains/publish/article/nodes/render/action", { action: "process" });
+    await nodeAction(page, "render", "stopped").waitFor({ state: "detached" });
   });
 });
 
-test("chains: a viewer steers nothing, and a bound token only what is its own", async () => {
-  await visit(`${ARTICLE}?node=deploy`, async (page) => {
+test("chains: a viewer has no actions, and a tenant token only those of its tenant", async () => {
+  await openPage(`${ARTICLE}?node=deploy`, async (page) => {
     await page.getByRole("heading", { name: "Node deploy" }).waitFor();
     for (const name of ["Stop", "Pause", "Block", "Add an order", "Skip"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
   }, { role: "viewer" });
-  await visit(`${ARTICLE}?node=deploy`, async (page) => {
+  await openPage(`${ARTICLE}?node=deploy`, async (page) => {
     await page.getByRole("button", { name: "Pause" }).waitFor();
     for (const name of ["Stop", "Skip"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
-    await page.getByText("No order is on its way").waitFor();
+    await page.getByText("No orders").waitFor();
   }, { role: "shop" });
 });

@@ -1,22 +1,22 @@
-// One event: its value, its object's chain, its causes, what it caused, its tasks.
+// One event: value, object, causes, caused events and tasks.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goTo, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { navigateTo, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-test("event: what it carries and what came of it", async () => {
-  const id = world.published.eventId;
-  await world.until(`/api/v1/events/${id}`, ({ caused }) => caused[0]?.caused.length === 1);
-  await visit(`/events/${id}`, async (page) => {
+test("event: shows value, context, tasks and caused events", async () => {
+  const id = testServer.published.eventId;
+  await testServer.waitUntil(`/api/v1/events/${id}`, ({ caused }) => caused[0]?.caused.length === 1);
+  await openPage(`/events/${id}`, async (page) => {
     await page.getByRole("heading", { name: "record.published" }).waitFor();
     await page.getByText('"Hello"').waitFor();
-    await page.getByText(EVIL).first().waitFor();
+    await page.getByText(HOSTILE_TEXT).first().waitFor();
     const tree = page.locator(".tree");
     await tree.getByRole("link", { name: "invoice.made", exact: true }).waitFor();
-    const { tasks } = await world.get(`/api/v1/events/${id}`);
+    const { tasks } = await testServer.get(`/api/v1/events/${id}`);
     assert.equal(await page.getByRole("region", { name: "Tasks of this event" }).locator("tbody tr").count(), tasks.length);
-    await look(page, "event");
+    await checkScreen(page, "event");
     await tree.getByRole("link", { name: "mail.sent", exact: true }).click();
     await page.getByRole("heading", { name: "mail.sent" }).waitFor();
     const causes = page.locator(".causes");
@@ -28,34 +28,34 @@ test("event: what it carries and what came of it", async () => {
   });
 });
 
-test("event: its object's events are walked with keys", async () => {
-  const { events } = await world.emit([1, 2, 3].map((n) => ({ type: `walked.${n}`, key: "walked:1" })));
-  await visit(`/events/${events[1].eventId}`, async (page) => {
-    await page.locator(".chain .here").getByText("walked.2").waitFor();
+test("event: keys go to the previous and next event of the object", async () => {
+  const { events } = await testServer.emit([1, 2, 3].map((n) => ({ type: `walked.${n}`, key: "walked:1" })));
+  await openPage(`/events/${events[1].eventId}`, async (page) => {
+    await page.locator(".object-events .current-event").getByText("walked.2").waitFor();
     await page.keyboard.press("[");
-    await page.locator(".chain .here").getByText("walked.1").waitFor();
+    await page.locator(".object-events .current-event").getByText("walked.1").waitFor();
     await page.keyboard.press("]");
-    await page.locator(".chain .here").getByText("walked.2").waitFor();
-    await world.emit({ type: "walked.4", key: "walked:1" });
-    await page.locator(".chain").getByText("walked.4").waitFor();
+    await page.locator(".object-events .current-event").getByText("walked.2").waitFor();
+    await testServer.emit({ type: "walked.4", key: "walked:1" });
+    await page.locator(".object-events").getByText("walked.4").waitFor();
   });
 });
 
-test("event: its tasks change while one looks", async () => {
-  const { eventId } = await world.emit({ type: "record.published", key: "seen:1", value: { wait: true } });
-  await visit(`/events/${eventId}`, async (page) => {
-    await page.getByRole("region", { name: "Tasks of this event" }).getByText("Success").nth(2).waitFor();
+test("event: its tasks are updated live", async () => {
+  const { eventId } = await testServer.emit({ type: "record.published", key: "seen:1", value: { wait: true } });
+  await openPage(`/events/${eventId}`, async (page) => {
+    await page.getByRole("region", { name: "Tasks of this event" }).getByText("Succeeded").nth(2).waitFor();
     await page.locator(".tree").getByText("mail.sent").waitFor();
   });
 });
 
 test("event: long numbers keep their digits, and large values are bounded", async () => {
-  const send = (text) => fetch(`${world.url}/api/v1/events`, { method: "POST", body: text, headers: { authorization: `Bearer ${world.tokens.admin}`, "content-type": "application/json" } }).then((answer) => answer.json());
+  const send = (text) => fetch(`${testServer.url}/api/v1/events`, { method: "POST", body: text, headers: { authorization: `Bearer ${testServer.tokens.admin}`, "content-type": "application/json" } }).then((answer) => answer.json());
   const { eventId } = await send('{"type":"long","value":{"number":12345678901234567890,"fraction":1.50}}');
-  const many = await world.emit({ type: "large", value: { list: Array.from({ length: 20000 }, (_, n) => ({ n })), text: "x".repeat(100_000) } });
-  await visit(`/events/${eventId}`, async (page) => {
+  const many = await testServer.emit({ type: "large", value: { list: Array.from({ length: 20000 }, (_, n) => ({ n })), text: "x".repeat(100_000) } });
+  await openPage(`/events/${eventId}`, async (page) => {
     await page.getByText("12345678901234567890").waitFor();
-    await goTo(page, `/events/${many.eventId}`);
+    await navigateTo(page, `/events/${many.eventId}`);
     await page.getByText("20,000 items").waitFor();
     await page.locator(".json-toggle").nth(1).click();
     await page.getByText("Show 100 of 19900 more").waitFor();
@@ -63,24 +63,24 @@ test("event: long numbers keep their digits, and large values are bounded", asyn
   });
 });
 
-test("event: the engine's own, one that is not there, and none at all", async () => {
-  const { eventSnapshots } = await world.get("/api/v1/events?limit=-1&return=TaskEnded");
-  await visit(`/events/${eventSnapshots[0].eventId}`, async (page) => {
-    await page.getByText("the engine itself").waitFor();
+test("event: engine events, unknown ids and invalid ids are shown", async () => {
+  const { eventSnapshots } = await testServer.get("/api/v1/events?limit=-1&return=TaskEnded");
+  await openPage(`/events/${eventSnapshots[0].eventId}`, async (page) => {
+    await page.getByText("the engine", { exact: true }).waitFor();
     await page.getByText("returnCode").waitFor();
-    await goTo(page, "/events/1");
-    await page.getByText("Not there").waitFor();
-    await look(page, "event-none");
-    await goTo(page, "/events/abc");
-    await page.getByText("That is not the id of an event").waitFor();
+    await navigateTo(page, "/events/1");
+    await page.getByText("Not found").waitFor();
+    await checkScreen(page, "event-none");
+    await navigateTo(page, "/events/abc");
+    await page.getByText("Not an event id").waitFor();
   }, { complaints: /404/ });
 });
 
-test("event: names that users choose are text", async () => {
-  const { eventSnapshots } = await world.get(`/api/v1/events?limit=-1&key=${encodeURIComponent(EVIL)}`);
-  await visit(`/events/${eventSnapshots[0].eventId}`, async (page) => {
-    await page.getByText(EVIL).first().waitFor();
+test("event: names chosen by users are rendered as text", async () => {
+  const { eventSnapshots } = await testServer.get(`/api/v1/events?limit=-1&key=${encodeURIComponent(HOSTILE_TEXT)}`);
+  await openPage(`/events/${eventSnapshots[0].eventId}`, async (page) => {
+    await page.getByText(HOSTILE_TEXT).first().waitFor();
     assert.equal(await page.locator("main img, main script").count(), 0);
-    await look(page, "event-evil");
+    await checkScreen(page, "event-evil");
   });
 });

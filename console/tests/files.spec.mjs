@@ -1,4 +1,4 @@
-// What is served: that it is whole, typed, small, and where it came from.
+// The served files: types, size, vendored sources and response headers.
 
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -7,45 +7,45 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { parse } from "acorn";
-import { visit } from "./browser.mjs";
-import { checksums, sha256, vendor, wanted } from "./vendor.mjs";
-import { world } from "./world.mjs";
+import { openPage } from "./browser.mjs";
+import { checksums, sha256, vendor, expectedFiles } from "./vendor.mjs";
+import { testServer } from "./test-server.mjs";
 
-const here = dirname(fileURLToPath(import.meta.url));
-const root = join(here, "..");
+const testsDir = dirname(fileURLToPath(import.meta.url));
+const root = join(testsDir, "..");
 
-test("files: types hold", () => {
-  const told = spawnSync(join(here, "node_modules/.bin/tsc"), ["-p", join(here, "tsconfig.json")], { encoding: "utf8" });
+test("files: the type check passes", () => {
+  const told = spawnSync(join(testsDir, "node_modules/.bin/tsc"), ["-p", join(testsDir, "tsconfig.json")], { encoding: "utf8" });
   assert.equal(told.status, 0, told.stdout + told.stderr);
 });
 
-test("files: vendored ones are those of their packages", () => {
-  for (const { name, text } of wanted()) {
+test("files: vendored files are identical to those of their packages", () => {
+  for (const { name, text } of expectedFiles()) {
     assert.equal(sha256(readFileSync(join(vendor, name), "utf8")), sha256(text), `vendor/${name}; node vendor.mjs --write makes it anew`);
   }
   assert.equal(readFileSync(join(vendor, "checksums.txt"), "utf8"), checksums());
 });
 
-/** Every module of ours, by its path below the served folder. */
-function modules() {
+/** All modules of the console, relative to the served folder. */
+function listModules() {
   const below = ["data", "parts", "shell", "screens"].flatMap((folder) => readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`));
   return ["main.js", ...below.filter((name) => name.endsWith(".js"))];
 }
 
-test("files: what is served is what was written, without comments", async () => {
+test("files: served modules equal the source without comments", async () => {
   const meaning = (text) => JSON.stringify(parse(text, { ecmaVersion: "latest", sourceType: "module" }), (name, value) => {
     if (typeof value === "bigint" || value instanceof RegExp) return String(value);
     return name === "start" || name === "end" ? undefined : value;
   });
-  for (const name of modules()) {
-    const served = await (await fetch(`${world.url}/console/dev/${name}`)).text();
+  for (const name of listModules()) {
+    const served = await (await fetch(`${testServer.url}/console/dev/${name}`)).text();
     assert.doesNotMatch(served, /^\s*\/\//m, name);
     assert.equal(meaning(served), meaning(readFileSync(join(root, name), "utf8")), name);
   }
 });
 
-test("files: modules are small and take nobody's words for markup", () => {
-  for (const name of modules()) {
+test("files: modules are short and never insert markup", () => {
+  for (const name of listModules()) {
     const text = readFileSync(join(root, name), "utf8");
     assert.ok(text.split("\n").length <= 300, `${name} is longer than 300 lines`);
     assert.doesNotMatch(text, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|style="/, name);
@@ -54,32 +54,32 @@ test("files: modules are small and take nobody's words for markup", () => {
 
 test("files: the first load is below 80 kB", async () => {
   let paths = [];
-  await visit("/overview", async (page) => {
+  await openPage("/overview", async (page) => {
     await page.locator(".u-wrap").first().waitFor();
     paths = await page.evaluate(() => performance.getEntriesByType("resource").map((entry) => new URL(entry.name).pathname));
   });
   const files = ["/", ...new Set(paths.filter((path) => path.startsWith("/console/")))];
   let bytes = 0;
   for (const path of files) {
-    const answer = await fetch(world.url + path, { headers: { "accept-encoding": "gzip", accept: "text/html" } });
+    const answer = await fetch(testServer.url + path, { headers: { "accept-encoding": "gzip", accept: "text/html" } });
     bytes += Number(answer.headers.get("content-length"));
   }
   console.log(`the first load: ${files.length} files, ${(bytes / 1000).toFixed(1)} kB`);
   assert.ok(files.length > 40 && bytes < 80_000, `${files.length} files, ${bytes} bytes`);
 });
 
-test("files: answers are guarded, compressed and told apart", async () => {
-  const page = await fetch(`${world.url}/`, { headers: { accept: "text/html" } });
+test("files: responses have security headers, compression and ETags", async () => {
+  const page = await fetch(`${testServer.url}/`, { headers: { accept: "text/html" } });
   assert.equal(page.headers.get("content-security-policy"),
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'");
   const main = /src="([^"]+main\.js)"/.exec(await page.text())[1];
-  const file = await fetch(world.url + main, { headers: { "accept-encoding": "gzip" } });
+  const file = await fetch(testServer.url + main, { headers: { "accept-encoding": "gzip" } });
   assert.equal(file.headers.get("content-encoding"), "gzip");
   assert.equal(file.headers.get("x-content-type-options"), "nosniff");
-  const again = await fetch(world.url + main, { headers: { "if-none-match": file.headers.get("etag") } });
+  const again = await fetch(testServer.url + main, { headers: { "if-none-match": file.headers.get("etag") } });
   assert.equal(again.status, 304);
-  for (const path of ["/console/dev/tests/world.yml", "/console/dev/README.md", "/console/dev/vendor/preact.d.ts", "/console/other/main.js", "/console/dev/..%2Fcrates%2Fserver%2FCargo.toml",
-    "/console/dev/screens%2F..%2Ftests%2Fworld.yml"]) {
-    assert.equal((await fetch(world.url + path)).status, 404, path);
+  for (const path of ["/console/dev/tests/test-server.yml", "/console/dev/README.md", "/console/dev/vendor/preact.d.ts", "/console/other/main.js", "/console/dev/..%2Fcrates%2Fserver%2FCargo.toml",
+    "/console/dev/screens%2F..%2Ftests%2Ftest-server.yml"]) {
+    assert.equal((await fetch(testServer.url + path)).status, 404, path);
   }
 });

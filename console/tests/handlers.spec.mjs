@@ -1,33 +1,33 @@
-// Handlers and queues: how they stand, holding them, what they have missed.
+// Handlers and queues: states, pauses and blocks, missing tasks.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { accessible, goTo, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { checkAccessibility, navigateTo, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const handler = (name) => world.get(`/api/v1/handlers/${name}`);
-const row = (page, name) => page.getByRole("row").filter({ has: page.getByRole("link", { name, exact: true }) });
+const readHandler = (name) => testServer.get(`/api/v1/handlers/${name}`);
+const handlerRow = (page, name) => page.getByRole("row").filter({ has: page.getByRole("link", { name, exact: true }) });
 
-test("handlers: the list tells how each stands, and is narrowed by its address", async () => {
-  await visit("/handlers", async (page) => {
-    await row(page, "busy").getByText("Paused").waitFor();
-    await row(page, "strict").getByText("Halted").waitFor();
-    await row(page, "slow").getByText("of 2").waitFor();
-    await row(page, "shop").getByText("source").waitFor();
-    await look(page, "handlers");
+test("handlers: the list shows states and is filtered by the address", async () => {
+  await openPage("/handlers", async (page) => {
+    await handlerRow(page, "busy").getByText("Paused").waitFor();
+    await handlerRow(page, "strict").getByText("Halted").waitFor();
+    await handlerRow(page, "slow").getByText("of 2").waitFor();
+    await handlerRow(page, "shop").getByText("source").waitFor();
+    await checkScreen(page, "handlers");
     await page.getByLabel("State").selectOption("held");
-    await row(page, "slow").waitFor({ state: "detached" });
-    await row(page, "busy").waitFor();
+    await handlerRow(page, "slow").waitFor({ state: "detached" });
+    await handlerRow(page, "busy").waitFor();
     assert.match(await page.evaluate(() => location.hash), /state=held/);
     await page.getByLabel("State").selectOption("");
     await page.getByLabel("Tenant").fill("shop");
     await page.getByLabel("Name").fill("fla");
-    await row(page, "mail").waitFor({ state: "detached" });
+    await handlerRow(page, "mail").waitFor({ state: "detached" });
     assert.match(await page.evaluate(() => location.hash), /tenant=shop/);
     await page.getByLabel("Name").fill("there is none like this");
-    await page.getByText("No handler is like that").waitFor();
+    await page.getByText("No handler matches").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
-    await row(page, "mail").waitFor();
+    await handlerRow(page, "mail").waitFor();
     await page.getByRole("heading", { name: "Handlers" }).click();
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
@@ -35,18 +35,18 @@ test("handlers: the list tells how each stands, and is narrowed by its address",
   });
 });
 
-test("handlers: rates come from successive readings", async () => {
-  await visit("/handlers?name=quick", async (page) => {
-    await row(page, "quick").waitFor();
+test("handlers: rates are computed from successive samples", async () => {
+  await openPage("/handlers?name=quick", async (page) => {
+    await handlerRow(page, "quick").waitFor();
     let seen = false;
     const work = (async () => {
       for (let n = 0; !seen && n < 200; n += 1) {
-        await world.emit(Array.from({ length: 20 }, (_, i) => ({ type: "quick", key: `rate:${n}:${i}` })));
+        await testServer.emit(Array.from({ length: 20 }, (_, i) => ({ type: "quick", key: `rate:${n}:${i}` })));
         await new Promise((resolve) => setTimeout(resolve, 100));
       }
     })();
     try {
-      await row(page, "quick").getByRole("cell").last().filter({ hasText: /[1-9]/ }).waitFor();
+      await handlerRow(page, "quick").getByRole("cell").last().filter({ hasText: /[1-9]/ }).waitFor();
     } finally {
       seen = true;
       await work;
@@ -54,155 +54,155 @@ test("handlers: rates come from successive readings", async () => {
   });
 });
 
-test("handlers: one tells how it runs, what leads to it, and its queues by tenant", async () => {
-  await visit("/handlers/mail", async (page) => {
-    await page.getByText("an HTTP target is called").waitFor();
-    const leads = page.getByRole("region", { name: "What leads to it" });
+test("handlers: the detail page shows settings, routes and queues by tenant", async () => {
+  await openPage("/handlers/mail", async (page) => {
+    await page.getByText("calls an HTTP target").waitFor();
+    const leads = page.getByRole("region", { name: "Routes to this handler" });
     await leads.getByText("record.published").waitFor();
     await leads.getByText("invoice.made").waitFor();
-    await goTo(page, "/handlers/render");
-    await page.getByRole("region", { name: "What leads to it" }).getByText("/publish/article").waitFor();
-    await goTo(page, "/handlers/slow");
+    await navigateTo(page, "/handlers/render");
+    await page.getByRole("region", { name: "Routes to this handler" }).getByText("/publish/article").waitFor();
+    await navigateTo(page, "/handlers/slow");
     await page.getByText("at most 2 at a time").waitFor();
     await page.getByText("at most 1000/m").waitFor();
     await page.getByRole("region", { name: "Queues", exact: true }).first().getByText("default").waitFor();
     await page.locator(".u-wrap").waitFor();
-    await look(page, "handler");
-    await goTo(page, "/handlers/nobody");
-    await page.getByText("Not there").waitFor();
+    await checkScreen(page, "handler");
+    await navigateTo(page, "/handlers/nobody");
+    await page.getByText("Not found").waitFor();
   }, { complaints: /404/ });
 });
 
-test("handlers: an operator pauses one with a reason and lets it go on; who and why is shown", async () => {
-  await visit("/handlers/mail", async (page) => {
+test("handlers: an operator pauses and resumes one; author and reason are shown", async () => {
+  await openPage("/handlers/mail", async (page) => {
     await page.getByRole("button", { name: "Pause", exact: true }).first().click();
-    await page.getByLabel("Reason").fill(`no stamps ${EVIL}`);
-    await accessible(page, "the dialog of a pause");
+    await page.getByLabel("Reason").fill(`no stamps ${HOSTILE_TEXT}`);
+    await checkAccessibility(page, "the dialog of a pause");
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-    await page.getByText(`no stamps ${EVIL}`).waitFor();
-    const [rule] = (await handler("mail")).rules;
-    assert.deepEqual([rule.kind, rule.tenant, rule.by, rule.reason], ["pause", null, "the-operator", `no stamps ${EVIL}`]);
+    await page.getByText(`no stamps ${HOSTILE_TEXT}`).waitFor();
+    const [rule] = (await readHandler("mail")).rules;
+    assert.deepEqual([rule.kind, rule.tenant, rule.by, rule.reason], ["pause", null, "the-operator", `no stamps ${HOSTILE_TEXT}`]);
     await page.getByText("by the-operator").waitFor();
     assert.equal(await page.getByRole("button", { name: "Block" }).count(), 0, "a block is an admin's");
-    await look(page, "handler-paused");
+    await checkScreen(page, "handler-paused");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
-    assert.deepEqual((await handler("mail")).rules, []);
+    await page.getByText("Not paused or blocked.").waitFor();
+    assert.deepEqual((await readHandler("mail")).rules, []);
     await page.getByRole("button", { name: "Pause", exact: true }).first().click();
     await page.getByLabel("Tenant").fill("shop");
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByText("for the tenant shop").waitFor();
-    assert.equal((await handler("mail")).rules[0].tenant, "shop");
+    assert.equal((await readHandler("mail")).rules[0].tenant, "shop");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     await page.getByRole("button", { name: "Pause", exact: true }).first().click();
-    await page.getByRole("button", { name: "Leave it" }).click();
-    assert.deepEqual((await handler("mail")).rules, []);
+    await page.getByRole("button", { name: "Dismiss" }).click();
+    assert.deepEqual((await readHandler("mail")).rules, []);
   }, { role: "operator" });
 });
 
-test("handlers: an admin blocks one, and only an admin lifts it; changes are seen without a reload", async () => {
-  await visit("/handlers/index", async (page) => {
+test("handlers: only an admin blocks and unblocks; changes appear live", async () => {
+  await openPage("/handlers/index", async (page) => {
     await page.getByRole("button", { name: "Block" }).click();
     await page.getByLabel("Reason").fill("wrong data");
     await page.getByRole("dialog").getByRole("button", { name: "Block" }).click();
     await page.getByText("Blocked", { exact: true }).first().waitFor();
-    assert.equal((await handler("index")).rules[0].kind, "block");
-    await visit("/handlers/index", async (other) => {
+    assert.equal((await readHandler("index")).rules[0].kind, "block");
+    await openPage("/handlers/index", async (other) => {
       await other.getByText("wrong data").waitFor();
       assert.equal(await other.getByRole("button", { name: "Unblock" }).count(), 0);
       await page.getByRole("button", { name: "Unblock" }).click();
-      await other.getByText("Nothing holds it.").waitFor();
+      await other.getByText("Not paused or blocked.").waitFor();
     }, { role: "operator" });
-    assert.deepEqual((await handler("index")).rules, []);
+    assert.deepEqual((await readHandler("index")).rules, []);
   });
 });
 
-test("handlers: a bound token holds its own tenant, a viewer nothing", async () => {
-  await visit("/handlers/flaky", async (page) => {
+test("handlers: a tenant token pauses its own tenant, a viewer nothing", async () => {
+  await openPage("/handlers/flaky", async (page) => {
     await page.getByRole("button", { name: "Pause", exact: true }).first().click();
     assert.equal(await page.getByLabel("Tenant").count(), 0);
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
     await page.getByRole("button", { name: "Resume" }).waitFor();
-    assert.deepEqual((await handler("flaky")).rules.map((rule) => rule.tenant), ["shop"]);
+    assert.deepEqual((await readHandler("flaky")).rules.map((rule) => rule.tenant), ["shop"]);
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
-    await world.put("/api/v1/handlers/flaky/pause", { reason: "for all" });
+    await page.getByText("Not paused or blocked.").waitFor();
+    await testServer.put("/api/v1/handlers/flaky/pause", { reason: "for all" });
     await page.getByText("for all tenants").waitFor();
     assert.equal(await page.getByRole("button", { name: "Resume" }).count(), 0);
-    await world.delete("/api/v1/handlers/flaky/pause");
+    await testServer.delete("/api/v1/handlers/flaky/pause");
     assert.equal(await page.getByRole("button", { name: "Replay" }).count(), 0);
   }, { role: "shop" });
-  await visit("/handlers/flaky", async (page) => {
-    await page.getByText("Nothing holds it.").waitFor();
+  await openPage("/handlers/flaky", async (page) => {
+    await page.getByText("Not paused or blocked.").waitFor();
     for (const name of ["Pause", "Block", "Replay"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
   }, { role: "viewer" });
 });
 
-test("handlers: history from before a handler is replayed to it, from an event on", async () => {
-  const { events } = await world.emit([1, 2, 3].map((n) => ({ type: "quick", key: `again:${n}` })));
-  world.configure((yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  copier: {run: pull}\n").replace("quick: [quick]", "quick: [quick, copier]"));
-  await world.until("/api/v1/handlers", ({ handlers }) => handlers.some(({ name }) => name === "copier"));
-  const tasks = async () => (await world.get("/api/v1/tasks?handler=copier")).tasks;
+test("handlers: older events are replayed to a new handler", async () => {
+  const { events } = await testServer.emit([1, 2, 3].map((n) => ({ type: "quick", key: `again:${n}` })));
+  testServer.configure((yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  copier: {run: pull}\n").replace("quick: [quick]", "quick: [quick, copier]"));
+  await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => handlers.some(({ name }) => name === "copier"));
+  const tasks = async () => (await testServer.get("/api/v1/tasks?handler=copier")).tasks;
   assert.deepEqual(await tasks(), []);
-  await visit("/handlers/copier", async (page) => {
+  await openPage("/handlers/copier", async (page) => {
     await page.getByRole("button", { name: "Replay" }).click();
-    await page.getByLabel("From the event").fill("yesterday");
-    await page.getByText("An id is a whole number").waitFor();
+    await page.getByLabel("From event").fill("yesterday");
+    await page.getByText("An event id is a whole number").waitFor();
     assert.ok(await page.getByRole("dialog").getByRole("button", { name: "Replay" }).isDisabled());
-    await page.getByLabel("From the event").fill(String(events[1].eventId));
+    await page.getByLabel("From event").fill(String(events[1].eventId));
     await page.getByRole("dialog").getByRole("button", { name: "Replay" }).click();
     await page.getByText("2 events replayed to copier").waitFor();
     assert.deepEqual((await tasks()).map(({ key }) => key).sort(), ["again:2", "again:3"]);
-    await page.locator(".figures").getByRole("link", { name: "2" }).waitFor();
+    await page.locator(".task-counts").getByRole("link", { name: "2" }).waitFor();
   }, { role: "operator" });
-  for (const { id } of await tasks()) await world.post(`/api/v1/tasks/${id}/cancel`);
-  world.configure();
-  await world.until("/api/v1/handlers", ({ handlers }) => !handlers.some(({ name }) => name === "copier"));
+  for (const { id } of await tasks()) await testServer.post(`/api/v1/tasks/${id}/cancel`);
+  testServer.configure();
+  await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => !handlers.some(({ name }) => name === "copier"));
 });
 
-test("handlers: what was parked while one was gone is counted and adopted", async () => {
+test("handlers: missing tasks are counted and adopted", async () => {
   const there = (yaml) => yaml.replace("\nhandlers:\n", "\nhandlers:\n  mislaid: {run: pull}\n").replace("\nevent_handlers:\n", "\nevent_handlers:\n  mislaid: [mislaid]\n");
-  world.configure(there);
-  await world.until("/api/v1/handlers", ({ handlers }) => handlers.some(({ name }) => name === "mislaid"));
-  const { events } = await world.emit([1, 2].map((n) => ({ type: "mislaid", key: `mislaid:${n}` })));
-  await visit("/handlers/mislaid", async (page) => {
-    await page.getByText("workers elsewhere fetch its tasks").waitFor();
-    world.configure();
+  testServer.configure(there);
+  await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => handlers.some(({ name }) => name === "mislaid"));
+  const { events } = await testServer.emit([1, 2].map((n) => ({ type: "mislaid", key: `mislaid:${n}` })));
+  await openPage("/handlers/mislaid", async (page) => {
+    await page.getByText("external workers claim its tasks").waitFor();
+    testServer.configure();
     await page.getByText("is no longer defined").waitFor();
-    await page.getByText("2 tasks of it are missing").waitFor();
+    await page.getByText("2 tasks are missing").waitFor();
     assert.equal(await page.getByRole("button", { name: "Adopt" }).count(), 0);
-    await look(page, "handler-gone");
-    world.configure(there);
+    await checkScreen(page, "handler-gone");
+    testServer.configure(there);
     await page.getByRole("button", { name: "Adopt" }).click();
-    await page.getByText("What mislaid had missed is taken up").waitFor();
-    const { counts } = await handler("mislaid");
+    await page.getByText("Missing tasks of mislaid were adopted").waitFor();
+    const { counts } = await readHandler("mislaid");
     assert.deepEqual([counts.missing, counts.ready], [0, 2]);
     await page.getByRole("button", { name: "Adopt" }).waitFor({ state: "detached" });
-    for (const { tasks } of events) await world.post(`/api/v1/tasks/${tasks[0]}/cancel`);
+    for (const { tasks } of events) await testServer.post(`/api/v1/tasks/${tasks[0]}/cancel`);
   }, { complaints: /404/ });
-  world.configure();
-  await world.until("/api/v1/handlers", ({ handlers }) => !handlers.some(({ name }) => name === "mislaid"));
+  testServer.configure();
+  await testServer.waitUntil("/api/v1/handlers", ({ handlers }) => !handlers.some(({ name }) => name === "mislaid"));
 });
 
-test("handlers: a source's collections are run and held", async () => {
-  await visit("/handlers/shop", async (page) => {
+test("handlers: collections of a source are run and paused", async () => {
+  await openPage("/handlers/shop", async (page) => {
     const customers = page.getByRole("listitem").filter({ hasText: "customers" });
     await customers.getByText("on request only").waitFor();
     await page.getByText("every 5 minutes, at second 0").waitFor();
     await customers.getByRole("button", { name: "Run now" }).click();
     await page.getByText("shop/customers is queued or running").waitFor();
-    await world.until("/api/v1/tasks?handler=shop&collection=customers", ({ tasks }) => tasks.length === 1 && tasks[0].status === "SUCCESS");
+    await testServer.waitUntil("/api/v1/tasks?handler=shop&collection=customers", ({ tasks }) => tasks.length === 1 && tasks[0].status === "SUCCESS");
     await customers.getByRole("button", { name: "Pause" }).click();
-    await page.getByLabel("Reason").fill(EVIL);
+    await page.getByLabel("Reason").fill(HOSTILE_TEXT);
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-    await customers.getByText("Held").waitFor();
-    const { rules } = await handler("shop");
+    await customers.getByText("On hold").waitFor();
+    const { rules } = await readHandler("shop");
     assert.deepEqual(rules.map(({ space, name }) => [space, name]), [["collection", "shop/customers"]]);
     await page.getByText("the collection customers").waitFor();
-    await look(page, "handler-source");
+    await checkScreen(page, "handler-source");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
-    assert.deepEqual((await handler("shop")).rules, []);
+    await page.getByText("Not paused or blocked.").waitFor();
+    assert.deepEqual((await readHandler("shop")).rules, []);
   });
 });

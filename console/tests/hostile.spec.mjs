@@ -2,32 +2,32 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goTo, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { navigateTo, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-/** Keys that mean something to JavaScript, to addresses, to HTML or to a reader's eye. */
+/** Keys with a special meaning in JavaScript, addresses, HTML or typography. */
 const KEYS = [
   "__proto__", "constructor", "hasOwnProperty", "javascript:window.stolen=1", "../../api/v1/me", "a/b?c=d#e&f", "%2e%2e%2f%00", "#/tasks",
-  "{{7*7}}${7*7}", "\u202Egnp.exe\u2066", "e\u0301\u{1F4A9}\u200B", " ", "k".repeat(512), EVIL,
+  "{{7*7}}${7*7}", "\u202Egnp.exe\u2066", "e\u0301\u{1F4A9}\u200B", " ", "k".repeat(512), HOSTILE_TEXT,
 ];
 const TYPES = ["record.__proto__", "record.constructor", "record.toString"];
 const TENANTS = ["__proto__", "constructor", "..."];
 
 /** A member named `__proto__` cannot be written as an object literal. */
-const VALUE = JSON.parse(`{"__proto__": {"stolen": 1}, "constructor": ${JSON.stringify(EVIL)}, "toString": null, "link": "javascript:window.stolen=1"}`);
+const VALUE = JSON.parse(`{"__proto__": {"stolen": 1}, "constructor": ${JSON.stringify(HOSTILE_TEXT)}, "toString": null, "link": "javascript:window.stolen=1"}`);
 
 const params = (members) => new URLSearchParams(members).toString();
 
-test("hostile: every key is found, and opens its own object", async () => {
-  const { events } = await world.emit(KEYS.map((key) => ({ type: TYPES[0], key, value: VALUE, context: { note: EVIL } })));
-  await visit("/stream", async (page) => {
+test("hostile: every key is listed and opens its own object", async () => {
+  const { events } = await testServer.emit(KEYS.map((key) => ({ type: TYPES[0], key, value: VALUE, context: { note: HOSTILE_TEXT } })));
+  await openPage("/stream", async (page) => {
     await page.getByRole("heading", { name: "Stream" }).waitFor();
     for (const [n, key] of KEYS.entries()) {
-      await goTo(page, `/objects/${encodeURIComponent(key)}`);
+      await navigateTo(page, `/objects/${encodeURIComponent(key)}`);
       const link = page.locator(".object .table-box").getByText(String(events[n].eventId)).or(page.locator(`.object .table-box a[href$="${events[n].eventId}"]`)).first();
       await link.waitFor();
       assert.equal(new URL(page.url()).pathname, "/", key);
-      await goTo(page, `/events/${events[n].eventId}`);
+      await navigateTo(page, `/events/${events[n].eventId}`);
       await page.getByRole("heading", { name: TYPES[0] }).waitFor();
       const links = await page.locator("main a").evaluateAll((all) => all.map((one) => one.protocol));
       assert.ok(links.every((protocol) => ["http:", "https:"].includes(protocol)), `${key}: ${links}`);
@@ -35,22 +35,22 @@ test("hostile: every key is found, and opens its own object", async () => {
   });
 });
 
-test("hostile: types and tenants are filtered by, counted and drawn as any other", async () => {
-  await world.emit(TENANTS.flatMap((tenant) => TYPES.map((type) => ({ type, tenant, key: "hostile:1", value: VALUE }))));
-  await world.until(`/api/v1/tasks?${params({ key: "hostile:1", status: "SUCCESS" })}`, ({ tasks }) => tasks.length === TENANTS.length * TYPES.length);
-  await visit("/tasks", async (page) => {
-    const rows = page.locator(".table-box tbody tr:not(.room)");
+test("hostile: hostile types and tenants are filtered, counted and shown like others", async () => {
+  await testServer.emit(TENANTS.flatMap((tenant) => TYPES.map((type) => ({ type, tenant, key: "hostile:1", value: VALUE }))));
+  await testServer.waitUntil(`/api/v1/tasks?${params({ key: "hostile:1", status: "SUCCESS" })}`, ({ tasks }) => tasks.length === TENANTS.length * TYPES.length);
+  await openPage("/tasks", async (page) => {
+    const rows = page.locator(".table-box tbody tr:not(.spacer-row)");
     for (const tenant of TENANTS) {
-      await goTo(page, `/tasks?${params({ tenant, key: "hostile:1" })}`);
-      await page.waitForFunction((count) => document.querySelectorAll(".table-box tbody tr:not(.room)").length === count, TYPES.length);
+      await navigateTo(page, `/tasks?${params({ tenant, key: "hostile:1" })}`);
+      await page.waitForFunction((count) => document.querySelectorAll(".table-box tbody tr:not(.spacer-row)").length === count, TYPES.length);
       for (const type of TYPES) await rows.getByText(type.slice("record.".length)).first().waitFor();
-      await goTo(page, `/stream?${params({ tenant, return: TYPES[0] })}`);
+      await navigateTo(page, `/stream?${params({ tenant, return: TYPES[0] })}`);
       await page.getByText("hostile:1").first().waitFor();
-      await goTo(page, `/objects/hostile%3A1?${params({ tenant })}`);
+      await navigateTo(page, `/objects/hostile%3A1?${params({ tenant })}`);
       await page.locator(".object .table-box").getByText(TYPES[0]).first().waitFor();
     }
     for (const screen of ["overview", "objects", "failures", "handlers", "handlers/index", "nodes", "audit"]) {
-      await goTo(page, `/${screen}`);
+      await navigateTo(page, `/${screen}`);
       await page.locator("main h1, main h2").first().waitFor();
     }
     assert.equal(await page.evaluate(() => ({}).stolen), undefined, "the prototype of all objects is as it was");

@@ -1,29 +1,29 @@
-// Objects: found by key and tenant, with all that happened to them, and with lanes that can be made to go on.
+// Objects: search, events, and lanes with their actions.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goTo, holdDeliveries, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { navigateTo, bufferDeliveries, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const at = (key, tenant) => `/objects/${encodeURIComponent(key)}${tenant ? `?tenant=${tenant}` : ""}`;
-const events = (page) => page.locator(".object .table-box tbody tr:not(.room)");
-const statuses = async (key) => (await world.get(`/api/v1/tasks?${new URLSearchParams({ key })}`)).tasks.map((task) => task.status);
+const objectPath = (key, tenant) => `/objects/${encodeURIComponent(key)}${tenant ? `?tenant=${tenant}` : ""}`;
+const events = (page) => page.locator(".object .table-box tbody tr:not(.spacer-row)");
+const readStatuses = async (key) => (await testServer.get(`/api/v1/tasks?${new URLSearchParams({ key })}`)).tasks.map((task) => task.status);
 
-/** A lane whose head failed for good, with so many behind it. */
-async function halt(key, behind) {
-  world.target.replies.ledger = (body) => (body?.bad ? { status: 422, body: { log: [`torn ${EVIL}`] } } : {});
-  await world.emit([{ type: "ledger", key, value: { bad: true } }, ...Array.from({ length: behind }, (_, n) => ({ type: "ledger", key, value: { n } }))]);
-  await world.until(`/api/v1/tasks?${new URLSearchParams({ key, status: "FAILED" })}`, ({ tasks }) => tasks.length === 1);
+/** Creates a halted lane with `behind` waiting tasks. */
+async function createHaltedLane(key, behind) {
+  testServer.target.replies.ledger = (body) => (body?.bad ? { status: 422, body: { log: [`torn ${HOSTILE_TEXT}`] } } : {});
+  await testServer.emit([{ type: "ledger", key, value: { bad: true } }, ...Array.from({ length: behind }, (_, n) => ({ type: "ledger", key, value: { n } }))]);
+  await testServer.waitUntil(`/api/v1/tasks?${new URLSearchParams({ key, status: "FAILED" })}`, ({ tasks }) => tasks.length === 1);
 }
 
-test("objects: one is found by its key and tenant, among those that stand still, and among the latest", async () => {
-  await visit("/objects", async (page) => {
-    const still = page.getByRole("region", { name: "Lanes that stand still" }).first();
+test("objects: an object is found by key and tenant, among halted lanes, and among recent objects", async () => {
+  await openPage("/objects", async (page) => {
+    const still = page.getByRole("region", { name: "Halted lanes" }).first();
     await still.getByText("strict:1").waitFor();
-    await world.emit({ type: "record.changed", key: `${EVIL} again`, value: {} });
-    await page.getByRole("region", { name: "Objects that changed lately" }).getByText(`${EVIL} again`).waitFor();
-    await look(page, "objects");
-    await world.emit({ type: "record.changed", key: "objects:new", value: {} });
+    await testServer.emit({ type: "record.changed", key: `${HOSTILE_TEXT} again`, value: {} });
+    await page.getByRole("region", { name: "Recently changed objects" }).getByText(`${HOSTILE_TEXT} again`).waitFor();
+    await checkScreen(page, "objects");
+    await testServer.emit({ type: "record.changed", key: "objects:new", value: {} });
     await page.getByText("objects:new").waitFor();
     await page.getByLabel("Key").fill("theirs:1");
     await page.getByLabel("Tenant").fill("shop");
@@ -36,123 +36,123 @@ test("objects: one is found by its key and tenant, among those that stand still,
   });
 });
 
-test("objects: an event that is read and comes all the same is counted once", async () => {
-  await visit("/overview", async (page) => {
+test("objects: an event that is read and streamed is counted once", async () => {
+  await openPage("/overview", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    const deliver = await holdDeliveries(page);
+    const deliver = await bufferDeliveries(page);
     await page.route("**/api/v1/events?*", async (route) => {
-      await world.emit({ type: "record.changed", key: "objects:once", value: {} });
+      await testServer.emit({ type: "record.changed", key: "objects:once", value: {} });
       await route.continue();
     }, { times: 1 });
-    await goTo(page, "/objects");
-    const row = page.getByRole("region", { name: "Objects that changed lately" }).getByRole("row").filter({ hasText: "objects:once" });
+    await navigateTo(page, "/objects");
+    const row = page.getByRole("region", { name: "Recently changed objects" }).getByRole("row").filter({ hasText: "objects:once" });
     await row.waitFor();
     await deliver();
-    await world.emit({ type: "record.changed", key: "objects:after", value: {} });
+    await testServer.emit({ type: "record.changed", key: "objects:after", value: {} });
     await page.getByText("objects:after").waitFor();
     assert.equal(await row.getByRole("cell").nth(3).innerText(), "1");
   });
 });
 
-test("objects: its events come the newest first, chained, with what became of their tasks", async () => {
-  const key = `chain:1 ${EVIL}`;
-  await world.emit([1, 2, 3].map((n) => ({ type: "record.changed", key, value: { n, evil: EVIL } })));
-  await world.until(`/api/v1/tasks?${new URLSearchParams({ key, status: "SUCCESS" })}`, ({ tasks }) => tasks.length === 3);
-  await visit(at(key), async (page) => {
+test("objects: events are listed newest first, with the status of their tasks", async () => {
+  const key = `chain:1 ${HOSTILE_TEXT}`;
+  await testServer.emit([1, 2, 3].map((n) => ({ type: "record.changed", key, value: { n, evil: HOSTILE_TEXT } })));
+  await testServer.waitUntil(`/api/v1/tasks?${new URLSearchParams({ key, status: "SUCCESS" })}`, ({ tasks }) => tasks.length === 3);
+  await openPage(objectPath(key), async (page) => {
     await events(page).nth(2).waitFor();
     const ids = async () => (await page.locator(".object tbody td:last-child").allInnerTexts()).map(Number);
-    const { events: known } = await world.get(`/api/v1/objects/${encodeURIComponent(key)}`);
+    const { events: known } = await testServer.get(`/api/v1/objects/${encodeURIComponent(key)}`);
     assert.deepEqual(await ids(), known.map((event) => event.eventId));
-    await page.getByText("That is its first event.").waitFor();
-    await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 3);
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
-    const { events: [{ eventId }] } = await world.emit({ type: "record.changed", key, value: { n: 4 } });
-    await page.waitForFunction(() => document.querySelectorAll(".chain-tasks .shape.good").length === 4);
+    await page.getByText("First event of the object.").waitFor();
+    await page.waitForFunction(() => document.querySelectorAll(".event-tasks .status-icon.good").length === 3);
+    await page.getByText("No open tasks for this object.").waitFor();
+    const { events: [{ eventId }] } = await testServer.emit({ type: "record.changed", key, value: { n: 4 } });
+    await page.waitForFunction(() => document.querySelectorAll(".event-tasks .status-icon.good").length === 4);
     assert.equal((await ids())[0], eventId);
-    await look(page, "object-chain");
+    await checkScreen(page, "object-chain");
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.waitForFunction((id) => location.hash === `#/events/${id}`, eventId);
   });
 });
 
-test("objects: a lane that stands still shows its head, which is run again or given up", async () => {
-  await halt("objects:1", 2);
-  await visit(at("objects:1"), async (page) => {
+test("objects: the head of a halted lane can be run again or given up", async () => {
+  await createHaltedLane("objects:1", 2);
+  await openPage(objectPath("objects:1"), async (page) => {
     const lane = page.locator(".lane");
-    await lane.getByText("Stands still").waitFor();
+    await lane.getByText("Halted").waitFor();
     await lane.getByText("2 tasks behind it").waitFor();
-    await lane.getByText(EVIL.slice(0, 19)).first().waitFor();
-    await look(page, "object");
-    const head = (await world.get("/api/v1/tasks?key=objects:1&status=FAILED")).tasks[0];
-    await lane.getByRole("button", { name: "Run it again" }).click();
-    await world.until(`/api/v1/tasks/${head.id}`, (task) => task.attempt === 2 && task.status === "FAILED");
-    assert.deepEqual(await statuses("objects:1"), ["SCHEDULED", "SCHEDULED", "FAILED"]);
-    await lane.getByText("Stands still").waitFor();
-    await lane.getByRole("button", { name: "Give it up" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Cancel it" }).click();
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
-    assert.deepEqual(await statuses("objects:1"), ["SUCCESS", "SUCCESS", "CANCELED"]);
+    await lane.getByText(HOSTILE_TEXT.slice(0, 19)).first().waitFor();
+    await checkScreen(page, "object");
+    const head = (await testServer.get("/api/v1/tasks?key=objects:1&status=FAILED")).tasks[0];
+    await lane.getByRole("button", { name: "Run again" }).click();
+    await testServer.waitUntil(`/api/v1/tasks/${head.id}`, (task) => task.attempt === 2 && task.status === "FAILED");
+    assert.deepEqual(await readStatuses("objects:1"), ["SCHEDULED", "SCHEDULED", "FAILED"]);
+    await lane.getByText("Halted").waitFor();
+    await lane.getByRole("button", { name: "Give up" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Cancel task" }).click();
+    await page.getByText("No open tasks for this object.").waitFor();
+    assert.deepEqual(await readStatuses("objects:1"), ["SUCCESS", "SUCCESS", "CANCELED"]);
   }, { role: "operator" });
 });
 
-test("objects: a head that nobody waits behind is shown as well, and goes on once it is run again", async () => {
-  await halt("objects:2", 0);
-  await visit(at("objects:2"), async (page) => {
-    await page.locator(".lane").getByText("none waits behind it").waitFor();
+test("objects: a halted head without waiting tasks is shown, and continues after a retry", async () => {
+  await createHaltedLane("objects:2", 0);
+  await openPage(objectPath("objects:2"), async (page) => {
+    await page.locator(".lane").getByText("no tasks behind it").waitFor();
     assert.equal(await page.locator(".lane button").count(), 0, "a viewer has no ways out");
-    world.target.replies.ledger = () => ({});
-    const [{ id }] = (await world.get("/api/v1/tasks?key=objects:2")).tasks;
-    await world.post(`/api/v1/tasks/${id}/retry`);
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    testServer.target.replies.ledger = () => ({});
+    const [{ id }] = (await testServer.get("/api/v1/tasks?key=objects:2")).tasks;
+    await testServer.post(`/api/v1/tasks/${id}/retry`);
+    await page.getByText("No open tasks for this object.").waitFor();
   }, { role: "viewer" });
 });
 
-test("objects: a long lane is counted, and what keeps no order is shown beside it", async () => {
-  await world.emit([1, 2].map((n) => ({ type: "scribe", key: "objects:4", value: { n } })));
-  await halt("objects:4", 1200);
-  await visit(at("objects:4"), async (page) => {
+test("objects: a long lane is counted, and unordered handlers are shown", async () => {
+  await testServer.emit([1, 2].map((n) => ({ type: "scribe", key: "objects:4", value: { n } })));
+  await createHaltedLane("objects:4", 1200);
+  await openPage(objectPath("objects:4"), async (page) => {
     const lanes = page.locator(".lane");
     await lanes.nth(1).waitFor();
-    await lanes.nth(0).getByText("Stands still").waitFor();
+    await lanes.nth(0).getByText("Halted").waitFor();
     await lanes.nth(0).getByText("1,200 tasks behind it").waitFor();
     await lanes.nth(1).getByRole("link", { name: "scribe", exact: true }).waitFor();
-    await lanes.nth(1).getByText("no order: its tasks run side by side").waitFor();
-    await lanes.nth(1).getByText("Waits", { exact: true }).waitFor();
-    const oldest = (await world.get("/api/v1/tasks?key=objects:4&handler=scribe")).tasks[1];
+    await lanes.nth(1).getByText("unordered: its tasks run in parallel").waitFor();
+    await lanes.nth(1).getByText("Waiting", { exact: true }).first().waitFor();
+    const oldest = (await testServer.get("/api/v1/tasks?key=objects:4&handler=scribe")).tasks[1];
     assert.equal(await lanes.nth(1).locator(`a[href="#/tasks/${encodeURIComponent(oldest.id)}"]`).count(), 2);
     assert.equal(await lanes.count(), 2);
   });
 });
 
-test("objects: lanes that wait say for what", async () => {
-  await visit(at("busy:1"), async (page) => {
-    await page.locator(".lane .badge").getByText("Waits", { exact: true }).waitFor();
+test("objects: waiting lanes say why", async () => {
+  await openPage(objectPath("busy:1"), async (page) => {
+    await page.locator(".lane .badge").getByText("Waiting", { exact: true }).first().waitFor();
     await page.locator(".lane-why").waitFor();
-    await page.getByRole("link", { name: "Why, log and attempts" }).click();
-    await page.getByText("Why it is not running").waitFor();
+    await page.getByRole("link", { name: "Task details" }).click();
+    await page.getByText("Why it is waiting").waitFor();
   });
   let go;
-  world.target.replies.ledger = () => new Promise((resolve) => { go = () => resolve({}); });
-  await world.emit({ type: "ledger", key: "objects:3" });
-  await visit(at("objects:3"), async (page) => {
-    await page.locator(".lane .badge").getByText("Runs", { exact: true }).waitFor();
+  testServer.target.replies.ledger = () => new Promise((resolve) => { go = () => resolve({}); });
+  await testServer.emit({ type: "ledger", key: "objects:3" });
+  await openPage(objectPath("objects:3"), async (page) => {
+    await page.locator(".lane .badge").getByText("Running", { exact: true }).first().waitFor();
     go();
-    await page.getByText("Nothing waits, runs or is held for this object.").waitFor();
+    await page.getByText("No open tasks for this object.").waitFor();
   });
 });
 
-test("objects: one that nothing happened to says so, and a tenant's token sees its own", async () => {
-  await visit(at(`none ${EVIL}`), async (page) => {
-    await page.getByText("Nothing has happened to it").waitFor();
-    await look(page, "object-unknown");
+test("objects: an object without events says so, and a tenant token sees its own objects", async () => {
+  await openPage(objectPath(`none ${HOSTILE_TEXT}`), async (page) => {
+    await page.getByText("No events", { exact: true }).waitFor();
+    await checkScreen(page, "object-unknown");
     await page.getByLabel("Tenant").fill("shop");
     await page.waitForFunction(() => location.hash.endsWith("?tenant=shop"));
     await page.getByText("No event of the tenant shop").waitFor();
   }, { complaints: /404/ });
-  await visit(at("theirs:1"), async (page) => {
+  await openPage(objectPath("theirs:1"), async (page) => {
     await events(page).first().waitFor();
     assert.equal(await page.getByLabel("Tenant").count(), 0);
-    await page.getByText("of the tenant shop").waitFor();
+    await page.getByText("tenant shop").waitFor();
   }, { role: "shop" });
 });

@@ -1,28 +1,28 @@
-// One spec, with a server and a browser of its own; that of Redis has such a store.
+// Runs one spec with its own server and browser; the spec `redis` uses a Redis store.
 
 import { after } from "node:test";
 import { startBrowser, stopBrowser } from "./browser.mjs";
 import { redis } from "./redis.mjs";
-import { world } from "./world.mjs";
+import { testServer } from "./test-server.mjs";
 
 const [binary, spec] = process.argv.slice(2);
 
-const end = async () => {
+const stopAll = async () => {
   await stopBrowser();
-  await world.stop();
+  await testServer.stop();
   await redis.stop();
 };
 
 try {
   if (spec === "redis") {
     await redis.start();
-    world.store = redis.url;
+    testServer.store = redis.url;
   }
-  await world.start(binary);
+  await testServer.start(binary);
   await startBrowser(spec);
 } catch (error) {
-  await end();
+  await stopAll();
   throw error;
 }
-after(end);
+after(stopAll);
 await import(`./${spec}.spec.mjs`);

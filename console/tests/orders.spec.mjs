@@ -1,81 +1,81 @@
-// Orders: the list, the way of one, and what people do to it.
+// Orders: the list, the timeline, and the commands.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goTo, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { navigateTo, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const order = (id) => world.get(`/api/v1/orders/publish/article,${id}`);
-const listed = (id) => world.get(`/api/v1/orders?path=/publish/article,${id}`);
+const readOrder = (id) => testServer.get(`/api/v1/orders/publish/article,${id}`);
+const listOrder = (id) => testServer.get(`/api/v1/orders?path=/publish/article,${id}`);
 
-test("orders: the list is narrowed, and follows what happens", async () => {
-  await visit("/orders", async (page) => {
-    await page.getByRole("row").filter({ hasText: "118" }).getByText("Setback").waitFor();
+test("orders: the list is filtered and updated live", async () => {
+  await openPage("/orders", async (page) => {
+    await page.getByRole("row").filter({ hasText: "118" }).getByText("Retrying").waitFor();
     await page.getByRole("row").filter({ hasText: "119" }).getByText("Suspended").waitFor();
-    await page.getByText(EVIL.slice(0, 15)).first().waitFor();
-    await look(page, "orders");
+    await page.getByText(HOSTILE_TEXT.slice(0, 15)).first().waitFor();
+    await checkScreen(page, "orders");
     await page.getByLabel("State").selectOption("Suspended");
     await page.getByRole("link", { name: "118", exact: true }).waitFor({ state: "detached" });
     await page.getByRole("link", { name: "119", exact: true }).waitFor();
     await page.getByLabel("State").selectOption("");
     await page.getByLabel("Chain or folder").fill("/publish/idle");
-    await page.getByText("No order is there").waitFor();
+    await page.getByText("No orders").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByRole("link", { name: "119", exact: true }).waitFor();
-    await world.post("/api/v1/orders", { path: "/publish/article,listed-1", delay: "1h", value: { [EVIL]: EVIL } });
+    await testServer.post("/api/v1/orders", { path: "/publish/article,listed-1", delay: "1h", value: { [HOSTILE_TEXT]: HOSTILE_TEXT } });
     await page.getByRole("row").filter({ hasText: "listed-1" }).getByText("Planned").waitFor();
-    await world.delete("/api/v1/orders/publish/article,listed-1");
+    await testServer.delete("/api/v1/orders/publish/article,listed-1");
     await page.getByRole("link", { name: "listed-1" }).waitFor({ state: "detached" });
   }, { role: "viewer" });
 });
 
-test("orders: one that has arrived is remembered by the journal, step by step", async () => {
-  await visit("/orders/publish/article,117", async (page) => {
-    await page.getByText("Arrived at done").waitFor();
-    const way = page.getByRole("group", { name: "The way of /publish/article,117" });
+test("orders: a finished order is shown from its journal events", async () => {
+  await openPage("/orders/publish/article,117", async (page) => {
+    await page.getByText("Finished at done", { exact: true }).waitFor();
+    const way = page.getByRole("group", { name: "Timeline of /publish/article,117" });
     await way.getByRole("button", { name: /render: step succeeded/ }).waitFor();
     await way.getByRole("button", { name: /deploy: step succeeded/ }).waitFor();
-    await way.getByRole("img", { name: /done: arrived/ }).waitFor();
+    await way.getByRole("img", { name: /done: finished/ }).waitFor();
     assert.equal(await page.getByRole("button", { name: "Suspend" }).count(), 0);
-    await look(page, "order-arrived");
+    await checkScreen(page, "order-arrived");
     await page.getByRole("button", { name: "Copy as" }).click();
     await page.getByText("tasks list --key /publish/article,117").waitFor();
     await page.keyboard.press("Escape");
-    await goTo(page, "/orders/publish/article,never-there");
-    await page.getByText("the journal has no events of one").waitFor();
+    await navigateTo(page, "/orders/publish/article,never-there");
+    await page.getByText("the journal has no events of it").waitFor();
   });
 });
 
-test("orders: one that was set back says until when, and its failed step leads to its task", async () => {
-  await visit("/orders/publish/article,118", async (page) => {
-    await page.getByText("is tried again at").waitFor();
+test("orders: a set-back order shows its retry time, and its failed step links to the task", async () => {
+  await openPage("/orders/publish/article,118", async (page) => {
+    await page.getByText("will be retried at").waitFor();
     await page.getByText('"It fails"').waitFor();
-    await look(page, "order");
-    await page.getByRole("button", { name: /deploy: step failed, to be tried again/ }).first().press("Enter");
+    await checkScreen(page, "order");
+    await page.getByRole("button", { name: /deploy: step failed, will be retried/ }).first().press("Enter");
     await page.waitForFunction(() => location.hash.startsWith("#/tasks/deploy_deploy_"));
   });
 });
 
 test("orders: an operator suspends, changes, resumes and removes one", async () => {
-  await world.post("/api/v1/orders", { path: "/publish/article,steered-1", delay: "1h", value: { title: EVIL, long: 1 } });
-  await visit("/orders/publish/article,steered-1", async (page) => {
+  await testServer.post("/api/v1/orders", { path: "/publish/article,steered-1", delay: "1h", value: { title: HOSTILE_TEXT, long: 1 } });
+  await openPage("/orders/publish/article,steered-1", async (page) => {
     await page.getByText("Planned", { exact: true }).first().waitFor();
     await page.getByRole("button", { name: "Suspend" }).click();
-    await page.getByText("It is suspended: it begins no step").waitFor();
-    assert.equal((await order("steered-1")).suspended, true);
+    await page.getByText("Suspended: the order starts no step").waitFor();
+    assert.equal((await readOrder("steered-1")).suspended, true);
 
     await page.getByRole("button", { name: "Change" }).click();
     await page.getByRole("dialog").getByLabel("Value").fill(`{"title": "better", "long": 12345678901234567890}`);
     await page.getByRole("dialog").getByLabel("Node").selectOption("deploy");
     await page.getByRole("dialog").getByLabel("Not before").fill("soon");
-    await page.getByText("This is no time").waitFor();
+    await page.getByText("Not a time").waitFor();
     await page.getByRole("dialog").getByLabel("Not before").fill("2099-01-31T12:00:00Z");
     await page.getByRole("dialog").getByRole("button", { name: "Change" }).click();
     await page.getByText("12345678901234567890").waitFor();
     await page.getByText("at deploy").first().waitFor();
-    const changed = await order("steered-1");
+    const changed = await readOrder("steered-1");
     assert.deepEqual([changed.node, changed.value.title, changed.planned_at.slice(0, 10)], ["deploy", "better", "2099-01-31"]);
-    const raw = await fetch(`${world.url}/api/v1/orders/publish/article,steered-1`, { headers: { authorization: `Bearer ${world.tokens.admin}` } });
+    const raw = await fetch(`${testServer.url}/api/v1/orders/publish/article,steered-1`, { headers: { authorization: `Bearer ${testServer.tokens.admin}` } });
     assert.match(await raw.text(), /12345678901234567890/, "long numbers keep their digits");
 
     await page.getByRole("button", { name: "Change" }).click();
@@ -84,55 +84,108 @@ test("orders: an operator suspends, changes, resumes and removes one", async () 
 
     await page.getByRole("button", { name: "Resume" }).click();
     await page.getByRole("button", { name: "Suspend" }).waitFor();
-    assert.equal((await order("steered-1")).suspended, false);
+    assert.equal((await readOrder("steered-1")).suspended, false);
     await page.getByRole("button", { name: "Remove" }).click();
-    await page.getByRole("dialog").getByRole("button", { name: "Leave it" }).click();
-    assert.equal((await listed("steered-1")).orders.length, 1);
+    await page.getByRole("dialog").getByRole("button", { name: "Dismiss" }).click();
+    assert.equal((await listOrder("steered-1")).orders.length, 1);
     await page.getByRole("button", { name: "Remove" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
     await page.getByText("Removed", { exact: true }).waitFor();
-    assert.equal((await listed("steered-1")).orders.length, 0);
-    const { deeds } = await world.get("/api/v1/audit?limit=4");
+    assert.equal((await listOrder("steered-1")).orders.length, 0);
+    const { deeds } = await testServer.get("/api/v1/audit?limit=4");
     assert.deepEqual(deeds.map(({ action }) => action), ["remove", "resume", "change", "suspend"]);
   }, { role: "operator" });
 });
 
-test("orders: a failed step suspends one where no other way is; resume tries again", async () => {
-  const { render } = world.target.replies;
-  world.target.replies.render = () => ({ status: 422, body: { log: [`no ink ${EVIL}`] } });
+test("orders: a failed step without on_error suspends the order; resume retries it", async () => {
+  const { render } = testServer.target.replies;
+  testServer.target.replies.render = () => ({ status: 422, body: { log: [`no ink ${HOSTILE_TEXT}`] } });
   try {
-    await world.post("/api/v1/orders", { path: "/publish/idle,fails-1", value: { n: 1 } });
-    await visit("/orders/publish/idle,fails-1", async (page) => {
-      await page.getByText("Its step at render failed for good").waitFor();
+    await testServer.post("/api/v1/orders", { path: "/publish/idle,fails-1", value: { n: 1 } });
+    await openPage("/orders/publish/idle,fails-1", async (page) => {
+      await page.getByText("Its step at render failed").waitFor();
       await page.getByText("Failed", { exact: true }).first().waitFor();
-      await look(page, "order-failed");
-      world.target.replies.render = render;
+      await checkScreen(page, "order-failed");
+      testServer.target.replies.render = render;
       await page.getByRole("button", { name: "Resume" }).click();
-      await page.getByText("Arrived at done").waitFor();
-      assert.equal((await world.get("/api/v1/orders?path=/publish/idle")).orders.length, 0);
+      await page.getByText("Finished at done", { exact: true }).waitFor();
+      assert.equal((await testServer.get("/api/v1/orders?path=/publish/idle")).orders.length, 0);
     });
   } finally {
-    world.target.replies.render = render;
+    testServer.target.replies.render = render;
   }
 });
 
-test("orders: while a step runs it is neither changed nor removed; a viewer does nothing at all", async () => {
-  const { render } = world.target.replies;
-  world.target.replies.render = world.target.replies.slow;
+test("orders: a running order cannot be changed or removed; a viewer has no actions", async () => {
+  const { render } = testServer.target.replies;
+  testServer.target.replies.render = testServer.target.replies.slow;
   try {
-    await world.post("/api/v1/orders", { path: "/publish/idle,runs-1" });
-    await visit("/orders/publish/idle,runs-1", async (page) => {
+    await testServer.post("/api/v1/orders", { path: "/publish/idle,runs-1" });
+    await openPage("/orders/publish/idle,runs-1", async (page) => {
       await page.getByText("Running", { exact: true }).first().waitFor();
       for (const name of ["Change", "Remove"]) assert.ok(await page.getByRole("button", { name }).isDisabled(), name);
-      await visit("/orders/publish/idle,runs-1", async (other) => {
+      await openPage("/orders/publish/idle,runs-1", async (other) => {
         await other.getByText("Running", { exact: true }).first().waitFor();
         for (const name of ["Suspend", "Change", "Remove"]) assert.equal(await other.getByRole("button", { name }).count(), 0, name);
       }, { role: "viewer" });
-      world.target.release();
-      await page.getByText("Arrived at done").waitFor();
+      testServer.target.release();
+      await page.getByText("Finished at done", { exact: true }).waitFor();
     });
   } finally {
-    world.target.replies.render = render;
-    world.target.release();
+    testServer.target.replies.render = render;
+    testServer.target.release();
+  }
+});
+
+test("orders: an order that ended through on_error is shown as failed", async () => {
+  const { render } = testServer.target.replies;
+  testServer.target.replies.render = () => ({ status: 422, body: { log: ["no paper"] } });
+  try {
+    await testServer.post("/api/v1/orders", { path: "/publish/article,errs-1", value: { n: 1 } });
+    await openPage("/orders/publish/article,errs-1", async (page) => {
+      await page.locator(".screen-subtitle .badge.bad").getByText("Failed at failed").waitFor();
+      const end = page.getByRole("group", { name: "Timeline of /publish/article,errs-1" }).getByRole("img", { name: /failed: ended after an error/ });
+      await end.locator(".bar.bad").waitFor();
+      await page.getByText("step of order errs-1 failed with return code").first().waitFor();
+      await checkScreen(page, "order-ended-failed");
+    });
+  } finally {
+    testServer.target.replies.render = render;
+  }
+});
+
+test("orders: the list and the chain page say why an order is on hold, and show ids in full", async () => {
+  await testServer.put("/api/v1/chains/publish/article/nodes/deploy/action", { action: "stop" });
+  try {
+    const { orders: [{ path }] } = await testServer.post("/api/v1/orders", { path: "/publish/article", value: { n: 2 } });
+    const id = path.split(",")[1];
+    assert.match(id, /^\d{16}$/);
+    await testServer.waitUntil(`/api/v1/orders?path=${path}`, ({ orders }) => orders[0]?.node === "deploy" && orders[0].held);
+    for (const screen of ["/orders", "/chains/publish/article"]) {
+      await openPage(screen, async (page) => {
+        const row = page.getByRole("row").filter({ hasText: id });
+        await row.getByText("On hold").waitFor();
+        await row.getByText(/node deploy.* stopped/).waitFor();
+        const cell = row.locator("td").first();
+        assert.ok(await cell.evaluate((element) => element.scrollWidth <= element.clientWidth), `the id is cut on ${screen}`);
+      }, { role: "viewer" });
+    }
+    await openPage(`/orders${path}`, async (page) => {
+      await page.getByText("On hold").waitFor();
+      const properties = page.getByRole("region", { name: "Order", exact: true });
+      await properties.getByText("Planned for").or(properties.getByText("Added")).first().waitFor();
+      assert.equal(await properties.getByText(/Step (begins|due)/).count(), 0, "a step that has not started has no start time");
+      const [suspended, waiting] = await Promise.all(["off", "idle"].map((tone) => page.locator(`.swatch.${tone}`).evaluate((element) => getComputedStyle(element).borderTopStyle)));
+      assert.notEqual(suspended, waiting, "suspended and waiting differ by more than a shade");
+      await checkScreen(page, "order-on-hold");
+    });
+    await openPage("/chains/publish/article", async (page) => {
+      const rules = page.getByRole("region", { name: "Pauses and blocks" });
+      await rules.getByText("Node deploy is stopped").waitFor();
+      assert.equal(await rules.getByText("Not paused or blocked").count(), 0);
+    });
+    await testServer.delete(`/api/v1/orders${path}`);
+  } finally {
+    await testServer.put("/api/v1/chains/publish/article/nodes/deploy/action", { action: "process" });
   }
 });

@@ -5,13 +5,13 @@ import assert from "node:assert/strict";
 import { mkdirSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { startBrowser, stopBrowser, visit } from "./browser.mjs";
-import { world } from "./world.mjs";
+import { startBrowser, stopBrowser, openPage } from "./browser.mjs";
+import { testServer } from "./test-server.mjs";
 
 const folder = join(dirname(fileURLToPath(import.meta.url)), "../../docs/pictures");
-/** As wide as the charts are. */
+/** A value as wide as the charts. */
 const BUSY_MS = 125_000;
-const MOST_BYTES = 150_000;
+const MAX_BYTES = 150_000;
 const TITLES = ["How we pack glass", "Ten years of the shop", "Tea from the valley", "A kettle for two", "Returns made easy", "The new catalogue"];
 
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -22,7 +22,7 @@ function replies() {
     return answer;
   };
   let mails = 0;
-  Object.assign(world.target.replies, {
+  Object.assign(testServer.target.replies, {
     billing: (order, { "ce-subject": key }) => later(15, { body: {
       log: [`${order.items} items, ${order.total} EUR`],
       emit: [{ type: "order.paid", key, value: { total: order.total } }],
@@ -41,17 +41,17 @@ function replies() {
   });
 }
 
-/** @param {typeof world} world */
-async function bring(world) {
+/** @param {typeof testServer} server */
+async function addShopData(server) {
   replies();
-  await world.put("/api/v1/handlers/stock/pause", { reason: "stocktaking in hall 2 until 14:00" });
-  await world.emit({ type: "order.placed", key: "order:1042", value: { items: 3, total: 59.9 }, context: { request: "7f3c" } });
+  await server.put("/api/v1/handlers/stock/pause", { reason: "stocktaking in hall 2 until 14:00" });
+  await server.emit({ type: "order.placed", key: "order:1042", value: { items: 3, total: 59.9 }, context: { request: "7f3c" } });
   const orders = TITLES.map((title, n) => ({ path: `/publish/article,${201 + n}`, value: { title, typo: n === 1, hold: n > 3, busy: n === 2 } }));
-  await world.post("/api/v1/orders", [...orders, { path: "/publish/article,207", value: { title: "Spring sale" }, delay: "1h" }]);
+  await server.post("/api/v1/orders", [...orders, { path: "/publish/article,207", value: { title: "Spring sale" }, delay: "1h" }]);
 }
 
-/** Customers, more and fewer of them in turn. */
-async function trade() {
+/** Simulated customers, with varying load. */
+async function generateTraffic() {
   const end = Date.now() + BUSY_MS;
   for (let n = 0; Date.now() < end; n++) {
     const busy = 3 + 2 * Math.sin(n / 30) + Math.sin(n / 7);
@@ -60,16 +60,16 @@ async function trade() {
     }));
     const records = n % 2 ? [{ type: "record.changed", key: `record:${n % 40}`, value: { price: 10 + (n % 9) } }] : [];
     const customers = n % 12 === 0 ? [{ type: "customer.subscribed", key: `customer:${n}`, value: { address: n % 24 ? `c${n}@example.org` : "none" } }] : [];
-    await world.emit([...orders, ...records, ...customers]);
+    await testServer.emit([...orders, ...records, ...customers]);
     await pause(400);
   }
 }
 
 /** @param {string} name @param {"dark" | "light"} theme @param {string} hash @param {(page: import("playwright-core").Page) => Promise<void>} ready */
-async function picture(name, theme, hash, ready) {
-  await visit(hash, async (page) => {
+async function takePicture(name, theme, hash, ready) {
+  await openPage(hash, async (page) => {
     await page.emulateMedia({ colorScheme: theme });
-    // The name of the machine that takes the picture does not belong on it.
+    // Hides the host name of this machine.
     await page.route("**/why", async (route) => {
       const answer = await route.fetch();
       await route.fulfill({ response: answer, body: (await answer.text()).replace(/pointsman-[\w.-]+-\d+/g, "shop-1") });
@@ -80,7 +80,7 @@ async function picture(name, theme, hash, ready) {
     const path = join(folder, `${name}.png`);
     await page.screenshot({ path });
     const { size } = statSync(path);
-    assert.ok(size < MOST_BYTES, `${name} has ${size} bytes`);
+    assert.ok(size < MAX_BYTES, `${name} has ${size} bytes`);
     console.log(`${name}.png, ${Math.round(size / 1000)} kB`);
   });
 }
@@ -88,25 +88,25 @@ async function picture(name, theme, hash, ready) {
 async function take() {
   mkdirSync(folder, { recursive: true });
   await Promise.all([
-    picture("overview", "dark", "/overview", trade),
-    quiet(),
+    takePicture("overview", "dark", "/overview", generateTraffic),
+    waitUntilQuiet(),
   ]);
 }
 
-/** Those that are the same however busy the shop is. */
-async function quiet() {
-  await picture("schedules", "dark", "/schedules", (page) => page.getByText("nightly-report").first().waitFor());
-  await picture("chain", "light", "/chains/publish/article", (page) => page.getByText("Setback").waitFor());
+/** Pictures that do not depend on the load. */
+async function waitUntilQuiet() {
+  await takePicture("schedules", "dark", "/schedules", (page) => page.getByText("nightly-report").first().waitFor());
+  await takePicture("chain", "light", "/chains/publish/article", (page) => page.getByText("Retrying").waitFor());
   await pause(BUSY_MS / 3);
-  const { tasks } = await world.until("/api/v1/tasks?handler=shipping&key=order:1042", ({ tasks }) => tasks[0]?.attempt >= 3);
-  await picture("task", "light", `/tasks/${tasks[0].id}`, (page) => page.getByText("postcode").first().waitFor());
+  const { tasks } = await testServer.waitUntil("/api/v1/tasks?handler=shipping&key=order:1042", ({ tasks }) => tasks[0]?.attempt >= 3);
+  await takePicture("task", "light", `/tasks/${tasks[0].id}`, (page) => page.getByText("postcode").first().waitFor());
 }
 
 try {
-  await world.start(resolve(process.argv[2]), "pictures.yml", bring);
+  await testServer.start(resolve(process.argv[2]), "pictures.yml", addShopData);
   await startBrowser("pictures");
   await take();
 } finally {
   await stopBrowser();
-  await world.stop();
+  await testServer.stop();
 }

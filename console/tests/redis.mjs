@@ -1,13 +1,13 @@
-// A Redis of a spec's own, and a way to say something to it.
+// A Redis server for one spec, and a client for it.
 
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { HANGS, freePort } from "./world.mjs";
+import { TIMEOUT_MS, freePort } from "./test-server.mjs";
 
-/** The server's program. Debian's redis-tools has it under another name: it acts by the name that it is called by. */
+/** The program of the server. Debian's redis-tools has it under another name, and argv[0] selects its role. */
 const PROGRAM = ["redis-server", "redis-check-rdb"].find((name) => (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name))));
 
 class Redis {
@@ -18,7 +18,7 @@ class Redis {
     const settings = { port: this.port, bind: "127.0.0.1", dir: this.folder, save: "", appendonly: "yes", appendfsync: "always" };
     const words = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)]);
     this.process = spawn(PROGRAM ?? "redis-server", words, { argv0: "redis-server", stdio: "ignore" });
-    const end = Date.now() + HANGS;
+    const end = Date.now() + TIMEOUT_MS;
     while (!this.answers()) {
       if (Date.now() > end) throw new Error("redis-server does not answer");
       await new Promise((resolve) => setTimeout(resolve, 50));
@@ -33,7 +33,7 @@ class Redis {
     }
   }
 
-  /** Says a command as redis-cli does. @param {...string} words */
+  /** Sends a command, as redis-cli does. @param {...string} words */
   say(...words) {
     return execFileSync("redis-cli", ["-p", String(this.port), ...words], { encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] }).trim();
   }

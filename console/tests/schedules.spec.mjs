@@ -1,30 +1,30 @@
-// Schedules: the week to come, the ledger, words and warnings, running and holding them.
+// Schedules: the week, the ledger, descriptions and warnings, running and pausing.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { goTo, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { navigateTo, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const schedule = (name) => world.get(`/api/v1/schedules/${encodeURIComponent(name)}`);
+const schedule = (name) => testServer.get(`/api/v1/schedules/${encodeURIComponent(name)}`);
 
-test("schedules: the week to come, what fires often apart, and the weeks after it", async () => {
-  await visit("/schedules", async (page) => {
-    const often = page.getByRole("list", { name: "Schedules that fire often" });
+test("schedules: the week view lists frequent schedules apart, and shows later weeks", async () => {
+  await openPage("/schedules", async (page) => {
+    const often = page.getByRole("list", { name: "Frequent schedules" });
     await often.getByText("every 3 seconds").waitFor();
     await often.getByText("every 5 minutes, at second 0").waitFor();
     assert.ok(await page.locator(".day").getByText("nightly").count() >= 6);
-    await look(page, "schedules");
-    await page.getByRole("button", { name: "The week after" }).click();
+    await checkScreen(page, "schedules");
+    await page.getByRole("button", { name: "Next week" }).click();
     await page.locator(".day").getByText("digest").waitFor();
     assert.equal(await page.locator(".day").getByText("nightly").count(), 7);
     assert.match(await page.evaluate(() => location.hash), /from=\d{4}-\d\d-\d\d/);
     assert.equal(await page.locator(".day.today").count(), 0);
-    assert.deepEqual(new Set(await page.locator(".firing", { hasText: "nightly" }).locator("time").allTextContents()), new Set(["03:00"]));
+    assert.deepEqual(new Set(await page.locator(".agenda-entry", { hasText: "nightly" }).locator("time").allTextContents()), new Set(["03:00"]));
     await page.keyboard.press("u");
-    await page.locator(".firing", { hasText: "nightly" }).locator("time").filter({ hasText: /^0[12]:00$/ }).first().waitFor();
+    await page.locator(".agenda-entry", { hasText: "nightly" }).locator("time").filter({ hasText: /^0[12]:00$/ }).first().waitFor();
     await page.keyboard.press("u");
-    await page.getByRole("button", { name: "The week after" }).click();
-    await page.getByRole("button", { name: "The week before" }).click();
+    await page.getByRole("button", { name: "Next week" }).click();
+    await page.getByRole("button", { name: "Previous week" }).click();
     await page.locator(".day").getByText("digest").waitFor();
     await page.getByRole("button", { name: "Today" }).click();
     await page.locator(".day.today").waitFor();
@@ -34,30 +34,30 @@ test("schedules: the week to come, what fires often apart, and the weeks after i
   });
 });
 
-test("schedules: days by themselves, whatever the number of firings", async () => {
-  await visit("/schedules", async (page) => {
-    const { often, days } = await page.evaluate(async () => {
-      const { agenda } = await import(new URL("screens/schedules/agenda.js", document.querySelector("script[type=module]").src).href);
+test("schedules: the agenda groups fires by day", async () => {
+  await openPage("/schedules", async (page) => {
+    const { frequent, days } = await page.evaluate(async () => {
+      const { buildAgenda } = await import(new URL("screens/schedules/agenda.js", document.querySelector("script[type=module]").src).href);
       const day = 86_400_000;
       const midnights = Array.from({ length: 8 }, (_, n) => n * day);
       const every = (name, ms, from, to) => ({ name, next: Array.from({ length: Math.floor((to - from) / ms) }, (_, n) => new Date(from + n * ms).toISOString()) });
-      const found = agenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
-      return { often: found.often.map(({ name }) => name), days: found.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
+      const found = buildAgenda([every("hourly", 3_600_000, 0, 7 * day), every("daily", day, 3_600_000, 7 * day + 1), every("morning", 1_800_000, 2 * day, 2 * day + 36_000_000)], midnights);
+      return { frequent: found.frequent.map(({ name }) => name), days: found.days.map(({ entries }) => entries.map(({ schedule, times }) => [schedule.name, times])) };
     });
-    assert.deepEqual(often, ["hourly"]);
+    assert.deepEqual(frequent, ["hourly"]);
     assert.deepEqual(days[0], [["daily", 1]]);
     assert.deepEqual(days[2], [["morning", 20], ["daily", 1]]);
   });
 });
 
-test("schedules: as a list, with what became of the last one", async () => {
-  await visit("/schedules?view=list", async (page) => {
+test("schedules: the list shows the last outcome", async () => {
+  await openPage("/schedules?view=list", async (page) => {
     const beat = page.getByRole("row").filter({ has: page.getByRole("link", { name: "beat", exact: true }) });
     await beat.getByText("Fired").waitFor();
     await beat.getByText("Warning").waitFor();
-    await look(page, "schedules-list");
+    await checkScreen(page, "schedules-list");
     await page.getByLabel("State").selectOption("held");
-    await page.getByText("No schedule is like that").waitFor();
+    await page.getByText("No schedule matches").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await page.getByRole("cell", { name: "shop/orders", exact: true }).getByRole("link").click();
     await page.getByRole("heading", { name: "shop/orders" }).waitFor();
@@ -65,82 +65,82 @@ test("schedules: as a list, with what became of the last one", async () => {
   }, { role: "viewer" });
 });
 
-test("schedules: one in words, with what may surprise, and its ledger as it grows", async () => {
-  await visit("/schedules/beat", async (page) => {
+test("schedules: the detail page shows a description, warnings and a live ledger", async () => {
+  await openPage("/schedules/beat", async (page) => {
     await page.getByText("fires 28,800 times a day: every 3 seconds").waitFor();
     await page.getByText("emits heartbeat, which is routed to no handler").waitFor();
-    await page.locator(".in-words").getByText("every 3 seconds").waitFor();
+    await page.locator(".schedule-description").getByText("every 3 seconds").waitFor();
     const rows = page.getByRole("table").locator("tbody tr");
     await rows.first().waitFor();
     const before = await page.locator(".table-box table").getAttribute("aria-rowcount");
     await page.waitForFunction((before) => Number(document.querySelector(".table-box table")?.getAttribute("aria-rowcount")) > before, Number(before));
-    await look(page, "schedule");
+    await checkScreen(page, "schedule");
     await rows.first().getByRole("link").click();
     await page.getByRole("heading", { name: "heartbeat" }).waitFor();
-    await goTo(page, "/schedules/nobody");
-    await page.getByText("Not there").waitFor();
+    await navigateTo(page, "/schedules/nobody");
+    await page.getByText("Not found").waitFor();
   }, { complaints: /404/ });
 });
 
-test("schedules: an operator runs one now; an order, an event or a task comes of it", async () => {
-  const due = async () => (await world.get("/api/v1/events?return=report.due&limit=-100")).eventSnapshots?.length ?? 0;
+test("schedules: an operator runs one now, which creates an order, event or task", async () => {
+  const due = async () => (await testServer.get("/api/v1/events?return=report.due&limit=-100")).eventSnapshots?.length ?? 0;
   const before = await due();
-  await visit("/schedules/nightly", async (page) => {
+  await openPage("/schedules/nightly", async (page) => {
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText("nightly was run").waitFor();
     assert.equal(await due(), before + 1);
-    await goTo(page, "/schedules/digest");
+    await navigateTo(page, "/schedules/digest");
     await page.getByText("adds an order to").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText("digest was run").waitFor();
-    await goTo(page, "/schedules/shop%2Forders");
+    await navigateTo(page, "/schedules/shop%2Forders");
     await page.getByText("runs shop/orders").waitFor();
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText(/shop\/orders (was run|is queued)/).waitFor();
-    const audit = await world.get("/api/v1/audit?limit=3");
+    const audit = await testServer.get("/api/v1/audit?limit=3");
     assert.deepEqual(audit.deeds.map(({ by, action }) => [by, action]), Array(3).fill(["the-operator", "run"]));
   }, { role: "operator" });
-  await visit("/schedules/nightly", async (page) => {
-    await page.getByText("Nothing holds it.").waitFor();
+  await openPage("/schedules/nightly", async (page) => {
+    await page.getByText("Not paused or blocked.").waitFor();
     for (const name of ["Run now", "Pause", "Block"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
   }, { role: "viewer" });
 });
 
-test("schedules: held, its times pass and say why; let go, the last is caught up", async () => {
-  await visit("/schedules/beat", async (page) => {
+test("schedules: a paused schedule skips its times with a reason; after resuming, the last one is caught up", async () => {
+  await openPage("/schedules/beat", async (page) => {
     await page.getByRole("button", { name: "Pause" }).click();
     assert.equal(await page.getByLabel("Tenant").count(), 0, "a schedule has no tenants");
-    await page.getByLabel("Reason").fill(`too loud ${EVIL}`);
+    await page.getByLabel("Reason").fill(`too loud ${HOSTILE_TEXT}`);
     await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
-    await page.getByText(`too loud ${EVIL}`).waitFor();
+    await page.getByText(`too loud ${HOSTILE_TEXT}`).waitFor();
     const { held, rules } = await schedule("beat");
-    assert.deepEqual([held, rules[0].reason, rules[0].by], [true, `too loud ${EVIL}`, "the-operator"]);
+    assert.deepEqual([held, rules[0].reason, rules[0].by], [true, `too loud ${HOSTILE_TEXT}`, "the-operator"]);
     await page.getByText("Skipped: held").first().waitFor();
-    await page.getByText("a pause or a block held it").first().waitFor();
-    await look(page, "schedule-held");
+    await page.getByText("paused or blocked").first().waitFor();
+    await checkScreen(page, "schedule-held");
     await page.getByRole("button", { name: "Resume" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.equal((await schedule("beat")).held, false);
     await page.getByText("Caught up").first().waitFor();
   }, { role: "operator" });
 });
 
-test("schedules: what an admin blocked, an operator does not run", async () => {
-  await visit("/schedules/nightly", async (page) => {
+test("schedules: an operator cannot run a blocked schedule", async () => {
+  await openPage("/schedules/nightly", async (page) => {
     await page.getByRole("button", { name: "Block" }).click();
     await page.getByLabel("Reason").fill("wrong figures");
     await page.getByRole("dialog").getByRole("button", { name: "Block" }).click();
     await page.getByRole("button", { name: "Unblock" }).waitFor();
     assert.equal((await schedule("nightly")).rules[0].kind, "block");
-    await visit("/schedules/nightly", async (other) => {
+    await openPage("/schedules/nightly", async (other) => {
       await other.getByText("wrong figures").waitFor();
       assert.ok(await other.getByRole("button", { name: "Run now" }).isDisabled());
     }, { role: "operator" });
-    await goTo(page, "/schedules");
-    await page.locator(".firing.held").first().waitFor();
-    await goTo(page, "/schedules/nightly");
+    await navigateTo(page, "/schedules");
+    await page.locator(".agenda-entry.paused").first().waitFor();
+    await navigateTo(page, "/schedules/nightly");
     await page.getByRole("button", { name: "Unblock" }).click();
-    await page.getByText("Nothing holds it.").waitFor();
+    await page.getByText("Not paused or blocked.").waitFor();
     assert.equal((await schedule("nightly")).held, false);
   });
 });

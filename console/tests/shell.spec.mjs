@@ -1,22 +1,22 @@
-// The frame: the way in and out, roles, keys, search, themes, and what happens when the server goes away.
+// The shell: login, roles, shortcuts, search, themes, and lost connections.
 
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { test } from "node:test";
-import { accessible, goTo, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { checkAccessibility, navigateTo, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-test("shell: a token is asked for, refused, taken, and forgotten", async () => {
-  await visit("/", async (page) => {
+test("shell: a token is entered, refused, accepted and removed at sign-out", async () => {
+  await openPage("/", async (page) => {
     await page.getByLabel("Token").fill("pm_wrong");
-    await look(page, "login");
+    await checkScreen(page, "login");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("The server does not know this token.").waitFor();
-    await accessible(page, "login, refused");
-    await page.getByLabel("Token").fill(world.tokens.producer);
+    await page.getByText("Unknown token.").waitFor();
+    await checkAccessibility(page, "login, refused");
+    await page.getByLabel("Token").fill(testServer.tokens.producer);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("has the role producer").waitFor();
-    await page.getByLabel("Token").fill(world.tokens.viewer);
+    await page.getByLabel("Token").fill(testServer.tokens.viewer);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     assert.deepEqual(await page.evaluate(() => [sessionStorage.length, Object.keys(localStorage).includes("pointsman.token")]), [1, false]);
@@ -25,7 +25,7 @@ test("shell: a token is asked for, refused, taken, and forgotten", async () => {
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByLabel("Token").waitFor();
     assert.equal(await page.evaluate(() => sessionStorage.length), 0);
-    await page.getByLabel("Token").fill(world.tokens.viewer);
+    await page.getByLabel("Token").fill(testServer.tokens.viewer);
     await page.getByLabel("Stay signed in").check();
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "Overview" }).waitFor();
@@ -33,14 +33,14 @@ test("shell: a token is asked for, refused, taken, and forgotten", async () => {
   }, { role: null, complaints: /401/ });
 });
 
-test("shell: a link that carries a token signs in and shows it to nobody", async () => {
-  await visit("/stream?key=record:1", async (page) => {
+test("shell: a link with a token signs in and is removed from the address", async () => {
+  await openPage("/stream?key=record:1", async (page) => {
     await page.getByRole("heading", { name: "Stream" }).waitFor();
     assert.equal(await page.evaluate(() => location.hash), "#/stream?key=record:1");
   }, { role: "viewer" });
 });
 
-test("shell: an answer that is cut off, or makes no sense, signs nobody out", async () => {
+test("shell: a truncated or invalid response does not sign out", async () => {
   const told = JSON.stringify({ name: "the-viewer", role: "viewer", tenant: null });
   const head = (length, type = "application/json") => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`;
   const answers = [head(told.length) + told.slice(0, 9), head(4) + "<hi>", head(4) + "null", head(4, "text/html") + "<hi>", head(told.length) + told];
@@ -51,12 +51,12 @@ test("shell: an answer that is cut off, or makes no sense, signs nobody out", as
   });
   await new Promise((resolve) => broken.listen(0, "127.0.0.1", resolve));
   try {
-    await visit("/overview", async (page) => {
+    await openPage("/overview", async (page) => {
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       await page.route("**/api/v1/me", (route) => route.continue({ url: `http://127.0.0.1:${broken.address().port}/api/v1/me` }));
       await page.reload();
-      await page.getByText("The server does not answer").waitFor();
-      await page.getByText("The server's answer makes no sense").waitFor();
+      await page.getByText("The server does not respond").waitFor();
+      await page.getByText("The server sent an invalid response").waitFor();
       await page.getByRole("heading", { name: "Overview" }).waitFor();
       assert.equal(asked, 5);
     }, { role: "viewer", complaints: /ERR_CONTENT_LENGTH_MISMATCH/ });
@@ -65,32 +65,32 @@ test("shell: an answer that is cut off, or makes no sense, signs nobody out", as
   }
 });
 
-test("shell: a role sees what it may", async () => {
-  await visit("/nodes", async (page) => {
-    await page.getByText(/Not with this token|There is no such screen/).waitFor();
+test("shell: a role sees only the screens it may open", async () => {
+  await openPage("/nodes", async (page) => {
+    await page.getByText(/Not allowed with this token|Page not found/).waitFor();
     assert.equal(await page.getByRole("link", { name: "Nodes" }).count(), 0);
     assert.equal(await page.getByRole("link", { name: "Audit" }).count(), 0);
   }, { role: "shop" });
 });
 
-test("shell: keys, palette and search", async () => {
-  await visit("/overview", async (page) => {
+test("shell: keyboard shortcuts, palette and search work", async () => {
+  await openPage("/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keys" }).waitFor();
-    await accessible(page, "help");
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    await checkAccessibility(page, "help");
     await page.keyboard.press("Escape");
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox").fill("strea");
-    await accessible(page, "palette");
+    await checkAccessibility(page, "palette");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Stream" }).waitFor();
     await page.keyboard.press("/");
-    await page.getByRole("combobox").fill(String(world.published.eventId));
+    await page.getByRole("combobox").fill(String(testServer.published.eventId));
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "record.published" }).waitFor();
     await page.keyboard.press("/");
-    await page.getByRole("combobox").fill(EVIL);
+    await page.getByRole("combobox").fill(HOSTILE_TEXT);
     await page.getByRole("option").first().waitFor();
     await page.keyboard.press("Escape");
     const dark = () => page.evaluate(() => document.documentElement.dataset.theme);
@@ -102,30 +102,30 @@ test("shell: keys, palette and search", async () => {
   });
 });
 
-test("shell: on a phone the screens are behind a button", async () => {
-  await visit("/overview", async (page) => {
+test("shell: on a phone the navigation is behind a button", async () => {
+  await openPage("/overview", async (page) => {
     await page.getByRole("heading", { name: "Overview" }).waitFor();
     assert.equal(await page.getByRole("link", { name: "Stream" }).isVisible(), false);
     await page.getByRole("button", { name: "Screens" }).click();
-    await accessible(page, "menu");
+    await checkAccessibility(page, "menu");
     await page.getByRole("link", { name: "Stream" }).click();
     await page.getByRole("heading", { name: "Stream" }).waitFor();
     assert.equal(await page.getByRole("link", { name: "Stream" }).isVisible(), false);
   }, { width: 400 });
 });
 
-test("shell: a link with another token replaces the signed-in one only if the person agrees", async () => {
-  await visit("/stream", async (page) => {
-    const who = page.locator(".who");
-    const link = `${world.url}/#token=${world.tokens.viewer}&to=${encodeURIComponent("/tasks")}`;
+test("shell: a link with another token replaces the current one only after a confirmation", async () => {
+  await openPage("/stream", async (page) => {
+    const who = page.locator(".token-owner");
+    const link = `${testServer.url}/#token=${testServer.tokens.viewer}&to=${encodeURIComponent("/tasks")}`;
     const stored = () => page.evaluate(() => sessionStorage.getItem("pointsman.token"));
     await who.getByText("the-admin").waitFor();
     await page.goto(link);
     const dialog = page.getByRole("dialog", { name: "Use the token of this link?" });
     await dialog.getByText("the-viewer", { exact: true }).waitFor();
-    await look(page, "link-token");
-    await accessible(page, "another token is offered");
-    assert.equal(await stored(), world.tokens.admin);
+    await checkScreen(page, "link-token");
+    await checkAccessibility(page, "another token is offered");
+    assert.equal(await stored(), testServer.tokens.admin);
     await dialog.getByRole("button").first().click();
     await dialog.waitFor({ state: "detached" });
     await page.reload();
@@ -135,35 +135,46 @@ test("shell: a link with another token replaces the signed-in one only if the pe
     await page.goto(link);
     await page.getByRole("button", { name: "Switch to the-viewer" }).click();
     await who.getByText("the-viewer").waitFor();
-    assert.equal(await stored(), world.tokens.viewer);
+    assert.equal(await stored(), testServer.tokens.viewer);
   });
 });
 
-test("shell: a link whose token is unknown leaves the signed-in one alone", async () => {
-  await visit("/stream", async (page) => {
-    await page.locator(".who").getByText("the-admin").waitFor();
-    await page.goto(`${world.url}/#token=pm_unknown`);
+test("shell: a link with an unknown token keeps the current session", async () => {
+  await openPage("/stream", async (page) => {
+    await page.locator(".token-owner").getByText("the-admin").waitFor();
+    await page.goto(`${testServer.url}/#token=pm_unknown`);
     await page.getByText("The link's token was not used").waitFor();
-    await page.locator(".who").getByText("the-admin").waitFor();
+    await page.getByText("The server does not know this token. You are still signed in as the-admin.").waitFor();
+    assert.equal(await page.getByText("Sign in again").count(), 0);
+    await page.locator(".token-owner").getByText("the-admin").waitFor();
   }, { complaints: /401/ });
 });
 
-test("shell: a link signs in where the stored token is no longer accepted", async () => {
-  await visit("/", async (page) => {
+test("shell: a link with an unknown token says so on the login page", async () => {
+  await openPage("/", async (page) => {
+    await page.goto(`${testServer.url}/#token=pm_unknown`);
+    await page.reload();
+    await page.getByText("The token of the link is not valid").waitFor();
+    assert.equal(await page.getByText("no longer accepted").count(), 0);
+  }, { role: null, complaints: /401/ });
+});
+
+test("shell: a link signs in if the stored token is no longer accepted", async () => {
+  await openPage("/", async (page) => {
     await page.getByLabel("Token").waitFor();
     await page.evaluate(() => sessionStorage.setItem("pointsman.token", "pm_of_an_earlier_store"));
-    await page.goto(`${world.url}/#token=${world.tokens.viewer}`);
-    await page.locator(".who").getByText("the-viewer").waitFor();
+    await page.goto(`${testServer.url}/#token=${testServer.tokens.viewer}`);
+    await page.locator(".token-owner").getByText("the-viewer").waitFor();
     assert.equal(await page.getByRole("dialog").count(), 0);
   }, { role: null, complaints: /401/ });
 });
 
-test("shell: windows are told apart by their titles, and keys go on in the screen that was opened", async () => {
-  await visit("/tasks?key=record:1", async (page) => {
+test("shell: the window title names the screen, and the focus moves to an opened screen", async () => {
+  await openPage("/tasks?key=record:1", async (page) => {
     await page.getByRole("link", { name: "index" }).first().waitFor();
     await page.keyboard.press("j");
     await page.keyboard.press("Enter");
-    await page.getByText("Why it is not running").or(page.getByText("Attempts")).first().waitFor();
+    await page.getByText("Why it is waiting").or(page.getByText("Attempts")).first().waitFor();
     const id = await page.evaluate(() => location.hash.split("/").at(-1));
     await page.waitForFunction((title) => document.title === title, `${id} · Task · Pointsman`);
     assert.equal(await page.evaluate(() => document.activeElement?.id), "main");
@@ -173,9 +184,9 @@ test("shell: windows are told apart by their titles, and keys go on in the scree
   });
 });
 
-test("shell: going back leads to the row that was left", async () => {
-  await world.emit(Array.from({ length: 150 }, (_, n) => ({ type: "scribe", key: `back:${n}` })));
-  await visit("/tasks?handler=scribe", async (page) => {
+test("shell: going back returns to the opened row", async () => {
+  await testServer.emit(Array.from({ length: 150 }, (_, n) => ({ type: "scribe", key: `back:${n}` })));
+  await openPage("/tasks?handler=scribe", async (page) => {
     const box = page.getByRole("region", { name: "Tasks" });
     const row = box.locator("tr", { hasText: "back:80" });
     await box.locator("tr", { hasText: "back:149" }).waitFor();
@@ -191,67 +202,67 @@ test("shell: going back leads to the row that was left", async () => {
   });
 });
 
-test("shell: what is not there says why that may be", async () => {
-  await visit("/tasks/none", async (page) => {
-    await page.getByText("It may be forgotten by now").waitFor();
-    await accessible(page, "not there");
+test("shell: a missing object says why it may be missing", async () => {
+  await openPage("/tasks/none", async (page) => {
+    await page.getByText("It may have expired").waitFor();
+    await checkAccessibility(page, "not there");
   }, { complaints: /404/ });
 });
 
-test("shell: a screen that could not be loaded is there when the server is", async () => {
-  await visit("/stream", async (page) => {
+test("shell: a screen that could not be loaded appears when the server is back", async () => {
+  await openPage("/stream", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    await world.down("SIGKILL");
-    await goTo(page, "/failures");
+    await testServer.stopProcess("SIGKILL");
+    await navigateTo(page, "/failures");
     await page.getByText("This screen could not be loaded").waitFor();
-    await accessible(page, "not loaded");
-    await world.up();
+    await checkAccessibility(page, "not loaded");
+    await testServer.startProcess();
     await page.getByRole("heading", { name: "Failures" }).waitFor();
   }, { complaints: /ERR_|network|Failed to (load|fetch)/i });
 });
 
-test("shell: an address of nothing says so", async () => {
-  await visit(`/nowhere/${encodeURIComponent(EVIL)}`, async (page) => {
-    await page.getByText("There is no such screen").waitFor();
-    await goTo(page, "/overview");
+test("shell: an unknown address says so", async () => {
+  await openPage(`/nowhere/${encodeURIComponent(HOSTILE_TEXT)}`, async (page) => {
+    await page.getByText("Page not found").waitFor();
+    await navigateTo(page, "/overview");
     await page.getByRole("heading", { name: "Overview" }).waitFor();
   });
 });
 
-test("shell: a server that goes away and comes back is told of, and nothing is missed", async () => {
-  await visit("/stream?return=restart", async (page) => {
+test("shell: a lost connection is shown, and no event is missed after reconnecting", async () => {
+  await openPage("/stream?return=restart", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    await world.emit({ type: "restart.before", key: "restart:1" });
+    await testServer.emit({ type: "restart.before", key: "restart:1" });
     await page.getByText("restart.before").waitFor();
-    await world.down("SIGKILL");
+    await testServer.stopProcess("SIGKILL");
     await page.getByText(/Not live|Reconnecting/).first().waitFor();
-    await accessible(page, "not live");
-    await world.up();
-    await world.emit({ type: "restart.after", key: "restart:1" });
+    await checkAccessibility(page, "not live");
+    await testServer.startProcess();
+    await testServer.emit({ type: "restart.after", key: "restart:1" });
     await page.getByText("restart.after").waitFor();
     assert.equal(await page.getByText("restart.before").count(), 1);
     await page.getByText("Live", { exact: true }).waitFor();
   }, { complaints: /ERR_|network|Failed to load/i });
 });
 
-test("shell: a token that is taken back ends the session, and says so", async () => {
-  await visit("/stream", async (page) => {
+test("shell: a revoked token ends the session with a message", async () => {
+  await openPage("/stream", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    world.configure((yaml) => yaml.replace(/.*the-viewer.*\n/, ""));
+    testServer.configure((yaml) => yaml.replace(/.*the-viewer.*\n/, ""));
     await page.getByText("The token is no longer accepted").waitFor();
     assert.equal(await page.evaluate(() => sessionStorage.length), 0);
-    world.configure();
-    await world.until("/api/v1/me", ({ role }) => role === "viewer", "viewer");
+    testServer.configure();
+    await testServer.waitUntil("/api/v1/me", ({ role }) => role === "viewer", "viewer");
   }, { role: "viewer", complaints: /401/ });
 });
 
-test("shell: what is refused to one who has left signs nobody else out", async () => {
-  await visit("/overview", async (page) => {
+test("shell: a late 401 of an earlier session does not sign out the current one", async () => {
+  await openPage("/overview", async (page) => {
     const held = [];
     await page.route("**/metrics", (route) => held.push(route));
     await page.waitForRequest("**/metrics");
     await page.getByRole("button", { name: "Sign out" }).click();
-    await page.getByLabel("Token").fill(world.tokens.operator);
+    await page.getByLabel("Token").fill(testServer.tokens.operator);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("the-operator").waitFor();
     const [first] = held;
@@ -259,19 +270,19 @@ test("shell: what is refused to one who has left signs nobody else out", async (
     await first.fulfill({ status: 401, json: {} });
     await (await answered).finished();
     await page.unroute("**/metrics");
-    await goTo(page, "/stream");
+    await navigateTo(page, "/stream");
     await page.getByText("Live", { exact: true }).waitFor();
     assert.equal(await page.getByText("the-operator").count(), 1);
   }, { role: "viewer", complaints: /401/ });
 });
 
-test("shell: what is asked of a server that is not there is asked again when it is back", async () => {
-  await visit("/overview", async (page) => {
+test("shell: failed reads are repeated when the server is back", async () => {
+  await openPage("/overview", async (page) => {
     await page.getByRole("region", { name: "Backlog by handler" }).waitFor();
-    await world.down("SIGKILL");
+    await testServer.stopProcess("SIGKILL");
     await page.getByText(/Not live|Reconnecting/).first().waitFor();
     await page.getByText("This may be out of date").waitFor();
-    await world.up();
+    await testServer.startProcess();
     await page.getByText("This may be out of date").waitFor({ state: "detached" });
     await page.getByText("Live", { exact: true }).waitFor();
   }, { complaints: /ERR_|network|Failed to load/i });

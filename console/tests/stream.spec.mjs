@@ -1,33 +1,79 @@
-// The stream: live, filtered, held still, and never too much for the page.
+// The stream: live, filtered, paused, and bounded.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elements, goTo, holdDeliveries, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { describeEngineEvent } from "../data/engine-events.js";
+import { countElements, navigateTo, bufferDeliveries, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const rows = (page) => page.locator(".table-box tbody tr:not(.room)");
+/** Each engine event with its readable line. */
+const ENGINE_EVENT_LINES = [
+  [{ TYPE: "FileBasedAdded", key: "Order:/publish/article,203", nodeId: "render" }, "order 203 added to /publish/article at render"],
+  [{ TYPE: "FileBasedRemoved", key: "Order:/publish/article,203" }, "order 203 removed from /publish/article"],
+  [{ TYPE: "OrderStarted", key: "/publish/article,203", nodeId: "render", taskId: "t" }, "order 203 started at render"],
+  [{ TYPE: "OrderStepStarted", key: "/publish/article,203", nodeId: "render", taskId: "t" }, "order 203 runs step render"],
+  [{ TYPE: "OrderStepEnded", key: "/publish/article,203", nodeTransition: { TYPE: "Success" } }, "step of order 203 succeeded"],
+  [{ TYPE: "OrderStepEnded", key: "/publish/article,203", nodeTransition: { TYPE: "Error", returnCode: 3 } }, "step of order 203 failed with return code 3"],
+  [{ TYPE: "OrderStepEnded", key: "/publish/article,203", nodeTransition: { TYPE: "Keep" } }, "step of order 203 will run again"],
+  [{ TYPE: "OrderSetBack", key: "/publish/article,203", nodeId: "deploy" }, "order 203 is set back at deploy and will be retried"],
+  [{ TYPE: "OrderNodeChanged", key: "/publish/article,203", fromNodeId: "render", nodeId: "deploy" }, "order 203 moved from render to deploy"],
+  [{ TYPE: "OrderSuspended", key: "/publish/article,203" }, "order 203 suspended"],
+  [{ TYPE: "OrderResumed", key: "/publish/article,203" }, "order 203 resumed"],
+  [{ TYPE: "OrderFinished", key: "/publish/article,203", nodeId: "done" }, "order 203 finished at done"],
+  [{ TYPE: "JobChainStateChanged", key: "/publish/article", state: "stopped" }, "chain /publish/article is now stopped"],
+  [{ TYPE: "JobChainNodeActionChanged", key: "/publish/article", nodeId: "deploy", action: "next_state" }, "node deploy of chain /publish/article set to next_state"],
+  [{ TYPE: "TaskStarted", key: { jobPath: "/index", taskId: "t" } }, "task of handler index started"],
+  [{ TYPE: "TaskEnded", key: { jobPath: "/index", taskId: "t" }, returnCode: 0 }, "task of handler index ended with return code 0"],
+  [{ TYPE: "TaskClosed", key: { jobPath: "/index", taskId: "t" } }, "task of handler index closed"],
+  [{ TYPE: "FileBasedAdded", key: "Job:/index" }, "handler index added"],
+  [{ TYPE: "FileBasedReplaced", key: "JobChain:/publish/article" }, "chain /publish/article replaced"],
+  [{ TYPE: "FileBasedRemoved", key: "Schedule:/nightly" }, "schedule nightly removed"],
+  [{ TYPE: "FileBasedActivated", key: "Job:/index" }, "handler index activated"],
+  [{ TYPE: "FileBasedAdded", key: "Source:/shop" }, "source shop added"],
+  [{ TYPE: "SchedulerStateChanged", state: "running" }, "scheduler is now running"],
+  [{ TYPE: "SchedulerClosed" }, "scheduler closed"],
+];
 
-test("stream: what comes appears by itself, the newest first", async () => {
-  await world.emit({ type: "fresh.before", key: "fresh:1" });
-  await visit("/stream", async (page) => {
+test("stream: each engine event has a readable line, and unknown ones show their fields", () => {
+  for (const [event, line] of ENGINE_EVENT_LINES) assert.equal(describeEngineEvent({ eventId: 1, ...event }), line);
+  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "SomethingNewer", key: "/a,1", nodeId: "x", count: { n: 2 } }), 'nodeId x  count {"n":2}');
+  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "OrderFinished", key: "/a,1" }), "", "without its fields there is no line");
+  assert.equal(describeEngineEvent({ eventId: 1, TYPE: "OrderSuspended", key: "/a,1\u202e\u0007\n2" }), "order 1   2 suspended");
+});
+
+test("stream: engine events read as sentences in the stream and on their own page", async () => {
+  await testServer.post("/api/v1/orders", { path: "/publish/article,line-1", delay: "1h" });
+  await openPage("/stream?path=/publish/article,line-1", async (page) => {
+    await page.getByText("order line-1 added to /publish/article at render").click();
+    await page.getByRole("heading", { name: "FileBasedAdded" }).waitFor();
+    await page.getByText("order line-1 added to /publish/article at render").waitFor();
+  });
+  await testServer.delete("/api/v1/orders/publish/article,line-1");
+});
+
+const rows = (page) => page.locator(".table-box tbody tr:not(.spacer-row)");
+
+test("stream: new events appear live, newest first", async () => {
+  await testServer.emit({ type: "fresh.before", key: "fresh:1" });
+  await openPage("/stream", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await rows(page).first().waitFor();
-    await world.emit([{ type: "fresh.one", key: "fresh:1", value: { n: 1 } }, { type: "fresh.two", key: "fresh:1", value: { n: 2 } }]);
+    await testServer.emit([{ type: "fresh.one", key: "fresh:1", value: { n: 1 } }, { type: "fresh.two", key: "fresh:1", value: { n: 2 } }]);
     await page.getByText("fresh.two").waitFor();
     const types = await page.locator("tbody td:nth-child(2)").allInnerTexts();
     assert.ok(types.indexOf("fresh.two") < types.indexOf("fresh.one"), types.join());
     assert.ok(types.includes("fresh.before"), "what was there before is shown, too");
-    await look(page, "stream");
+    await checkScreen(page, "stream");
   });
 });
 
-test("stream: filters stand in the address, and the command in the clipboard", async () => {
-  await visit("/stream", async (page) => {
+test("stream: filters are in the address, and the CLI command can be copied", async () => {
+  await openPage("/stream", async (page) => {
     await page.getByLabel("Object").fill("record:1");
     await page.waitForFunction(() => location.hash === "#/stream?key=record%3A1");
     await page.waitForFunction(() => [...document.querySelectorAll("tbody td:nth-child(3)")].every((cell) => cell.textContent === "record:1"));
     const shown = await rows(page).count();
-    const { eventSnapshots } = await world.get("/api/v1/events?limit=-100&key=record:1");
+    const { eventSnapshots } = await testServer.get("/api/v1/events?limit=-100&key=record:1");
     assert.equal(shown, eventSnapshots.length);
     await page.getByRole("button", { name: "Copy as" }).click();
     await page.getByRole("button", { name: /CLI/ }).click();
@@ -35,36 +81,36 @@ test("stream: filters stand in the address, and the command in the clipboard", a
     await page.getByRole("button", { name: "Clear" }).click();
     await page.waitForFunction(() => location.hash === "#/stream");
     await page.getByLabel("Type").fill("nobody.emits.this");
-    await page.getByText("Nothing matches").waitFor();
+    await page.getByText("No event matches").waitFor();
   });
 });
 
-test("stream: a filter that the server refuses is told in words", async () => {
-  await visit("/stream?path=nowhere", async (page) => {
-    await page.getByText("The journal could not be read").waitFor();
+test("stream: a refused filter shows an error", async () => {
+  await openPage("/stream?path=nowhere", async (page) => {
+    await page.getByText("The journal could not be loaded").waitFor();
   }, { complaints: /400/ });
 });
 
-test("stream: held still, it keeps what comes and lets it go", async () => {
-  await visit("/stream?return=held", async (page) => {
+test("stream: a paused stream buffers events and shows them on resume", async () => {
+  await openPage("/stream?return=held", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.keyboard.press("p");
-    await page.getByText("Held still, 0 waiting").waitFor();
-    await world.emit([1, 2, 3].map((n) => ({ type: "held", key: `held:${n}` })));
-    await page.getByText("Held still, 3 waiting").waitFor();
+    await page.getByText("Paused, 0 new").waitFor();
+    await testServer.emit([1, 2, 3].map((n) => ({ type: "held", key: `held:${n}` })));
+    await page.getByText("Paused, 3 new").waitFor();
     assert.equal(await rows(page).count(), 0);
-    await page.getByRole("button", { name: "Go on" }).click();
+    await page.getByRole("button", { name: "Resume" }).click();
     await rows(page).nth(2).waitFor();
   });
 });
 
-test("stream: tasks are shown where that is wished, and rows are worked with keys", async () => {
-  await visit("/stream?key=watched:1", async (page) => {
+test("stream: task changes can be shown, and rows are operated with keys", async () => {
+  await openPage("/stream?key=watched:1", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.getByRole("button", { name: "Tasks" }).click();
     await page.waitForFunction(() => location.hash.includes("tasks=1"));
     await page.getByText("Live", { exact: true }).waitFor();
-    await world.emit({ type: "flaky", key: "watched:1" });
+    await testServer.emit({ type: "flaky", key: "watched:1" });
     await page.getByText("Failed", { exact: true }).first().waitFor();
     const last = rows(page).last();
     await last.getByText("flaky").first().waitFor();
@@ -76,31 +122,31 @@ test("stream: tasks are shown where that is wished, and rows are worked with key
   });
 });
 
-test("stream: names that users choose are text", async () => {
-  await visit(`/stream?key=${encodeURIComponent(EVIL)}`, async (page) => {
+test("stream: names chosen by users are rendered as text", async () => {
+  await openPage(`/stream?key=${encodeURIComponent(HOSTILE_TEXT)}`, async (page) => {
     await page.getByText("record.changed").first().waitFor();
     assert.equal(await page.locator("tbody img, tbody script").count(), 0);
-    await look(page, "stream-evil");
+    await checkScreen(page, "stream-evil");
   });
 });
 
-test("stream: a bound token sees its tenant", async () => {
-  await visit("/stream", async (page) => {
+test("stream: a tenant token sees its own events", async () => {
+  await openPage("/stream", async (page) => {
     await page.getByText("theirs:1").first().waitFor();
     assert.equal(await page.getByText("record:1").count(), 0);
     assert.equal(await page.getByLabel("Tenant").count(), 0);
   }, { role: "shop" });
 });
 
-test("stream: a thousand events a second leave the page free", async () => {
-  await visit("/stream?return=flood", async (page) => {
+test("stream: a thousand events per second do not block the page", async () => {
+  await openPage("/stream?return=flood", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
     await page.evaluate(async () => {
-      const { Ring } = await import("/console/dev/data/ring.js");
-      const { push } = Ring.prototype;
+      const { RingBuffer } = await import("/console/dev/data/ring-buffer.js");
+      const { push } = RingBuffer.prototype;
       window.work = { frames: 0, deliveries: 0, most: 0, longest: 0 };
       let deliveries = 0;
-      Ring.prototype.push = function (list) {
+      RingBuffer.prototype.push = function (list) {
         deliveries += 1;
         push.call(this, list);
       };
@@ -123,73 +169,73 @@ test("stream: a thousand events a second leave the page free", async () => {
     for (let batch = 0; batch < 60; batch += 1) {
       const due = begun + batch * 100;
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, due - Date.now())));
-      await world.emit(Array.from({ length: 100 }, (_, n) => ({ type: "flood", key: `flood:${n}`, value: { batch, n, text: "some words to carry" } })));
+      await testServer.emit(Array.from({ length: 100 }, (_, n) => ({ type: "flood", key: `flood:${n}`, value: { batch, n, text: "some words to carry" } })));
     }
-    await page.getByText("5,000 shown, 1,000 older ones let go").waitFor();
+    await page.getByText("5,000 shown, 1,000 older ones removed").waitFor();
     const seconds = (Date.now() - begun) / 1000;
-    const tasks = ofThePage(JSON.parse((await browser.stopTracing()).toString()));
+    const tasks = mainThreadTaskTimes(JSON.parse((await browser.stopTracing()).toString()));
     const longest = Math.max(...tasks);
     const share = tasks.reduce((sum, ms) => sum + ms, 0) / 1000 / seconds;
     const work = await page.evaluate(() => window.work);
     console.log(`6000 events in ${seconds.toFixed(1)} s: the page worked for ${(share * 100).toFixed(0)} % of it, at most ${longest.toFixed(0)} ms in a row, `
       + `with ${work.deliveries} deliveries in ${work.frames} frames; the longest time between two frames was ${work.longest.toFixed(0)} ms`);
-    // Who presses a key waits for what is being done at most. What others do on the same machine is not in these times.
+    // A key press waits for the running piece of work. These are CPU times, so other processes do not count.
     assert.ok(tasks.length > 100 && longest < 100, `${tasks.length} pieces of work, the longest of ${longest} ms`);
     assert.ok(share < 0.6, `${share}`);
-    // One a frame. Two are counted where one comes behind the counting of its frame.
+    // One delivery per frame. Two are counted if one happens after the counting of its frame.
     assert.ok(work.most <= 2 && work.deliveries <= work.frames, JSON.stringify(work));
-    assert.ok(await elements(page) < 1500, `${await elements(page)} elements`);
+    assert.ok(await countElements(page) < 1500, `${await countElements(page)} elements`);
   });
 });
 
-test("stream: what is read and comes all the same is shown once", async () => {
-  await visit("/stream?return=twice", async (page) => {
+test("stream: an event that is read and streamed is shown once", async () => {
+  await openPage("/stream?return=twice", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    const deliver = await holdDeliveries(page);
+    const deliver = await bufferDeliveries(page);
     await page.route("**/api/v1/events?*", async (route) => {
-      await world.emit({ type: "twice.first" });
+      await testServer.emit({ type: "twice.first" });
       await route.continue();
     }, { times: 1 });
-    await goTo(page, "/stream?return=twice,thrice");
+    await navigateTo(page, "/stream?return=twice,thrice");
     await page.getByText("twice.first").waitFor();
     await deliver();
-    await world.emit({ type: "twice.second" });
+    await testServer.emit({ type: "twice.second" });
     await page.getByText("twice.second").waitFor();
     assert.equal(await page.getByText("twice.first").count(), 1);
   });
 });
 
-// The last: the journal has forgotten the others by then.
-test("stream: a torn one is told plainly, and goes on", async () => {
-  await visit("/stream?return=torn", async (page) => {
+// The last test: it lets the events of the others expire.
+test("stream: a torn stream shows a gap and continues", async () => {
+  await openPage("/stream?return=torn", async (page) => {
     await page.getByText("Live", { exact: true }).waitFor();
-    const { events } = await world.emit({ type: "torn.before" });
+    const { events } = await testServer.emit({ type: "torn.before" });
     await page.getByText("torn.before").waitFor();
     await page.route("**/api/v1/stream*", (route) => route.abort());
-    // While the page cannot come back, the journal forgets what it has not read.
-    await world.down();
-    world.configure((yaml) => `${yaml}\njournal: {retain_events: 10_000, retain_for: 1s}\n`);
-    await world.up();
-    await world.emit({ type: "torn.between" });
-    await world.until(`/api/v1/events?after=${events[0].eventId}`, ({ TYPE }) => TYPE === "Torn");
-    await world.down();
-    world.configure();
-    await world.up();
+    // While the page cannot reconnect, the journal expires unread events.
+    await testServer.stopProcess();
+    testServer.configure((yaml) => `${yaml}\njournal: {retain_events: 10_000, retain_for: 1s}\n`);
+    await testServer.startProcess();
+    await testServer.emit({ type: "torn.between" });
+    await testServer.waitUntil(`/api/v1/events?after=${events[0].eventId}`, ({ TYPE }) => TYPE === "Torn");
+    await testServer.stopProcess();
+    testServer.configure();
+    await testServer.startProcess();
     await page.unroute("**/api/v1/stream*");
-    await page.getByText("There is a gap in what is shown").waitFor();
-    await page.locator(".row-gap").getByText("The stream was torn").waitFor();
+    await page.getByText("Events are missing").waitFor();
+    await page.locator(".row-gap").getByText("Torn stream").waitFor();
     await page.getByText("Live", { exact: true }).waitFor();
-    await world.emit({ type: "torn.after" });
+    await testServer.emit({ type: "torn.after" });
     await page.getByText("torn.after").waitFor();
-    await look(page, "stream-torn");
+    await checkScreen(page, "stream-torn");
     await page.getByRole("button", { name: "Reload" }).click();
-    await page.getByText("There is a gap in what is shown").waitFor({ state: "detached" });
+    await page.getByText("Events are missing").waitFor({ state: "detached" });
     await page.getByText("torn.after").waitFor();
   }, { complaints: /ERR_|Failed to load/ });
 });
 
-/** How long the page was busy with each piece of its work, in milliseconds of the processor's time. */
-function ofThePage({ traceEvents }) {
+/** CPU milliseconds of each task of the main thread. */
+function mainThreadTaskTimes({ traceEvents }) {
   const main = traceEvents.find(({ name, args }) => name === "thread_name" && args.name === "CrRendererMain");
   return traceEvents.filter(({ name, pid, tid }) => name === "ThreadControllerImpl::RunTask" && pid === main.pid && tid === main.tid)
     .map(({ tdur = 0 }) => tdur / 1000);

@@ -1,196 +1,196 @@
-// The list of tasks: filtered by its address, kept current, never too much for the page, and what is done to many.
+// The task list: filters, live updates, bounded size, and bulk actions.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { elements, look, visit } from "./browser.mjs";
-import { EVIL, world } from "./world.mjs";
+import { countElements, checkScreen, openPage } from "./browser.mjs";
+import { HOSTILE_TEXT, testServer } from "./test-server.mjs";
 
-const rows = (page) => page.locator(".tasks .table-box tbody tr:not(.room)");
-const list = async (query) => (await world.get(`/api/v1/tasks?limit=1000&${new URLSearchParams(query)}`)).tasks;
-const all = (query, wished) => world.until(`/api/v1/tasks?limit=1000&${new URLSearchParams(query)}`, ({ tasks }) => wished(tasks));
+const rows = (page) => page.locator(".tasks .table-box tbody tr:not(.spacer-row)");
+const listTasks = async (query) => (await testServer.get(`/api/v1/tasks?limit=1000&${new URLSearchParams(query)}`)).tasks;
+const waitForTasks = (query, wished) => testServer.waitUntil(`/api/v1/tasks?limit=1000&${new URLSearchParams(query)}`, ({ tasks }) => wished(tasks));
 
-/** Makes tasks of `draft` that fail, in a tenant of their own. */
-async function fail(tenant, count, error = "no luck") {
-  world.target.replies.draft = () => ({ status: 422, body: { log: [error] } });
-  await world.emit(Array.from({ length: count }, (_, n) => ({ type: "draft", key: `draft:${n}`, tenant })));
-  await all({ tenant, status: "FAILED" }, (tasks) => tasks.length === count);
+/** Creates failing tasks of `draft` in their own tenant. */
+async function createFailures(tenant, count, error = "no luck") {
+  testServer.target.replies.draft = () => ({ status: 422, body: { log: [error] } });
+  await testServer.emit(Array.from({ length: count }, (_, n) => ({ type: "draft", key: `draft:${n}`, tenant })));
+  await waitForTasks({ tenant, status: "FAILED" }, (tasks) => tasks.length === count);
 }
 
-test("tasks: what a user wrote is text, and the newest come first", async () => {
-  await visit("/tasks", async (page) => {
+test("tasks: user texts are rendered as text, newest tasks first", async () => {
+  await openPage("/tasks", async (page) => {
     await page.getByText("no luck <img").first().waitFor();
     await rows(page).first().waitFor();
     const shown = await page.locator("tbody td:last-child a").evaluateAll((links) => links.map((link) => link.title));
-    assert.deepEqual(shown, (await list({})).slice(0, shown.length).map((task) => task.id));
-    await look(page, "tasks");
+    assert.deepEqual(shown, (await listTasks({})).slice(0, shown.length).map((task) => task.id));
+    await checkScreen(page, "tasks");
   });
 });
 
-test("tasks: filters stand in the address, all of them", async () => {
-  await visit("/tasks", async (page) => {
+test("tasks: all filters are in the address", async () => {
+  await openPage("/tasks", async (page) => {
     await page.getByLabel("Status").selectOption("FAILED");
     await page.getByLabel("Handler").fill("flaky");
     await page.waitForFunction(() => location.hash === "#/tasks?status=FAILED&handler=flaky");
     await page.getByRole("button", { name: "More" }).click();
-    const failed = await list({ status: "FAILED", handler: "flaky" });
+    const failed = await listTasks({ status: "FAILED", handler: "flaky" });
     await page.getByText(`${failed.length} match`).waitFor();
     const [{ collection, tenant, key, event_id: event, created_at }] = failed;
     const query = { status: "error", source: "flaky", collection, tenant, key, event, start: created_at, end: new Date(Date.parse(created_at) + 60_000).toISOString() };
     await page.evaluate((hash) => { location.hash = hash; }, `/tasks?${new URLSearchParams(query)}`);
     await page.getByText("1 match").waitFor();
     assert.equal(await page.getByLabel("Source").inputValue(), "flaky");
-    assert.match(await page.getByLabel("Made since").inputValue(), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/);
+    assert.match(await page.getByLabel("Created since").inputValue(), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d/);
     await page.getByRole("button", { name: "Copy as" }).click();
     await page.getByRole("button", { name: /CLI/ }).click();
     assert.match(await page.evaluate(() => navigator.clipboard.readText()), /^pointsman tasks list --status error --source flaky --collection flaky /);
-    await page.getByLabel("Made before").fill("2001-02-03T04:05:06");
-    await page.getByText("The tasks could not be read").waitFor();
+    await page.getByLabel("Created before").fill("2001-02-03T04:05:06");
+    await page.getByText("The tasks could not be loaded").waitFor();
     await page.getByRole("button", { name: "Clear" }).click();
     await page.waitForFunction(() => location.hash === "#/tasks");
-    await page.getByLabel("Object").fill(EVIL);
-    await page.waitForFunction(() => document.querySelectorAll(".tasks tbody tr:not(.room)").length === 1);
+    await page.getByLabel("Object").fill(HOSTILE_TEXT);
+    await page.waitForFunction(() => document.querySelectorAll(".tasks tbody tr:not(.spacer-row)").length === 1);
     await page.getByText("record.changed").waitFor();
     await page.getByLabel("Object").fill("nobody has this key");
     await page.getByText("No task matches").waitFor();
-    await look(page, "tasks-none");
+    await checkScreen(page, "tasks-none");
   }, { complaints: /400/ });
 });
 
-test("tasks: they come and change without a reload", async () => {
+test("tasks: the list is updated live", async () => {
   let go;
-  world.target.replies.draft = () => new Promise((resolve) => { go = () => resolve({ status: 422, body: { log: ["in the end"] } }); });
-  await visit("/tasks?key=live:1", async (page) => {
+  testServer.target.replies.draft = () => new Promise((resolve) => { go = () => resolve({ status: 422, body: { log: ["in the end"] } }); });
+  await openPage("/tasks?key=live:1", async (page) => {
     await page.getByText("No task matches").waitFor();
-    await world.emit({ type: "draft", key: "live:1" });
+    await testServer.emit({ type: "draft", key: "live:1" });
     await rows(page).getByText("Running").waitFor();
     go();
     await rows(page).getByText("Failed").waitFor();
     await page.getByText("in the end").waitFor();
-    world.target.replies.draft = () => ({});
-    const [{ id }] = await list({ key: "live:1" });
-    await world.post(`/api/v1/tasks/${id}/retry`);
-    await rows(page).getByText("Success").waitFor();
+    testServer.target.replies.draft = () => ({});
+    const [{ id }] = await listTasks({ key: "live:1" });
+    await testServer.post(`/api/v1/tasks/${id}/retry`);
+    await rows(page).getByText("Succeeded").waitFor();
     await page.getByLabel("Status").selectOption("SUCCESS");
     await page.getByText("1 match").waitFor();
     assert.equal(await page.evaluate(() => performance.getEntriesByType("navigation").length), 1);
   });
 });
 
-test("tasks: the chosen are run again and cancelled, and it can be undone before", async () => {
-  await fail("tasks-a", 2);
-  await world.emit([1, 2].map((n) => ({ type: "scribe", key: `scribe:${n}`, tenant: "tasks-a" })));
-  world.target.replies.draft = () => ({});
-  await visit("/tasks?tenant=tasks-a", async (page) => {
+test("tasks: selected tasks are run again and cancelled, and both can be undone", async () => {
+  await createFailures("tasks-a", 2);
+  await testServer.emit([1, 2].map((n) => ({ type: "scribe", key: `scribe:${n}`, tenant: "tasks-a" })));
+  testServer.target.replies.draft = () => ({});
+  await openPage("/tasks?tenant=tasks-a", async (page) => {
     await page.getByText("4 match").waitFor();
-    // Two that wait come first, then two that failed.
+    // Two waiting tasks first, then two failed ones.
     for (const key of ["j", "x", "j", "j", "x", "j", "x"]) await page.keyboard.press(key);
-    await page.getByText("3 tasks chosen").waitFor();
-    await look(page, "tasks-chosen");
+    await page.getByText("3 tasks selected").waitFor();
+    await checkScreen(page, "tasks-chosen");
     await page.keyboard.press("r");
     await page.getByText("2 tasks will be run again").waitFor();
     await page.getByRole("button", { name: "Undo" }).click();
     await page.getByText("nothing was changed").waitFor();
-    assert.deepEqual((await list({ tenant: "tasks-a", handler: "draft" })).map((task) => task.attempt), [1, 1]);
+    assert.deepEqual((await listTasks({ tenant: "tasks-a", handler: "draft" })).map((task) => task.attempt), [1, 1]);
     await page.keyboard.press("r");
-    await all({ tenant: "tasks-a", handler: "draft", status: "SUCCESS" }, (tasks) => tasks.length === 2 && tasks.every((task) => task.attempt === 2));
+    await waitForTasks({ tenant: "tasks-a", handler: "draft", status: "SUCCESS" }, (tasks) => tasks.length === 2 && tasks.every((task) => task.attempt === 2));
     await page.getByText("2 of 2").waitFor();
-    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].filter((one) => one.textContent === "Success").length === 2);
+    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].filter((one) => one.textContent === "Succeeded").length === 2);
     await rows(page).first().getByRole("checkbox").check();
     await page.getByRole("button", { name: "Cancel 1" }).click();
     await page.getByText("1 task will be cancelled").waitFor();
-    await all({ tenant: "tasks-a", status: "CANCELED" }, (tasks) => tasks.length === 1);
-    await rows(page).getByText("Canceled").waitFor();
-    await page.getByRole("button", { name: "Put away" }).first().click();
+    await waitForTasks({ tenant: "tasks-a", status: "CANCELED" }, (tasks) => tasks.length === 1);
+    await rows(page).getByText("Cancelled").waitFor();
+    await page.getByRole("button", { name: "Close" }).first().click();
   }, { role: "operator" });
 });
 
-test("tasks: what the server refuses is told", async () => {
-  await fail("tasks-refused", 1);
-  await visit("/tasks?tenant=tasks-refused", async (page) => {
+test("tasks: refused actions are reported", async () => {
+  await createFailures("tasks-refused", 1);
+  await openPage("/tasks?tenant=tasks-refused", async (page) => {
     await rows(page).first().getByRole("checkbox").check();
     await page.getByRole("button", { name: "Cancel 1" }).click();
     await page.getByText(/1 refused: .*it does not allow this command/).waitFor();
   }, { complaints: /409/ });
 });
 
-test("tasks: all that match are cancelled", async () => {
-  await world.emit(Array.from({ length: 220 }, (_, n) => ({ type: "scribe", key: `scribe:${n}`, tenant: "tasks-b" })));
-  await visit("/tasks?tenant=tasks-b&status=SCHEDULED", async (page) => {
-    await page.getByText("200 read").waitFor();
-    await page.getByLabel("Choose all rows that are shown").check();
-    await page.getByText("200 tasks chosen").waitFor();
-    await page.getByRole("button", { name: "Choose all that match" }).click();
-    await page.getByText("All that match are chosen").waitFor();
+test("tasks: all matching tasks are cancelled", async () => {
+  await testServer.emit(Array.from({ length: 220 }, (_, n) => ({ type: "scribe", key: `scribe:${n}`, tenant: "tasks-b" })));
+  await openPage("/tasks?tenant=tasks-b&status=SCHEDULED", async (page) => {
+    await page.getByText("200 loaded").waitFor();
+    await page.getByLabel("Select all rows shown").check();
+    await page.getByText("200 tasks selected").waitFor();
+    await page.getByRole("button", { name: "Select all matching" }).click();
+    await page.getByText("All matching tasks are selected").waitFor();
     await page.getByRole("button", { name: "Cancel…" }).click();
-    const dialog = page.getByRole("dialog", { name: "Cancel all that match" });
+    const dialog = page.getByRole("dialog", { name: "Cancel all matching tasks" });
     await dialog.getByText("220 tasks").waitFor();
     await dialog.getByRole("button", { name: "Cancel 220" }).click();
     await page.getByText("220 tasks will be cancelled").waitFor();
-    await all({ tenant: "tasks-b", status: "CANCELED" }, (tasks) => tasks.length === 220);
+    await waitForTasks({ tenant: "tasks-b", status: "CANCELED" }, (tasks) => tasks.length === 220);
     await page.getByText("220 of 220").waitFor();
-    assert.equal((await list({ tenant: "tasks-b", status: "SCHEDULED" })).length, 0);
+    assert.equal((await listTasks({ tenant: "tasks-b", status: "SCHEDULED" })).length, 0);
     await page.getByText("No task matches").waitFor();
   });
 });
 
-test("tasks: a redrive is counted first, can be undone, and shows how far it is", async () => {
-  await fail("tasks-c", 6);
-  await visit("/tasks?tenant=tasks-c&handler=draft", async (page) => {
-    const begun = async () => (await world.get("/api/v1/redrives")).redrives.filter(({ filter }) => filter.tenant === "tasks-c");
+test("tasks: a redrive is counted first, can be undone, and shows its progress", async () => {
+  await createFailures("tasks-c", 6);
+  await openPage("/tasks?tenant=tasks-c&handler=draft", async (page) => {
+    const begun = async () => (await testServer.get("/api/v1/redrives")).redrives.filter(({ filter }) => filter.tenant === "tasks-c");
     const ask = async () => {
       await page.getByRole("button", { name: "Redrive…" }).click();
       await page.getByRole("dialog", { name: "Redrive" }).getByText("6 tasks").waitFor();
     };
     await page.getByText("6 match").waitFor();
     await ask();
-    await look(page, "redrive");
-    await page.getByLabel("Which").selectOption("CANCELED");
-    await page.getByText("None match").waitFor();
-    await page.getByLabel("Which").selectOption("FAILED");
+    await checkScreen(page, "redrive");
+    await page.getByRole("dialog").getByLabel("Status").selectOption("CANCELED");
+    await page.getByRole("dialog").getByText("No task matches").waitFor();
+    await page.getByRole("dialog").getByLabel("Status").selectOption("FAILED");
     await page.getByLabel("Rate").fill("quick");
-    await page.getByText("A rate is like").waitFor();
+    await page.getByText("Write the rate like").waitFor();
     await page.getByLabel("Rate").fill("1/m");
     await page.getByRole("button", { name: "Run 6 again" }).click();
-    await page.getByText("6 tasks will be run again: failed tasks of draft, of the tenant tasks-c").waitFor();
+    await page.getByText("6 tasks will be run again: failed tasks of draft, tenant tasks-c").waitFor();
     await page.getByText(/in \d s/).waitFor();
     await page.getByRole("button", { name: "Undo" }).click();
     assert.deepEqual(await begun(), []);
     await ask();
     await page.getByLabel("Rate").fill("1/m");
     await page.getByRole("button", { name: "Run 6 again" }).click();
-    const going = page.getByRole("group", { name: "Redrive of failed tasks of draft, of the tenant tasks-c" });
+    const going = page.getByRole("group", { name: "Redrive of failed tasks of draft, tenant tasks-c" });
     await going.getByText("1 of 6").waitFor();
-    await look(page, "redrive-going");
+    await checkScreen(page, "redrive-going");
     await going.getByRole("button", { name: "Stop" }).click();
     await going.getByText("stopped: on request").waitFor();
     assert.deepEqual((await begun()).map(({ state, retried }) => [state, retried]), [["stopped", 1]]);
-    await going.getByRole("button", { name: "Put away" }).click();
-    world.target.replies.draft = () => ({});
+    await going.getByRole("button", { name: "Close" }).click();
+    testServer.target.replies.draft = () => ({});
     await page.getByRole("button", { name: "Redrive…" }).click();
-    await page.getByLabel("First optional").fill("2");
+    await page.getByLabel("Canary optional").fill("2");
     await page.getByRole("button", { name: /Run \d again/ }).click();
-    await world.until("/api/v1/redrives", ({ redrives }) => redrives[0].filter.tenant === "tasks-c" && redrives[0].state === "done");
-    await all({ tenant: "tasks-c", status: "FAILED" }, (tasks) => tasks.length === 0);
+    await testServer.waitUntil("/api/v1/redrives", ({ redrives }) => redrives[0].filter.tenant === "tasks-c" && redrives[0].state === "done");
+    await waitForTasks({ tenant: "tasks-c", status: "FAILED" }, (tasks) => tasks.length === 0);
     await going.getByText("done").waitFor();
-    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].every((one) => one.textContent === "Success"));
+    await page.waitForFunction(() => [...document.querySelectorAll("tbody .badge")].every((one) => one.textContent === "Succeeded"));
   }, { role: "operator" });
 });
 
-test("tasks: a role is offered what it may do, and a tenant's token what is its own", async () => {
-  await visit("/tasks?handler=flaky", async (page) => {
+test("tasks: a role sees only its actions, and a tenant token only its tasks", async () => {
+  await openPage("/tasks?handler=flaky", async (page) => {
     await rows(page).first().getByRole("checkbox").check();
-    await page.getByText("1 task chosen").waitFor();
+    await page.getByText("1 task selected").waitFor();
     assert.equal(await page.getByRole("button", { name: /Redrive|Run|Cancel/ }).count(), 0);
   }, { role: "viewer" });
-  await visit("/tasks", async (page) => {
+  await openPage("/tasks", async (page) => {
     await rows(page).first().waitFor();
     assert.equal(await page.getByLabel("Tenant").count(), 0);
-    await page.getByText(`${(await list({ tenant: "shop" })).length} match`).waitFor();
+    await page.getByText(`${(await listTasks({ tenant: "shop" })).length} match`).waitFor();
   }, { role: "shop" });
 });
 
-/** Takes the place of the server in the page: so many tasks match, made up as they are asked for. @param {number} many */
-function madeUp(many) {
+/** Replaces the server in the page: generates `many` matching tasks on request. @param {number} many */
+function sampleTasks(many) {
   const ask = window.fetch;
   const task = (n) => {
     const at = new Date(1_794_700_000_000 - n).toISOString();
@@ -209,14 +209,14 @@ function madeUp(many) {
   };
 }
 
-test("tasks: a hundred thousand that match scroll, and few of them are in the page", async () => {
-  await visit("/tasks?handler=many", async (page) => {
-    await page.addInitScript(madeUp, 100_000);
+test("tasks: 100,000 matching tasks scroll with few rows in the page", async () => {
+  await openPage("/tasks?handler=many", async (page) => {
+    await page.addInitScript(sampleTasks, 100_000);
     await page.reload();
     await page.locator(".tasks .table-box tbody tr").first().waitFor();
     await page.evaluate(async () => {
       const box = document.querySelector(".tasks .table-box");
-      const done = () => document.querySelector(".screen-sub").textContent.includes("100,000 match");
+      const done = () => document.querySelector(".screen-subtitle").textContent.includes("100,000 match");
       while (!done()) {
         box.scrollTop = box.scrollHeight;
         await new Promise((resolve) => setTimeout(resolve, 10));
@@ -226,27 +226,27 @@ test("tasks: a hundred thousand that match scroll, and few of them are in the pa
     await page.getByText("number 99999").waitFor();
     const asked = await page.evaluate("asked");
     assert.ok(asked >= 100 && asked < 130, `${asked} pages were read`);
-    const there = await elements(page);
+    const there = await countElements(page);
     assert.ok(there < 1500, `${there} elements are in the page`);
     await page.evaluate(() => { document.querySelector(".tasks .table-box").scrollTop = 50_000 * 32; });
     await page.getByText("number 50002").waitFor();
     await page.keyboard.press("a");
-    await page.getByText("All that match are chosen: 100,000").waitFor();
+    await page.getByText("All matching tasks are selected: 100,000").waitFor();
     await page.keyboard.press("Escape");
     await page.keyboard.press("j");
     await page.getByText("number 0", { exact: true }).waitFor();
   });
 });
 
-test("tasks: what comes while one reads further down does not move it", async () => {
-  await world.emit(Array.from({ length: 120 }, (_, n) => ({ type: "scribe", key: `scribe:${n}`, tenant: "tasks-d" })));
-  await visit("/tasks?tenant=tasks-d", async (page) => {
+test("tasks: new tasks do not move the rows while scrolled down", async () => {
+  await testServer.emit(Array.from({ length: 120 }, (_, n) => ({ type: "scribe", key: `scribe:${n}`, tenant: "tasks-d" })));
+  await openPage("/tasks?tenant=tasks-d", async (page) => {
     await page.getByText("120 match").waitFor();
     await page.evaluate(() => { document.querySelector(".tasks .table-box").scrollTop = 60 * 32; });
     await page.getByText("scribe:59", { exact: true }).waitFor();
     const place = () => page.getByText("scribe:59", { exact: true }).boundingBox();
     const before = (await place()).y - (await page.locator(".tasks thead").boundingBox()).y;
-    await world.emit({ type: "scribe", key: "scribe:new", tenant: "tasks-d" });
+    await testServer.emit({ type: "scribe", key: "scribe:new", tenant: "tasks-d" });
     await page.getByText("1 newer").waitFor();
     assert.equal((await place()).y - (await page.locator(".tasks thead").boundingBox()).y, before);
     await page.getByRole("button", { name: "Show them" }).click();

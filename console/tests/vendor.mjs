@@ -8,8 +8,8 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
-const here = dirname(fileURLToPath(import.meta.url));
-export const vendor = join(here, "../vendor");
+const testsDir = dirname(fileURLToPath(import.meta.url));
+export const vendor = join(testsDir, "../vendor");
 
 /** A file under vendor/ and where it is in its package. */
 const FILES = {
@@ -34,10 +34,10 @@ const CHANGES = [
   [/\/\/# sourceMappingURL=.*\n?/g, ""],
 ];
 
-/** Every vendored file as it should be. */
-export function wanted() {
+/** The expected content of every vendored file. */
+export function expectedFiles() {
   return Object.entries(FILES).map(([name, source]) => {
-    const text = readFileSync(join(here, "node_modules", source), "utf8");
+    const text = readFileSync(join(testsDir, "node_modules", source), "utf8");
     const changed = CHANGES.reduce((text, [from, to]) => text.replace(from, to), text);
     return { name, text: changed.trimEnd() + "\n" };
   });
@@ -48,13 +48,13 @@ export function sha256(text) {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** The file of checksums, as `sha256sum -c` reads it. */
+/** The checksum file, in the format of `sha256sum -c`. */
 export function checksums() {
-  return wanted().map(({ name, text }) => `${sha256(text)}  ${name}\n`).join("");
+  return expectedFiles().map(({ name, text }) => `${sha256(text)}  ${name}\n`).join("");
 }
 
 if (process.argv[2] === "--write") {
   mkdirSync(join(vendor, "licences"), { recursive: true });
-  for (const { name, text } of wanted()) writeFileSync(join(vendor, name), text);
+  for (const { name, text } of expectedFiles()) writeFileSync(join(vendor, name), text);
   writeFileSync(join(vendor, "checksums.txt"), checksums());
 }

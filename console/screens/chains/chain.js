@@ -1,94 +1,107 @@
-// One chain: its picture with the orders on it, what its nodes do, stopping it, and its orders.
+// One chain: its graph, node actions, state, rules and orders.
 
-import { api, below } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { counted } from "../../data/numbers.js";
-import { bound } from "../../data/session.js";
+import { api, encodePath } from "../../data/api.js";
+import { useLiveData } from "../../data/live-data.js";
+import { pluralize } from "../../data/numbers.js";
+import { boundTenant } from "../../data/session.js";
+import { StatusIcon } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { ask } from "../../parts/dialog.js";
-import { Head, Panel } from "../../parts/facts.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { promptUser } from "../../parts/prompt.js";
+import { ScreenHeader, Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
-import { HoldButtons, Rules } from "../../parts/rules.js";
-import { Empty, Notice, Shown } from "../../parts/states.js";
-import { attempt } from "../../parts/toast.js";
+import { RuleButtons, RuleList } from "../../parts/rules.js";
+import { EmptyState, Notice, LiveView } from "../../parts/states.js";
+import { runWithToast } from "../../parts/actions.js";
 import { html, useState } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
-import { add } from "../orders/steer.js";
-import { Orders } from "../orders/table.js";
-import { Graph } from "./graph.js";
-import { ChosenNode } from "./node.js";
-import { ChainState } from "./state.js";
+import { addOrder } from "../orders/commands.js";
+import { OrderTable } from "../orders/table.js";
+import { ChainGraph } from "./graph.js";
+import { SelectedNode } from "./node.js";
+import { ChainStateBadge } from "./state.js";
 
-/** @typedef {import("../../data/bodies.js").Chain} Chain */
+/** @typedef {import("../../data/api-types.js").Chain} Chain */
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
-export default function Screen({ params, query }) {
+export default function ChainScreen({ params, query }) {
   const path = `/${params.path}`;
-  const address = `/api/v1/chains/${below(path)}`;
-  const known = useFollowed({
+  const address = `/api/v1/chains/${encodePath(path)}`;
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<Chain & {eventId: number}>} */ (api.get(address, { signal })),
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"], path },
-    calm: 500,
-    every: 5000,
+    minInterval: 500,
+    pollInterval: 5000,
   }, [path]);
-  return html`<${Shown} of=${known} lines=${10} what="The chain could not be read">
-    ${(/** @type {Chain} */ chain) => html`<${Detail} chain=${chain} address=${address} chosen=${query.node} after=${known.reload} />`}<//>`;
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The chain could not be loaded">
+    ${(/** @type {Chain} */ chain) => html`<${ChainDetail} chain=${chain} address=${address} selectedId=${query.node} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{chain: Chain, address: string, chosen: string | undefined, after: () => void}} props */
-function Detail({ chain, address, chosen, after }) {
+/** @param {{chain: Chain, address: string, selectedId: string | undefined, onChange: () => void}} props */
+function ChainDetail({ chain, address, selectedId, onChange }) {
   const { path, defined, orders, stranded, rules } = chain;
-  const [told, setTold] = useState("");
-  const place = { space: /** @type {const} */ ("chain"), name: path };
-  const node = chain.nodes.find((one) => one.id === chosen);
-  const lost = stranded.reduce((sum, one) => sum + one.orders, 0);
+  const [countText, setCountText] = useState("");
+  const ruleTarget = { space: /** @type {const} */ ("chain"), name: path };
+  const node = chain.nodes.find((one) => one.id === selectedId);
+  const stops = listStops(chain);
+  const orphanedCount = stranded.reduce((sum, one) => sum + one.orders, 0);
   return html`
-    <${Head} title=${path} sub=${html`<${ChainState} chain=${chain} />${orders !== null && html`<span>${counted(orders, "order")}</span>`}
-      <span>${counted(chain.nodes.length, "node")}</span>`}>
-      ${defined && html`<${Button} kind="primary" icon="order" role="operator" onClick=${() => add(chain)}>Add an order<//>`}
-      ${defined && bound.value === null && html`<${StopOrStart} chain=${chain} address=${address} after=${after} />`}
-      <${HoldButtons} place=${place} rules=${rules} after=${after} />
-      <${CopyAs} call=${{ path: address }} cli=${cli("chains", "show", path)} />
+    <${ScreenHeader} title=${path} sub=${html`<${ChainStateBadge} chain=${chain} />${orders !== null && html`<span>${pluralize(orders, "order")}</span>`}
+      <span>${pluralize(chain.nodes.length, "node")}</span>`}>
+      ${defined && html`<${Button} kind="primary" icon="order" role="operator" onClick=${() => addOrder(chain)}>Add an order<//>`}
+      ${defined && boundTenant.value === null && html`<${StopStartButton} chain=${chain} address=${address} onChange=${onChange} />`}
+      <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
+      <${CopyAsMenu} call=${{ path: address }} cli=${cliCommand("chains", "show", path)} />
     <//>
-    ${!defined && html`<${Notice} tone="warn">It is no longer defined. Only what holds it is left, and orders that wait for it to come back.<//>`}
-    ${lost > 0 && html`<${Notice} tone="bad"><span>${counted(lost, "order")} ${lost === 1 ? "stands" : "stand"} at nodes that the chain no longer has:
-      ${stranded.map((one) => `${one.node} (${one.orders})`).join(", ")}. Move them, or bring the nodes back.</span>
-      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Stranded`}>Show them<//><//>`}
-    ${defined && html`<${Panel} title="The way of its orders" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
-      <${Graph} chain=${chain} chosen=${node?.id} onChoose=${(/** @type {string} */ id) => setQuery({ node: id === chosen ? null : id })} />
+    ${!defined && html`<${Notice} tone="warn">This chain is no longer defined. Its rules are kept, and its orders wait until it is defined again.<//>`}
+    ${orphanedCount > 0 && html`<${Notice} tone="bad"><span>${pluralize(orphanedCount, "order")} ${orphanedCount === 1 ? "is" : "are"} at nodes that the chain no longer has:
+      ${stranded.map((one) => `${one.node} (${one.orders})`).join(", ")}. Move them, or define the nodes again.</span>
+      <${Link} to=${`/orders?path=${encodeURIComponent(path)}&state=Orphaned`}>Show them<//><//>`}
+    ${defined && html`<${Panel} title="Graph" flush aside=${html`<span class="graph-key next">next</span><span class="graph-key error">on error</span>`}>
+      <${ChainGraph} chain=${chain} selectedId=${node?.id} onChoose=${(/** @type {string} */ id) => setQuery({ node: id === selectedId ? null : id })} />
     <//>`}
     <div class="columns">
       <div class="stack">
-        <${Panel} title=${node ? `Orders at ${node.id}` : "Orders on their way"} flush aside=${told}>
-          <${Orders} path=${path} node=${node?.id} onCount=${setTold}
-            empty=${(/** @type {boolean} */ none) => html`<${Empty} title=${none ? "No order is on its way" : `No order stands at ${node?.id}`} icon="order">
-              <p>Those that come appear here by themselves.</p><//>`} />
+        <${Panel} title=${node ? `Orders at ${node.id}` : "Orders"} flush aside=${countText}>
+          <${OrderTable} path=${path} node=${node?.id} onCount=${setCountText}
+            empty=${(/** @type {boolean} */ isEmpty) => html`<${EmptyState} title=${isEmpty ? "No orders" : `No orders at ${node?.id}`} icon="order">
+              <p>New orders appear here.</p><//>`} />
         <//>
       </div>
       <div class="stack">
-        ${node && html`<${ChosenNode} key=${node.id} chain=${chain} node=${node} after=${after} />`}
-        ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Choose a node in the picture to see what it does, and to change that.</p><//>`}
-        <${Panel} title="What holds it"><${Rules} rules=${rules} own=${place} after=${after} /><//>
+        ${node && html`<${SelectedNode} key=${node.id} chain=${chain} node=${node} onChange=${onChange} />`}
+        ${!node && chain.nodes.length > 0 && html`<${Panel} title="Nodes"><p class="soft">Select a node in the graph to see and change its action.</p><//>`}
+        <${Panel} title="Pauses and blocks">
+          ${stops.length > 0 && html`<ul class="stops">${stops.map((text) => html`<li key=${text}><${StatusIcon} tone="bad" />${text}</li>`)}</ul>`}
+          ${(stops.length === 0 || rules.length > 0) && html`<${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} />`}<//>
       </div>
     </div>`;
 }
 
-/** @param {{chain: Chain, address: string, after: () => void}} props */
-function StopOrStart({ chain: { path, state }, address, after }) {
+/** What is stopped, and how many orders wait there. @param {Chain} chain */
+function listStops({ state, nodes }) {
+  const stopped = nodes.filter((node) => node.action === "stop");
+  return [
+    ...(state === "stopped" ? ["The chain is stopped"] : []),
+    ...stopped.map(({ id, orders }) => `Node ${id} is stopped${orders ? `: ${pluralize(orders, "order")} ${orders === 1 ? "waits" : "wait"} there` : ""}`),
+  ];
+}
+
+/** @param {{chain: Chain, address: string, onChange: () => void}} props */
+function StopStartButton({ chain: { path, state }, address, onChange }) {
   /** @param {"running" | "stopped"} state */
   const set = (state) => api.put(`${address}/state`, { state });
   const stop = async () => {
-    const sure = await ask({
+    const confirmed = await promptUser({
       title: `Stop ${path}`,
-      text: html`<p>No order of it begins a step until it is started again, whosever it is. Steps that run run to their end. It stays stopped over a restart.</p>`,
+      text: html`<p>No order of this chain starts a step until the chain is started again, whatever its tenant. Running steps finish. The chain stays stopped after a restart.</p>`,
       action: "Stop",
       danger: true,
     });
-    if (sure && await attempt(() => set("stopped"), `${path} is stopped`, `${path} runs as before`)) after();
+    if (confirmed && await runWithToast(() => set("stopped"), `${path} is stopped`, `${path} was not stopped`)) onChange();
   };
   const start = async () => {
-    if (await attempt(() => set("running"), `${path} runs`, `${path} is stopped as before`)) after();
+    if (await runWithToast(() => set("running"), `${path} is started`, `${path} was not started`)) onChange();
   };
   return state === "stopped"
     ? html`<${Button} icon="play" role="operator" onClick=${start}>Start<//>`

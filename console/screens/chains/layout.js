@@ -1,79 +1,80 @@
-// Where the nodes of a chain are drawn: in layers, each behind all that lead to it, with few crossings.
+// Layered layout of a chain with few edge crossings.
 //
-//   edges ─▶ those that lead back set aside ─▶ layers by the longest way ─▶ stand-ins where an edge passes a layer
-//         ─▶ the order within layers, by their neighbours ─▶ places, straight where there is room
+//   edges ─▶ remove back edges ─▶ assign layers by the longest path ─▶ add waypoints where an edge skips a layer
+//         ─▶ order nodes within layers by their neighbours ─▶ assign positions, straight where possible
 //
-// It knows nothing of pictures: `along` is the way that orders go, `across` the other, and whoever draws turns them.
+// `along` is the direction of the orders, `across` the other one; the drawing maps them to x and y.
 
-/** @typedef {{from: string, to: string, kind: "next" | "error"}} Edge */
-/** @typedef {{id: string, layer: number, along: number, across: number, real: boolean}} Spot */
-/** @typedef {Edge & {points: {along: number, across: number}[], back: boolean}} Way */
-/** @typedef {{spots: Spot[], ways: Way[], length: number, breadth: number}} Plan */
+/** @typedef {{from: string, to: string, kind: "next" | "error"}} ChainEdge */
+/** @typedef {{id: string, layer: number, along: number, across: number, real: boolean}} LayoutNode */
+/** @typedef {ChainEdge & {points: {along: number, across: number}[], back: boolean}} RoutedEdge */
+/** @typedef {{nodes: LayoutNode[], edges: RoutedEdge[], length: number, breadth: number}} ChainLayout */
 
-/** Sizes of nodes, and what lies between them. @typedef {{along: number, across: number, gapAlong: number, gapAcross: number}} Sizes */
+/** Sizes of nodes and gaps.
+ * @typedef {{along: number, across: number, gapAlong: number, gapAcross: number}} NodeSizes */
 
-/** How often orders and places are looked at again. */
-const ROUNDS = 8;
+/** Rounds of improving order and positions. */
+const ITERATIONS = 8;
 
-/** @param {string[]} ids in the order of the configuration: the first is where orders begin
- * @param {Edge[]} edges @param {Sizes} sizes
- * @returns {Plan} */
-export function layout(ids, edges, sizes) {
-  const known = new Set(ids);
-  const valid = edges.filter(({ from, to }) => known.has(from) && known.has(to));
-  const back = leadingBack(ids, valid);
+/** @param {string[]} ids in the order of the configuration: the first is the start node
+ * @param {ChainEdge[]} edges @param {NodeSizes} sizes
+ * @returns {ChainLayout} */
+export function layoutChain(ids, edges, sizes) {
+  const nodeIds = new Set(ids);
+  const valid = edges.filter(({ from, to }) => nodeIds.has(from) && nodeIds.has(to));
+  const back = findBackEdges(ids, valid);
   const forward = valid.filter((edge) => !back.has(edge));
-  const layers = layered(ids, forward);
-  /** @type {Map<string, Spot>} */
-  const spots = new Map(ids.map((id) => [id, { id, layer: layers.get(id) ?? 0, along: 0, across: 0, real: true }]));
-  /** Edges as chains of neighbours, stand-ins between. @type {{edge: Edge, stops: Spot[]}[]} */
-  const runs = forward.map((edge, number) => ({ edge, stops: stops(edge, number, spots) }));
-  const near = neighbours(runs);
-  const columns = ordered([...spots.values()], near);
-  place(columns, near, sizes);
+  const layers = assignLayers(ids, forward);
+  /** @type {Map<string, LayoutNode>} */
+  const nodes = new Map(ids.map((id) => [id, { id, layer: layers.get(id) ?? 0, along: 0, across: 0, real: true }]));
+  /** Edges as sequences of nodes and waypoints. @type {{edge: ChainEdge, stops: LayoutNode[]}[]} */
+  const runs = forward.map((edge, number) => ({ edge, stops: insertWaypoints(edge, number, nodes) }));
+  const neighbours = collectNeighbours(runs);
+  const columns = orderLayers([...nodes.values()], neighbours);
+  assignPositions(columns, neighbours, sizes);
   const length = columns.length * sizes.along + (columns.length - 1) * sizes.gapAlong;
-  const all = [...spots.values()];
-  const least = Math.min(...all.map((spot) => spot.across));
-  for (const spot of all) spot.across -= least;
-  const breadth = Math.max(0, ...all.map((spot) => spot.across)) + sizes.across;
-  /** @param {Spot} spot */
+  const all = [...nodes.values()];
+  const minimum = Math.min(...all.map((node) => node.across));
+  for (const node of all) node.across -= minimum;
+  const breadth = Math.max(0, ...all.map((node) => node.across)) + sizes.across;
+  /** @param {LayoutNode} node */
   const middle = ({ along, across }) => ({ along: along + sizes.along / 2, across: across + sizes.across / 2 });
   return {
-    spots: all.filter((spot) => spot.real),
-    ways: [
+    nodes: all.filter((node) => node.real),
+    edges: [
       ...runs.map(({ edge, stops }) => ({ ...edge, back: false, points: stops.map(middle) })),
-      ...[...back].map((edge) => ({ ...edge, back: true, points: [edge.from, edge.to].map((id) => middle(/** @type {Spot} */ (spots.get(id)))) })),
+      ...[...back].map((edge) => ({ ...edge, back: true, points: [edge.from, edge.to].map((id) => middle(/** @type {LayoutNode} */ (nodes.get(id)))) })),
     ],
     length,
     breadth,
   };
 }
 
-/** Edges that lead to a node from which one came: without them there are no circles.
- * @param {string[]} ids @param {Edge[]} edges */
-function leadingBack(ids, edges) {
-  /** @type {Set<Edge>} */
+/** Finds the edges that close a cycle (depth-first search).
+ * @param {string[]} ids @param {ChainEdge[]} edges */
+function findBackEdges(ids, edges) {
+  /** @type {Set<ChainEdge>} */
   const back = new Set();
   /** @type {Map<string, "open" | "done">} */
-  const seen = new Map();
-  /** @type {Map<string, Edge[]>} */
+  const visited = new Map();
+  /** @type {Map<string, ChainEdge[]>} */
   const leaving = new Map(ids.map((id) => [id, []]));
   for (const edge of edges) leaving.get(edge.from)?.push(edge);
   for (const start of ids) {
-    if (seen.has(start)) continue;
-    // Without recursion: a chain may be long.
+    if (visited.has(start)) continue;
+    // Not recursive: a chain may be long.
     const path = [{ id: start, rest: [...(leaving.get(start) ?? [])] }];
-    seen.set(start, "open");
+    visited.set(start, "open");
     while (path.length) {
       const top = path[path.length - 1];
       const edge = top.rest.shift();
       if (!edge) {
-        seen.set(top.id, "done");
+        visited.set(top.id, "done");
         path.pop();
-      } else if (seen.get(edge.to) === "open") {
+      } else if (visited.get(edge.to) === "open") {
         back.add(edge);
-      } else if (!seen.has(edge.to)) {
-        seen.set(edge.to, "open");
+      } else if (!visited.has(edge.to)) {
+        visited.set(edge.to, "open");
         path.push({ id: edge.to, rest: [...(leaving.get(edge.to) ?? [])] });
       }
     }
@@ -81,15 +82,16 @@ function leadingBack(ids, edges) {
   return back;
 }
 
-/** The longest way to each node. @param {string[]} ids @param {Edge[]} edges without circles */
-function layered(ids, edges) {
+/** Assigns each node the length of the longest path to it. @param {string[]} ids @param {ChainEdge[]} edges without
+ * cycles */
+function assignLayers(ids, edges) {
   const layers = new Map(ids.map((id) => [id, 0]));
   for (let round = 0; round < ids.length; round += 1) {
     let moved = false;
     for (const { from, to } of edges) {
-      const least = (layers.get(from) ?? 0) + 1;
-      if ((layers.get(to) ?? 0) < least) {
-        layers.set(to, least);
+      const minimum = (layers.get(from) ?? 0) + 1;
+      if ((layers.get(to) ?? 0) < minimum) {
+        layers.set(to, minimum);
         moved = true;
       }
     }
@@ -98,37 +100,37 @@ function layered(ids, edges) {
   return layers;
 }
 
-/** The spots that an edge goes through, with a stand-in in each layer that it passes.
- * @param {Edge} edge @param {number} number @param {Map<string, Spot>} spots */
-function stops({ from, to }, number, spots) {
-  const [first, last] = [/** @type {Spot} */ (spots.get(from)), /** @type {Spot} */ (spots.get(to))];
+/** The nodes of an edge, with a waypoint in each layer that it skips.
+ * @param {ChainEdge} edge @param {number} number @param {Map<string, LayoutNode>} nodes */
+function insertWaypoints({ from, to }, number, nodes) {
+  const [first, last] = [/** @type {LayoutNode} */ (nodes.get(from)), /** @type {LayoutNode} */ (nodes.get(to))];
   const list = [first];
   for (let layer = first.layer + 1; layer < last.layer; layer += 1) {
-    // Names of nodes hold no blanks.
-    const spot = { id: ` ${number} ${layer}`, layer, along: 0, across: 0, real: false };
-    spots.set(spot.id, spot);
-    list.push(spot);
+    // Node ids contain no blanks, so waypoint ids are unique.
+    const waypoint = { id: ` ${number} ${layer}`, layer, along: 0, across: 0, real: false };
+    nodes.set(waypoint.id, waypoint);
+    list.push(waypoint);
   }
   return [...list, last];
 }
 
-/** Who stands before and behind a spot; those on the way that orders usually go apart from the others.
- * @typedef {{before: Spot[], behind: Spot[], usual: Spot[]}} Near */
+/** Neighbours of a node in the previous and next layer; `usual` are those along `next` edges.
+ * @typedef {{before: LayoutNode[], behind: LayoutNode[], usual: LayoutNode[]}} Neighbours */
 
-/** @param {{edge: Edge, stops: Spot[]}[]} runs
- * @returns {Map<Spot, Near>} */
-function neighbours(runs) {
-  /** @type {Map<Spot, Near>} */
-  const near = new Map();
-  /** @param {Spot} spot */
-  const of = (spot) => {
-    let found = near.get(spot);
-    if (!found) near.set(spot, (found = { before: [], behind: [], usual: [] }));
+/** @param {{edge: ChainEdge, stops: LayoutNode[]}[]} runs
+ * @returns {Map<LayoutNode, Neighbours>} */
+function collectNeighbours(runs) {
+  /** @type {Map<LayoutNode, Neighbours>} */
+  const neighbours = new Map();
+  /** @param {LayoutNode} node */
+  const neighboursOf = (node) => {
+    let found = neighbours.get(node);
+    if (!found) neighbours.set(node, (found = { before: [], behind: [], usual: [] }));
     return found;
   };
   for (const { edge, stops } of runs) {
     for (let index = 1; index < stops.length; index += 1) {
-      const [a, b] = [of(stops[index - 1]), of(stops[index])];
+      const [a, b] = [neighboursOf(stops[index - 1]), neighboursOf(stops[index])];
       a.behind.push(stops[index]);
       b.before.push(stops[index - 1]);
       if (edge.kind !== "next") continue;
@@ -136,7 +138,7 @@ function neighbours(runs) {
       b.usual.push(stops[index - 1]);
     }
   }
-  return near;
+  return neighbours;
 }
 
 /** @param {number[]} numbers @param {number} none */
@@ -144,47 +146,46 @@ function mean(numbers, none) {
   return numbers.length ? numbers.reduce((sum, one) => sum + one, 0) / numbers.length : none;
 }
 
-/** Layers with their spots in an order that crosses few edges: each near the middle of its neighbours, the usual way on
- * the one side.
- * @param {Spot[]} spots @param {Map<Spot, Near>} near */
-function ordered(spots, near) {
-  const depth = Math.max(0, ...spots.map((spot) => spot.layer)) + 1;
-  /** @type {Spot[][]} */
+/** Orders the nodes of each layer by the mean position of their neighbours, nodes on `next` edges first.
+ * @param {LayoutNode[]} nodes @param {Map<LayoutNode, Neighbours>} neighbours */
+function orderLayers(nodes, neighbours) {
+  const depth = Math.max(0, ...nodes.map((node) => node.layer)) + 1;
+  /** @type {LayoutNode[][]} */
   const columns = Array.from({ length: depth }, () => []);
-  for (const spot of spots) columns[spot.layer].push(spot);
-  /** @type {Map<Spot, number>} */
-  const at = new Map(columns.flatMap((column) => column.map((spot, index) => [spot, index])));
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (const node of nodes) columns[node.layer].push(node);
+  /** @type {Map<LayoutNode, number>} */
+  const at = new Map(columns.flatMap((column) => column.map((node, index) => [node, index])));
+  for (let round = 0; round < ITERATIONS; round += 1) {
     const down = round % 2 === 0;
     for (const column of down ? columns : [...columns].reverse()) {
-      const middles = new Map(column.map((spot, index) => {
-        const known = near.get(spot);
-        const middle = mean((down ? known?.before : known?.behind)?.map((other) => at.get(other) ?? 0) ?? [], index);
-        return [spot, middle + (known?.usual.length ? 0 : 0.5)];
+      const middles = new Map(column.map((node, index) => {
+        const nodeIds = neighbours.get(node);
+        const middle = mean((down ? nodeIds?.before : nodeIds?.behind)?.map((other) => at.get(other) ?? 0) ?? [], index);
+        return [node, middle + (nodeIds?.usual.length ? 0 : 0.5)];
       }));
-      // The sort is stable: what is as near stays as it was.
+      // The sort is stable: ties keep their order.
       column.sort((a, b) => (middles.get(a) ?? 0) - (middles.get(b) ?? 0));
-      column.forEach((spot, index) => at.set(spot, index));
+      column.forEach((node, index) => at.set(node, index));
     }
   }
   return columns;
 }
 
-/** Gives every spot its place: beside its neighbours on the usual way, as far as those before it in the layer allow.
- * @param {Spot[][]} columns @param {Map<Spot, Near>} near @param {Sizes} sizes */
-function place(columns, near, { along, across, gapAlong, gapAcross }) {
+/** Positions every node next to its neighbours on `next` edges, without overlapping the previous node of its layer.
+ * @param {LayoutNode[][]} columns @param {Map<LayoutNode, Neighbours>} neighbours @param {NodeSizes} sizes */
+function assignPositions(columns, neighbours, { along, across, gapAlong, gapAcross }) {
   const step = across + gapAcross;
-  columns.forEach((column, layer) => column.forEach((spot, index) => {
-    spot.along = layer * (along + gapAlong);
-    spot.across = index * step;
+  columns.forEach((column, layer) => column.forEach((node, index) => {
+    node.along = layer * (along + gapAlong);
+    node.across = index * step;
   }));
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < ITERATIONS; round += 1) {
     for (const column of round % 2 === 0 ? columns : [...columns].reverse()) {
-      column.forEach((spot, index) => {
-        const known = near.get(spot);
-        const beside = known?.usual.length ? known.usual : [...(known?.before ?? []), ...(known?.behind ?? [])];
-        const wish = mean(beside.map((other) => other.across), spot.across);
-        spot.across = Math.max(wish, index ? column[index - 1].across + step : -Infinity);
+      column.forEach((node, index) => {
+        const nodeIds = neighbours.get(node);
+        const reference = nodeIds?.usual.length ? nodeIds.usual : [...(nodeIds?.before ?? []), ...(nodeIds?.behind ?? [])];
+        const preferred = mean(reference.map((other) => other.across), node.across);
+        node.across = Math.max(preferred, index ? column[index - 1].across + step : -Infinity);
       });
     }
   }

@@ -1,69 +1,69 @@
-// The node that was chosen in the picture: what it does, and having it do something else.
+// The selected node: its properties, and changing its action.
 
-import { api, below, segment } from "../../data/api.js";
-import { bound, may } from "../../data/session.js";
-import { duration } from "../../data/time.js";
+import { api, encodePath, encodeSegment } from "../../data/api.js";
+import { boundTenant, hasRole } from "../../data/session.js";
+import { formatDuration } from "../../data/time.js";
 import { Button } from "../../parts/button.js";
-import { cli } from "../../parts/copy.js";
-import { ask } from "../../parts/dialog.js";
-import { Facts, Panel } from "../../parts/facts.js";
+import { cliCommand } from "../../parts/copy.js";
+import { promptUser } from "../../parts/prompt.js";
+import { PropertyList, Panel } from "../../parts/panel.js";
 import { HandlerLink, Link } from "../../parts/link.js";
-import { attempt } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
 import { html } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Chain} Chain */
-/** @typedef {import("../../data/bodies.js").ChainNode} ChainNode */
-/** @typedef {import("../../data/bodies.js").NodeAction} NodeAction */
+/** @typedef {import("../../data/api-types.js").Chain} Chain */
+/** @typedef {import("../../data/api-types.js").ChainNode} ChainNode */
+/** @typedef {import("../../data/api-types.js").NodeAction} NodeAction */
 
 /** @type {Record<NodeAction, [string, string]>} */
 const ACTIONS = {
-  process: ["Process", "Orders take their step here, as usual."],
-  stop: ["Stop", "No order begins its step here: they gather."],
-  next_state: ["Skip", "Orders go on to the next node without the step, those that wait for their time too."],
+  process: ["Process", "Orders run the step of this node."],
+  stop: ["Stop", "Orders wait at this node and do not run its step."],
+  next_state: ["Skip", "Orders move on to the next node without running this step, delayed orders too."],
 };
 
-/** @param {{chain: Chain, node: ChainNode, after: () => void}} props */
-export function ChosenNode({ chain, node, after }) {
+/** @param {{chain: Chain, node: ChainNode, onChange: () => void}} props */
+export function SelectedNode({ chain, node, onChange }) {
   const { id, end, handler, next, on_error, setback, action, orders } = node;
-  const steers = may("operator") && bound.value === null;
+  const mayControl = hasRole("operator") && boundTenant.value === null;
   return html`<${Panel} title=${`Node ${id}`} aside=${html`<${Button} small kind="quiet" icon="close" label="Close" onClick=${() => setQuery({ node: null })} />`}>
-    <${Facts} of=${[
+    <${PropertyList} items=${[
       ["Handler", handler !== null && html`<${HandlerLink} name=${handler} />`],
-      ["Kind", end && "an end: orders that come here have arrived"],
+      ["Kind", end && "end node: orders finish here"],
       ["Orders here", orders !== null && String(orders)],
-      ["Leads to", next],
-      ["On error", !end && (on_error ?? "the order is suspended here")],
-      ["Setback", !end && (setback ? retries(setback) : html`as the handler's <code>retry</code> says`)],
-      ["Does", !end && html`${ACTIONS[action][0]}<span class="soft">: ${ACTIONS[action][1]}</span>`],
+      ["Next node", next],
+      ["On error", !end && (on_error ?? "the order is suspended")],
+      ["Retry", !end && (setback ? describeRetries(setback) : html`as set by <code>retry</code> of the handler`)],
+      ["Action", !end && html`${ACTIONS[action][0]}<span class="soft">: ${ACTIONS[action][1]}</span>`],
     ]} />
-    ${!end && steers && html`<div class="node-actions" role="group" aria-label="What the node does">
-      ${Object.entries(ACTIONS).map(([name, [word, means]]) => html`<${Button} key=${name} small pressed=${action === name} title=${means}
-        onClick=${() => set(chain.path, id, /** @type {NodeAction} */ (name), orders, after)}>${word}<//>`)}
+    ${!end && mayControl && html`<div class="node-actions" role="group" aria-label="Node action">
+      ${Object.entries(ACTIONS).map(([name, [label, description]]) => html`<${Button} key=${name} small pressed=${action === name} title=${description}
+        onClick=${() => setNodeAction(chain.path, id, /** @type {NodeAction} */ (name), orders, onChange)}>${label}<//>`)}
     </div>
-    <p class="hint"><code>${cli("chains", "node", chain.path, id, action === "stop" ? "process" : "stop")}</code></p>`}
-    ${orders !== null && orders > 0 && html`<p class="node-orders"><${Link} to=${`/orders?path=${encodeURIComponent(chain.path)}&node=${encodeURIComponent(id)}`}>The orders that stand here<//></p>`}
+    <p class="hint"><code>${cliCommand("chains", "node", chain.path, id, action === "stop" ? "process" : "stop")}</code></p>`}
+    ${orders !== null && orders > 0 && html`<p class="node-orders"><${Link} to=${`/orders?path=${encodeURIComponent(chain.path)}&node=${encodeURIComponent(id)}`}>Orders at this node<//></p>`}
   <//>`;
 }
 
-/** @param {import("../../data/bodies.js").Setback} setback */
-function retries({ max, backoff, delay_seconds, max_delay_seconds, delays_seconds }) {
-  const waits = backoff === "list" ? delays_seconds.map((seconds) => duration(seconds * 1000)).join(", ")
-    : `${duration(delay_seconds * 1000)}${max_delay_seconds > delay_seconds ? ` up to ${duration(max_delay_seconds * 1000)}` : ""}, ${backoff}`;
-  return `tried again ${max === 1 ? "once" : `${max} times`}, after ${waits}`;
+/** @param {import("../../data/api-types.js").SetbackPolicy} setback */
+function describeRetries({ max, backoff, delay_seconds, max_delay_seconds, delays_seconds }) {
+  const waits = backoff === "list" ? delays_seconds.map((seconds) => formatDuration(seconds * 1000)).join(", ")
+    : `${formatDuration(delay_seconds * 1000)}${max_delay_seconds > delay_seconds ? ` up to ${formatDuration(max_delay_seconds * 1000)}` : ""}, ${backoff}`;
+  return `${max === 1 ? "once" : `${max} times`}, after ${waits}`;
 }
 
-/** @param {string} path @param {string} node @param {NodeAction} action @param {number | null} orders @param {() => void} after */
-async function set(path, node, action, orders, after) {
+/** @param {string} path @param {string} node @param {NodeAction} action @param {number | null} orders @param {() => void} onChange */
+async function setNodeAction(path, node, action, orders, onChange) {
   if (action === "next_state") {
-    const sure = await ask({
+    const confirmed = await promptUser({
       title: `Skip the node ${node}`,
-      text: html`<p>${ACTIONS.next_state[1]} ${orders ? html`<b>${orders}</b> ${orders === 1 ? "stands" : "stand"} here now.` : ""} What the step would have done is not done.</p>`,
-      action: "Skip it",
+      text: html`<p>${ACTIONS.next_state[1]} ${orders ? html`<b>${orders}</b> ${orders === 1 ? "order is" : "orders are"} here now.` : ""} The work of this step is not done for them.</p>`,
+      action: "Skip node",
       danger: true,
     });
-    if (!sure) return;
+    if (!confirmed) return;
   }
-  const address = `/api/v1/chains/${below(path)}/nodes/${segment(node)}/action`;
-  if (await attempt(() => api.put(address, { action }), `${node}: ${ACTIONS[action][1]}`, `${node} does as before`)) after();
+  const address = `/api/v1/chains/${encodePath(path)}/nodes/${encodeSegment(node)}/action`;
+  if (await runWithToast(() => api.put(address, { action }), `${node}: ${ACTIONS[action][1]}`, `${node} was not changed`)) onChange();
 }

@@ -1,28 +1,28 @@
-// All chains, each with how many orders are where.
+// The list of chains with order counts per node.
 
 import { api } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { brief, counted } from "../../data/numbers.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head } from "../../parts/facts.js";
-import { Filters } from "../../parts/filters.js";
+import { useLiveData } from "../../data/live-data.js";
+import { formatCompact, pluralize } from "../../data/numbers.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader } from "../../parts/panel.js";
+import { FilterBar } from "../../parts/filters.js";
 import { Link } from "../../parts/link.js";
-import { Empty, Shown } from "../../parts/states.js";
+import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { classes, html } from "../../parts/ui.js";
-import { go, places } from "../../shell/router.js";
-import { ChainState } from "./state.js";
+import { classNames, html } from "../../parts/ui.js";
+import { navigate, screenPaths } from "../../shell/router.js";
+import { ChainStateBadge } from "./state.js";
 
-/** @typedef {import("../../data/bodies.js").Chain} Chain */
+/** @typedef {import("../../data/api-types.js").Chain} Chain */
 
-/** How many nodes of a chain a row shows. */
-const MOST = 8;
+/** Maximum nodes shown per chain. */
+const MAX_NODES = 8;
 
 /** @type {[string, string][]} */
-const STATES = [["stopped", "Stopped"], ["held", "Held"], ["stranded", "With stranded orders"], ["busy", "With orders"]];
+const STATE_CHOICES = [["stopped", "Stopped"], ["held", "Paused or blocked"], ["stranded", "With orphaned orders"], ["busy", "With orders"]];
 
 /** @param {Chain} chain @param {string} state */
-function isIn({ state: set, rules, stranded, orders, nodes }, state) {
+function matchesState({ state: set, rules, stranded, orders, nodes }, state) {
   if (state === "stopped") return set === "stopped" || nodes.some((node) => node.action === "stop");
   if (state === "held") return rules.length > 0;
   if (state === "stranded") return stranded.length > 0;
@@ -31,45 +31,45 @@ function isIn({ state: set, rules, stranded, orders, nodes }, state) {
 
 /** @param {{query: Record<string, string>}} props */
 export default function Chains({ query }) {
-  const known = useFollowed({
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<{eventId: number, chains: Chain[]}>} */ (api.get("/api/v1/chains", { signal })),
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"] },
-    every: 5000,
+    pollInterval: 5000,
   }, []);
-  const chains = known.data?.chains ?? [];
+  const chains = live.data?.chains ?? [];
   const orders = chains.reduce((sum, chain) => sum + (chain.orders ?? 0), 0);
-  const part = (query.path ?? "").toLowerCase();
-  const rows = chains.filter((chain) => chain.path.toLowerCase().includes(part) && isIn(chain, query.state ?? ""));
+  const pathPart = (query.path ?? "").toLowerCase();
+  const rows = chains.filter((chain) => chain.path.toLowerCase().includes(pathPart) && matchesState(chain, query.state ?? ""));
   return html`
-    <${Head} title="Chains" sub=${known.data && html`<span>${counted(chains.length, "chain")}</span><${Link} to="/orders">${counted(orders, "order")} on their way<//>`}>
-      <${CopyAs} call=${{ path: "/api/v1/chains" }} cli=${cli("chains")} />
+    <${ScreenHeader} title="Chains" sub=${live.data && html`<span>${pluralize(chains.length, "chain")}</span><${Link} to="/orders">${pluralize(orders, "order")} <//>`}>
+      <${CopyAsMenu} call=${{ path: "/api/v1/chains" }} cli=${cliCommand("chains")} />
     <//>
-    <${Filters} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: STATES }]} />
-    <${Shown} of=${known} lines=${8} what="The chains could not be read">${() => html`
-      <${Table} tall label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
-        onOpen=${(/** @type {Chain} */ chain) => go(places.chain(chain.path))} empty=${html`<${Nothing} none=${chains.length === 0} />`} />`}<//>`;
+    <${FilterBar} query=${query} fields=${[{ name: "path", label: "Path", hint: "part of it", width: 200 }, { name: "state", label: "State", choices: STATE_CHOICES }]} />
+    <${LiveView} data=${live} lines=${8} errorTitle="The chains could not be loaded">${() => html`
+      <${Table} fill label="Chains" columns=${COLUMNS} rows=${rows} id=${(/** @type {Chain} */ chain) => chain.path}
+        onOpen=${(/** @type {Chain} */ chain) => navigate(screenPaths.chain(chain.path))} empty=${html`<${NoChains} isEmpty=${chains.length === 0} />`} />`}<//>`;
 }
 
-/** @param {{none: boolean}} props */
-function Nothing({ none }) {
-  if (!none) return html`<${Empty} title="No chain is like that" icon="filter"><p>Clear a filter to see the others.</p><//>`;
-  return html`<${Empty} title="There are no chains" icon="chain">
-    <p>Say under <code>chains:</code> in the configuration which handlers orders go through. It is taken up within a second.</p><//>`;
+/** @param {{isEmpty: boolean}} props */
+function NoChains({ isEmpty }) {
+  if (!isEmpty) return html`<${EmptyState} title="No chain matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
+  return html`<${EmptyState} title="There are no chains" icon="chain">
+    <p>Define them under <code>chains:</code> in the configuration. Changes are loaded within a second.</p><//>`;
 }
 
 /** @type {import("../../parts/table.js").Column<Chain>[]} */
 const COLUMNS = [
-  { name: "path", title: "Chain", grow: 26, narrow: true, cell: (chain) => html`<${Link} to=${places.chain(chain.path)} class="mono">${chain.path}<//>` },
-  { name: "state", title: "State", width: 124, narrow: true, cell: (chain) => html`<${ChainState} chain=${chain} />` },
-  { name: "orders", title: "Orders", width: 76, right: true, narrow: true, cell: (chain) => (chain.orders === null ? html`<span class="faint">–</span>` : brief(chain.orders)) },
-  { name: "nodes", title: "Nodes", grow: 74, cell: (chain) => html`<${Nodes} chain=${chain} />` },
+  { name: "path", title: "Chain", grow: 26, narrow: true, cell: (chain) => html`<${Link} to=${screenPaths.chain(chain.path)} class="mono">${chain.path}<//>` },
+  { name: "state", title: "State", width: 124, narrow: true, cell: (chain) => html`<${ChainStateBadge} chain=${chain} />` },
+  { name: "orders", title: "Orders", width: 76, right: true, narrow: true, cell: (chain) => (chain.orders === null ? html`<span class="faint">–</span>` : formatCompact(chain.orders)) },
+  { name: "nodes", title: "Nodes", grow: 74, cell: (chain) => html`<${NodeChips} chain=${chain} />` },
 ];
 
 /** @param {{chain: Chain}} props */
-function Nodes({ chain: { nodes } }) {
+function NodeChips({ chain: { nodes } }) {
   return html`<span class="node-row">
-    ${nodes.slice(0, MOST).map(({ id, end, action, orders }) => html`<span key=${id} class=${classes("node-chip", end && "end", action)} title=${`${id}: ${counted(orders ?? 0, "order")}${action === "process" ? "" : `, ${action}`}`}>
-      ${id}${action === "stop" ? " ■" : action === "next_state" ? " »" : ""}${orders ? html` <b>${brief(orders)}</b>` : ""}</span>`)}
-    ${nodes.length > MOST && html`<span class="faint">and ${nodes.length - MOST} more</span>`}
+    ${nodes.slice(0, MAX_NODES).map(({ id, end, action, orders }) => html`<span key=${id} class=${classNames("node-chip", end && "end", action)} title=${`${id}: ${pluralize(orders ?? 0, "order")}${action === "process" ? "" : `, ${action}`}`}>
+      ${id}${action === "stop" ? " ■" : action === "next_state" ? " »" : ""}${orders ? html` <b>${formatCompact(orders)}</b>` : ""}</span>`)}
+    ${nodes.length > MAX_NODES && html`<span class="faint">and ${nodes.length - MAX_NODES} more</span>`}
   </span>`;
 }

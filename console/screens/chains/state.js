@@ -1,16 +1,16 @@
-// How a chain stands, in a word.
+// The state badge of a chain.
 
 import { Badge } from "../../parts/badge.js";
 import { html } from "../../parts/ui.js";
 
-/** @typedef {import("../../data/bodies.js").Chain} Chain */
+/** @typedef {import("../../data/api-types.js").Chain} Chain */
 
 /** @param {{chain: Chain}} props */
-export function ChainState({ chain: { state, rules, defined, stranded, orders } }) {
+export function ChainStateBadge({ chain: { state, rules, defined, stranded, orders } }) {
   const rule = rules.find((one) => one.kind === "block") ?? rules[0];
-  if (state === "stopped") return html`<${Badge} tone="bad" title="No order begins a step">Stopped<//>`;
-  if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}${rule.tenant === null ? "" : " in part"}<//>`;
-  if (!defined) return html`<${Badge} tone="warn">Gone<//>`;
-  if (stranded.length) return html`<${Badge} tone="bad" title="Orders stand at nodes that are gone">Stranded<//>`;
+  if (state === "stopped") return html`<${Badge} tone="bad" title="Its orders start no step">Stopped<//>`;
+  if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}${rule.tenant === null ? "" : " for some tenants"}<//>`;
+  if (!defined) return html`<${Badge} tone="warn">Removed<//>`;
+  if (stranded.length) return html`<${Badge} tone="bad" title="Some orders are at nodes that the chain no longer has">Orphaned orders<//>`;
   return html`<${Badge} tone=${orders ? "busy" : "good"}>Running<//>`;
 }

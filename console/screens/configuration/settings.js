@@ -1,17 +1,17 @@
-// The settings in force, as YAML, each with where it comes from.
+// The active settings as YAML, each with its origin.
 
-import { counted } from "../../data/numbers.js";
+import { pluralize } from "../../data/numbers.js";
 import { Button } from "../../parts/button.js";
-import { CopyText } from "../../parts/copy.js";
-import { Panel } from "../../parts/facts.js";
-import { classes, html, useMemo } from "../../parts/ui.js";
+import { CopyButton } from "../../parts/copy.js";
+import { Panel } from "../../parts/panel.js";
+import { classNames, html, useMemo } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 
-/** @typedef {{number: number, depth: number, text: string, from: string | null}} Line */
+/** @typedef {{number: number, depth: number, text: string, from: string | null}} SettingLine */
 
-/** The text and, behind it, the place. Values are quoted where they hold a `#`. @param {string} yaml
- * @returns {Line[]} */
-export function linesOf(yaml) {
+/** Splits each line into text and origin. Values that contain `#` are quoted. @param {string} yaml
+ * @returns {SettingLine[]} */
+export function parseSettingLines(yaml) {
   return yaml.trimEnd().split("\n").map((line, number) => {
     const at = line.lastIndexOf("  # ");
     const text = at < 0 ? line : line.slice(0, at);
@@ -19,33 +19,33 @@ export function linesOf(yaml) {
   });
 }
 
-/** The lines that are wanted, and those above them that they belong to.
- * @param {Line[]} lines @param {(line: Line) => boolean} wanted */
-export function within(lines, wanted) {
+/** The included lines and their parent lines.
+ * @param {SettingLine[]} lines @param {(line: SettingLine) => boolean} isIncluded */
+export function filterWithParents(lines, isIncluded) {
   const keep = new Set();
-  /** @type {Line[]} */
-  const above = [];
+  /** @type {SettingLine[]} */
+  const ancestors = [];
   for (const line of lines) {
-    while (above.length && above[above.length - 1].depth >= line.depth) above.pop();
-    above.push(line);
-    if (wanted(line)) for (const one of above) keep.add(one);
+    while (ancestors.length && ancestors[ancestors.length - 1].depth >= line.depth) ancestors.pop();
+    ancestors.push(line);
+    if (isIncluded(line)) for (const one of ancestors) keep.add(one);
   }
   return lines.filter((line) => keep.has(line));
 }
 
 /** @param {{yaml: string, query: Record<string, string>}} props */
 export function Settings({ yaml, query: { q = "", defaults } }) {
-  const lines = useMemo(() => linesOf(yaml), [yaml]);
+  const lines = useMemo(() => parseSettingLines(yaml), [yaml]);
   const all = defaults === "1";
-  const part = q.toLowerCase();
-  const shown = useMemo(() => within(lines, (line) => (all || (line.from !== null && line.from !== "default"))
-    && (part === "" || `${line.text} ${line.from ?? ""}`.toLowerCase().includes(part))), [lines, all, part]);
-  return html`<${Panel} title="Settings in force" flush aside=${html`<${Button} small pressed=${all} onClick=${() => setQuery({ defaults: all ? null : "1" })}>Defaults too<//>
-    <${CopyText} text=${yaml} what="The settings" />`}>
-    ${shown.length === 0
-      ? html`<p class="settings-none soft">${q ? "No setting is like that." : "Nothing is set: all is as by default."}</p>`
-      : html`<div class="settings" tabindex="0" role="region" aria-label=${`Settings, ${counted(shown.length, "line")}`}>
-        ${shown.map(({ number, text, from }) => html`<div key=${number} class=${classes("setting", from === "default" && "is-default")}>
+  const searchText = q.toLowerCase();
+  const visibleLines = useMemo(() => filterWithParents(lines, (line) => (all || (line.from !== null && line.from !== "default"))
+    && (searchText === "" || `${line.text} ${line.from ?? ""}`.toLowerCase().includes(searchText))), [lines, all, searchText]);
+  return html`<${Panel} title="Active settings" flush aside=${html`<${Button} small pressed=${all} onClick=${() => setQuery({ defaults: all ? null : "1" })}>Show defaults<//>
+    <${CopyButton} text=${yaml} label="settings" />`}>
+    ${visibleLines.length === 0
+      ? html`<p class="settings-empty soft">${q ? "No setting matches." : "Nothing is set: all values are defaults."}</p>`
+      : html`<div class="settings" tabindex="0" role="region" aria-label=${`Settings, ${pluralize(visibleLines.length, "line")}`}>
+        ${visibleLines.map(({ number, text, from }) => html`<div key=${number} class=${classNames("setting", from === "default" && "is-default")}>
           <code>${text}</code>${from !== null && html`<span class="setting-from" title=${from}><bdi>${from}</bdi></span>`}</div>`)}
       </div>`}
   <//>`;

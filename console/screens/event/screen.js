@@ -1,103 +1,104 @@
-// One event: what it carries, where it stands among its object's, why it was, and what came of it.
+// One event: its value, object, causes, tasks and caused events.
 
-import { api, Digits } from "../../data/api.js";
-import { isEngine, keyOf, taskOf } from "../../data/filter.js";
-import { useFollowed } from "../../data/follow.js";
-import { counted } from "../../data/numbers.js";
-import { cli, CopyAs, CopyText } from "../../parts/copy.js";
-import { Facts, Head, Panel } from "../../parts/facts.js";
-import { Json } from "../../parts/json.js";
+import { api, ExactNumber } from "../../data/api.js";
+import { describeEngineEvent } from "../../data/engine-events.js";
+import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
+import { useLiveData } from "../../data/live-data.js";
+import { pluralize } from "../../data/numbers.js";
+import { cliCommand, CopyAsMenu, CopyButton } from "../../parts/copy.js";
+import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
+import { JsonView } from "../../parts/json.js";
 import { EventLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
-import { Empty, Shown } from "../../parts/states.js";
-import { Full } from "../../parts/time.js";
+import { EmptyState, LiveView } from "../../parts/states.js";
+import { DateTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 import { Causes } from "./causes.js";
-import { Chain } from "./chain.js";
-import { Tasks } from "./tasks.js";
-import { Tree } from "./tree.js";
+import { ObjectEvents } from "./object-events.js";
+import { EventTasks } from "./tasks.js";
+import { CausedTree } from "./tree.js";
 
-/** @typedef {import("../../data/bodies.js").EventDetail} EventDetail */
-/** @typedef {import("../../data/filter.js").Event} Event */
+/** @typedef {import("../../data/api-types.js").EventDetail} EventDetail */
+/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
 
 /** @param {{params: Record<string, string>}} props */
-export default function Screen({ params }) {
+export default function EventScreen({ params }) {
   const id = Number(params.id);
-  if (Number.isSafeInteger(id) && id > 0) return html`<${One} id=${id} />`;
-  return html`<${Empty} title="That is not the id of an event"><p>Ids are whole numbers, such as 1794739675104000.</p><//>`;
+  if (Number.isSafeInteger(id) && id > 0) return html`<${EventPage} id=${id} />`;
+  return html`<${EmptyState} title="Not an event id"><p>Ids are whole numbers, such as 1794739675104000.</p><//>`;
 }
 
 /** @param {{id: number}} props */
-function One({ id }) {
+function EventPage({ id }) {
   const path = `/api/v1/events/${id}`;
-  const detail = useFollowed({
+  const detail = useLiveData({
     read: (signal) => /** @type {Promise<EventDetail>} */ (api.get(path, { signal, exact: true })),
     filter: { tasks: true },
-    calm: 500,
-    // What its tasks emit, and what those of that emit, belongs to the tree.
+    minInterval: 500,
+    // Tasks of caused events can add events to the tree, too.
     apply: (data, { tasks }) => {
-      const tree = new Set([data.event.eventId, ...below(data.caused)]);
+      const tree = new Set([data.event.eventId, ...causedEventIds(data.caused)]);
       return tasks.some((change) => change.event_id !== null && tree.has(change.event_id)) ? null : data;
     },
   }, [id]);
-  return html`<${Shown} of=${detail} what="The event could not be read">
-    ${(/** @type {EventDetail} */ data) => html`<${Detail} data=${data} path=${path} />`}
+  return html`<${LiveView} data=${detail} errorTitle="The event could not be loaded">
+    ${(/** @type {EventDetail} */ data) => html`<${EventDetails} data=${data} path=${path} />`}
   <//>`;
 }
 
 /** @param {EventDetail["caused"]} caused @returns {number[]} */
-function below(caused) {
-  return caused.flatMap((one) => [one.event.eventId, ...below(one.caused)]);
+function causedEventIds(caused) {
+  return caused.flatMap((one) => [one.event.eventId, ...causedEventIds(one.caused)]);
 }
 
 /** @param {{data: EventDetail, path: string}} props */
-function Detail({ data, path }) {
+function EventDetails({ data, path }) {
   const { event, tasks, caused, cause, causedCut } = data;
-  const engine = isEngine(event);
-  const task = taskOf(event);
-  const key = task ? null : keyOf(event);
+  const engine = isEngineEvent(event);
+  const task = eventTaskId(event);
+  const key = task ? null : eventKeyText(event);
   return html`
-    <${Head} title=${event.TYPE} sub=${html`<${Full} at=${event.eventId} />`}>
-      <${CopyAs} call=${{ path }} cli=${cli("events", "show", String(event.eventId))} />
+    <${ScreenHeader} title=${event.TYPE} sub=${html`${engine && html`<span>${describeEngineEvent(event)}</span>`}<${DateTime} at=${event.eventId} />`}>
+      <${CopyAsMenu} call=${{ path }} cli=${cliCommand("events", "show", String(event.eventId))} />
     <//>
     <div class="columns">
       <div class="stack">
         ${engine
-          ? html`<${Panel} title="Fields"><${Json} value=${fields(event)} label="Fields" /><//>`
-          : html`<${Panel} title="Value"><${Json} value=${event.value ?? null} label="Value" /><//>`}
-        ${!engine && html`<${Tasks} tasks=${tasks} />`}
-        <${Panel} title="What it caused" aside=${causedCut ? "not all of it is shown" : counted(below(caused).length, "event")}>
-          <${Tree} event=${event} caused=${caused} cut=${causedCut} />
+          ? html`<${Panel} title="Fields"><${JsonView} value=${engineEventFields(event)} label="Fields" /><//>`
+          : html`<${Panel} title="Value"><${JsonView} value=${event.value ?? null} label="Value" /><//>`}
+        ${!engine && html`<${EventTasks} tasks=${tasks} />`}
+        <${Panel} title="Caused events" aside=${causedCut ? "not all are shown" : pluralize(causedEventIds(caused).length, "event")}>
+          <${CausedTree} event=${event} caused=${caused} isTruncated=${causedCut} />
         <//>
       </div>
       <div class="stack">
         <${Panel} title="Event">
-          <${Facts} of=${[
-            ["Id", html`<span class="mono">${event.eventId}</span> <${CopyText} text=${String(event.eventId)} what="The event's id" />`],
-            ["Type", html`<${Link} to=${places.stream({ return: event.TYPE })}>${event.TYPE}<//>`],
-            ["Object", key !== null && html`<${KeyLink} of=${key} tenant=${event.tenant} />`],
+          <${PropertyList} items=${[
+            ["Id", html`<span class="mono">${event.eventId}</span> <${CopyButton} text=${String(event.eventId)} label="event id" />`],
+            ["Type", html`<${Link} to=${screenPaths.stream({ return: event.TYPE })}>${event.TYPE}<//>`],
+            ["Object", key !== null && html`<${KeyLink} objectKey=${key} tenant=${event.tenant} />`],
             ["Task", task && html`<${TaskLink} id=${task} />`],
-            ["Part", event.sub],
+            ["Sub", event.sub],
             ["Tenant", event.tenant],
-            ["Before it", event.prev ? html`<${EventLink} id=${event.prev} />` : event.prev === null && "its object's first event"],
-            ["Told by", engine && "the engine itself"],
+            ["Previous event", event.prev ? html`<${EventLink} id=${event.prev} />` : event.prev === null && "none: the first of its object"],
+            ["Published by", engine && "the engine"],
           ]} />
         <//>
         ${event.context && Object.keys(event.context).length > 0 && html`<${Panel} title="Context">
-          <${Facts} of=${Object.entries(event.context).map(([name, value]) => [name, text(value)])} /><//>`}
-        <${Panel} title="What caused it"><${Causes} cause=${cause} /><//>
-        ${!engine && typeof event.key === "string" && html`<${Chain} event=${event} objectKey=${event.key} />`}
+          <${PropertyList} items=${Object.entries(event.context).map(([name, value]) => [name, contextText(value)])} /><//>`}
+        <${Panel} title="Caused by"><${Causes} cause=${cause} /><//>
+        ${!engine && typeof event.key === "string" && html`<${ObjectEvents} event=${event} objectKey=${event.key} />`}
       </div>
     </div>`;
 }
 
 /** @param {unknown} value */
-function text(value) {
-  return value instanceof Digits ? value.text : String(value);
+function contextText(value) {
+  return value instanceof ExactNumber ? value.text : String(value);
 }
 
-/** The engine's own events show their fields beside these. @param {Event} event */
-function fields(event) {
+/** The fields of an engine event, without id and type. @param {JournalEvent} event */
+function engineEventFields(event) {
   const { eventId: _, TYPE: __, ...rest } = event;
   return rest;
 }

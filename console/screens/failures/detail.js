@@ -1,70 +1,70 @@
-// One trouble: all of its error, which tasks it concerns, and the way out.
+// One failure group: its error, its tasks, and running them again.
 
-import { count, counted } from "../../data/numbers.js";
-import { retry } from "../../data/tasks.js";
+import { formatCount, pluralize } from "../../data/numbers.js";
+import { retryTask } from "../../data/tasks.js";
 import { Button } from "../../parts/button.js";
-import { cli } from "../../parts/copy.js";
-import { ask } from "../../parts/dialog.js";
-import { Facts, Panel } from "../../parts/facts.js";
+import { cliCommand } from "../../parts/copy.js";
+import { promptUser } from "../../parts/prompt.js";
+import { PropertyList, Panel } from "../../parts/panel.js";
 import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
-import { many } from "../../parts/many.js";
-import { Ago, Full } from "../../parts/time.js";
-import { soon } from "../../parts/toast.js";
+import { runBulk } from "../../parts/bulk.js";
+import { Ago, DateTime } from "../../parts/time.js";
+import { runWithUndo } from "../../parts/actions.js";
 import { html } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("./groups.js").Group} Group */
-/** @typedef {import("./read.js").Looked} Looked */
-/** @typedef {import("../../data/tasks.js").Wanted} Wanted */
-/** @typedef {import("../../data/redrives.js").Scope} Scope */
+/** @typedef {import("./groups.js").FailureGroup} FailureGroup */
+/** @typedef {import("./failures.js").LoadedFailures} LoadedFailures */
+/** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
+/** @typedef {import("../../data/redrives.js").RedriveScope} RedriveScope */
 
-/** Tasks that are named, and run again one by one at most. */
-const NAMED = 12;
-const MOST = 10_000;
+/** Maximum tasks that are listed, and that are run again one by one. */
+const MAX_NAMED = 12;
+const MAX_RETRIES = 10_000;
 
-/** @param {{group: Group, groups: Group[], data: Looked, wanted: Wanted, onRedrive: (scope: Scope) => void, onClose: () => void}} props */
-export function Detail({ group, groups, data, wanted, onRedrive, onClose }) {
+/** @param {{group: FailureGroup, groups: FailureGroup[], data: LoadedFailures, filter: TaskFilter, onRedrive: (scope: RedriveScope) => void, onClose: () => void}} props */
+export function GroupDetail({ group, groups, data, filter, onRedrive, onClose }) {
   const { handler, kind, error, failures, newest, oldest, objects, tenants } = group;
-  /** @type {Scope} */
-  const scope = { status: "FAILED", ...wanted, handler };
-  // A redrive cannot tell errors apart: it is for the case that all of the handler's failures are this one.
-  const alone = !data.more && groups.every((other) => other === group || other.handler !== handler || other.kind !== "failed");
-  return html`<div class="failures-detail"><${Panel} title=${handler} label="The trouble"
+  /** @type {RedriveScope} */
+  const scope = { status: "FAILED", ...filter, handler };
+  // A redrive cannot select by error: it is used if all failures of the handler are in this group.
+  const isOnlyError = !data.more && groups.every((other) => other === group || other.handler !== handler || other.kind !== "failed");
+  return html`<div class="failures-detail"><${Panel} title=${handler} label="Failure group"
     aside=${html`<${Button} small kind="quiet" icon="close" label="Close" onClick=${onClose} />`}>
     <div class="stack">
-      ${kind !== "missing" && html`<pre class="failures-error">${error || "It gave no reason."}</pre>`}
+      ${kind !== "missing" && html`<pre class="failures-error">${error || "No error message."}</pre>`}
       ${kind === "failed" && html`<div class="actions">
-        <${Button} kind="primary" icon="retry" role="operator" onClick=${() => (alone ? onRedrive(scope) : oneByOne(group))}>Run ${count(failures.length)} again<//>
-        ${!alone && html`<${Button} role="operator" onClick=${() => onRedrive(scope)}>Redrive all of ${handler}…<//>`}
+        <${Button} kind="primary" icon="retry" role="operator" onClick=${() => (isOnlyError ? onRedrive(scope) : retryGroup(group))}>Run ${formatCount(failures.length)} again<//>
+        ${!isOnlyError && html`<${Button} role="operator" onClick=${() => onRedrive(scope)}>Redrive all of ${handler}…<//>`}
       </div>`}
-      ${kind === "step" && html`<p class="notice">These are steps of orders. A step that has ended is not run again: its order goes on from where it stands, or is resumed.</p>`}
-      ${kind === "missing" && html`<p class="notice warn">The handler is no longer defined. Define it again and adopt its tasks, or cancel them: <code>${cli("handlers", "adopt", handler)}</code></p>`}
-      <${Facts} of=${[
-        ["Tasks", html`<${Link} to=${places.tasks({ ...wanted, handler, status: kind === "missing" ? "missing" : "FAILED" })}>${counted(failures.length, "task")}<//>`],
+      ${kind === "step" && html`<p class="notice">These are steps of orders and cannot be run again from here. Their orders move on, or can be resumed.</p>`}
+      ${kind === "missing" && html`<p class="notice warn">The handler is no longer defined. Define it again and adopt its tasks, or cancel them: <code>${cliCommand("handlers", "adopt", handler)}</code></p>`}
+      <${PropertyList} items=${[
+        ["Tasks", html`<${Link} to=${screenPaths.tasks({ ...filter, handler, status: kind === "missing" ? "missing" : "FAILED" })}>${pluralize(failures.length, "task")}<//>`],
         ["Handler", html`<${HandlerLink} name=${handler} />`],
-        ["Objects", count(objects)],
+        ["Objects", formatCount(objects)],
         ["Tenants", tenants.slice(0, 8).join(", ") + (tenants.length > 8 ? ` and ${tenants.length - 8} more` : "")],
-        ["Newest", html`<${Full} at=${newest} />`],
-        ["Oldest", html`<${Full} at=${oldest} />`],
+        ["Latest", html`<${DateTime} at=${newest} />`],
+        ["First", html`<${DateTime} at=${oldest} />`],
       ]} />
-      <ul class="failures-tasks" aria-label="The newest of its tasks">
-        ${failures.slice(0, NAMED).map((failure) => html`<li key=${failure.id}><${TaskLink} id=${failure.id} tail />
-          ${failure.key !== null && html`<${KeyLink} of=${failure.key} tenant=${failure.tenant} />`}<${Ago} at=${failure.at} /></li>`)}
-        ${failures.length > NAMED && html`<li class="faint">and ${count(failures.length - NAMED)} more</li>`}
+      <ul class="failures-tasks" aria-label="Newest tasks of the group">
+        ${failures.slice(0, MAX_NAMED).map((failure) => html`<li key=${failure.id}><${TaskLink} id=${failure.id} tail />
+          ${failure.key !== null && html`<${KeyLink} objectKey=${failure.key} tenant=${failure.tenant} />`}<${Ago} at=${failure.at} /></li>`)}
+        ${failures.length > MAX_NAMED && html`<li class="faint">and ${formatCount(failures.length - MAX_NAMED)} more</li>`}
       </ul>
     </div>
   <//></div>`;
 }
 
-/** Runs exactly these again. @param {Group} group */
-async function oneByOne({ handler, failures }) {
-  // The oldest first, as they stood in their lanes.
-  const ids = failures.slice(0, MOST).map((failure) => failure.id).reverse();
-  const what = counted(ids.length, "task");
-  const sure = await ask({
-    title: "Run these again",
-    text: html`<p><b>${what}</b> of ${handler} that failed like this will be run again, one by one, the oldest first. This page does it; leave it open.</p>`,
-    action: `Run ${count(ids.length)} again`,
+/** Runs the tasks of the group again, one by one. @param {FailureGroup} group */
+async function retryGroup({ handler, failures }) {
+  // Oldest first, as in their lanes.
+  const ids = failures.slice(0, MAX_RETRIES).map((failure) => failure.id).reverse();
+  const countText = pluralize(ids.length, "task");
+  const confirmed = await promptUser({
+    title: "Run these tasks again",
+    text: html`<p><b>${countText}</b> of ${handler} with this error will be run again, one by one, the oldest first. Keep this page open until it is done.</p>`,
+    action: `Run ${formatCount(ids.length)} again`,
   });
-  if (sure) soon({ text: `${what} of ${handler} will be run again`, run: () => many({ title: `Running ${what} of ${handler} again`, ids, run: retry }) });
+  if (confirmed) runWithUndo({ text: `${countText} of ${handler} will be run again`, run: () => runBulk({ title: `Running ${countText} of ${handler} again`, ids, run: retryTask }) });
 }

@@ -1,98 +1,98 @@
-// Failures put together by handler and error, so that one sees how many troubles there are and not how many tasks.
+// Groups failures by handler and error.
 
-import { millis } from "../../data/time.js";
-import { isStep } from "../../data/tasks.js";
+import { toMillis } from "../../data/time.js";
+import { isOrderStep } from "../../data/tasks.js";
 
-/** @typedef {import("../../data/bodies.js").Task} Task */
-/** @typedef {import("../../data/filter.js").Change} Change */
+/** @typedef {import("../../data/api-types.js").Task} Task */
+/** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
 
-/** A task that failed. `at` is when, in milliseconds; `trouble` is the name of what it has in common with others.
+/** A task that failed. `at` is the time in milliseconds; failures with the same `groupKey` are one group.
  * @typedef {{id: string, handler: string, tenant: string, key: string | null, event_id: number | null, state: string,
- *   error: string, at: number, trouble: string}} Failure */
+ *   error: string, at: number, groupKey: string}} Failure */
 
-/** What can be done about it: they are run again, their handler takes them up again, their orders go on.
- * @typedef {"failed" | "missing" | "step"} Kind */
+/** `failed` tasks can be run again, `missing` ones adopted, and of a `step` the order is resumed.
+ * @typedef {"failed" | "missing" | "step"} FailureKind */
 
-/** `failures` are the newest first.
- * @typedef {{id: string, handler: string, kind: Kind, error: string, failures: Failure[], newest: number, oldest: number,
- *   objects: number, tenants: string[]}} Group */
+/** `failures` are sorted newest first.
+ * @typedef {{id: string, handler: string, kind: FailureKind, error: string, failures: Failure[], newest: number, oldest: number,
+ *   objects: number, tenants: string[]}} FailureGroup */
 
-/** How much of an error tells it from others. */
-const MOST_TOLD = 300;
+/** Characters of an error that are compared. */
+const MAX_COMPARED = 300;
 
 /** @param {Task} task
  * @returns {Failure} */
-export function failureOf({ id, handler, tenant, key, event_id, state, error, finished_at, created_at }) {
-  return named({ id, handler, tenant, key, event_id, state, error: error ?? "", at: millis(finished_at) ?? millis(created_at) ?? 0 });
+export function failureFromTask({ id, handler, tenant, key, event_id, state, error, finished_at, created_at }) {
+  return withGroupKey({ id, handler, tenant, key, event_id, state, error: error ?? "", at: toMillis(finished_at) ?? toMillis(created_at) ?? 0 });
 }
 
-/** @param {Change} change
+/** @param {TaskChange} change
  * @returns {Failure} */
-export function failureOfChange({ id, handler, tenant, key, event_id, state, error, time }) {
-  return named({ id, handler, tenant, key, event_id, state, error: error ?? "", at: millis(time) ?? 0 });
+export function failureFromChange({ id, handler, tenant, key, event_id, state, error, time }) {
+  return withGroupKey({ id, handler, tenant, key, event_id, state, error: error ?? "", at: toMillis(time) ?? 0 });
 }
 
-/** @param {Omit<Failure, "trouble">} failure */
-function named(failure) {
-  const kind = kindOf(failure);
-  return { ...failure, trouble: [failure.handler, kind, kind === "missing" ? "" : likeness(failure)].join("\u0000") };
+/** @param {Omit<Failure, "groupKey">} failure */
+function withGroupKey(failure) {
+  const kind = failureKind(failure);
+  return { ...failure, groupKey: [failure.handler, kind, kind === "missing" ? "" : normalizeError(failure)].join("\u0000") };
 }
 
 /** @param {{state: string, key: string | null, event_id: number | null}} failure
- * @returns {Kind} */
-function kindOf(failure) {
-  return failure.state === "missing" ? "missing" : isStep(failure) ? "step" : "failed";
+ * @returns {FailureKind} */
+function failureKind(failure) {
+  return failure.state === "missing" ? "missing" : isOrderStep(failure) ? "step" : "failed";
 }
 
-/** What an error has in common with others of its kind: ids, long numbers, fractions and the object's own key differ.
+/** Replaces ids, long numbers, fractions and the object key, so that similar errors are equal.
  * @param {{error: string, key: string | null}} failure */
-function likeness({ error, key }) {
-  const own = key && key.length > 2 ? error.replaceAll(key, "‹object›") : error;
-  return own.slice(0, MOST_TOLD)
+function normalizeError({ error, key }) {
+  const withoutKey = key && key.length > 2 ? error.replaceAll(key, "‹object›") : error;
+  return withoutKey.slice(0, MAX_COMPARED)
     .replace(/[0-9a-f]{8}-[0-9a-f-]{4,}/gi, "‹id›")
     .replace(/\b[0-9a-f]{10,}\b/gi, "‹id›")
     .replace(/\d+\.\d+|\d{4,}/g, "‹n›");
 }
 
-/** The largest first.
+/** Groups failures, largest group first.
  * @param {Iterable<Failure>} failures
- * @returns {Group[]} */
-export function groupsOf(failures) {
+ * @returns {FailureGroup[]} */
+export function groupFailures(failures) {
   /** @type {Map<string, Failure[]>} */
   const found = new Map();
   for (const failure of failures) {
-    const list = found.get(failure.trouble);
+    const list = found.get(failure.groupKey);
     if (list) list.push(failure);
-    else found.set(failure.trouble, [failure]);
+    else found.set(failure.groupKey, [failure]);
   }
-  return [...found].map(([name, list]) => group(name, list))
+  return [...found].map(([name, list]) => buildGroup(name, list))
     .sort((a, b) => b.failures.length - a.failures.length || b.newest - a.newest);
 }
 
 /** @param {string} name @param {Failure[]} list
- * @returns {Group} */
-function group(name, list) {
+ * @returns {FailureGroup} */
+function buildGroup(name, list) {
   const failures = list.sort((a, b) => b.at - a.at);
   const [first] = failures;
   return {
-    id: digest(name), handler: first.handler, kind: kindOf(first), error: first.error, failures,
+    id: hashText(name), handler: first.handler, kind: failureKind(first), error: first.error, failures,
     newest: first.at, oldest: failures[failures.length - 1].at,
     objects: new Set(failures.map(({ tenant, key }) => `${tenant} ${key}`)).size,
     tenants: [...new Set(failures.map(({ tenant }) => tenant))],
   };
 }
 
-/** How many failed in each of so many stretches of time.
- * @param {Group} group @param {number} from @param {number} to @param {number} [parts] */
-export function histogram({ failures }, from, to, parts = 24) {
+/** Counts failures in equal time intervals.
+ * @param {FailureGroup} group @param {number} from @param {number} to @param {number} [parts] */
+export function countOverTime({ failures }, from, to, parts = 24) {
   const counts = /** @type {number[]} */ (Array(parts).fill(0));
   const step = Math.max(1, (to - from) / parts);
   for (const { at } of failures) counts[Math.min(parts - 1, Math.max(0, Math.floor((at - from) / step)))] += 1;
   return counts;
 }
 
-/** A short name for an address. @param {string} text */
-function digest(text) {
+/** A short hash for an address (FNV-1a). @param {string} text */
+function hashText(text) {
   let hash = 0x811c9dc5;
   for (const letter of text) hash = Math.imul(hash ^ /** @type {number} */ (letter.codePointAt(0)), 0x01000193) >>> 0;
   return hash.toString(16).padStart(8, "0");

@@ -1,101 +1,103 @@
-// Taking up what a handler has missed: tasks that were parked while it was gone, and history from before it.
+// Adopts missing tasks of a handler, and replays older events to it.
 
-import { api, segment } from "../../data/api.js";
-import { count, counted } from "../../data/numbers.js";
-import { bound } from "../../data/session.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { formatCount, pluralize } from "../../data/numbers.js";
+import { boundTenant } from "../../data/session.js";
 import { Button } from "../../parts/button.js";
-import { ask } from "../../parts/dialog.js";
+import { promptUser } from "../../parts/prompt.js";
 import { Notice } from "../../parts/states.js";
-import { attempt, tellError, toast } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
+import { showError, showToast } from "../../parts/toast.js";
 import { html, signal } from "../../parts/ui.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {{adopted: number, replayed: number, more: boolean}} Adopted */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {{adopted: number, replayed: number, more: boolean}} AdoptResult */
 
-/** Replays that go on, by handler. They go on when the screen is left. @type {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, stop: boolean}>>} */
-const replays = signal({});
+/** Active replays by handler. They continue when the screen is left. @type
+ * {import("../../vendor/signals.js").Signal<Record<string, {replayed: number, stop: boolean}>>} */
+const activeReplays = signal({});
 
 /** @param {string} name @param {number} [from]
- * @returns {Promise<Adopted>} */
-function adopt(name, from) {
-  return api.post(`/api/v1/handlers/${segment(name)}/adopt`, from === undefined ? {} : { from });
+ * @returns {Promise<AdoptResult>} */
+function adoptTasks(name, from) {
+  return api.post(`/api/v1/handlers/${encodeSegment(name)}/adopt`, from === undefined ? {} : { from });
 }
 
-/** What was parked can be taken up only by all tenants' operators, and only while the handler is there.
+/** Adopting needs a defined handler and a token that is not bound to a tenant.
  * @param {Handler} handler */
 export function mayAdopt({ defined }) {
-  return defined && bound.value === null;
+  return defined && boundTenant.value === null;
 }
 
-/** @param {{handler: Handler, after: () => void}} props */
-export function Missing({ handler, after }) {
+/** @param {{handler: Handler, onChange: () => void}} props */
+export function MissingTasksNotice({ handler, onChange }) {
   const { name, counts, defined } = handler;
   if (counts.missing === 0 && defined) return null;
   if (!defined) {
     return html`<${Notice} tone="warn"><span><b>${name}</b> is no longer defined. ${counts.missing > 0
-      ? `${counted(counts.missing, "task")} of it ${counts.missing === 1 ? "is" : "are"} missing: define it again, and adopt them then, or cancel them.`
-      : "Only what is shown here is left of it."}</span><//>`;
+      ? `${pluralize(counts.missing, "task")} ${counts.missing === 1 ? "is" : "are"} missing: define the handler again and adopt them, or cancel them.`
+      : "Only its history is left."}</span><//>`;
   }
   const run = async () => {
-    const done = await attempt(() => adopt(name), `What ${name} had missed is taken up`, "Nothing was taken up");
-    if (done) after();
+    const done = await runWithToast(() => adoptTasks(name), `Missing tasks of ${name} were adopted`, "No tasks were adopted");
+    if (done) onChange();
   };
-  return html`<${Notice} tone="warn"><span>${counted(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} parked while it was gone.</span>
+  return html`<${Notice} tone="warn"><span>${pluralize(counts.missing, "task")} of <b>${name}</b> ${counts.missing === 1 ? "was" : "were"} set aside while the handler was not defined.</span>
     ${mayAdopt(handler) && html`<${Button} small icon="retry" role="operator" onClick=${run}>Adopt<//>`}<//>`;
 }
 
-/** Asks where to begin, and replays from there, call by call.
- * @param {string} name @param {() => void} after */
-export async function askReplay(name, after) {
-  const said = await ask({
+/** Asks for the first event, and replays from there.
+ * @param {string} name @param {() => void} onChange */
+export async function promptForReplay(name, onChange) {
+  const values = await promptUser({
     title: `Replay history to ${name}`,
-    text: html`<p>It gets a task for each event from this one on that it would have been sent had it been there, at the lowest
-      priority, and none twice. What is parked as missing is taken up, too.</p>`,
+    text: html`<p>Creates a task for every matching event since then, at the lowest priority. Events that already have a task of this
+      handler are skipped. Missing tasks are adopted, too.</p>`,
     action: "Replay",
     fields: [{
-      name: "from", label: "From the event", required: true, hint: "Its id; 0 is everything that is kept.",
-      fault: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An id is a whole number, such as 1794739675104000."),
+      name: "from", label: "From event", required: true, hint: "An event id; 0 means all stored events.",
+      validate: (text) => (/^\d{1,16}$/.test(text.trim()) ? null : "An event id is a whole number, such as 1794739675104000."),
     }],
   });
-  if (!said) return;
-  await replay(name, Number(said.from));
-  after();
+  if (!values) return;
+  await replayEvents(name, Number(values.from));
+  onChange();
 }
 
 /** @param {string} name @param {number} from */
-async function replay(name, from) {
-  const mine = { replayed: 0, stop: false };
-  /** @param {typeof mine | null} now */
+async function replayEvents(name, from) {
+  const progress = { replayed: 0, stop: false };
+  /** @param {typeof progress | null} now */
   const show = (now) => {
-    const { [name]: _, ...others } = replays.value;
-    replays.value = now ? { ...others, [name]: now } : others;
+    const { [name]: _, ...others } = activeReplays.value;
+    activeReplays.value = now ? { ...others, [name]: now } : others;
   };
-  show(mine);
+  show(progress);
   let adopted = 0;
   try {
     for (;;) {
-      const done = await adopt(name, from);
-      mine.replayed += done.replayed;
+      const done = await adoptTasks(name, from);
+      progress.replayed += done.replayed;
       adopted += done.adopted;
-      if (!done.more || mine.stop) break;
-      show(mine);
-      replays.value = { ...replays.value };
+      if (!done.more || progress.stop) break;
+      show(progress);
+      activeReplays.value = { ...activeReplays.value };
     }
-    toast({ text: `${counted(mine.replayed, "event")} replayed to ${name}${adopted ? `, ${counted(adopted, "task")} adopted` : ""}` });
+    showToast({ text: `${pluralize(progress.replayed, "event")} replayed to ${name}${adopted ? `, ${pluralize(adopted, "task")} adopted` : ""}` });
   } catch (error) {
-    tellError(error, `The replay to ${name} stopped after ${counted(mine.replayed, "event")}`);
+    showError(error, `The replay to ${name} stopped after ${pluralize(progress.replayed, "event")}`);
   }
   show(null);
 }
 
 /** @param {{name: string}} props */
-export function Replaying({ name }) {
-  const going = replays.value[name];
-  if (!going) return null;
+export function ReplayProgress({ name }) {
+  const progress = activeReplays.value[name];
+  if (!progress) return null;
   const stop = () => {
-    going.stop = true;
-    replays.value = { ...replays.value };
+    progress.stop = true;
+    activeReplays.value = { ...activeReplays.value };
   };
-  return html`<${Notice}><span>History is being replayed: ${count(going.replayed)} so far.</span>
-    <${Button} small icon="stop" disabled=${going.stop} onClick=${stop}>${going.stop ? "Stopping" : "Stop"}<//><//>`;
+  return html`<${Notice}><span>Replaying events: ${formatCount(progress.replayed)} so far.</span>
+    <${Button} small icon="stop" disabled=${progress.stop} onClick=${stop}>${progress.stop ? "Stopping" : "Stop"}<//><//>`;
 }

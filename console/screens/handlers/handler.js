@@ -1,33 +1,33 @@
-// One handler or source: how it runs, what leads to it, its queues, what holds it, and what it has missed.
+// One handler or source: settings, routes, queues, rules and missing tasks.
 
-import { api, segment } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { count } from "../../data/numbers.js";
-import { duration } from "../../data/time.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { useLiveData } from "../../data/live-data.js";
+import { formatCount } from "../../data/numbers.js";
+import { formatDuration } from "../../data/time.js";
 import { Button } from "../../parts/button.js";
 import { Chart } from "../../parts/chart.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head, Panel } from "../../parts/facts.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader, Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
-import { HoldButtons, Rules } from "../../parts/rules.js";
-import { Shown } from "../../parts/states.js";
+import { RuleButtons, RuleList } from "../../parts/rules.js";
+import { LiveView } from "../../parts/states.js";
 import { html, useMemo } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 import { samples, useSamples } from "../overview/samples.js";
-import { askReplay, mayAdopt, Missing, Replaying } from "./adopt.js";
-import { Queues } from "./queues.js";
-import { Routes, Runs } from "./runs.js";
-import { Source } from "./source.js";
-import { State } from "./state.js";
+import { promptForReplay, mayAdopt, MissingTasksNotice, ReplayProgress } from "./adopt.js";
+import { QueueTable } from "./queues.js";
+import { HandlerRoutes, HandlerSettings } from "./settings.js";
+import { SourceCollections } from "./source.js";
+import { HandlerStateBadge } from "./state.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {{eventId: number, handler: Handler, chains: import("../../data/bodies.js").Chain[], schedules: import("../../data/bodies.js").Schedule[]}} Known */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {{eventId: number, handler: Handler, chains: import("../../data/api-types.js").Chain[], schedules: import("../../data/api-types.js").Schedule[]}} HandlerData */
 
 /** @param {string} name @param {AbortSignal} signal
- * @returns {Promise<Known>} */
-async function read(name, signal) {
+ * @returns {Promise<HandlerData>} */
+async function readHandler(name, signal) {
   const [handler, { chains }] = await Promise.all([
-    api.get(`/api/v1/handlers/${segment(name)}`, { signal }),
+    api.get(`/api/v1/handlers/${encodeSegment(name)}`, { signal }),
     api.get("/api/v1/chains", { signal }),
   ]);
   const schedules = handler.source ? (await api.get("/api/v1/schedules", { query: { times: 1 }, signal })).schedules : [];
@@ -35,75 +35,75 @@ async function read(name, signal) {
 }
 
 /** @param {{params: Record<string, string>}} props */
-export default function Screen({ params: { name } }) {
+export default function HandlerScreen({ params: { name } }) {
   useSamples();
-  const known = useFollowed({
-    read: (signal) => read(name, signal),
+  const live = useLiveData({
+    read: (signal) => readHandler(name, signal),
     filter: { tasks: true },
-    calm: 1000,
-    every: 4000,
+    minInterval: 1000,
+    pollInterval: 4000,
     apply: (data, { tasks }) => (tasks.some((change) => change.handler === name) ? null : data),
   }, [name]);
-  return html`<${Shown} of=${known} lines=${10} what="The handler could not be read">
-    ${(/** @type {Known} */ data) => html`<${Detail} known=${data} after=${known.reload} />`}<//>`;
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The handler could not be loaded">
+    ${(/** @type {HandlerData} */ data) => html`<${HandlerDetail} data=${data} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{known: Known, after: () => void}} props */
-function Detail({ known: { handler, chains, schedules }, after }) {
+/** @param {{data: HandlerData, onChange: () => void}} props */
+function HandlerDetail({ data: { handler, chains, schedules }, onChange }) {
   const { name, rules, source, defined } = handler;
-  const place = { space: /** @type {const} */ ("handler"), name };
+  const ruleTarget = { space: /** @type {const} */ ("handler"), name };
   return html`
-    <${Head} title=${name} sub=${html`<${State} handler=${handler} /><span>${source ? "source" : "handler"}</span>
-      <${Link} to=${places.tasks({ handler: name })}>its tasks<//>`}>
-      <${HoldButtons} place=${place} rules=${rules} after=${after} />
-      ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => askReplay(name, after)}>Replay<//>`}
-      <${CopyAs} call=${{ path: `/api/v1/handlers/${segment(name)}` }} cli=${cli("handlers", "show", name)} />
+    <${ScreenHeader} title=${name} sub=${html`<${HandlerStateBadge} handler=${handler} /><span>${source ? "source" : "handler"}</span>
+      <${Link} to=${screenPaths.tasks({ handler: name })}>all tasks<//>`}>
+      <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
+      ${!source && mayAdopt(handler) && html`<${Button} icon="retry" role="operator" onClick=${() => promptForReplay(name, onChange)}>Replay<//>`}
+      <${CopyAsMenu} call=${{ path: `/api/v1/handlers/${encodeSegment(name)}` }} cli=${cliCommand("handlers", "show", name)} />
     <//>
-    <${Missing} handler=${handler} after=${after} />
-    <${Replaying} name=${name} />
-    <${Figures} handler=${handler} />
+    <${MissingTasksNotice} handler=${handler} onChange=${onChange} />
+    <${ReplayProgress} name=${name} />
+    <${TaskCounts} handler=${handler} />
     <div class="columns">
       <div class="stack">
-        <${Queues} handler=${handler} after=${after} />
-        <${Source} handler=${handler} schedules=${schedules} after=${after} />
-        ${defined && html`<${Panel} title="Attempts a second" aside="of the node that answers here"><${Rate} name=${name} /><//>`}
+        <${QueueTable} handler=${handler} onChange=${onChange} />
+        <${SourceCollections} handler=${handler} schedules=${schedules} onChange=${onChange} />
+        ${defined && html`<${Panel} title="Attempts per second" aside="of the node that serves this page"><${AttemptChart} name=${name} /><//>`}
       </div>
       <div class="stack">
-        <${Panel} title="What holds it"><${Rules} rules=${rules} own=${place} after=${after} /><//>
-        <${Routes} handler=${handler} chains=${chains} />
-        <${Runs} handler=${handler} />
+        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} /><//>
+        <${HandlerRoutes} handler=${handler} chains=${chains} />
+        <${HandlerSettings} handler=${handler} />
       </div>
     </div>`;
 }
 
 /** @param {{handler: Handler}} props */
-function Figures({ handler: { name, counts, oldest_runnable_seconds: oldest } }) {
+function TaskCounts({ handler: { name, counts, oldest_runnable_seconds: oldest } }) {
   /** @type {[string, number, string, string][]} */
   const all = [
-    ["Ready", counts.ready, "SCHEDULED", "They could run now"],
-    ["Waiting", counts.waiting, "SCHEDULED", "They wait for their time, their lane, or the event's synchronous handlers"],
-    ["Claimed", counts.scheduled, "SCHEDULED", "A node has taken them, and begins them in a moment"],
+    ["Ready", counts.ready, "SCHEDULED", "Can run now"],
+    ["Waiting", counts.waiting, "SCHEDULED", "Waiting for their due time, their lane, or synchronous handlers of the event"],
+    ["Claimed", counts.scheduled, "SCHEDULED", "Claimed by a node, about to start"],
     ["Running", counts.running, "RUNNING", ""],
-    ["Halted", counts.halted, "FAILED", "They stand in error and hold their lane"],
-    ["Missing", counts.missing, "missing", "They were parked while the handler was gone"],
+    ["Halted", counts.halted, "FAILED", "Failed, and halting their lane"],
+    ["Missing", counts.missing, "missing", "Set aside while the handler was not defined"],
   ];
-  return html`<dl class="figures">
-    ${all.map(([word, number, status, title]) => html`<div key=${word} title=${title}><dt>${word}</dt>
-      <dd class=${number ? "" : "zero"}>${number ? html`<${Link} to=${places.tasks({ handler: name, status })}>${count(number)}<//>` : "0"}</dd></div>`)}
-    <div title="For how long the task has waited that is next in line, of those that could run now"><dt>Oldest</dt>
-      <dd class=${oldest === null ? "zero" : ""}>${oldest === null ? "–" : duration(oldest * 1000)}</dd></div>
+  return html`<dl class="task-counts">
+    ${all.map(([label, number, status, title]) => html`<div key=${label} title=${title}><dt>${label}</dt>
+      <dd class=${number ? "" : "zero"}>${number ? html`<${Link} to=${screenPaths.tasks({ handler: name, status })}>${formatCount(number)}<//>` : "0"}</dd></div>`)}
+    <div title="Waiting time of the oldest ready task"><dt>Oldest</dt>
+      <dd class=${oldest === null ? "zero" : ""}>${oldest === null ? "–" : formatDuration(oldest * 1000)}</dd></div>
   </dl>`;
 }
 
 /** @param {{name: string}} props */
-function Rate({ name }) {
+function AttemptChart({ name }) {
   const list = samples.value;
   const data = useMemo(() => /** @type {[number[], ...(number | null)[][]]} */ ([
     list.map((sample) => sample.at),
     list.map((sample) => (sample.events === null ? null : sample.rates[name]?.ended ?? 0)),
     list.map((sample) => (sample.events === null ? null : sample.rates[name]?.failed ?? 0)),
   ]), [list, name]);
-  if (list.length < 2) return html`<p class="soft">Rates are told from one reading to the next: in a few seconds.</p>`;
-  return html`<${Chart} height=${140} data=${data} label=${`Attempts of ${name} that ended, and those that failed, a second`}
+  if (list.length < 2) return html`<p class="soft">Collecting data…</p>`;
+  return html`<${Chart} height=${140} data=${data} label=${`Ended and failed attempts of ${name} per second`}
     lines=${[{ name: "Ended", tone: "accent", fill: true }, { name: "Failed", tone: "bad" }]} />`;
 }

@@ -1,113 +1,113 @@
-// All handlers and sources: how they stand, what waits for them, how fast it goes.
+// The list of handlers and sources: state, backlog and rate.
 
 import { api } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { brief, counted } from "../../data/numbers.js";
-import { bound } from "../../data/session.js";
-import { duration } from "../../data/time.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head } from "../../parts/facts.js";
-import { Filters } from "../../parts/filters.js";
+import { useLiveData } from "../../data/live-data.js";
+import { formatCompact, pluralize } from "../../data/numbers.js";
+import { boundTenant } from "../../data/session.js";
+import { formatDuration } from "../../data/time.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader } from "../../parts/panel.js";
+import { FilterBar } from "../../parts/filters.js";
 import { HandlerLink } from "../../parts/link.js";
 import { Sparkline } from "../../parts/sparkline.js";
-import { Empty, Notice, Shown } from "../../parts/states.js";
+import { EmptyState, Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
-import { go, places } from "../../shell/router.js";
+import { navigate, screenPaths } from "../../shell/router.js";
 import { samples, useSamples } from "../overview/samples.js";
-import { isIn, ofTenant, State, STATES, tenantsOf } from "./state.js";
+import { matchesState, limitToTenant, HandlerStateBadge, STATE_CHOICES, listTenants } from "./state.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, trend: number[]}} Row */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, trend: number[]}} HandlerRow */
 
-/** How many readings of the rate are drawn: two minutes. */
-const TREND = 60;
+/** Samples of the trend line: two minutes. */
+const TREND_SAMPLES = 60;
 
 /** @param {{query: Record<string, string>}} props */
 export default function Handlers({ query }) {
   useSamples();
-  const list = useFollowed({
+  const list = useLiveData({
     read: (signal) => /** @type {Promise<{eventId: number, handlers: Handler[]}>} */ (api.get("/api/v1/handlers", { signal })),
     filter: { tasks: true },
-    calm: 1500,
-    every: 4000,
+    minInterval: 1500,
+    pollInterval: 4000,
   }, []);
   const handlers = list.data?.handlers ?? [];
   return html`
-    <${Head} title="Handlers" sub=${list.data && says(handlers)}>
-      <${CopyAs} call=${{ path: "/api/v1/handlers" }} cli=${cli("handlers")} />
+    <${ScreenHeader} title="Handlers" sub=${list.data && headerCounts(handlers)}>
+      <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers")} />
     <//>
-    <${Filters} query=${query} fields=${fields(handlers)} />
-    <${Shown} of=${list} lines=${10} what="The handlers could not be read">${() => html`<${List} handlers=${handlers} query=${query} />`}<//>`;
+    <${FilterBar} query=${query} fields=${filterFields(handlers)} />
+    <${LiveView} data=${list} lines=${10} errorTitle="The handlers could not be loaded">${() => html`<${HandlerTable} handlers=${handlers} query=${query} />`}<//>`;
 }
 
 /** @param {Handler[]} handlers */
-function says(handlers) {
-  const held = handlers.filter((handler) => handler.rules.length > 0).length;
+function headerCounts(handlers) {
+  const pausedCount = handlers.filter((handler) => handler.rules.length > 0).length;
   const missing = handlers.reduce((sum, handler) => sum + handler.counts.missing, 0);
-  return html`<span>${counted(handlers.length, "handler")}</span>${held > 0 && html`<span>${held} held</span>`}
-    ${missing > 0 && html`<span class="warn-text">${counted(missing, "missing task")}</span>`}`;
+  return html`<span>${pluralize(handlers.length, "handler")}</span>${pausedCount > 0 && html`<span>${pausedCount} paused or blocked</span>`}
+    ${missing > 0 && html`<span class="warn-text">${pluralize(missing, "missing task")}</span>`}`;
 }
 
 /** @param {Handler[]} handlers */
-function fields(handlers) {
+function filterFields(handlers) {
   return [
     { name: "name", label: "Name", hint: "part of it", width: 180 },
-    { name: "state", label: "State", choices: STATES },
-    ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", suggestions: tenantsOf(handlers), width: 130 }] : []),
+    { name: "state", label: "State", choices: STATE_CHOICES },
+    ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", suggestions: listTenants(handlers), width: 130 }] : []),
   ];
 }
 
 /** @param {{handlers: Handler[], query: Record<string, string>}} props */
-function List({ handlers, query: { name = "", state = "", tenant } }) {
+function HandlerTable({ handlers, query: { name = "", state = "", tenant } }) {
   const measured = samples.value;
   const rows = useMemo(() => {
-    const recent = measured.slice(-TREND);
-    const wanted = name.toLowerCase();
-    return handlers.map((handler) => ofTenant(handler, tenant))
-      .filter((handler) => handler.name.toLowerCase().includes(wanted) && isIn(handler, state))
+    const recent = measured.slice(-TREND_SAMPLES);
+    const namePart = name.toLowerCase();
+    return handlers.map((handler) => limitToTenant(handler, tenant))
+      .filter((handler) => handler.name.toLowerCase().includes(namePart) && matchesState(handler, state))
       .map((handler) => ({
         ...handler, rate: recent.at(-1)?.rates[handler.name],
         trend: recent.map((sample) => sample.rates[handler.name]?.ended ?? 0),
       }));
   }, [handlers, measured, name, state, tenant]);
-  const cut = tenant ? handlers.reduce((sum, handler) => sum + handler.more_queues, 0) : 0;
+  const uncountedQueues = tenant ? handlers.reduce((sum, handler) => sum + handler.more_queues, 0) : 0;
   return html`
-    ${cut > 0 && html`<${Notice}>Of very many queues the busiest are told: ${counted(cut, "queue")} may be missing from these numbers. A handler's own page tells more of them.<//>`}
-    <${Table} tall label="Handlers" columns=${tenant ? COLUMNS.filter((column) => column.name !== "rate") : COLUMNS} rows=${rows}
-      id=${(/** @type {Row} */ row) => row.name} onOpen=${(/** @type {Row} */ row) => go(places.handler(row.name))}
-      tone=${(/** @type {Row} */ row) => row.rules.length > 0 && "row-held"}
-      empty=${html`<${Nothing} none=${handlers.length === 0} />`} />`;
+    ${uncountedQueues > 0 && html`<${Notice}>Only the busiest queues are counted: ${pluralize(uncountedQueues, "queue")} may be missing from these numbers. The page of a handler shows more.<//>`}
+    <${Table} fill label="Handlers" columns=${tenant ? COLUMNS.filter((column) => column.name !== "rate") : COLUMNS} rows=${rows}
+      id=${(/** @type {HandlerRow} */ row) => row.name} onOpen=${(/** @type {HandlerRow} */ row) => navigate(screenPaths.handler(row.name))}
+      rowClass=${(/** @type {HandlerRow} */ row) => row.rules.length > 0 && "row-held"}
+      empty=${html`<${NoHandlers} isEmpty=${handlers.length === 0} />`} />`;
 }
 
-/** @param {{none: boolean}} props */
-function Nothing({ none }) {
-  if (!none) return html`<${Empty} title="No handler is like that" icon="filter"><p>Clear a filter to see the others.</p><//>`;
-  return html`<${Empty} title="There are no handlers" icon="handler">
-    <p>Say under <code>handlers:</code> in the configuration what is to be done, and under <code>event_handlers:</code> for which events. It is taken up within a second.</p><//>`;
+/** @param {{isEmpty: boolean}} props */
+function NoHandlers({ isEmpty }) {
+  if (!isEmpty) return html`<${EmptyState} title="No handler matches" icon="filter"><p>Clear a filter to see more.</p><//>`;
+  return html`<${EmptyState} title="There are no handlers" icon="handler">
+    <p>Define them under <code>handlers:</code> in the configuration, and their events under <code>event_handlers:</code>. Changes are loaded within a second.</p><//>`;
 }
 
 /** @param {number} number @param {string} [tone] */
-function number(number, tone = "") {
-  return number ? html`<span class=${tone}>${brief(number)}</span>` : html`<span class="faint">0</span>`;
+function countCell(number, tone = "") {
+  return number ? html`<span class=${tone}>${formatCompact(number)}</span>` : html`<span class="faint">0</span>`;
 }
 
-/** @type {import("../../parts/table.js").Column<Row>[]} */
+/** @type {import("../../parts/table.js").Column<HandlerRow>[]} */
 const COLUMNS = [
   { name: "name", title: "Handler", grow: 24, narrow: true, cell: (row) => html`<${HandlerLink} name=${row.name} />${row.source && html` <span class="tag">source</span>`}` },
-  { name: "state", title: "State", width: 124, narrow: true, cell: (row) => html`<${State} handler=${row} />` },
-  { name: "run", title: "Runs", grow: 30, cell: (row) => html`<span title=${row.target ?? ""}>${row.run ?? html`<span class="faint">not here</span>`} <span class="faint">${row.target ?? ""}</span></span>` },
-  { name: "ready", title: "Ready", width: 64, right: true, narrow: true, cell: (row) => number(row.counts.ready + row.counts.scheduled) },
-  { name: "waiting", title: "Waiting", width: 68, right: true, cell: (row) => number(row.counts.waiting) },
-  { name: "running", title: "Running", width: 78, right: true, cell: (row) => html`${number(row.counts.running)}${row.limits?.concurrency ? html`<span class="faint"> of ${row.limits.concurrency}</span>` : ""}` },
-  { name: "stuck", title: "Stuck", width: 58, right: true, cell: (row) => number(row.counts.halted + row.counts.missing, "bad-text") },
-  { name: "oldest", title: "Oldest", width: 106, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : duration(row.oldest_runnable_seconds * 1000)) },
-  { name: "rate", title: "Ended a second", width: 156, right: true, cell: rate },
+  { name: "state", title: "State", width: 124, narrow: true, cell: (row) => html`<${HandlerStateBadge} handler=${row} />` },
+  { name: "run", title: "Run", grow: 30, cell: (row) => html`<span title=${row.target ?? ""}>${row.run ?? html`<span class="faint">not on this node</span>`} <span class="faint">${row.target ?? ""}</span></span>` },
+  { name: "ready", title: "Ready", width: 64, right: true, narrow: true, cell: (row) => countCell(row.counts.ready + row.counts.scheduled) },
+  { name: "waiting", title: "Waiting", width: 68, right: true, cell: (row) => countCell(row.counts.waiting) },
+  { name: "running", title: "Running", width: 78, right: true, cell: (row) => html`${countCell(row.counts.running)}${row.limits?.concurrency ? html`<span class="faint"> of ${row.limits.concurrency}</span>` : ""}` },
+  { name: "stuck", title: "Stuck", width: 58, right: true, cell: (row) => countCell(row.counts.halted + row.counts.missing, "bad-text") },
+  { name: "oldest", title: "Oldest", width: 106, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
+  { name: "rate", title: "Ended per second", width: 156, right: true, cell: rateCell },
 ];
 
-/** @param {Row} row */
-function rate({ rate, trend, name }) {
-  const text = rate ? brief(Number(rate.ended.toFixed(1))) : "–";
-  return html`<span class="trend"><${Sparkline} values=${trend} width=${64} height=${18} most=${1} label=${`${name}: attempts that ended, over two minutes`} />
-    <span>${rate?.failed ? html`<span class="bad-text" title="failed">${brief(Number(rate.failed.toFixed(1)))} ✕</span> ` : ""}${text}</span></span>`;
+/** @param {HandlerRow} row */
+function rateCell({ rate, trend, name }) {
+  const text = rate ? formatCompact(Number(rate.ended.toFixed(1))) : "–";
+  return html`<span class="trend"><${Sparkline} values=${trend} width=${64} height=${18} maxValue=${1} label=${`${name}: ended attempts over the last two minutes`} />
+    <span>${rate?.failed ? html`<span class="bad-text" title="failed">${formatCompact(Number(rate.failed.toFixed(1)))} ✕</span> ` : ""}${text}</span></span>`;
 }

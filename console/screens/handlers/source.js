@@ -1,50 +1,50 @@
-// The collections of a source: when each is synchronised, and doing it now.
+// The collections of a source: their schedules, and running one now.
 
 import { api } from "../../data/api.js";
 import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
-import { Panel } from "../../parts/facts.js";
+import { Panel } from "../../parts/panel.js";
 import { Link } from "../../parts/link.js";
-import { askHold } from "../../parts/rules.js";
+import { promptForRule } from "../../parts/rules.js";
 import { Ago } from "../../parts/time.js";
-import { tellError, toast } from "../../parts/toast.js";
+import { showError, showToast } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {import("../../data/bodies.js").Schedule} Schedule */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {import("../../data/api-types.js").Schedule} Schedule */
 
-/** @param {{handler: Handler, schedules: Schedule[], after: () => void}} props */
-export function Source({ handler, schedules, after }) {
+/** @param {{handler: Handler, schedules: Schedule[], onChange: () => void}} props */
+export function SourceCollections({ handler, schedules, onChange }) {
   const { name, source, rules, queues } = handler;
   if (!source) return null;
   return html`<${Panel} title="Collections" aside=${`of the tenant ${source.tenant}`}>
     <ul class="collections">${source.collections.map(({ name: collection, priority }) => {
       const pair = `${name}/${collection}`;
       const schedule = schedules.find((one) => one.name === pair);
-      const held = rules.some((rule) => rule.space === "collection" && rule.name === pair);
-      const busy = queues.find((queue) => queue.collection === collection);
+      const isPaused = rules.some((rule) => rule.space === "collection" && rule.name === pair);
+      const queue = queues.find((queue) => queue.collection === collection);
       return html`<li key=${collection}>
         <b>${collection}</b>
-        <span class="soft">${schedule ? html`<${Link} to=${places.schedule(pair)}>${schedule.words}<//>` : "on request only"}</span>
+        <span class="soft">${schedule ? html`<${Link} to=${screenPaths.schedule(pair)}>${schedule.words}<//>` : "on request only"}</span>
         ${schedule?.next[0] && html`<span class="faint"><${Ago} at=${schedule.next[0]} /></span>`}
         <span class="faint">priority ${priority}</span>
-        ${held ? html`<${Badge} tone="warn">Held<//>` : busy?.running ? html`<${Badge} tone="busy">Running<//>` : null}
-        <span class="push"></span>
-        ${!held && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => askHold("pause", { space: "collection", name: pair }, after, source.tenant)}>Pause<//>`}
-        <${Button} small icon="play" role="operator" onClick=${() => run(name, collection, after)}>Run now<//>
+        ${isPaused ? html`<${Badge} tone="warn">On hold<//>` : queue?.running ? html`<${Badge} tone="busy">Running<//>` : null}
+        <span class="spacer"></span>
+        ${!isPaused && html`<${Button} small kind="quiet" icon="pause" role="operator" onClick=${() => promptForRule("pause", { space: "collection", name: pair }, onChange, source.tenant)}>Pause<//>`}
+        <${Button} small icon="play" role="operator" onClick=${() => runCollection(name, collection, onChange)}>Run now<//>
       </li>`;
     })}</ul>
   <//>`;
 }
 
-/** @param {string} source @param {string} collection @param {() => void} after */
-async function run(source, collection, after) {
+/** @param {string} source @param {string} collection @param {() => void} onChange */
+async function runCollection(source, collection, onChange) {
   try {
     const { task_id: task } = await api.post("/tasks", undefined, { query: { source, collection } });
-    toast({ text: `${source}/${collection} is queued or running`, detail: task });
-    after();
+    showToast({ text: `${source}/${collection} is queued or running`, detail: task });
+    onChange();
   } catch (error) {
-    tellError(error, `${source}/${collection} was not run`);
+    showError(error, `${source}/${collection} was not run`);
   }
 }

@@ -1,46 +1,49 @@
-// How a handler stands, in a word, and what its numbers are for one tenant.
+// The state of a handler, and its counts for one tenant.
 
-import { bound } from "../../data/session.js";
+import { boundTenant } from "../../data/session.js";
 import { html } from "../../parts/ui.js";
 import { Badge } from "../../parts/badge.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {import("../../data/bodies.js").Counts} Counts */
-/** @typedef {import("../../data/bodies.js").Rule} Rule */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {import("../../data/api-types.js").QueueCounts} QueueCounts */
+/** @typedef {import("../../data/api-types.js").Rule} Rule */
 /** @typedef {import("../../parts/badge.js").Tone} Tone */
 
-/** What lists can be narrowed to. @type {[string, string][]} */
-export const STATES = [["held", "Held"], ["halted", "Halted"], ["missing", "With missing tasks"], ["busy", "Running"], ["waiting", "With a backlog"]];
+/** Choices of the state filter. @type {[string, string][]} */
+export const STATE_CHOICES = [["held", "Paused or blocked"], ["halted", "Halted"], ["missing", "With missing tasks"], ["busy", "Running"], ["waiting", "With a backlog"]];
 
-/** Whether a rule holds all that one can see of a handler. @param {Handler} handler @param {Rule} rule */
-function whole({ source }, { space, tenant }) {
-  return space === "handler" && (tenant === null || tenant === bound.value || tenant === source?.tenant);
+/** Whether a rule applies to all tasks of the handler that the token can see. @param {Handler} handler @param {Rule}
+ * rule */
+function appliesToAll({ source }, { space, tenant }) {
+  return space === "handler" && (tenant === null || tenant === boundTenant.value || tenant === source?.tenant);
 }
 
 /** @param {Handler} handler
- * @returns {{tone: Tone, word: string, why: string}} */
-export function stateOf(handler) {
+ * @returns {{tone: Tone, label: string, why: string}} */
+export function describeState(handler) {
   const { counts, rules, defined } = handler;
-  const rule = rules.find((rule) => rule.kind === "block" && whole(handler, rule)) ?? rules.find((rule) => whole(handler, rule)) ?? rules[0];
+  const rule = rules.find((rule) => rule.kind === "block" && appliesToAll(handler, rule)) ?? rules.find((rule) => appliesToAll(handler, rule)) ?? rules[0];
   if (rule) {
-    const word = rule.kind === "block" ? "Blocked" : "Paused";
-    return { tone: rule.kind === "block" ? "bad" : "warn", word: whole(handler, rule) ? word : `${word} in part`, why: rule.reason ?? "" };
+    const label = rule.kind === "block" ? "Blocked" : "Paused";
+    return { tone: rule.kind === "block" ? "bad" : "warn", label: appliesToAll(handler, rule) ? label : `${label} in part`, why: rule.reason ?? "" };
   }
-  if (counts.halted) return { tone: "bad", word: "Halted", why: `${counts.halted} tasks stand in error and hold their lanes` };
-  if (!defined) return { tone: "warn", word: "Gone", why: "It is no longer defined" };
-  if (counts.missing) return { tone: "warn", word: "Missing", why: `${counts.missing} tasks were parked while it was gone` };
-  if (counts.running) return { tone: "busy", word: "Running", why: "" };
-  return { tone: "idle", word: "Idle", why: "" };
+  if (counts.halted) return { tone: "bad", label: "Halted", why: `${counts.halted} failed tasks halt their lanes` };
+  if (!defined) return { tone: "warn", label: "Removed", why: "It is no longer defined" };
+  if (counts.missing) return { tone: "warn", label: "Missing", why: `${counts.missing} tasks were set aside while it was not defined` };
+  if (counts.running) return { tone: "busy", label: "Running", why: "" };
+  const waiting = handler.queues.filter((queue) => queue.ready + queue.scheduled > 0);
+  if (waiting.length > 0 && waiting.every((queue) => queue.held)) return { tone: "warn", label: "On hold", why: "Its queues are paused, or their nodes are stopped" };
+  return { tone: "idle", label: "Idle", why: "" };
 }
 
 /** @param {{handler: Handler}} props */
-export function State({ handler }) {
-  const { tone, word, why } = stateOf(handler);
-  return html`<${Badge} tone=${tone} title=${why}>${word}<//>`;
+export function HandlerStateBadge({ handler }) {
+  const { tone, label, why } = describeState(handler);
+  return html`<${Badge} tone=${tone} title=${why}>${label}<//>`;
 }
 
 /** @param {Handler} handler @param {string} state */
-export function isIn({ counts, rules, defined }, state) {
+export function matchesState({ counts, rules, defined }, state) {
   if (state === "held") return rules.length > 0;
   if (state === "halted") return counts.halted > 0;
   if (state === "missing") return counts.missing > 0 || !defined;
@@ -48,21 +51,21 @@ export function isIn({ counts, rules, defined }, state) {
   return state !== "waiting" || counts.ready + counts.waiting + counts.scheduled > 0;
 }
 
-const NAMES = /** @type {const} */ (["ready", "waiting", "scheduled", "running", "halted", "missing"]);
+const COUNT_NAMES = /** @type {const} */ (["ready", "waiting", "scheduled", "running", "halted", "missing"]);
 
-/** A handler as one tenant has it: its queues alone, and what they add up to.
+/** The handler with only the queues of one tenant and their sums.
  * @param {Handler} handler @param {string | undefined} tenant
  * @returns {Handler} */
-export function ofTenant(handler, tenant) {
+export function limitToTenant(handler, tenant) {
   if (!tenant) return handler;
   const queues = handler.queues.filter((queue) => queue.tenant === tenant);
-  const counts = /** @type {Counts} */ (Object.fromEntries(NAMES.map((name) => [name, queues.reduce((sum, queue) => sum + queue[name], 0)])));
+  const counts = /** @type {QueueCounts} */ (Object.fromEntries(COUNT_NAMES.map((name) => [name, queues.reduce((sum, queue) => sum + queue[name], 0)])));
   const ages = queues.map((queue) => queue.oldest_runnable_seconds).filter((age) => age !== null);
   const rules = handler.rules.filter((rule) => rule.tenant === null || rule.tenant === tenant);
   return { ...handler, queues, counts, rules, oldest_runnable_seconds: ages.length ? Math.max(...ages) : null };
 }
 
-/** All tenants that have tasks somewhere. @param {Handler[]} handlers */
-export function tenantsOf(handlers) {
+/** All tenants that have queues. @param {Handler[]} handlers */
+export function listTenants(handlers) {
   return [...new Set(handlers.flatMap((handler) => handler.queues.map((queue) => queue.tenant)))].sort();
 }

@@ -1,107 +1,107 @@
-// The nodes: who is alive, how much each does and can do, and when it was last heard of.
+// The nodes: state, slots, handlers, clock and heartbeat.
 
 import { api } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { counted } from "../../data/numbers.js";
+import { useLiveData } from "../../data/live-data.js";
+import { pluralize } from "../../data/numbers.js";
 import { now } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Facts, Head, Panel } from "../../parts/facts.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
 import { HandlerLink } from "../../parts/link.js";
-import { Empty, Notice, Shown } from "../../parts/states.js";
+import { EmptyState, Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Ago, Full } from "../../parts/time.js";
+import { Ago, DateTime } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
 import { setQuery } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Node} Node */
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {{eventId: number, nodes: Node[], handlers: Handler[]}} Known */
+/** @typedef {import("../../data/api-types.js").Node} Node */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {{eventId: number, nodes: Node[], handlers: Handler[]}} NodesData */
 
-/** A node that lives says so every few seconds. */
-const SILENT_MS = 15_000;
+/** A live node sends a heartbeat every few seconds. */
+const HEARTBEAT_OVERDUE_MS = 15_000;
 
 /** @param {AbortSignal} signal
- * @returns {Promise<Known>} */
-async function read(signal) {
+ * @returns {Promise<NodesData>} */
+async function readNodes(signal) {
   const [{ eventId, nodes }, { handlers }] = await Promise.all([api.get("/api/v1/nodes", { signal }), api.get("/api/v1/handlers", { signal })]);
   return { eventId, nodes, handlers };
 }
 
 /** @param {{query: Record<string, string>}} props */
 export default function Nodes({ query }) {
-  const known = useFollowed({ read, filter: { types: ["SchedulerEvent"] }, every: 2000 }, []);
-  const alive = known.data?.nodes.filter((node) => node.alive) ?? [];
-  const [slots, running] = [sum(alive, "slots"), sum(alive, "running")];
+  const live = useLiveData({ read: readNodes, filter: { types: ["SchedulerEvent"] }, pollInterval: 2000 }, []);
+  const alive = live.data?.nodes.filter((node) => node.alive) ?? [];
+  const [slots, running] = [sumNodes(alive, "slots"), sumNodes(alive, "running")];
   return html`
-    <${Head} title="Nodes" sub=${known.data && html`<span>${alive.length} alive</span><span>${running} of ${counted(slots, "slot")} in use</span>`}>
-      <${CopyAs} call=${{ path: "/api/v1/nodes" }} cli=${cli("nodes")} />
+    <${ScreenHeader} title="Nodes" sub=${live.data && html`<span>${alive.length} alive</span><span>${running} of ${pluralize(slots, "slot")} in use</span>`}>
+      <${CopyAsMenu} call=${{ path: "/api/v1/nodes" }} cli=${cliCommand("nodes")} />
     <//>
-    <${Shown} of=${known} lines=${6} what="The nodes could not be read">${(/** @type {Known} */ data) => html`<${List} known=${data} chosen=${query.node} />`}<//>`;
+    <${LiveView} data=${live} lines=${6} errorTitle="The nodes could not be loaded">${(/** @type {NodesData} */ data) => html`<${NodeList} data=${data} selectedId=${query.node} />`}<//>`;
 }
 
 /** @param {Node[]} nodes @param {"slots" | "running"} name */
-function sum(nodes, name) {
+function sumNodes(nodes, name) {
   return nodes.reduce((total, node) => total + node[name], 0);
 }
 
-/** @param {{known: Known, chosen: string | undefined}} props */
-function List({ known: { nodes, handlers }, chosen }) {
+/** @param {{data: NodesData, selectedId: string | undefined}} props */
+function NodeList({ data: { nodes, handlers }, selectedId }) {
   const alive = nodes.filter((node) => node.alive);
-  const able = new Set(alive.flatMap((node) => node.handlers));
-  const orphans = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !able.has(handler.name));
-  const node = nodes.find((one) => String(one.id) === chosen) ?? (nodes.length === 1 ? nodes[0] : undefined);
+  const runnableHandlers = new Set(alive.flatMap((node) => node.handlers));
+  const unrunnable = handlers.filter((handler) => handler.defined && handler.run !== "pull" && !runnableHandlers.has(handler.name));
+  const node = nodes.find((one) => String(one.id) === selectedId) ?? (nodes.length === 1 ? nodes[0] : undefined);
   return html`
-    ${orphans.length > 0 && html`<${Notice} tone="warn"><span>No node that is alive can run ${orphans.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
-      Their tasks wait until one that can joins.</span><//>`}
-    <${Panel} title="Processes that run tasks" flush aside=${counted(nodes.length, "node")}>
-      <${Table} label="Nodes, the newest first" columns=${COLUMNS} rows=${nodes} id=${(/** @type {Node} */ one) => String(one.id)}
-        onOpen=${(/** @type {Node} */ one) => setQuery({ node: chosen === String(one.id) ? null : one.id })}
-        tone=${(/** @type {Node} */ one) => !one.alive && "gone"}
-        empty=${html`<${Empty} title="No node has joined" icon="node"><p>A process joins when it runs the rooms scheduler or worker.</p><//>`} />
+    ${unrunnable.length > 0 && html`<${Notice} tone="warn"><span>No live node can run ${unrunnable.map((handler, index) => html`${index ? ", " : ""}<${HandlerLink} key=${handler.name} name=${handler.name} />`)}.
+      Their tasks wait until such a node joins.</span><//>`}
+    <${Panel} title="Nodes" flush aside=${pluralize(nodes.length, "node")}>
+      <${Table} label="Nodes, newest first" columns=${COLUMNS} rows=${nodes} id=${(/** @type {Node} */ one) => String(one.id)}
+        onOpen=${(/** @type {Node} */ one) => setQuery({ node: selectedId === String(one.id) ? null : one.id })}
+        rowClass=${(/** @type {Node} */ one) => !one.alive && "gone"}
+        empty=${html`<${EmptyState} title="No node has joined" icon="node"><p>A process joins when it runs the scheduler or worker service.</p><//>`} />
     <//>
-    ${node && html`<${One} node=${node} />`}`;
+    ${node && html`<${NodeDetail} node=${node} />`}`;
 }
 
 /** @param {{node: Node}} props */
-function One({ node }) {
+function NodeDetail({ node }) {
   return html`<${Panel} title=${node.name}>
-    <${Facts} wide of=${[
+    <${PropertyList} wide items=${[
       ["Id", String(node.id)],
-      ["State", html`<${State} node=${node} />`],
+      ["State", html`<${NodeStateBadge} node=${node} />`],
       ["Slots", `${node.running} of ${node.slots} in use`],
-      ["Joined", html`<${Full} at=${node.joined_at} />`],
-      ["Last heard", html`<${Full} at=${node.heard_at} />`],
-      ["Clock", offset(node.clock.offset_ms)],
-      ["Last clock step", node.clock.last_step ? html`${step(node.clock.last_step.by_ms)} at <${Full} at=${node.clock.last_step.at} />` : "None since it joined"],
+      ["Joined", html`<${DateTime} at=${node.joined_at} />`],
+      ["Last heartbeat", html`<${DateTime} at=${node.heard_at} />`],
+      ["Clock", describeClockOffset(node.clock.offset_ms)],
+      ["Last clock step", node.clock.last_step ? html`${formatClockStep(node.clock.last_step.by_ms)} at <${DateTime} at=${node.clock.last_step.at} />` : "None since it joined"],
     ]} />
-    <h3 class="can-run">Can run</h3>
-    ${node.handlers.length === 0 ? html`<p class="soft">No handler: it may still answer requests, or keep the house.</p>`
-      : html`<ul class="abilities">${node.handlers.map((name) => html`<li key=${name}><${HandlerLink} name=${name} /></li>`)}</ul>`}
+    <h3 class="node-handlers-title">Can run</h3>
+    ${node.handlers.length === 0 ? html`<p class="soft">No handlers: this node runs other services, such as the API.</p>`
+      : html`<ul class="node-handlers">${node.handlers.map((name) => html`<li key=${name}><${HandlerLink} name=${name} /></li>`)}</ul>`}
   <//>`;
 }
 
 /** @param {number} ms */
-function offset(ms) {
+function describeClockOffset(ms) {
   if (Math.abs(ms) < 1000) return "Agrees with the store";
   return `${(Math.abs(ms) / 1000).toFixed(1)} s ${ms > 0 ? "ahead of" : "behind"} the store`;
 }
 
 /** @param {number} ms */
-function step(ms) {
+function formatClockStep(ms) {
   return `${ms > 0 ? "+" : "−"}${(Math.abs(ms) / 1000).toFixed(1)} s`;
 }
 
 /** @param {{node: Node}} props */
-function State({ node: { alive, heard_at, clock } }) {
+function NodeStateBadge({ node: { alive, heard_at, clock } }) {
   if (!alive) return html`<${Badge} tone="off">Gone<//>`;
-  if (clock.out_of_service) return html`<${Badge} tone="bad" title=${`Its clock is ${offset(clock.offset_ms)}. It takes no work until the clocks agree.`}>Clock off<//>`;
-  if (now.value - Date.parse(heard_at) > SILENT_MS) return html`<${Badge} tone="warn" title="It has not been heard of for a while. If that goes on, others take its tasks over.">Silent<//>`;
+  if (clock.out_of_service) return html`<${Badge} tone="bad" title=${`Its clock is ${describeClockOffset(clock.offset_ms)}. It takes no work until the clocks agree.`}>Clock wrong<//>`;
+  if (now.value - Date.parse(heard_at) > HEARTBEAT_OVERDUE_MS) return html`<${Badge} tone="warn" title="No heartbeat for 15 seconds. If it stays away, other nodes take over its tasks.">No heartbeat<//>`;
   return html`<${Badge} tone="good">Alive<//>`;
 }
 
 /** @param {{node: Node}} props */
-function Slots({ node: { running, slots, alive } }) {
+function SlotsCell({ node: { running, slots, alive } }) {
   if (!alive) return html`<span class="faint">–</span>`;
   return html`<span class="slots"><span class="slots-bar" aria-hidden="true"><span style=${{ width: `${Math.min(100, (running / Math.max(1, slots)) * 100)}%` }}></span></span>
     <span class="number">${running} of ${slots}</span></span>`;
@@ -110,10 +110,10 @@ function Slots({ node: { running, slots, alive } }) {
 /** @type {import("../../parts/table.js").Column<Node>[]} */
 const COLUMNS = [
   { name: "name", title: "Node", grow: 40, narrow: true, cell: (node) => html`<span title=${node.name}>${node.name}</span>` },
-  { name: "state", title: "State", width: 96, narrow: true, cell: (node) => html`<${State} node=${node} />` },
-  { name: "slots", title: "Slots in use", width: 170, narrow: true, cell: (node) => html`<${Slots} node=${node} />` },
+  { name: "state", title: "State", width: 96, narrow: true, cell: (node) => html`<${NodeStateBadge} node=${node} />` },
+  { name: "slots", title: "Slots in use", width: 170, narrow: true, cell: (node) => html`<${SlotsCell} node=${node} />` },
   { name: "handlers", title: "Can run", grow: 60, cell: (node) => html`<span title=${node.handlers.join(", ")}><span class="faint">${node.handlers.length}:</span> ${node.handlers.join(", ")}</span>` },
-  { name: "clock", title: "Clock", width: 96, right: true, cell: ({ clock }) => html`<span title=${offset(clock.offset_ms)}>${Math.abs(clock.offset_ms) < 1000 ? "OK" : step(clock.offset_ms)}</span>` },
-  { name: "heard", title: "Last heard", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.heard_at} />` },
+  { name: "clock", title: "Clock", width: 96, right: true, cell: ({ clock }) => html`<span title=${describeClockOffset(clock.offset_ms)}>${Math.abs(clock.offset_ms) < 1000 ? "OK" : formatClockStep(clock.offset_ms)}</span>` },
+  { name: "heard", title: "Heartbeat", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.heard_at} />` },
   { name: "joined", title: "Joined", width: 96, right: true, cell: (node) => html`<${Ago} at=${node.joined_at} />` },
 ];

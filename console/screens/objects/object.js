@@ -1,96 +1,96 @@
-// One object: its lanes and what blocks them, and all that happened to it.
+// One object: its lanes and its events.
 
-import { api, segment } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { counted } from "../../data/numbers.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { useLiveData } from "../../data/live-data.js";
+import { pluralize } from "../../data/numbers.js";
 import { Problem } from "../../data/problem.js";
-import { bound } from "../../data/session.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head, Panel } from "../../parts/facts.js";
-import { Filters } from "../../parts/filters.js";
-import { isOrder, Link } from "../../parts/link.js";
-import { Empty, Notice, Shown } from "../../parts/states.js";
+import { boundTenant } from "../../data/session.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader, Panel } from "../../parts/panel.js";
+import { FilterBar } from "../../parts/filters.js";
+import { isOrderPath, Link } from "../../parts/link.js";
+import { EmptyState, Notice, LiveView } from "../../parts/states.js";
 import { Ago } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
-import { Chain } from "./chain.js";
+import { screenPaths } from "../../shell/router.js";
+import { ObjectEventTable } from "./events.js";
 import { LaneCard } from "./lane.js";
 import { readLanes } from "./lanes.js";
 
-/** @typedef {import("../../data/bodies.js").ObjectDetail} ObjectDetail */
-/** @typedef {import("./lanes.js").Lanes} Lanes */
+/** @typedef {import("../../data/api-types.js").ObjectDetail} ObjectDetail */
+/** @typedef {import("./lanes.js").ObjectLanes} ObjectLanes */
 
-/** How many events the API tells of an object. */
-const MOST_EVENTS = 1000;
+/** How many events the API returns for an object. */
+const MAX_EVENTS = 1000;
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
 export default function ObjectScreen({ params, query }) {
   const { key } = params;
-  const tenant = bound.value ?? (query.tenant || "default");
-  const path = `/api/v1/objects/${segment(key)}`;
-  const object = useFollowed({
+  const tenant = boundTenant.value ?? (query.tenant || "default");
+  const path = `/api/v1/objects/${encodeSegment(key)}`;
+  const object = useLiveData({
     read: (signal) => /** @type {Promise<ObjectDetail>} */ (api.get(path, { query: { tenant }, signal, exact: true })),
     filter: { key, tenant },
     apply: (data, { events }) => {
-      const fresh = events.filter((event) => event.tenant === tenant && event.eventId > data.last);
-      return fresh.length === 0 ? data : { ...data, last: fresh[fresh.length - 1].eventId, events: [...fresh.reverse(), ...data.events].slice(0, MOST_EVENTS) };
+      const newEvents = events.filter((event) => event.tenant === tenant && event.eventId > data.last);
+      return newEvents.length === 0 ? data : { ...data, last: newEvents[newEvents.length - 1].eventId, events: [...newEvents.reverse(), ...data.events].slice(0, MAX_EVENTS) };
     },
   }, [key, tenant]);
-  const lanes = useFollowed({
+  const lanes = useLiveData({
     read: (signal) => readLanes(key, tenant, signal),
     filter: { key, tenant, tasks: true },
-    calm: 700,
-    every: 10_000,
+    minInterval: 700,
+    pollInterval: 10_000,
   }, [key, tenant]);
   const events = object.data?.events ?? [];
-  const unknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
+  const isUnknown = object.data === null && object.error instanceof Problem && object.error.status === 404;
   return html`<div class="object stack">
-    <${Head} title=${html`<span class="mono">${key}</span>`} sub=${html`<span>of the tenant ${tenant}</span>
-      ${object.data && html`<span>${counted(events.length, "event")}${events.length === MOST_EVENTS ? " or more" : ""}, the last <${Ago} at=${object.data.last} /></span>`}`}>
-      <${CopyAs} call=${{ path, query: { tenant } }} cli=${cli("objects", "show", key, ...(tenant === "default" ? [] : ["--tenant", tenant]))} />
+    <${ScreenHeader} title=${html`<span class="mono">${key}</span>`} sub=${html`<span>tenant ${tenant}</span>
+      ${object.data && html`<span>${pluralize(events.length, "event")}${events.length === MAX_EVENTS ? " or more" : ""}, the last <${Ago} at=${object.data.last} /></span>`}`}>
+      <${CopyAsMenu} call=${{ path, query: { tenant } }} cli=${cliCommand("objects", "show", key, ...(tenant === "default" ? [] : ["--tenant", tenant]))} />
     <//>
-    ${bound.value === null && html`<${Filters} query=${query} fields=${[{ name: "tenant", label: "Tenant", hint: "default", width: 160 }]} />`}
-    ${unknown ? html`<${Unknown} objectKey=${key} tenant=${tenant} />` : html`
-      <${Panel} title="Lanes" aside=${lanes.data && aside(lanes.data)}>
-        <${Shown} of=${lanes} lines=${3} what="The lanes could not be read">${(/** @type {Lanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
+    ${boundTenant.value === null && html`<${FilterBar} query=${query} fields=${[{ name: "tenant", label: "Tenant", hint: "default", width: 160 }]} />`}
+    ${isUnknown ? html`<${UnknownObject} objectKey=${key} tenant=${tenant} />` : html`
+      <${Panel} title="Lanes" aside=${lanes.data && laneCountText(lanes.data)}>
+        <${LiveView} data=${lanes} lines=${3} errorTitle="The lanes could not be loaded">${(/** @type {ObjectLanes} */ data) => html`<${LaneList} data=${data} objectKey=${key} tenant=${tenant} onChange=${lanes.reload} />`}<//>
       <//>
-      <${Panel} title="Events" flush aside=${html`<${Link} to=${places.stream({ key, tenant: query.tenant })}>in the stream<//><${Link} to=${places.tasks({ key, tenant })}>all tasks<//>`}>
-        <${Shown} of=${object} what="The object could not be read">${(/** @type {ObjectDetail} */ data) => html`
-          <${Chain} events=${data.events} tasks=${lanes.data?.tasks ?? new Map()} />
-          <p class="chain-end faint">${end(data)}</p>`}<//>
+      <${Panel} title="Events" flush aside=${html`<${Link} to=${screenPaths.stream({ key, tenant: query.tenant })}>in the stream<//><${Link} to=${screenPaths.tasks({ key, tenant })}>all tasks<//>`}>
+        <${LiveView} data=${object} errorTitle="The object could not be loaded">${(/** @type {ObjectDetail} */ data) => html`
+          <${ObjectEventTable} events=${data.events} tasks=${lanes.data?.tasks ?? new Map()} />
+          <p class="history-end faint">${historyEndText(data)}</p>`}<//>
       <//>`}
   </div>`;
 }
 
-/** @param {Lanes} data */
-function aside({ lanes }) {
-  const still = lanes.filter((lane) => lane.halted).length;
-  return still > 0 ? `${still} of ${counted(lanes.length, "lane")} ${still === 1 ? "stands" : "stand"} still` : counted(lanes.length, "lane");
+/** @param {ObjectLanes} data */
+function laneCountText({ lanes }) {
+  const haltedCount = lanes.filter((lane) => lane.halted).length;
+  return haltedCount > 0 ? `${haltedCount} of ${pluralize(lanes.length, "lane")} halted` : pluralize(lanes.length, "lane");
 }
 
-/** @param {{data: Lanes, objectKey: string, tenant: string, onChange: () => void}} props */
+/** @param {{data: ObjectLanes, objectKey: string, tenant: string, onChange: () => void}} props */
 function LaneList({ data, objectKey, tenant, onChange }) {
   const { lanes, missing, more } = data;
   return html`
-    ${missing.length > 0 && html`<${Notice} tone="warn"><span>${counted(missing.length, "task")} of it ${missing.length === 1 ? "is" : "are"} missing: the handler ${missing[0].handler} is no longer defined.</span>
-      <${Link} to=${places.tasks({ key: objectKey, tenant, status: "missing" })}>To them<//><//>`}
+    ${missing.length > 0 && html`<${Notice} tone="warn"><span>${pluralize(missing.length, "task")} ${missing.length === 1 ? "is" : "are"} missing: the handler ${missing[0].handler} is no longer defined.</span>
+      <${Link} to=${screenPaths.tasks({ key: objectKey, tenant, status: "missing" })}>Show tasks<//><//>`}
     ${lanes.length === 0
-      ? html`<p class="soft">Nothing waits, runs or is held for this object.</p>`
+      ? html`<p class="soft">No open tasks for this object.</p>`
       : html`<ul class="lanes">${lanes.map((lane) => html`<${LaneCard} key=${lane.handler} lane=${lane} objectKey=${objectKey} tenant=${tenant} onChange=${onChange} />`)}</ul>`}
-    ${more && html`<p class="faint">There may be more than is shown here: not all that waits for it was looked at.</p>`}`;
+    ${more && html`<p class="faint">There may be more lanes: not all waiting tasks were checked.</p>`}`;
 }
 
 /** @param {ObjectDetail} data */
-function end({ events }) {
+function historyEndText({ events }) {
   const first = events.at(-1);
-  if (!first) return "Its events are no longer remembered; only the id of the last one is.";
-  return first.prev === null ? "That is its first event." : "Older events are no longer remembered, or not shown.";
+  if (!first) return "Its events have expired; only the id of the last one is stored.";
+  return first.prev === null ? "First event of the object." : "Older events have expired or are not shown.";
 }
 
 /** @param {{objectKey: string, tenant: string}} props */
-function Unknown({ objectKey, tenant }) {
-  return html`<${Empty} title="Nothing has happened to it" icon="object">
+function UnknownObject({ objectKey, tenant }) {
+  return html`<${EmptyState} title="No events" icon="object">
     <p>No event of the tenant <b>${tenant}</b> has the key <code>${objectKey}</code>. Keys are exact, and each tenant has its own objects.</p>
-    ${isOrder(objectKey) && html`<p>It reads like the path of an order: <${Link} to=${places.order(objectKey)}>${objectKey}<//></p>`}
-    <p><${Link} to="/objects">Look for another<//></p><//>`;
+    ${isOrderPath(objectKey) && html`<p>It looks like the path of an order: <${Link} to=${screenPaths.order(objectKey)}>${objectKey}<//></p>`}
+    <p><${Link} to="/objects">Find another object<//></p><//>`;
 }

@@ -1,70 +1,71 @@
-// The objects that something happened to lately, as far as the newest events tell.
+// Recently changed objects, taken from the newest events.
 
 import { api } from "../../data/api.js";
-import { isEngine, keyOf } from "../../data/filter.js";
-import { useFollowed } from "../../data/follow.js";
-import { count } from "../../data/numbers.js";
-import { bound } from "../../data/session.js";
-import { Panel } from "../../parts/facts.js";
+import { isEngineEvent, eventKeyText } from "../../data/filter.js";
+import { useLiveData } from "../../data/live-data.js";
+import { formatCount } from "../../data/numbers.js";
+import { boundTenant } from "../../data/session.js";
+import { Panel } from "../../parts/panel.js";
 import { KeyLink } from "../../parts/link.js";
-import { Empty, Shown } from "../../parts/states.js";
+import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { Ago } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
-import { cli } from "../../parts/copy.js";
-import { go, places } from "../../shell/router.js";
+import { cliCommand } from "../../parts/copy.js";
+import { navigate, screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/filter.js").Event} Event */
-/** @typedef {{id: string, key: string, tenant: string, type: string, last: number, events: number}} Row */
-/** The one that changed last comes last. @typedef {{eventId: number, objects: Map<string, Row>}} Recent */
+/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {{id: string, key: string, tenant: string, type: string, last: number, events: number}} RecentObject */
+/** Objects in the order of their last change. @typedef {{eventId: number, objects: Map<string, RecentObject>}}
+ * RecentObjectData */
 
-/** How many events are looked at, and objects kept. */
-const EVENTS = 500;
-const MOST = 500;
+/** Events read, and objects kept. */
+const EVENTS_READ = 500;
+const MAX_OBJECTS = 500;
 
-/** @param {Map<string, Row>} objects @param {Event[]} events the oldest first */
-function taken(objects, events) {
+/** @param {Map<string, RecentObject>} objects @param {JournalEvent[]} events the oldest first */
+function addEvents(objects, events) {
   const next = new Map(objects);
   for (const event of events) {
-    const key = keyOf(event);
-    if (isEngine(event) || key === null) continue;
+    const key = eventKeyText(event);
+    if (isEngineEvent(event) || key === null) continue;
     const id = `${event.tenant} ${key}`;
     const before = next.get(id);
     next.delete(id);
     next.set(id, { id, key, tenant: event.tenant ?? "default", type: event.TYPE, last: event.eventId, events: (before?.events ?? 0) + 1 });
   }
   for (const id of next.keys()) {
-    if (next.size <= MOST) break;
+    if (next.size <= MAX_OBJECTS) break;
     next.delete(id);
   }
   return next;
 }
 
 /** @param {{tenant: string | undefined}} props */
-export function Recent({ tenant }) {
-  const recent = useFollowed({
+export function RecentObjects({ tenant }) {
+  const recent = useLiveData({
     read: async (signal) => {
-      const seq = await api.get("/api/v1/events", { query: { limit: -EVENTS, tenant }, signal });
-      return /** @type {Recent} */ ({ eventId: seq.eventId, objects: taken(new Map(), (seq.eventSnapshots ?? []).reverse()) });
+      const seq = await api.get("/api/v1/events", { query: { limit: -EVENTS_READ, tenant }, signal });
+      return /** @type {RecentObjectData} */ ({ eventId: seq.eventId, objects: addEvents(new Map(), (seq.eventSnapshots ?? []).reverse()) });
     },
     filter: { tenant },
-    apply: (data, { events }) => ({ ...data, objects: taken(data.objects, events) }),
+    apply: (data, { events }) => ({ ...data, objects: addEvents(data.objects, events) }),
   }, [tenant]);
-  return html`<${Panel} title="Changed lately" flush aside=${recent.data && `in the newest ${EVENTS} events, and since`}>
-    <${Shown} of=${recent} lines=${8} what="The journal could not be read">${(/** @type {Recent} */ { objects }) => html`
-      <${Table} label="Objects that changed lately" columns=${columns()} rows=${[...objects.values()].reverse()} id=${(/** @type {Row} */ row) => row.id}
-        onOpen=${(/** @type {Row} */ row) => go(places.object(row.key, row.tenant))}
-        empty=${html`<${Empty} title="Nothing has happened to any object lately" icon="object"><p>Events with a key are about objects: <code>${cli("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>
+  return html`<${Panel} title="Recently changed" flush aside=${recent.data && `from the newest ${EVENTS_READ} events`}>
+    <${LiveView} data=${recent} lines=${8} errorTitle="The journal could not be loaded">${(/** @type {RecentObjectData} */ { objects }) => html`
+      <${Table} label="Recently changed objects" columns=${recentColumns()} rows=${[...objects.values()].reverse()} id=${(/** @type {RecentObject} */ row) => row.id}
+        onOpen=${(/** @type {RecentObject} */ row) => navigate(screenPaths.object(row.key, row.tenant))}
+        empty=${html`<${EmptyState} title="No recent events with a key" icon="object"><p>Events with a key belong to an object: <code>${cliCommand("emit", "record.published", "--key", "record:1")}</code></p><//>`} />`}<//>
   <//>`;
 }
 
-/** @returns {import("../../parts/table.js").Column<Row>[]} */
-function columns() {
+/** @returns {import("../../parts/table.js").Column<RecentObject>[]} */
+function recentColumns() {
   return [
-    { name: "key", title: "Object", grow: 40, narrow: true, cell: (row) => html`<${KeyLink} of=${row.key} tenant=${row.tenant} />` },
-    { name: "tenant", title: "Tenant", width: 120, hidden: bound.value !== null, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
+    { name: "key", title: "Object", grow: 40, narrow: true, cell: (row) => html`<${KeyLink} objectKey=${row.key} tenant=${row.tenant} />` },
+    { name: "tenant", title: "Tenant", width: 120, hidden: boundTenant.value !== null, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
     { name: "type", title: "Last event", grow: 34, narrow: true, cell: (row) => html`<span title=${row.type}>${row.type}</span>` },
-    { name: "events", title: "Events", width: 80, right: true, cell: (row) => count(row.events) },
-    { name: "last", title: "When", width: 96, narrow: true, cell: (row) => html`<${Ago} at=${row.last} />` },
+    { name: "events", title: "Events", width: 80, right: true, cell: (row) => formatCount(row.events) },
+    { name: "last", title: "Time", width: 96, narrow: true, cell: (row) => html`<${Ago} at=${row.last} />` },
   ];
 }

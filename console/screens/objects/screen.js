@@ -1,12 +1,12 @@
-// The way to an object: by its key, from those whose lanes stand still, or from those that changed lately.
+// Finds an object: by key, among halted lanes, or among recently changed objects.
 
-import { bound } from "../../data/session.js";
+import { boundTenant } from "../../data/session.js";
 import { Button } from "../../parts/button.js";
-import { Head } from "../../parts/facts.js";
+import { ScreenHeader } from "../../parts/panel.js";
 import { html, useId, useState } from "../../parts/ui.js";
-import { go, places } from "../../shell/router.js";
-import { Recent } from "./recent.js";
-import { Stuck } from "./stuck.js";
+import { navigate, screenPaths } from "../../shell/router.js";
+import { RecentObjects } from "./recent.js";
+import { HaltedLanes } from "./halted-lanes.js";
 
 /** @param {{query: Record<string, string>}} props */
 export default function Objects({ query }) {
@@ -16,20 +16,20 @@ export default function Objects({ query }) {
   /** @param {Event} event */
   const open = (event) => {
     event.preventDefault();
-    if (key.trim()) go(places.object(key.trim(), tenant.trim()));
+    if (key.trim()) navigate(screenPaths.object(key.trim(), tenant.trim()));
   };
   return html`<div class="objects stack">
-    <${Head} title="Objects" sub="What events are about. Those of one object are worked off in order, handler by handler, in lanes." />
+    <${ScreenHeader} title="Objects" sub="Events with the same key belong to one object. Each handler processes them in order, in a lane." />
     <form class="filters" role="search" aria-label="Find an object" onSubmit=${open}>
       <label class="filter" for=${`${id}-key`}><span>Key</span>
         <input id=${`${id}-key`} class="objects-key" value=${key} placeholder="record:1" autocomplete="off" spellcheck=${false} maxlength="512"
           onInput=${(/** @type {Event} */ event) => setKey(/** @type {HTMLInputElement} */ (event.target).value)} /></label>
-      ${bound.value === null && html`<label class="filter" for=${`${id}-tenant`}><span>Tenant</span>
+      ${boundTenant.value === null && html`<label class="filter" for=${`${id}-tenant`}><span>Tenant</span>
         <input id=${`${id}-tenant`} value=${tenant} placeholder="default" autocomplete="off" spellcheck=${false} maxlength="128"
           onInput=${(/** @type {Event} */ event) => setTenant(/** @type {HTMLInputElement} */ (event.target).value)} /></label>`}
       <${Button} type="submit" kind="primary" icon="search" disabled=${key.trim() === ""}>Open<//>
     </form>
-    <${Stuck} />
-    <${Recent} tenant=${query.tenant} />
+    <${HaltedLanes} />
+    <${RecentObjects} tenant=${query.tenant} />
   </div>`;
 }

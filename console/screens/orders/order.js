@@ -1,162 +1,162 @@
-// One order: where it stands, its value, the way it has come, and what can be done to it.
+// One order: state, value, timeline, events and commands.
 
 import { api } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { counted } from "../../data/numbers.js";
+import { describeEngineEvent } from "../../data/engine-events.js";
+import { useLiveData } from "../../data/live-data.js";
+import { pluralize } from "../../data/numbers.js";
 import { Problem } from "../../data/problem.js";
-import { bound } from "../../data/session.js";
+import { boundTenant } from "../../data/session.js";
+import { now } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Facts, Head, Panel } from "../../parts/facts.js";
-import { Json } from "../../parts/json.js";
-import { EventLink, Link, TaskLink } from "../../parts/link.js";
-import { Notice, Shown } from "../../parts/states.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
+import { JsonView } from "../../parts/json.js";
+import { Link, TaskLink } from "../../parts/link.js";
+import { Notice, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Clock, Full } from "../../parts/time.js";
+import { TimeOfDay, DateTime } from "../../parts/time.js";
 import { Timeline } from "../../parts/timeline.js";
 import { html } from "../../parts/ui.js";
 import { useCommands } from "../../shell/commands.js";
-import { places } from "../../shell/router.js";
-import { ending, own, rows } from "./gantt.js";
-import { OrderState } from "./state.js";
-import { addressOf, change, remove, resume, suspend } from "./steer.js";
+import { screenPaths } from "../../shell/router.js";
+import { orderEnding, eventsOfOrder, timelineRows } from "./timeline.js";
+import { OrderStateBadge } from "./state.js";
+import { orderUrl, changeOrder, removeOrder, resumeOrder, suspendOrder } from "./commands.js";
 
-/** @typedef {import("../../data/bodies.js").Order} Order */
-/** @typedef {import("../../data/bodies.js").Chain} Chain */
-/** @typedef {import("../../data/filter.js").Event} Event */
-/** @typedef {{eventId: number, order: Order | null, chain: Chain | null, events: Event[], cut: boolean}} Known */
+/** @typedef {import("../../data/api-types.js").Order} Order */
+/** @typedef {import("../../data/api-types.js").Chain} Chain */
+/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {{eventId: number, order: Order | null, chain: Chain | null, events: JournalEvent[], cut: boolean}}
+ * OrderData */
 
-/** How many of its events are looked at. */
-const MOST = 1000;
+/** Maximum events that are read. */
+const MAX_EVENTS = 1000;
 
 /** @param {string} path @param {string} tenant @param {AbortSignal} signal
- * @returns {Promise<Known>} */
-async function read(path, tenant, signal) {
+ * @returns {Promise<OrderData>} */
+async function readOrder(path, tenant, signal) {
   const chainPath = path.slice(0, path.lastIndexOf(","));
   const [{ orders }, { chains }, seq] = await Promise.all([
     api.get("/api/v1/orders", { query: { path, tenant, limit: 1 }, signal, exact: true }),
     api.get("/api/v1/chains", { signal }),
-    api.get("/api/v1/events", { query: { path, tenant, limit: -MOST }, signal }),
+    api.get("/api/v1/events", { query: { path, tenant, limit: -MAX_EVENTS }, signal }),
   ]);
   const order = /** @type {Order[]} */ (orders).find((one) => one.path === path) ?? null;
-  const all = /** @type {Event[]} */ (seq.eventSnapshots ?? []).reverse();
-  const events = own(all, path);
-  // One that has arrived is still remembered by its events.
-  if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of one.` });
+  const all = /** @type {JournalEvent[]} */ (seq.eventSnapshots ?? []).reverse();
+  const events = eventsOfOrder(all, path);
+  // A finished order is still known by its events.
+  if (!order && events.length === 0) throw new Problem({ status: 404, detail: `There is no order ${path} of the tenant ${tenant}, and the journal has no events of it.` });
   const chain = /** @type {Chain[]} */ (chains).find((one) => one.path === chainPath) ?? null;
-  return { eventId: seq.eventId, order, chain, events, cut: all.length === MOST };
+  return { eventId: seq.eventId, order, chain, events, cut: all.length === MAX_EVENTS };
 }
 
 /** @param {{params: Record<string, string>, query: Record<string, string>}} props */
-export default function Screen({ params, query }) {
+export default function OrderScreen({ params, query }) {
   const path = `/${params.path}`;
-  const tenant = query.tenant || bound.value || "default";
-  const known = useFollowed({ read: (signal) => read(path, tenant, signal), filter: { path }, calm: 400, every: 10_000 }, [path, tenant]);
-  return html`<${Shown} of=${known} lines=${10} what="The order could not be read">
-    ${(/** @type {Known} */ data) => html`<${Detail} path=${path} tenant=${tenant} known=${data} after=${known.reload} />`}<//>`;
+  const tenant = query.tenant || boundTenant.value || "default";
+  const live = useLiveData({ read: (signal) => readOrder(path, tenant, signal), filter: { path }, minInterval: 400, pollInterval: 10_000 }, [path, tenant]);
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The order could not be loaded">
+    ${(/** @type {OrderData} */ data) => html`<${OrderDetail} path=${path} tenant=${tenant} data=${data} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{path: string, tenant: string, known: Known, after: () => void}} props */
-function Detail({ path, tenant, known: { order, chain, events, cut }, after }) {
-  const end = order ? null : ending(events);
-  const named = tenant === "default" ? "" : tenant;
-  const of = named ? ["--tenant", named] : [];
-  useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resume(order, after) : suspend(order, after)) }] : []);
+/** @param {{path: string, tenant: string, data: OrderData, onChange: () => void}} props */
+function OrderDetail({ path, tenant, data: { order, chain, events, cut: isTruncated }, onChange }) {
+  const ending = order ? null : orderEnding(events);
+  const tenantParam = tenant === "default" ? "" : tenant;
+  const tenantFlags = tenantParam ? ["--tenant", tenantParam] : [];
+  useCommands(order ? [{ title: order.suspended ? "Resume this order" : "Suspend this order", run: () => (order.suspended ? resumeOrder(order, onChange) : suspendOrder(order, onChange)) }] : []);
   const comma = path.lastIndexOf(",");
   return html`
-    <${Head} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} sub=${order
-      ? html`<${OrderState} order=${order} /><span>at ${order.node}</span>`
-      : html`<${Badge} tone=${end?.word === "arrived" ? "good" : "off"}>${end?.word === "arrived" ? `Arrived at ${end.node}` : end ? "Removed" : "Gone"}<//>${end && html`<${Full} at=${end.at} />`}<${Link} to=${places.tasks({ key: path, tenant: named })}>its tasks<//>`}>
-      ${order && html`<${Actions} order=${order} chain=${chain} after=${after} />`}
-      ${order ? html`<${CopyAs} call=${{ path: addressOf(path), query: { tenant: named } }} cli=${cli("orders", "show", path, ...of)} />`
-        : html`<${CopyAs} call=${{ path: "/api/v1/events", query: { path, tenant: named, limit: -MOST } }} cli=${cli("tasks", "list", "--key", path, ...of)} />`}
+    <${ScreenHeader} title=${html`<span class="faint">${path.slice(0, comma)},</span>${path.slice(comma + 1)}`} sub=${order
+      ? html`<${OrderStateBadge} order=${order} /><span>at ${order.node}</span>`
+      : html`<${Badge} tone=${ending?.tone ?? "off"}>${ending?.label ?? "Ended"}<//>${ending && html`<${DateTime} at=${ending.at} />`}<${Link} to=${screenPaths.tasks({ key: path, tenant: tenantParam })}>all tasks<//>`}>
+      ${order && html`<${OrderActions} order=${order} chain=${chain} onChange=${onChange} />`}
+      ${order ? html`<${CopyAsMenu} call=${{ path: orderUrl(path), query: { tenant: tenantParam } }} cli=${cliCommand("orders", "show", path, ...tenantFlags)} />`
+        : html`<${CopyAsMenu} call=${{ path: "/api/v1/events", query: { path, tenant: tenantParam, limit: -MAX_EVENTS } }} cli=${cliCommand("tasks", "list", "--key", path, ...tenantFlags)} />`}
     <//>
-    ${order && html`<${Trouble} order=${order} />`}
-    ${!order && html`<${Notice}>The order is no longer on its way. This is what the journal remembers of it.<//>`}
-    <${Panel} title="Its way" aside=${cut ? `its newest ${MOST} events` : null}>
-      ${events.length === 0 ? html`<p class="soft">The journal remembers none of its steps.</p>`
-        : html`<div class="gantt"><${Timeline} rows=${rows(events, order !== null)} label=${`The way of ${path}, a row for each node`} />
-          <${Legend} /></div>`}
+    ${order && html`<${OrderNotice} order=${order} />`}
+    ${!order && html`<${Notice}>The order has ended. This page shows the events that the journal still has.<//>`}
+    <${Panel} title="Timeline" aside=${isTruncated ? `its newest ${MAX_EVENTS} events` : null}>
+      ${events.length === 0 ? html`<p class="soft">The journal has no events of its steps.</p>`
+        : html`<div class="order-timeline"><${Timeline} rows=${timelineRows(events, order !== null)} label=${`Timeline of ${path}, one row per node`} />
+          <${TimelineLegend} /></div>`}
     <//>
     <div class=${order ? "columns" : "stack"}>
       <div class="stack">
-        ${order && html`<${Panel} title="Value"><${Json} value=${order.value ?? null} label="Value" /><//>`}
-        <${Happened} events=${events} />
+        ${order && html`<${Panel} title="Value"><${JsonView} value=${order.value ?? null} label="Value" /><//>`}
+        <${OrderEvents} events=${events} />
       </div>
-      ${order && html`<div class="stack"><${About} order=${order} /></div>`}
+      ${order && html`<div class="stack"><${OrderProperties} order=${order} /></div>`}
     </div>`;
 }
 
-function Legend() {
-  const keys = [["busy", "step runs"], ["good", "succeeded"], ["bad", "failed"], ["warn", "waits to be tried again"], ["off", "suspended"], ["idle", "waits"]];
-  return html`<ul class="gantt-legend">${keys.map(([tone, word]) => html`<li key=${word}><span class=${`swatch ${tone}`}></span>${word}</li>`)}</ul>`;
+function TimelineLegend() {
+  const keys = [["busy", "step running"], ["good", "succeeded"], ["bad", "failed"], ["warn", "waiting to be retried"], ["off", "suspended"], ["idle", "waiting"]];
+  return html`<ul class="timeline-legend">${keys.map(([tone, label]) => html`<li key=${label}><span class=${`swatch ${tone}`}></span>${label}</li>`)}</ul>`;
 }
 
-/** @param {{order: Order, chain: Chain | null, after: () => void}} props */
-function Actions({ order, chain, after }) {
+/** @param {{order: Order, chain: Chain | null, onChange: () => void}} props */
+function OrderActions({ order, chain, onChange }) {
   const running = order.task?.status === "RUNNING";
-  const why = running ? "A step of it runs. Suspend it, and wait for the step to end." : undefined;
+  const disabledReason = running ? "A step is running. Suspend the order and wait for the step to end." : undefined;
   return html`
     ${order.suspended
-      ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resume(order, after)}>Resume<//>`
-      : html`<${Button} icon="pause" role="operator" onClick=${() => suspend(order, after)}>Suspend<//>`}
-    <${Button} icon="configuration" role="operator" disabled=${running} title=${why} onClick=${() => change(order, chain, after)}>Change<//>
-    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${why} onClick=${() => remove(order, after)}>Remove<//>`;
+      ? html`<${Button} kind="primary" icon="play" role="operator" onClick=${() => resumeOrder(order, onChange)}>Resume<//>`
+      : html`<${Button} icon="pause" role="operator" onClick=${() => suspendOrder(order, onChange)}>Suspend<//>`}
+    <${Button} icon="configuration" role="operator" disabled=${running} title=${disabledReason} onClick=${() => changeOrder(order, chain, onChange)}>Change<//>
+    <${Button} icon="close" kind="danger" role="operator" disabled=${running} title=${disabledReason} onClick=${() => removeOrder(order, onChange)}>Remove<//>`;
 }
 
-/** What keeps it, and the way out. @param {{order: Order}} props */
-function Trouble({ order: { suspended, failed, stranded, held, setback_until, node } }) {
+/** Why the order is not moving, and what to do. @param {{order: Order}} props */
+function OrderNotice({ order: { suspended, failed, stranded, held, setback_until, node } }) {
   if (suspended && failed) {
-    return html`<${Notice} tone="bad"><span>Its step at <b>${node}</b> failed for good: ${failed.error}</span><span class="soft">Resume tries that step again.</span>
+    return html`<${Notice} tone="bad"><span>Its step at <b>${node}</b> failed: ${failed.error}</span><span class="soft">Resume to run the step again.</span>
       <${TaskLink} id=${failed.task} short /><//>`;
   }
-  if (suspended) return html`<${Notice} tone="warn">It is suspended: it begins no step, and does not arrive, until somebody resumes it.<//>`;
-  if (stranded) return html`<${Notice} tone="bad">Its chain has no node <b>${node}</b> any more. Change its node, or bring that one back.<//>`;
-  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and is tried again at <${Clock} at=${setback_until} fine=${false} />.</span><//>`;
+  if (suspended) return html`<${Notice} tone="warn">Suspended: the order starts no step and does not finish until it is resumed.<//>`;
+  if (stranded) return html`<${Notice} tone="bad">The chain no longer has the node <b>${node}</b>. Change the node of the order, or define that node again.<//>`;
+  if (setback_until) return html`<${Notice} tone="warn"><span>Its step failed and will be retried at <${TimeOfDay} at=${setback_until} withMillis=${false} />.</span><//>`;
   if (held) return html`<${Notice} tone="warn">${held}<//>`;
   return null;
 }
 
+/** Whether its step waits for a time: the due time of a step on hold may have passed.
+ * @param {Order} order */
+function isStepDelayed({ task, suspended, held }) {
+  return task?.status === "SCHEDULED" && !suspended && !held && Date.parse(task.due) > now.value;
+}
+
 /** @param {{order: Order}} props */
-function About({ order }) {
+function OrderProperties({ order }) {
   return html`<${Panel} title="Order">
-    <${Facts} of=${[
-      ["Chain", html`<${Link} to=${places.chain(order.chain)} class="mono">${order.chain}<//>`],
+    <${PropertyList} items=${[
+      ["Chain", html`<${Link} to=${screenPaths.chain(order.chain)} class="mono">${order.chain}<//>`],
       ["Node", order.node],
       ["Step", order.task && html`<${TaskLink} id=${order.task.id} short />`],
-      ["Step begins", order.task?.status === "SCHEDULED" && html`<${Clock} at=${order.task.due} fine=${false} />`],
+      ["Step due", isStepDelayed(order) && html`<${TimeOfDay} at=${order.task?.due} withMillis=${false} />`],
       ["Tenant", order.tenant],
       ["Priority", String(order.priority)],
-      ["Added", html`<${Full} at=${order.created_at} />`],
-      ["Planned for", order.planned_at && html`<${Full} at=${order.planned_at} />`],
-      ["Began", html`<${Full} at=${order.started_at} none="not yet" />`],
-      ["All steps", html`<${Link} to=${places.tasks({ key: order.path, tenant: order.tenant === "default" ? "" : order.tenant })}>its tasks<//>`],
+      ["Added", html`<${DateTime} at=${order.created_at} />`],
+      ["Planned for", order.planned_at && html`<${DateTime} at=${order.planned_at} />`],
+      ["Started", html`<${DateTime} at=${order.started_at} none="not yet" />`],
+      ["Tasks", html`<${Link} to=${screenPaths.tasks({ key: order.path, tenant: order.tenant === "default" ? "" : order.tenant })}>all tasks<//>`],
     ]} />
   <//>`;
 }
 
-/** @type {import("../../parts/table.js").Column<Event>[]} */
+/** @type {import("../../parts/table.js").Column<JournalEvent>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 112, narrow: true, cell: (event) => html`<${Clock} at=${event.eventId} />` },
-  { name: "type", title: "Event", width: 152, narrow: true, cell: (event) => event.TYPE },
-  { name: "what", title: "What", grow: 55, narrow: true, cell: (event) => html`<span class="soft">${says(event)}</span>` },
-  { name: "task", title: "Task", grow: 45, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} short />` : "") },
-  { name: "id", title: "Id", width: 150, right: true, cell: (event) => html`<${EventLink} id=${event.eventId} />` },
+  { name: "time", title: "Time", width: 112, narrow: true, cell: (event) => html`<${TimeOfDay} at=${event.eventId} />` },
+  { name: "description", title: "Description", grow: 100, narrow: true, cell: (event) => html`<span title=${describeEngineEvent(event)}>${describeEngineEvent(event)}</span>` },
+  { name: "task", title: "Task", width: 84, cell: (event) => (typeof event.taskId === "string" ? html`<${TaskLink} id=${event.taskId} tail />` : "") },
+  { name: "type", title: "Event", width: 152, cell: (event) => html`<${Link} to=${screenPaths.event(event.eventId)} class="soft">${event.TYPE}<//>` },
 ];
 
-/** @param {Event} event */
-function says(event) {
-  const transition = /** @type {{TYPE?: string, returnCode?: number} | undefined} */ (event.nodeTransition);
-  if (transition) return `${transition.TYPE}${transition.returnCode === undefined ? "" : `, return code ${transition.returnCode}`}`;
-  if (typeof event.fromNodeId === "string") return `${event.fromNodeId} → ${event.nodeId}`;
-  return typeof event.nodeId === "string" ? `at ${event.nodeId}` : "";
-}
-
-/** @param {{events: Event[]}} props */
-function Happened({ events }) {
+/** @param {{events: JournalEvent[]}} props */
+function OrderEvents({ events }) {
   const newest = [...events].reverse();
-  return html`<${Panel} title="What happened to it" flush aside=${counted(events.length, "event")}>
-    <${Table} label="Events of the order, the newest first" columns=${COLUMNS} rows=${newest} id=${(/** @type {Event} */ event) => String(event.eventId)} />
+  return html`<${Panel} title="Events" flush aside=${pluralize(events.length, "event")}>
+    <${Table} label="Events of the order, newest first" columns=${COLUMNS} rows=${newest} id=${(/** @type {JournalEvent} */ event) => String(event.eventId)} />
   <//>`;
 }

@@ -1,38 +1,38 @@
-// All orders that are on their way.
+// The list of unfinished orders.
 
-import { bound } from "../../data/session.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head } from "../../parts/facts.js";
-import { Filters } from "../../parts/filters.js";
+import { boundTenant } from "../../data/session.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader } from "../../parts/panel.js";
+import { FilterBar } from "../../parts/filters.js";
 import { Link } from "../../parts/link.js";
-import { Empty } from "../../parts/states.js";
+import { EmptyState } from "../../parts/states.js";
 import { html, useState } from "../../parts/ui.js";
-import { STATES } from "./state.js";
-import { Orders } from "./table.js";
+import { ORDER_STATES } from "./state.js";
+import { OrderTable } from "./table.js";
 
 /** @param {{query: Record<string, string>}} props */
-export default function Screen({ query: { path, tenant, state, node, id, ...rest } }) {
-  const [told, setTold] = useState("");
+export default function OrdersScreen({ query: { path, tenant, state, node, id, ...rest } }) {
+  const [countText, setCountText] = useState("");
   const query = { path, tenant, state, node, id, ...rest };
   const filtered = [path, tenant, state, node, id].some(Boolean);
   return html`
-    <${Head} title="Orders" sub=${told && html`<span>${told}</span><${Link} to="/chains">the chains they travel<//>`}>
-      <${CopyAs} call=${{ path: "/api/v1/orders", query: { path, tenant } }} cli=${cli("orders", "list", path ?? "/")} />
+    <${ScreenHeader} title="Orders" sub=${countText && html`<span>${countText}</span><${Link} to="/chains">chains<//>`}>
+      <${CopyAsMenu} call=${{ path: "/api/v1/orders", query: { path, tenant } }} cli=${cliCommand("orders", "list", path ?? "/")} />
     <//>
-    <${Filters} query=${query} fields=${[
+    <${FilterBar} query=${query} fields=${[
       { name: "path", label: "Chain or folder", hint: "/publish/", width: 170 },
       { name: "node", label: "Node", hint: "deploy", width: 120 },
-      { name: "state", label: "State", choices: STATES },
+      { name: "state", label: "State", choices: ORDER_STATES },
       { name: "id", label: "Id", hint: "part of it", width: 110 },
-      ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
+      ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
     ]} />
-    <${Orders} tall chain path=${path} tenant=${tenant} state=${state} node=${node} id=${id} onCount=${setTold}
-      empty=${(/** @type {boolean} */ none) => html`<${Nothing} filtered=${filtered} none=${none} />`} />`;
+    <${OrderTable} fill chain path=${path} tenant=${tenant} state=${state} node=${node} id=${id} onCount=${setCountText}
+      empty=${(/** @type {boolean} */ isEmpty) => html`<${NoOrders} filtered=${filtered} isEmpty=${isEmpty} />`} />`;
 }
 
-/** @param {{filtered: boolean, none: boolean}} props */
-function Nothing({ filtered, none }) {
-  if (filtered) return html`<${Empty} title=${none ? "No order is there" : "No order is like that"} icon="filter"><p>Clear a filter to see the others. Orders that have arrived are gone from this list.</p><//>`;
-  return html`<${Empty} title="No order is on its way" icon="order">
-    <p>Add one on the page of its chain, or with <code>${cli("orders", "add", "/publish/article,117")}</code>. Events and schedules add them, too. Orders that have arrived are gone from this list.</p><//>`;
+/** @param {{filtered: boolean, isEmpty: boolean}} props */
+function NoOrders({ filtered, isEmpty }) {
+  if (filtered) return html`<${EmptyState} title=${isEmpty ? "No orders" : "No order matches"} icon="filter"><p>Clear a filter to see other orders. Finished orders are not listed here.</p><//>`;
+  return html`<${EmptyState} title="No orders" icon="order">
+    <p>Add one on the page of its chain, or with <code>${cliCommand("orders", "add", "/publish/article,117")}</code>. Events and schedules add orders, too. Finished orders are not listed here.</p><//>`;
 }

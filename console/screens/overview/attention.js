@@ -1,72 +1,77 @@
-// What somebody should look at, the worst first.
+// Problems that need attention, worst first.
 
-import { counted } from "../../data/numbers.js";
-import { duration, millis, relative } from "../../data/time.js";
-import { Shape } from "../../parts/badge.js";
+import { pluralize } from "../../data/numbers.js";
+import { formatDuration, toMillis, formatRelative } from "../../data/time.js";
+import { StatusIcon } from "../../parts/badge.js";
 import { Link } from "../../parts/link.js";
 import { html, useState } from "../../parts/ui.js";
 import { Button } from "../../parts/button.js";
-import { exists, places } from "../../shell/router.js";
+import { screenPaths } from "../../shell/router.js";
+import { countReady } from "./data.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {import("../../data/bodies.js").Rule} Rule */
-/** @typedef {{tone: "bad" | "warn", title: string, text?: string, to: string}} Concern */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {import("../../data/api-types.js").Rule} Rule */
+/** @typedef {{tone: "bad" | "warn", title: string, text?: string, to: string}} AttentionItem */
 
-/** From when on work that could run has waited long. */
-const LONG_SECONDS = 60;
-const FIRST = 6;
+/** After this time a ready task counts as overdue. */
+const OVERDUE_SECONDS = 60;
+const FIRST_ITEMS = 6;
 
-/** @param {import("./facts.js").Facts} facts @param {import("./samples.js").Sample[]} samples
- * @returns {Concern[]} */
-export function concerns({ health, handlers, nodes, chains }, samples) {
-  /** @type {Concern[]} */
-  const found = [];
-  if (health?.store && !health.store.reachable) found.push({ tone: "bad", title: "The store does not answer", text: "pointsman doctor tells what is wrong with it", to: "/configuration" });
-  else if (health?.store && !health.store.writable) found.push({ tone: "bad", title: "The store cannot be written", text: "emits are refused until it can; pointsman doctor tells what is wrong with it", to: "/configuration" });
-  for (const warning of health?.warnings ?? []) found.push({ tone: "warn", title: "The store is not as it should be", text: warning, to: "/configuration" });
-  if (nodes && !nodes.some((node) => node.alive)) found.push({ tone: "bad", title: "No node is alive", text: "nothing is run", to: "/nodes" });
-  found.push(...handlers.flatMap(ofHandler));
-  found.push(...failing(samples));
+/** @param {import("./data.js").OverviewData} facts @param {import("./samples.js").MetricsSample[]} samples
+ * @returns {AttentionItem[]} */
+export function listAttentionItems({ health, handlers, nodes, chains }, samples) {
+  /** @type {AttentionItem[]} */
+  const items = [];
+  if (health?.store && !health.store.reachable) items.push({ tone: "bad", title: "The store does not respond", text: "run pointsman doctor to find out why", to: "/configuration" });
+  else if (health?.store && !health.store.writable) items.push({ tone: "bad", title: "The store cannot be written", text: "emits are refused; run pointsman doctor to find out why", to: "/configuration" });
+  for (const warning of health?.warnings ?? []) items.push({ tone: "warn", title: "Store warning", text: warning, to: "/configuration" });
+  if (nodes && !nodes.some((node) => node.alive)) items.push({ tone: "bad", title: "No node is alive", text: "no task is run", to: "/nodes" });
+  items.push(...handlers.flatMap(handlerItems));
+  items.push(...failingHandlerItems(samples));
   const last = samples.slice(-15);
   if (last.length === 15 && last.every(({ slots, busy }) => slots !== null && busy !== null && slots > 0 && busy >= slots)) {
-    found.push({ tone: "warn", title: "All slots are taken", text: "more workers, or another node, would run more at a time", to: "/nodes" });
+    items.push({ tone: "warn", title: "All slots are in use", text: "more workers, or another node, would run more at a time", to: "/nodes" });
   }
   for (const chain of chains) {
-    if (chain.state === "stopped") found.push({ tone: "warn", title: `The chain ${chain.path} is stopped`, to: places.chain(chain.path) });
+    if (chain.state === "stopped") items.push({ tone: "warn", title: `The chain ${chain.path} is stopped`, to: screenPaths.chain(chain.path) });
+    for (const { id, action, orders } of chain.nodes) {
+      if (action === "stop") items.push({ tone: "warn", title: `Node ${id} of ${chain.path} is stopped`, text: orders ? `${pluralize(orders, "order")} ${orders === 1 ? "waits" : "wait"} there` : "", to: screenPaths.chain(chain.path) });
+    }
     const stranded = chain.stranded.reduce((sum, one) => sum + one.orders, 0);
-    if (stranded) found.push({ tone: "bad", title: `${counted(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} stranded`, text: "their node is gone: move them, or bring it back", to: places.chain(chain.path) });
-    found.push(...chain.rules.map((rule) => held(rule, places.chain(chain.path))));
+    if (stranded) items.push({ tone: "bad", title: `${pluralize(stranded, "order")} of ${chain.path} ${stranded === 1 ? "is" : "are"} orphaned`, text: "their node was removed from the chain: move them, or define it again", to: screenPaths.chain(chain.path) });
+    items.push(...chain.rules.map((rule) => ruleItem(rule, screenPaths.chain(chain.path))));
   }
-  return found.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
+  return items.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad"));
 }
 
 /** @param {Handler} handler
- * @returns {Concern[]} */
-function ofHandler({ name, counts, rules, oldest_runnable_seconds: oldest, defined }) {
-  const to = exists(places.handler(name)) ? places.handler(name) : places.tasks({ handler: name });
-  /** @type {(Concern | false)[]} */
-  const all = [
-    counts.halted > 0 && { tone: "bad", title: `${counted(counts.halted, "lane")} of ${name} ${counts.halted === 1 ? "stands" : "stand"} still`, text: "behind a task that failed: retry or cancel it", to },
-    counts.missing > 0 && { tone: "bad", title: `${counted(counts.missing, "task")} of ${name} ${counts.missing === 1 ? "is" : "are"} missing`, text: defined ? "the handler is defined again: adopt them" : "the handler is no longer defined", to },
-    oldest !== null && oldest > LONG_SECONDS && rules.length === 0 && { tone: "warn", title: `${name} is behind by ${duration(oldest * 1000)}`, text: "its oldest task could run, and has waited that long", to },
-    ...rules.map((rule) => held(rule, to)),
+ * @returns {AttentionItem[]} */
+function handlerItems(handler) {
+  const { name, counts, rules, oldest_runnable_seconds: oldest, defined } = handler;
+  const to = screenPaths.handler(name);
+  /** @type {(AttentionItem | false)[]} */
+  const items = [
+    counts.halted > 0 && { tone: "bad", title: `${pluralize(counts.halted, "lane")} of ${name} ${counts.halted === 1 ? "is" : "are"} halted`, text: "behind a failed task: run it again or cancel it", to },
+    counts.missing > 0 && { tone: "bad", title: `${pluralize(counts.missing, "task")} of ${name} ${counts.missing === 1 ? "is" : "are"} missing`, text: defined ? "the handler is defined again: adopt them" : "the handler is no longer defined", to },
+    oldest !== null && oldest > OVERDUE_SECONDS && rules.length === 0 && countReady(handler) > 0 && { tone: "warn", title: `${name} is behind by ${formatDuration(oldest * 1000)}`, text: "its oldest ready task has waited that long", to },
+    ...rules.map((rule) => ruleItem(rule, to)),
   ];
-  return /** @type {Concern[]} */ (all.filter(Boolean));
+  return /** @type {AttentionItem[]} */ (items.filter(Boolean));
 }
 
 /** @param {Rule} rule @param {string} to
- * @returns {Concern} */
-function held({ kind, name, tenant, by, reason, since }, to) {
-  const whose = tenant ? ` for ${tenant}` : "";
-  const who = by ? ` by ${by}` : "";
-  const when = relative(millis(since) ?? 0);
-  return { tone: "warn", title: `${name} is ${kind === "pause" ? "paused" : "blocked"}${whose}`, text: `${when}${who}${reason ? `: ${reason}` : ""}`, to };
+ * @returns {AttentionItem} */
+function ruleItem({ kind, name, tenant, by, reason, since }, to) {
+  const tenantText = tenant ? ` for ${tenant}` : "";
+  const byText = by ? ` by ${by}` : "";
+  const when = formatRelative(toMillis(since) ?? 0);
+  return { tone: "warn", title: `${name} is ${kind === "pause" ? "paused" : "blocked"}${tenantText}`, text: `${when}${byText}${reason ? `: ${reason}` : ""}`, to };
 }
 
-/** Handlers of which much fails these days: a fifth of the attempts of the last minute, and not only one or two.
- * @param {import("./samples.js").Sample[]} samples
- * @returns {Concern[]} */
-function failing(samples) {
+/** Handlers with more than 20 % failed attempts (at least 3) in the last minute.
+ * @param {import("./samples.js").MetricsSample[]} samples
+ * @returns {AttentionItem[]} */
+function failingHandlerItems(samples) {
   const recent = samples.slice(-30);
   /** @type {Record<string, {ended: number, failed: number}>} */
   const sums = {};
@@ -79,21 +84,21 @@ function failing(samples) {
   }
   return Object.entries(sums).filter(([, { ended, failed }]) => failed >= 3 && failed / ended > 0.2).map(([name, { ended, failed }]) => ({
     tone: /** @type {const} */ ("bad"),
-    title: `${name} fails`,
-    text: `${counted(Math.round(failed), "attempt")} of ${Math.round(ended)} within the last minute`,
-    to: exists("/failures") ? "/failures" : places.tasks({ handler: name, status: "FAILED" }),
+    title: `${name} is failing`,
+    text: `${pluralize(Math.round(failed), "attempt")} of ${Math.round(ended)} in the last minute`,
+    to: "/failures",
   }));
 }
 
-/** @param {{list: Concern[]}} props */
-export function Attention({ list }) {
-  const [all, setAll] = useState(false);
-  if (list.length === 0) return html`<p class="fine"><${Shape} tone="good" /> Nothing needs attention</p>`;
-  const shown = all ? list : list.slice(0, FIRST);
-  return html`<ul class="concerns">
-    ${shown.map(({ tone, title, text, to }) => html`<li key=${title + text} class=${tone}>
-      <${Shape} tone=${tone} /><div><${Link} to=${to}><b>${title}</b><//>${text && html`<span class="soft"> ${text}</span>`}</div>
+/** @param {{list: AttentionItem[]}} props */
+export function AttentionList({ list }) {
+  const [showAll, setShowAll] = useState(false);
+  if (list.length === 0) return html`<p class="all-clear"><${StatusIcon} tone="good" /> Nothing needs attention</p>`;
+  const visibleItems = showAll ? list : list.slice(0, FIRST_ITEMS);
+  return html`<ul class="attention-list">
+    ${visibleItems.map(({ tone, title, text, to }) => html`<li key=${title + text} class=${tone}>
+      <${StatusIcon} tone=${tone} /><div><${Link} to=${to}><b>${title}</b><//>${text && html`<span class="soft"> ${text}</span>`}</div>
     </li>`)}
   </ul>
-  ${list.length > FIRST && html`<${Button} small kind="quiet" onClick=${() => setAll(!all)}>${all ? "Fewer" : `${list.length - FIRST} more`}<//>`}`;
+  ${list.length > FIRST_ITEMS && html`<${Button} small kind="quiet" onClick=${() => setShowAll(!showAll)}>${showAll ? "Show fewer" : `Show ${list.length - FIRST_ITEMS} more`}<//>`}`;
 }

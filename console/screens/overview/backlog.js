@@ -1,52 +1,55 @@
-// What waits, by handler.
+// The backlog by handler.
 
-import { brief } from "../../data/numbers.js";
-import { duration } from "../../data/time.js";
+import { formatCompact } from "../../data/numbers.js";
+import { formatDuration } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
-import { Panel } from "../../parts/facts.js";
+import { Panel } from "../../parts/panel.js";
 import { HandlerLink } from "../../parts/link.js";
-import { Empty } from "../../parts/states.js";
+import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { html, useMemo } from "../../parts/ui.js";
-import { exists, go, places } from "../../shell/router.js";
+import { navigate, screenPaths } from "../../shell/router.js";
+import { countReady } from "./data.js";
 
-/** @typedef {import("../../data/bodies.js").Handler} Handler */
-/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, total: number, most: number}} Row */
+/** @typedef {import("../../data/api-types.js").Handler} Handler */
+/** @typedef {Handler & {rate: {ended: number, failed: number} | undefined, ready: number, waiting: number, total: number, maxTotal: number}}
+ * BacklogRow */
 
 /** @param {number} number */
-function cell(number) {
-  return number ? brief(number) : html`<span class="faint">0</span>`;
+function countCell(number) {
+  return number ? formatCompact(number) : html`<span class="faint">0</span>`;
 }
 
-/** @type {import("../../parts/table.js").Column<Row>[]} */
+/** @type {import("../../parts/table.js").Column<BacklogRow>[]} */
 const COLUMNS = [
   { name: "name", title: "Handler", grow: 26, narrow: true, cell: (row) => html`<${HandlerLink} name=${row.name} />` },
-  { name: "state", title: "State", width: 110, narrow: true, cell: state },
-  { name: "bar", title: "Backlog", grow: 24, cell: bar },
-  { name: "ready", title: "Ready", width: 70, right: true, narrow: true, cell: (row) => cell(row.counts.ready + row.counts.scheduled) },
-  { name: "waiting", title: "Waiting", width: 70, right: true, cell: (row) => cell(row.counts.waiting) },
-  { name: "running", title: "Running", width: 70, right: true, cell: (row) => cell(row.counts.running) },
-  { name: "oldest", title: "Oldest", width: 90, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : duration(row.oldest_runnable_seconds * 1000)) },
-  { name: "rate", title: "Ended", width: 76, right: true, cell: (row) => (row.rate ? `${brief(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
-  { name: "failed", title: "Failed", width: 76, right: true, cell: (row) => (row.rate?.failed ? html`<span class="bad-text">${brief(Number(row.rate.failed.toFixed(1)))}/s</span>` : html`<span class="faint">–</span>`) },
+  { name: "state", title: "State", width: 110, narrow: true, cell: stateCell },
+  { name: "bar", title: "Backlog", grow: 24, cell: backlogBar },
+  { name: "ready", title: "Ready", width: 70, right: true, narrow: true, cell: (row) => countCell(row.ready) },
+  { name: "waiting", title: "Waiting", width: 70, right: true, cell: (row) => countCell(row.waiting) },
+  { name: "running", title: "Running", width: 70, right: true, cell: (row) => countCell(row.counts.running) },
+  { name: "oldest", title: "Oldest", width: 90, right: true, cell: (row) => (row.oldest_runnable_seconds === null ? html`<span class="faint">–</span>` : formatDuration(row.oldest_runnable_seconds * 1000)) },
+  { name: "rate", title: "Ended", width: 76, right: true, cell: (row) => (row.rate ? `${formatCompact(Number(row.rate.ended.toFixed(1)))}/s` : html`<span class="faint">–</span>`) },
+  { name: "failed", title: "Failed", width: 76, right: true, cell: (row) => (row.rate?.failed ? html`<span class="bad-text">${formatCompact(Number(row.rate.failed.toFixed(1)))}/s</span>` : html`<span class="faint">–</span>`) },
 ];
 
-/** @param {Row} row */
-function state({ counts, rules, defined }) {
+/** @param {BacklogRow} row */
+function stateCell({ counts, ready, rules, defined }) {
   const rule = rules[0];
   if (rule) return html`<${Badge} tone=${rule.kind === "block" ? "bad" : "warn"} title=${rule.reason ?? ""}>${rule.kind === "block" ? "Blocked" : "Paused"}<//>`;
   if (counts.halted) return html`<${Badge} tone="bad">Halted<//>`;
   if (!defined || counts.missing) return html`<${Badge} tone="warn">Missing<//>`;
   if (counts.running) return html`<${Badge} tone="busy">Running<//>`;
+  if (counts.ready + counts.scheduled > ready && !ready) return html`<${Badge} tone="warn" title="Its queues are paused, or their nodes are stopped">On hold<//>`;
   return html`<${Badge} tone="idle">Idle<//>`;
 }
 
-/** Widths are relative to the longest. @param {Row} row */
-function bar({ counts, most, total }) {
-  const parts = /** @type {[string, number][]} */ ([["busy", counts.running], ["ready", counts.ready + counts.scheduled], ["waiting", counts.waiting], ["halted", counts.halted + counts.missing]]);
-  const words = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "nothing";
-  return html`<span class="backlog-bar" role="img" aria-label=${words} title=${words}>
-    ${parts.map(([name, number]) => number > 0 && html`<span key=${name} class=${name} style=${{ width: `${(number / most) * 100}%` }}></span>`)}
+/** Widths are relative to the largest backlog. @param {BacklogRow} row */
+function backlogBar({ counts, ready, waiting, maxTotal, total }) {
+  const parts = /** @type {[string, number][]} */ ([["busy", counts.running], ["ready", ready], ["waiting", waiting], ["halted", counts.halted + counts.missing]]);
+  const label = parts.filter(([, number]) => number).map(([name, number]) => `${number} ${name}`).join(", ") || "nothing";
+  return html`<span class="backlog-bar" role="img" aria-label=${label} title=${label}>
+    ${parts.map(([name, number]) => number > 0 && html`<span key=${name} class=${name} style=${{ width: `${(number / maxTotal) * 100}%` }}></span>`)}
     ${total === 0 && html`<span class="none"></span>`}
   </span>`;
 }
@@ -56,13 +59,17 @@ export function Backlog({ handlers, rates }) {
   const rows = useMemo(() => {
     /** @param {Handler} handler */
     const total = ({ counts }) => counts.ready + counts.waiting + counts.scheduled + counts.running + counts.halted + counts.missing;
-    const most = Math.max(1, ...handlers.map(total));
-    return handlers.map((handler) => ({ ...handler, rate: rates[handler.name], total: total(handler), most }))
+    const maxTotal = Math.max(1, ...handlers.map(total));
+    return handlers.map((handler) => {
+      const ready = countReady(handler);
+      const { counts } = handler;
+      return { ...handler, rate: rates[handler.name], ready, waiting: counts.waiting + counts.ready + counts.scheduled - ready, total: total(handler), maxTotal };
+    })
       .sort((a, b) => b.total - a.total || a.name.localeCompare(b.name));
   }, [handlers, rates]);
-  const open = exists(places.handler("x")) ? (/** @type {Row} */ row) => go(places.handler(row.name)) : undefined;
+  const open = (/** @type {BacklogRow} */ row) => navigate(screenPaths.handler(row.name));
   return html`<${Panel} title="Backlog by handler" flush aside=${`${handlers.length} handlers`}>
-    <${Table} label="Backlog by handler" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => row.name} onOpen=${open}
-      empty=${html`<${Empty} title="There are no handlers" icon="handler"><p>Say under <code>handlers:</code> in the configuration what is to be done, and under <code>event_handlers:</code> for which events.</p><//>`} />
+    <${Table} label="Backlog by handler" columns=${COLUMNS} rows=${rows} id=${(/** @type {BacklogRow} */ row) => row.name} onOpen=${open}
+      empty=${html`<${EmptyState} title="There are no handlers" icon="handler"><p>Define them under <code>handlers:</code> in the configuration, and their events under <code>event_handlers:</code>.</p><//>`} />
   <//>`;
 }

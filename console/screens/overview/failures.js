@@ -1,30 +1,29 @@
-// What failed last.
+// The latest failed tasks.
 
-import { Panel } from "../../parts/facts.js";
+import { Panel } from "../../parts/panel.js";
 import { HandlerLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
-import { Empty } from "../../parts/states.js";
+import { EmptyState } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
 import { Ago } from "../../parts/time.js";
 import { html } from "../../parts/ui.js";
-import { exists, go, places } from "../../shell/router.js";
+import { navigate, screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Task} Task */
+/** @typedef {import("../../data/api-types.js").Task} Task */
 
 /** @type {import("../../parts/table.js").Column<Task>[]} */
 const COLUMNS = [
   { name: "when", title: "Failed", width: 92, narrow: true, cell: (task) => html`<${Ago} at=${task.finished_at || task.created_at} />` },
   { name: "handler", title: "Handler", grow: 18, narrow: true, cell: (task) => html`<${HandlerLink} name=${task.handler} />` },
-  { name: "key", title: "Object", grow: 22, cell: (task) => (task.key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} of=${task.key} tenant=${task.tenant} />`) },
+  { name: "key", title: "Object", grow: 22, cell: (task) => (task.key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${task.key} tenant=${task.tenant} />`) },
   { name: "error", title: "Error", grow: 60, narrow: true, cell: (task) => html`<span title=${task.error}>${task.error}</span>` },
   { name: "id", title: "Task", width: 150, cell: (task) => html`<${TaskLink} id=${task.id} short />` },
 ];
 
 /** @param {{tasks: Task[]}} props */
-export function Failures({ tasks }) {
-  const open = exists(places.task("x")) ? (/** @type {Task} */ task) => go(places.task(task.id)) : undefined;
-  const all = exists("/failures") ? "/failures" : places.tasks({ status: "FAILED" });
-  return html`<${Panel} title="Failed last" flush aside=${tasks.length > 0 && exists(all) && html`<${Link} to=${all}>All<//>`}>
-    <${Table} label="Tasks that failed last" keys=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${open}
-      empty=${html`<${Empty} title="No task has failed" icon="task" />`} />
+export function LatestFailures({ tasks }) {
+  const open = (/** @type {Task} */ task) => navigate(screenPaths.task(task.id));
+  return html`<${Panel} title="Latest failures" flush aside=${tasks.length > 0 && html`<${Link} to="/failures">All<//>`}>
+    <${Table} label="Latest failed tasks" keys=${false} columns=${COLUMNS} rows=${tasks} id=${(/** @type {Task} */ task) => task.id} onOpen=${open}
+      empty=${html`<${EmptyState} title="No task has failed" icon="task" />`} />
   <//>`;
 }

@@ -1,97 +1,97 @@
-// The overview: what needs attention, how fast things go, and what waits.
+// The overview: attention list, rates, latency and backlog.
 
-import { useFollowed } from "../../data/follow.js";
-import { brief, count } from "../../data/numbers.js";
-import { bound } from "../../data/session.js";
-import { duration, roughly } from "../../data/time.js";
+import { useLiveData } from "../../data/live-data.js";
+import { formatCompact, formatCount } from "../../data/numbers.js";
+import { boundTenant } from "../../data/session.js";
+import { formatDuration, formatShortDuration } from "../../data/time.js";
 import { Chart } from "../../parts/chart.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head, Panel } from "../../parts/facts.js";
-import { Shown } from "../../parts/states.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader, Panel } from "../../parts/panel.js";
+import { LiveView } from "../../parts/states.js";
 import { html, useMemo } from "../../parts/ui.js";
-import { Attention, concerns } from "./attention.js";
+import { AttentionList, listAttentionItems } from "./attention.js";
 import { Backlog } from "./backlog.js";
-import { Failures } from "./failures.js";
-import { read } from "./facts.js";
+import { LatestFailures } from "./failures.js";
+import { countReady, readOverview } from "./data.js";
 import { samples, useSamples } from "./samples.js";
 import { Tile } from "./tile.js";
 
-/** @typedef {import("./facts.js").Facts} Facts */
-/** @typedef {import("./samples.js").Sample} Sample */
+/** @typedef {import("./data.js").OverviewData} OverviewData */
+/** @typedef {import("./samples.js").MetricsSample} MetricsSample */
 
 export default function Overview() {
   useSamples();
-  const facts = useFollowed({ read, filter: { tasks: true }, calm: 2000, every: 5000 }, []);
+  const live = useLiveData({ read: readOverview, filter: { tasks: true }, minInterval: 2000, pollInterval: 5000 }, []);
   return html`
-    <${Head} title="Overview" sub=${facts.data && html`<${Where} facts=${facts.data} />`}>
-      <${CopyAs} call=${{ path: "/api/v1/handlers" }} cli=${cli("handlers", "list")} />
+    <${ScreenHeader} title="Overview" sub=${live.data && html`<${ServerSummary} facts=${live.data} />`}>
+      <${CopyAsMenu} call=${{ path: "/api/v1/handlers" }} cli=${cliCommand("handlers", "list")} />
     <//>
-    <${Shown} of=${facts} lines=${10}>${(/** @type {Facts} */ data) => html`
-      <${Panel} title="Needs attention"><${Attention} list=${concerns(data, samples.value)} /><//>
-      <${Tiles} facts=${data} />
-      <div class="charts">${bound.value === null ? html`<${Throughput} /><${Latency} />` : html`<${Throughput} />`}</div>
+    <${LiveView} data=${live} lines=${10}>${(/** @type {OverviewData} */ data) => html`
+      <${Panel} title="Needs attention"><${AttentionList} list=${listAttentionItems(data, samples.value)} /><//>
+      <${OverviewTiles} facts=${data} />
+      <div class="charts">${boundTenant.value === null ? html`<${ThroughputChart} /><${LatencyChart} />` : html`<${ThroughputChart} />`}</div>
       <${Backlog} handlers=${data.handlers} rates=${samples.value.at(-1)?.rates ?? {}} />
-      <${Failures} tasks=${data.failures} />
+      <${LatestFailures} tasks=${data.failures} />
     `}<//>`;
 }
 
-/** @param {{facts: Facts}} props */
-function Where({ facts: { health, nodes } }) {
+/** @param {{facts: OverviewData}} props */
+function ServerSummary({ facts: { health, nodes } }) {
   const alive = nodes?.filter((node) => node.alive).length;
   return html`<span>Pointsman ${health?.version}</span><span>${health?.store?.kind}</span>
     ${alive !== undefined && html`<span>${alive === 1 ? "1 node" : `${alive} nodes`}</span>`}
-    ${alive !== undefined && alive > 1 && html`<span class="faint">rates and latencies are of the node that answers here</span>`}`;
+    ${alive !== undefined && alive > 1 && html`<span class="faint">rates and latencies are those of the node that serves this page</span>`}`;
 }
 
-/** @param {{facts: Facts}} props */
-function Tiles({ facts: { handlers } }) {
+/** @param {{facts: OverviewData}} props */
+function OverviewTiles({ facts: { handlers } }) {
   const list = samples.value;
   const last = list.at(-1);
-  /** @param {(handler: import("../../data/bodies.js").Handler) => number} of */
+  /** @param {(handler: import("../../data/api-types.js").Handler) => number} of */
   const total = (of) => handlers.reduce((sum, handler) => sum + of(handler), 0);
   const waiting = total(({ counts }) => counts.ready + counts.waiting + counts.scheduled);
   const running = total(({ counts }) => counts.running);
-  // What is paused or blocked as a whole could not run.
-  const free = handlers.filter((handler) => !handler.rules.some(({ space, tenant }) => space === "handler" && tenant === null));
-  const ready = free.reduce((sum, { counts }) => sum + counts.ready + counts.scheduled, 0);
-  const oldest = Math.max(0, ...free.map((handler) => handler.oldest_runnable_seconds ?? 0));
+  const ready = total(countReady);
+  const runnable = handlers.filter(countReady);
+  const oldest = Math.max(0, ...runnable.map((handler) => handler.oldest_runnable_seconds ?? 0));
   /** @param {number | null | undefined} value */
-  const rate = (value) => (value === null || value === undefined ? "–" : brief(Number(value.toFixed(1))));
+  const rate = (value) => (value === null || value === undefined ? "–" : formatCompact(Number(value.toFixed(1))));
   const recent = list.slice(-60);
   return html`<div class="tiles">
     <${Tile} name="Events" value=${rate(last?.events)} unit="/s" values=${recent.map((sample) => sample.events)} />
-    <${Tile} name="Went well" value=${rate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
+    <${Tile} name="Succeeded" value=${rate(last?.succeeded)} unit="/s" values=${recent.map((sample) => sample.succeeded)} />
     <${Tile} name="Failed" value=${rate(last?.failed)} unit="/s" bad=${(last?.failed ?? 0) > 0} values=${recent.map((sample) => sample.failed)} />
-    ${bound.value === null && html`<${Tile} name="Start latency, 95 %" value=${latest(list, "start95")} values=${recent.map((sample) => sample.start95)} />`}
-    <${Tile} name="Waiting" value=${brief(waiting)} note=${`${count(ready)} could run`} />
-    <${Tile} name="Running" value=${brief(running)} note=${last?.slots ? `${last.busy} of ${last.slots} slots` : ""} />
-    <${Tile} name="Oldest ready" value=${oldest ? roughly(oldest * 1000) : "none"} bad=${oldest > 60} />
+    ${boundTenant.value === null && html`<${Tile} name="Start latency, p95" value=${latestLatency(list, "start95")} values=${recent.map((sample) => sample.start95)} />`}
+    <${Tile} name="Waiting" value=${formatCompact(waiting)} note=${`${formatCount(ready)} ready`} />
+    <${Tile} name="Running" value=${formatCompact(running)} note=${last?.slots ? `${last.busy} of ${last.slots} slots` : ""} />
+    <${Tile} name="Oldest ready" value=${oldest ? formatShortDuration(oldest * 1000) : "none"} bad=${oldest > 60} />
   </div>`;
 }
 
-/** The last that was measured: in a quiet moment nothing is. @param {Sample[]} list @param {"start95" | "emit95"} name */
-function latest(list, name) {
+/** The latest measured value: idle samples have none.
+ * @param {MetricsSample[]} list @param {"start95" | "emit95"} name */
+function latestLatency(list, name) {
   const found = list.slice(-15).reverse().find((sample) => sample[name] !== null);
-  return found ? duration(Number(found[name])) : "–";
+  return found ? formatDuration(Number(found[name])) : "–";
 }
 
-/** @param {((sample: Sample) => number | null)[]} of
+/** @param {((sample: MetricsSample) => number | null)[]} of
  * @returns {[number[], ...(number | null)[][]]} */
-function rows(...of) {
+function chartRows(...of) {
   const list = samples.value;
   return [list.map((sample) => sample.at), ...of.map((one) => list.map(one))];
 }
 
-function Throughput() {
+function ThroughputChart() {
   const list = samples.value;
-  const data = useMemo(() => rows((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [list]);
-  return html`<${Panel} title="Throughput" aside="a second"><${Chart} data=${data} label="Events, attempts that went well and attempts that failed, a second, over the last ten minutes"
-    lines=${[{ name: "events", tone: "accent", fill: true }, { name: "went well", tone: "good" }, { name: "failed", tone: "bad" }]} /><//>`;
+  const data = useMemo(() => chartRows((sample) => sample.events, (sample) => sample.succeeded, (sample) => sample.failed), [list]);
+  return html`<${Panel} title="Throughput" aside="per second"><${Chart} data=${data} label="Events, succeeded attempts and failed attempts per second, over the last ten minutes"
+    lines=${[{ name: "events", tone: "accent", fill: true }, { name: "succeeded", tone: "good" }, { name: "failed", tone: "bad" }]} /><//>`;
 }
 
-function Latency() {
+function LatencyChart() {
   const list = samples.value;
-  const data = useMemo(() => rows((sample) => sample.start50, (sample) => sample.start95, (sample) => sample.emit95), [list]);
-  return html`<${Panel} title="Latency" aside="of the node that answers"><${Chart} data=${data} unit=${duration} label="From an event to the start of its task, half and 95 percent, and from an emit to its answer, over the last ten minutes"
-    lines=${[{ name: "to start, 50 %", tone: "muted" }, { name: "to start, 95 %", tone: "accent" }, { name: "emit, 95 %", tone: "warn" }]} /><//>`;
+  const data = useMemo(() => chartRows((sample) => sample.start50, (sample) => sample.start95, (sample) => sample.emit95), [list]);
+  return html`<${Panel} title="Latency" aside="of the node that serves this page"><${Chart} data=${data} unit=${formatDuration} label="Start latency (median and 95th percentile) and emit latency (95th percentile), over the last ten minutes"
+    lines=${[{ name: "start, p50", tone: "muted" }, { name: "start, p95", tone: "accent" }, { name: "emit, p95", tone: "warn" }]} /><//>`;
 }

@@ -1,11 +1,12 @@
-// A number, what it is, and how it came to be.
+// A tile: a number with its name and recent history.
 
 import { Sparkline } from "../../parts/sparkline.js";
-import { classes, html } from "../../parts/ui.js";
+import { classNames, html } from "../../parts/ui.js";
 
-/** @param {{name: string, value: string, unit?: string, note?: string, bad?: boolean, values?: (number | null)[]}} props */
+/** @param {{name: string, value: string, unit?: string, note?: string, bad?: boolean, values?: (number | null)[]}}
+ * props */
 export function Tile({ name, value, unit, note, bad = false, values }) {
-  return html`<div class=${classes("tile", bad && "bad")}>
+  return html`<div class=${classNames("tile", bad && "bad")}>
     <span class="tile-name">${name}</span>
     <span class="tile-value number">${value}${unit && html`<span class="tile-unit">${unit}</span>`}</span>
     ${values ? html`<${Sparkline} values=${values} label=${`${name} over the last two minutes`} />` : html`<span class="faint number">${note}</span>`}

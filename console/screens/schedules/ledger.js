@@ -1,67 +1,67 @@
-// The ledger: what became of each planned time.
+// The fire ledger: the outcome of each planned time.
 
-import { api, segment } from "../../data/api.js";
-import { usePages } from "../../data/pages.js";
-import { duration } from "../../data/time.js";
-import { Panel } from "../../parts/facts.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { usePages } from "../../data/paged-list.js";
+import { formatDuration } from "../../data/time.js";
+import { Panel } from "../../parts/panel.js";
 import { EventLink, TaskLink } from "../../parts/link.js";
-import { Empty, Shown } from "../../parts/states.js";
+import { EmptyState, LiveView } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Clock } from "../../parts/time.js";
-import { classes, html } from "../../parts/ui.js";
-import { Outcome, OUTCOMES, why } from "./words.js";
+import { TimeOfDay } from "../../parts/time.js";
+import { classNames, html } from "../../parts/ui.js";
+import { OutcomeBadge, OUTCOME_LABELS, describeOutcome } from "./format.js";
 
-/** @typedef {import("../../data/bodies.js").Fire} Fire */
+/** @typedef {import("../../data/api-types.js").Fire} Fire */
 
-/** How many are drawn as a strip. */
-const STRIP = 60;
+/** Fires drawn in the strip. */
+const MAX_STRIP_FIRES = 60;
 
 /** @param {{name: string}} props */
-export function Ledger({ name }) {
+export function FireLedger({ name }) {
   const fires = usePages({
     read: async (before, signal) => {
-      const page = await api.get(`/api/v1/schedules/${segment(name)}/fires`, { query: { before }, signal });
+      const page = await api.get(`/api/v1/schedules/${encodeSegment(name)}/fires`, { query: { before }, signal });
       return { rows: /** @type {Fire[]} */ (page.fires), next: page.next };
     },
     id: (fire) => fire.planned_at,
-    every: 3000,
+    pollInterval: 3000,
   }, [name]);
-  return html`<${Panel} title="What became of its times" flush aside=${fires.data && html`<${Strip} fires=${fires.data.slice(0, STRIP)} />`}>
-    <${Shown} of=${fires} what="The ledger could not be read">${(/** @type {Fire[]} */ rows) => html`
-      <${Table} label="Planned times, the latest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Fire} */ fire) => fire.planned_at}
+  return html`<${Panel} title="Fires" flush aside=${fires.data && html`<${FireStrip} fires=${fires.data.slice(0, MAX_STRIP_FIRES)} />`}>
+    <${LiveView} data=${fires} errorTitle="The ledger could not be loaded">${(/** @type {Fire[]} */ rows) => html`
+      <${Table} label="Fires, latest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Fire} */ fire) => fire.planned_at}
         onEnd=${fires.more ?? undefined}
-        empty=${html`<${Empty} title="None of its times has come yet" icon="schedule"><p>Each planned time gets a row here: fired, late, caught up or skipped.</p><//>`} />`}<//>
+        empty=${html`<${EmptyState} title="No fires yet" icon="schedule"><p>Every planned time gets a row: fired, late, caught up or skipped.</p><//>`} />`}<//>
   <//>`;
 }
 
-/** The outcomes at a glance, the latest on the right. @param {{fires: Fire[]}} props */
-function Strip({ fires }) {
+/** Recent outcomes as bars, latest on the right. @param {{fires: Fire[]}} props */
+function FireStrip({ fires }) {
   if (fires.length === 0) return null;
-  const words = Object.entries(OUTCOMES).map(([outcome, [, word]]) => [word.toLowerCase(), fires.filter((fire) => fire.outcome === outcome).length])
-    .filter(([, number]) => number).map(([word, number]) => `${number} ${word}`).join(", ");
-  return html`<span class="strip" role="img" aria-label=${`Of the last ${fires.length}: ${words}`} title=${`Of the last ${fires.length}: ${words}`}>
-    ${[...fires].reverse().map((fire) => html`<span key=${fire.planned_at} class=${classes("fire", fire.outcome)}></span>`)}
+  const label = Object.entries(OUTCOME_LABELS).map(([outcome, [, outcomeLabel]]) => [outcomeLabel.toLowerCase(), fires.filter((fire) => fire.outcome === outcome).length])
+    .filter(([, number]) => number).map(([outcomeLabel, number]) => `${number} ${outcomeLabel}`).join(", ");
+  return html`<span class="fire-strip" role="img" aria-label=${`Of the last ${fires.length}: ${label}`} title=${`Of the last ${fires.length}: ${label}`}>
+    ${[...fires].reverse().map((fire) => html`<span key=${fire.planned_at} class=${classNames("fire", fire.outcome)}></span>`)}
   </span>`;
 }
 
 /** @param {Fire} fire */
-function delay({ planned_at, settled_at, outcome }) {
+function delayCell({ planned_at, settled_at, outcome }) {
   const ms = Date.parse(settled_at) - Date.parse(planned_at);
-  return outcome === "skipped" ? "" : html`<span class=${ms > 5000 ? "warn-text" : "faint"}>+${duration(Math.max(0, ms))}</span>`;
+  return outcome === "skipped" ? "" : html`<span class=${ms > 5000 ? "warn-text" : "faint"}>+${formatDuration(Math.max(0, ms))}</span>`;
 }
 
 /** @type {import("../../parts/table.js").Column<Fire>[]} */
 const COLUMNS = [
-  { name: "planned", title: "Planned", width: 160, narrow: true, cell: (fire) => html`<${Clock} at=${fire.planned_at} fine=${false} />` },
-  { name: "outcome", title: "Outcome", width: 150, narrow: true, cell: (fire) => html`<${Outcome} fire=${fire} />` },
-  { name: "delay", title: "After", width: 84, right: true, cell: delay },
-  { name: "why", title: "Why", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : why(fire)}</span>` },
-  { name: "made", title: "Made", grow: 55, narrow: true, cell: made },
+  { name: "planned", title: "Planned", width: 160, narrow: true, cell: (fire) => html`<${TimeOfDay} at=${fire.planned_at} withMillis=${false} />` },
+  { name: "outcome", title: "Outcome", width: 150, narrow: true, cell: (fire) => html`<${OutcomeBadge} fire=${fire} />` },
+  { name: "delay", title: "Delay", width: 84, right: true, cell: delayCell },
+  { name: "why", title: "Reason", grow: 45, cell: (fire) => html`<span class="soft">${fire.outcome === "fired" ? "" : describeOutcome(fire)}</span>` },
+  { name: "made", title: "Created", grow: 55, narrow: true, cell: createdCell },
 ];
 
 /** @param {Fire} fire */
-function made({ event_id, task_id, reason }) {
+function createdCell({ event_id, task_id, reason }) {
   if (event_id !== null) return html`<${EventLink} id=${event_id} />`;
-  if (task_id !== null) return html`${reason === "overlap" && html`<span class="faint">in the way: </span>`}<${TaskLink} id=${task_id} short />`;
+  if (task_id !== null) return html`${reason === "overlap" && html`<span class="faint">overlaps with </span>`}<${TaskLink} id=${task_id} short />`;
   return html`<span class="faint">–</span>`;
 }

@@ -1,101 +1,101 @@
-// One schedule: when it fires and what that means, what it makes, what became of its times, what holds it.
+// One schedule: expression, action, fires, next fires and rules.
 
-import { api, segment } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { may } from "../../data/session.js";
-import { duration } from "../../data/time.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { useLiveData } from "../../data/live-data.js";
+import { hasRole } from "../../data/session.js";
+import { formatDuration } from "../../data/time.js";
 import { Badge } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Facts, Head, Panel } from "../../parts/facts.js";
-import { HoldButtons, RuleBadge, Rules } from "../../parts/rules.js";
-import { Notice, Shown } from "../../parts/states.js";
-import { Ago, Clock } from "../../parts/time.js";
-import { tellError, toast } from "../../parts/toast.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { PropertyList, ScreenHeader, Panel } from "../../parts/panel.js";
+import { RuleButtons, RuleBadge, RuleList } from "../../parts/rules.js";
+import { Notice, LiveView } from "../../parts/states.js";
+import { Ago, TimeOfDay } from "../../parts/time.js";
+import { showError, showToast } from "../../parts/toast.js";
 import { html } from "../../parts/ui.js";
 import { useCommands } from "../../shell/commands.js";
-import { Ledger } from "./ledger.js";
-import { inZone, Makes, Outcome, upcoming } from "./words.js";
+import { FireLedger } from "./ledger.js";
+import { formatInZone, ScheduleTarget, OutcomeBadge, nextFire } from "./format.js";
 
-/** @typedef {import("../../data/bodies.js").Schedule} Schedule */
+/** @typedef {import("../../data/api-types.js").Schedule} Schedule */
 
-/** How many coming times are shown. */
-const NEXT = 10;
+/** Planned times that are shown. */
+const NEXT_FIRES = 10;
 
 /** @type {Record<string, string>} */
-const CATCH_UP = { one: "the latest of those that were missed", all: "every one that was missed, in order", none: "nothing" };
+const CATCH_UP_DESCRIPTIONS = { one: "fires once for the latest missed time", all: "fires for every missed time, in order", none: "does not fire for missed times" };
 /** @type {Record<string, string>} */
-const OVERLAP = { queue: "it fires all the same", skip: "the time passes", cancel: "they are cancelled, and it fires" };
+const OVERLAP_DESCRIPTIONS = { queue: "it fires anyway", skip: "it skips the time", cancel: "it cancels them and fires" };
 
 /** @param {{params: Record<string, string>}} props */
-export default function Screen({ params: { name } }) {
-  const path = `/api/v1/schedules/${segment(name)}`;
-  const known = useFollowed({
-    read: (signal) => /** @type {Promise<Schedule & {eventId: number}>} */ (api.get(path, { query: { times: NEXT }, signal })),
+export default function ScheduleScreen({ params: { name } }) {
+  const path = `/api/v1/schedules/${encodeSegment(name)}`;
+  const live = useLiveData({
+    read: (signal) => /** @type {Promise<Schedule & {eventId: number}>} */ (api.get(path, { query: { times: NEXT_FIRES }, signal })),
     filter: { types: ["FileBasedEvent"] },
-    every: 3000,
+    pollInterval: 3000,
   }, [name]);
-  return html`<${Shown} of=${known} lines=${10} what="The schedule could not be read">
-    ${(/** @type {Schedule} */ schedule) => html`<${Detail} schedule=${schedule} path=${path} after=${known.reload} />`}<//>`;
+  return html`<${LiveView} data=${live} lines=${10} errorTitle="The schedule could not be loaded">
+    ${(/** @type {Schedule} */ schedule) => html`<${ScheduleDetail} schedule=${schedule} path=${path} onChange=${live.reload} />`}<//>`;
 }
 
-/** @param {{schedule: Schedule, path: string, after: () => void}} props */
-function Detail({ schedule, path, after }) {
+/** @param {{schedule: Schedule, path: string, onChange: () => void}} props */
+function ScheduleDetail({ schedule, path, onChange }) {
   const { name, defined, rules, warnings, words, expression, timezone, last } = schedule;
-  const place = { space: /** @type {const} */ ("schedule"), name };
-  const run = () => runNow(name, path, after);
-  const blocked = rules.some((rule) => rule.kind === "block") && !may("admin");
-  useCommands(may("operator") && defined ? [{ title: `Run ${name} now`, words: "fire", run }] : []);
+  const ruleTarget = { space: /** @type {const} */ ("schedule"), name };
+  const run = () => runSchedule(name, path, onChange);
+  const blocked = rules.some((rule) => rule.kind === "block") && !hasRole("admin");
+  useCommands(hasRole("operator") && defined ? [{ title: `Run ${name} now`, keywords: "fire", run }] : []);
   return html`
-    <${Head} title=${name} sub=${html`${rules[0] ? html`<${RuleBadge} rule=${rules[0]} />` : html`<${Badge} tone=${defined ? "good" : "warn"}>${defined ? "On" : "Gone"}<//>`}
-      ${schedule.next[0] && html`<span>next <${Ago} at=${upcoming(schedule)} /></span>`}`}>
+    <${ScreenHeader} title=${name} sub=${html`${rules[0] ? html`<${RuleBadge} rule=${rules[0]} />` : html`<${Badge} tone=${defined ? "good" : "warn"}>${defined ? "Active" : "Removed"}<//>`}
+      ${schedule.next[0] && html`<span>next fire <${Ago} at=${nextFire(schedule)} /></span>`}`}>
       ${defined && html`<${Button} kind="primary" icon="play" role="operator" disabled=${blocked}
-        title=${blocked ? "An admin has blocked it: only admins run it by hand" : "Makes at once what it makes at its times. It is no planned time, and has no row."} onClick=${run}>Run now<//>`}
-      <${HoldButtons} place=${place} rules=${rules} after=${after} />
-      <${CopyAs} call=${{ path }} cli=${cli("schedules", "show", name)} />
+        title=${blocked ? "Blocked by an admin: only admins can run it" : "Fires once, now. This run is not listed under Fires."} onClick=${run}>Run now<//>`}
+      <${RuleButtons} target=${ruleTarget} rules=${rules} onChange=${onChange} />
+      <${CopyAsMenu} call=${{ path }} cli=${cliCommand("schedules", "show", name)} />
     <//>
-    ${!defined && html`<${Notice} tone="warn">It is no longer defined. Only what holds it is left.<//>`}
-    ${warnings.map((warning) => html`<${Notice} key=${warning} tone="warn"><span><b>Mind:</b> ${warning}</span><//>`)}
+    ${!defined && html`<${Notice} tone="warn">This schedule is no longer defined. Only its rules are left.<//>`}
+    ${warnings.map((warning) => html`<${Notice} key=${warning} tone="warn"><span><b>Warning:</b> ${warning}</span><//>`)}
     <div class="columns">
       <div class="stack">
-        ${defined && html`<${Panel} title="When">
-          <p class="in-words">${words}</p>
-          <${Facts} of=${[
+        ${defined && html`<${Panel} title="Schedule">
+          <p class="schedule-description">${words}</p>
+          <${PropertyList} items=${[
             ["Expression", html`<code>${expression}</code>`],
             ["Time zone", timezone],
-            ["Makes", html`<${Makes} schedule=${schedule} />`],
-            ["If missed", schedule.catch_up && html`${schedule.catch_up}<span class="soft">: ${CATCH_UP[schedule.catch_up] ?? ""} is made up for${schedule.catch_up === "none" ? "" : `, if it passed within ${duration(schedule.catch_up_within_seconds * 1000)}`}</span>`],
-            ["If not done", schedule.makes?.event && schedule.overlap && html`${schedule.overlap}<span class="soft">: while tasks of the last event have not ended, ${OVERLAP[schedule.overlap] ?? ""}</span>`],
-            ["Jitter", schedule.jitter_seconds > 0 && `put off by a part of ${duration(schedule.jitter_seconds * 1000)}`],
+            ["Creates", html`<${ScheduleTarget} schedule=${schedule} />`],
+            ["Catch-up", schedule.catch_up && html`${schedule.catch_up}<span class="soft">: ${CATCH_UP_DESCRIPTIONS[schedule.catch_up] ?? ""}${schedule.catch_up === "none" ? "" : ` of the last ${formatDuration(schedule.catch_up_within_seconds * 1000)}`}</span>`],
+            ["Overlap", schedule.makes?.event && schedule.overlap && html`${schedule.overlap}<span class="soft">: if tasks of the previous event are still open, ${OVERLAP_DESCRIPTIONS[schedule.overlap] ?? ""}</span>`],
+            ["Jitter", schedule.jitter_seconds > 0 && `random delay of up to ${formatDuration(schedule.jitter_seconds * 1000)}`],
           ]} />
         <//>`}
-        <${Ledger} name=${name} />
+        <${FireLedger} name=${name} />
       </div>
       <div class="stack">
-        <${Panel} title="What holds it"><${Rules} rules=${rules} own=${place} after=${after} /><//>
-        ${defined && html`<${Panel} title="Next times"><${Next} schedule=${schedule} /><//>`}
-        ${last && html`<${Panel} title="Last time"><${Facts} of=${[["Planned", html`<${Clock} at=${last.planned_at} fine=${false} />`], ["Outcome", html`<${Outcome} fire=${last} />`]]} /><//>`}
+        <${Panel} title="Pauses and blocks"><${RuleList} rules=${rules} target=${ruleTarget} onChange=${onChange} /><//>
+        ${defined && html`<${Panel} title="Next fires"><${NextFires} schedule=${schedule} /><//>`}
+        ${last && html`<${Panel} title="Last fire"><${PropertyList} items=${[["Planned", html`<${TimeOfDay} at=${last.planned_at} withMillis=${false} />`], ["Outcome", html`<${OutcomeBadge} fire=${last} />`]]} /><//>`}
       </div>
     </div>`;
 }
 
 /** @param {{schedule: Schedule}} props */
-function Next({ schedule: { next, timezone, held } }) {
-  if (next.length === 0) return html`<p class="soft">It does not fire any more.</p>`;
-  return html`${held && html`<p class="warn-text held-note">While it is held these pass without firing.</p>`}
-    <ol class="next-times">${next.map((at) => html`<li key=${at}><${Clock} at=${at} fine=${false} /><span class="faint"><${Ago} at=${at} /></span>
-      ${timezone !== "UTC" && html`<span class="faint own-zone" title=${timezone}>${inZone(at, timezone)}</span>`}</li>`)}</ol>
-    ${timezone !== "UTC" && html`<p class="faint">The second time of each is that of ${timezone}.</p>`}`;
+function NextFires({ schedule: { next, timezone, held } }) {
+  if (next.length === 0) return html`<p class="soft">No more planned times.</p>`;
+  return html`${held && html`<p class="warn-text pause-note">While it is paused or blocked, these times pass without firing.</p>`}
+    <ol class="next-times">${next.map((at) => html`<li key=${at}><${TimeOfDay} at=${at} withMillis=${false} /><span class="faint"><${Ago} at=${at} /></span>
+      ${timezone !== "UTC" && html`<span class="faint schedule-zone" title=${timezone}>${formatInZone(at, timezone)}</span>`}</li>`)}</ol>
+    ${timezone !== "UTC" && html`<p class="faint">The second time is in ${timezone}.</p>`}`;
 }
 
-/** @param {string} name @param {string} path @param {() => void} after */
-async function runNow(name, path, after) {
+/** @param {string} name @param {string} path @param {() => void} onChange */
+async function runSchedule(name, path, onChange) {
   try {
-    const made = await api.post(`${path}/run`);
-    const what = made.task_id ?? made.order ?? (made.eventId && `event ${made.eventId}`);
-    toast({ text: made.created ? `${name} was run` : `${name} is queued or running already`, detail: String(what ?? "") });
-    after();
+    const created = await api.post(`${path}/run`);
+    const what = created.task_id ?? created.order ?? (created.eventId && `event ${created.eventId}`);
+    showToast({ text: created.created ? `${name} was run` : `${name} is queued or running already`, detail: String(what ?? "") });
+    onChange();
   } catch (error) {
-    tellError(error, `${name} was not run`);
+    showError(error, `${name} was not run`);
   }
 }

@@ -1,56 +1,56 @@
-// What the stream shows: events, and between them what becomes of tasks, if that is wanted.
+// Rows of the stream: events, changes of tasks, and gaps.
 
-import { isEngine, keyOf, taskOf } from "../../data/filter.js";
-import { stringify } from "../../parts/json.js";
+import { describeEngineEvent } from "../../data/engine-events.js";
+import { isEngineEvent, eventKeyText, eventTaskId } from "../../data/filter.js";
+import { stringifyExact } from "../../parts/json.js";
 
-/** @typedef {import("../../data/filter.js").Event} Event */
-/** @typedef {import("../../data/filter.js").Change} Change */
+/** @typedef {import("../../data/filter.js").JournalEvent} JournalEvent */
+/** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
 
-/** `gap` stands where something is missing, and says why. Of an event only what is shown is kept: thousands of rows are,
- * and each may have come with a megabyte.
+/** A `gap` row marks missing events. A row keeps only the visible part of an event: there are thousands of rows, and
+ * a value may have a megabyte.
  * @typedef {{id: string, kind: "event" | "task" | "gap", at: number | string, type: string, key: string | null,
- *   tenant: string, text: string, eventId?: number, task?: string | null, change?: Change}} Row */
+ *   tenant: string, text: string, eventId?: number, task?: string | null, change?: TaskChange}} StreamRow */
 
-/** How much of a payload a row shows. */
-const MOST_TEXT = 240;
+/** Characters of a value that a row shows. */
+const MAX_TEXT = 240;
 
-/** @param {Event} event
- * @returns {Row} */
+/** @param {JournalEvent} event
+ * @returns {StreamRow} */
 export function eventRow(event) {
   return {
-    id: `e${event.eventId}`, kind: "event", at: event.eventId, type: event.TYPE, key: keyOf(event),
-    tenant: event.tenant ?? "", text: summary(event), eventId: event.eventId, task: taskOf(event),
+    id: `e${event.eventId}`, kind: "event", at: event.eventId, type: event.TYPE, key: eventKeyText(event),
+    tenant: event.tenant ?? "", text: eventSummary(event), eventId: event.eventId, task: eventTaskId(event),
   };
 }
 
-let changes = 0;
+let lastRowNumber = 0;
 
-/** @param {Change} change
- * @returns {Row} */
+/** @param {TaskChange} change
+ * @returns {StreamRow} */
 export function taskRow(change) {
-  changes += 1;
+  lastRowNumber += 1;
   return {
-    id: `t${changes}`, kind: "task", at: change.time, type: change.handler, key: change.key,
+    id: `t${lastRowNumber}`, kind: "task", at: change.time, type: change.handler, key: change.key,
     tenant: change.tenant, text: change.error ?? "", change,
   };
 }
 
 /** @param {string} text
- * @returns {Row} */
+ * @returns {StreamRow} */
 export function gapRow(text) {
-  changes += 1;
-  return { id: `g${changes}`, kind: "gap", at: Date.now(), type: "", key: null, tenant: "", text };
+  lastRowNumber += 1;
+  return { id: `g${lastRowNumber}`, kind: "gap", at: Date.now(), type: "", key: null, tenant: "", text };
 }
 
-/** One line of what an event carries. @param {Event} event */
-function summary(event) {
-  if (!isEngine(event)) return event.value === null || event.value === undefined ? "" : cut(stringify(event.value).replace(/\s*\n\s*/g, " "));
-  const { eventId: _, TYPE: __, key: ___, ...fields } = event;
-  return cut(Object.entries(fields).map(([name, value]) => `${name} ${typeof value === "string" ? value : JSON.stringify(value)}`).join("  "));
+/** The event as one line. @param {JournalEvent} event */
+function eventSummary(event) {
+  if (isEngineEvent(event)) return truncate(describeEngineEvent(event));
+  return event.value === null || event.value === undefined ? "" : truncate(stringifyExact(event.value).replace(/\s*\n\s*/g, " "));
 }
 
 /** @param {string} text */
-function cut(text) {
-  // A copy: a part of a text would keep all of it in memory.
-  return text.length > MOST_TEXT ? structuredClone(`${text.slice(0, MOST_TEXT)}…`) : text;
+function truncate(text) {
+  // A copy: a slice would keep the whole text in memory.
+  return text.length > MAX_TEXT ? structuredClone(`${text.slice(0, MAX_TEXT)}…`) : text;
 }

@@ -1,120 +1,120 @@
-// The stream: events as they come.
+// The stream: events as they happen.
 
-import { bound } from "../../data/session.js";
-import { connection } from "../../data/live.js";
-import { count } from "../../data/numbers.js";
-import { Badge, Status } from "../../parts/badge.js";
+import { boundTenant } from "../../data/session.js";
+import { connection } from "../../data/stream.js";
+import { formatCount } from "../../data/numbers.js";
+import { Badge, TaskStatus } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head } from "../../parts/facts.js";
-import { Filters } from "../../parts/filters.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader } from "../../parts/panel.js";
+import { FilterBar } from "../../parts/filters.js";
 import { EventLink, KeyLink, Link, TaskLink } from "../../parts/link.js";
-import { Empty, Failed, Loading, Notice } from "../../parts/states.js";
+import { EmptyState, ErrorState, LoadingState, Notice } from "../../parts/states.js";
 import { Table } from "../../parts/table.js";
-import { Clock } from "../../parts/time.js";
+import { TimeOfDay } from "../../parts/time.js";
 import { html, useMemo } from "../../parts/ui.js";
 import { useCommands } from "../../shell/commands.js";
 import { useShortcuts } from "../../shell/keys.js";
-import { go, places, setQuery } from "../../shell/router.js";
-import { FIRST, useTail } from "./tail.js";
+import { navigate, screenPaths, setQuery } from "../../shell/router.js";
+import { FIRST_ROWS, useStreamTail } from "./tail.js";
 
-/** @typedef {import("./rows.js").Row} Row */
+/** @typedef {import("./rows.js").StreamRow} StreamRow */
 
-/** How many more are read at a time, and at most. */
-const MOST_HISTORY = 3200;
+/** Maximum older events that are loaded. */
+const MAX_HISTORY = 3200;
 
 /** @param {{query: Record<string, string>}} props */
 export default function Stream({ query }) {
   const paused = query.paused === "1";
   const tasks = query.tasks === "1";
-  const history = Math.min(MOST_HISTORY, Math.max(FIRST, Number(query.last) || FIRST));
+  const history = Math.min(MAX_HISTORY, Math.max(FIRST_ROWS, Number(query.last) || FIRST_ROWS));
   const filter = {
     types: query.return ? query.return.split(",").map((type) => type.trim()).filter(Boolean) : undefined,
     key: query.key || undefined, path: query.path || undefined, tenant: query.tenant || undefined, tasks,
   };
-  const tail = useTail({ filter, history, paused });
-  // The newest stands on top.
+  const tail = useStreamTail({ filter, history, paused });
+  // Newest first.
   const rows = useMemo(() => [...tail.rows].reverse(), [tail.rows]);
-  const hold = () => setQuery({ paused: paused ? null : "1" });
-  useShortcuts({ p: { what: paused ? "Let it go on" : "Hold it still", run: hold } });
-  useCommands([{ title: paused ? "Let the stream go on" : "Hold the stream still", words: "pause", run: hold }]);
+  const togglePause = () => setQuery({ paused: paused ? null : "1" });
+  useShortcuts({ p: { title: paused ? "Resume" : "Pause", run: togglePause } });
+  useCommands([{ title: paused ? "Resume the stream" : "Pause the stream", keywords: "hold", run: togglePause }]);
   const call = { path: "/api/v1/stream", query: { return: query.return, key: query.key, path: query.path, tenant: query.tenant } };
-  const command = cli("watch", ...flag("--return", query.return), ...flag("--key", query.key), ...flag("--path", query.path), ...flag("--tenant", query.tenant));
+  const command = cliCommand("watch", ...cliFlag("--return", query.return), ...cliFlag("--key", query.key), ...cliFlag("--path", query.path), ...cliFlag("--tenant", query.tenant));
 
   return html`
-    <${Head} title="Stream" sub=${says(tail, paused)}>
-      <${Button} icon=${paused ? "play" : "pause"} pressed=${paused} onClick=${hold}>${paused ? "Go on" : "Pause"}<//>
-      <${Button} pressed=${tasks} onClick=${() => setQuery({ tasks: tasks ? null : "1" })} title="Show what becomes of tasks, too">Tasks<//>
-      <${CopyAs} call=${call} cli=${command} />
+    <${ScreenHeader} title="Stream" sub=${rowCountText(tail, paused)}>
+      <${Button} icon=${paused ? "play" : "pause"} pressed=${paused} onClick=${togglePause}>${paused ? "Resume" : "Pause"}<//>
+      <${Button} pressed=${tasks} onClick=${() => setQuery({ tasks: tasks ? null : "1" })} title="Show status changes of tasks, too">Tasks<//>
+      <${CopyAsMenu} call=${call} cli=${command} />
     <//>
-    <${Filters} query=${query} fields=${fields()} />
-    ${tail.torn && html`<${Notice} tone="warn"><span>There is a gap in what is shown: the stream was torn. What came after it is complete.</span>
+    <${FilterBar} query=${query} fields=${filterFields()} />
+    ${tail.torn && html`<${Notice} tone="warn"><span>Events are missing (torn stream): the journal deleted them before this page could read them. Later events are complete.</span>
       <${Button} small onClick=${tail.reload}>Reload<//><//>`}
     ${tail.error
-      ? html`<${Failed} error=${tail.error} onRetry=${tail.reload} what="The journal could not be read" />`
-      : tail.loading ? html`<${Loading} lines=${12} />`
-      : html`<${Table} tall label="Events, the newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {Row} */ row) => row.id}
-          onOpen=${open} tone=${(/** @type {Row} */ row) => `row-${row.kind}`} empty=${html`<${Nothing} searching=${tail.searching} filtered=${Object.keys(query).some((name) => ["return", "key", "path", "tenant"].includes(name))} />`} />`}
-    ${!tail.loading && !tail.error && rows.length >= history && history < MOST_HISTORY && html`<div class="actions">
-      <${Button} onClick=${() => setQuery({ last: history * 4 })}>Read further back<//></div>`}
+      ? html`<${ErrorState} error=${tail.error} onRetry=${tail.reload} errorTitle="The journal could not be loaded" />`
+      : tail.loading ? html`<${LoadingState} lines=${12} />`
+      : html`<${Table} fill label="Events, newest first" columns=${COLUMNS} rows=${rows} id=${(/** @type {StreamRow} */ row) => row.id}
+          onOpen=${openRow} rowClass=${(/** @type {StreamRow} */ row) => `row-${row.kind}`} empty=${html`<${NoEvents} searching=${tail.searching} filtered=${Object.keys(query).some((name) => ["return", "key", "path", "tenant"].includes(name))} />`} />`}
+    ${!tail.loading && !tail.error && rows.length >= history && history < MAX_HISTORY && html`<div class="actions">
+      <${Button} onClick=${() => setQuery({ last: history * 4 })}>Load older events<//></div>`}
   `;
 }
 
 /** @param {string} name @param {string | undefined} value */
-function flag(name, value) {
+function cliFlag(name, value) {
   return value ? [name, value] : [];
 }
 
-/** @param {import("./tail.js").State} tail @param {boolean} paused */
-function says({ rows, held, dropped }, paused) {
-  const shown = `${count(rows.length)} shown${dropped ? `, ${count(dropped)} older ones let go` : ""}`;
-  if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Held still, ${count(held)} waiting<//>`;
-  return html`<span>${shown}</span>${connection.value.phase === "open" ? null : html`<span>not live at the moment</span>`}`;
+/** @param {import("./tail.js").TailState} tail @param {boolean} paused */
+function rowCountText({ rows, buffered, dropped }, paused) {
+  const shown = `${formatCount(rows.length)} shown${dropped ? `, ${formatCount(dropped)} older ones removed` : ""}`;
+  if (paused) return html`<span>${shown}</span><${Badge} tone="warn">Paused, ${formatCount(buffered)} new<//>`;
+  return html`<span>${shown}</span>${connection.value.phase === "open" ? null : html`<span>not live</span>`}`;
 }
 
-function fields() {
+function filterFields() {
   return [
     { name: "return", label: "Type", hint: "record, OrderEvent", width: 180 },
     { name: "key", label: "Object", hint: "record:1", width: 180 },
     { name: "path", label: "Path", hint: "/publish/", width: 140 },
-    ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
+    ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
   ];
 }
 
 /** @param {{filtered: boolean, searching: boolean}} props */
-function Nothing({ filtered, searching }) {
-  if (searching) return html`<${Empty} title="Nothing yet" icon="search"><p>The journal is long; the server looks further back.</p><//>`;
-  if (filtered) return html`<${Empty} title="Nothing matches" icon="filter"><p>Clear a filter, or wait: what matches appears here by itself.</p><//>`;
-  return html`<${Empty} title="Nothing has happened yet" icon="stream">
-    <p>Emit something, and it appears here: <code>${cli("emit", "record.published", "--key", "record:1")}</code></p><//>`;
+function NoEvents({ filtered, searching }) {
+  if (searching) return html`<${EmptyState} title="No matches yet" icon="search"><p>The server is still searching the older part of the journal.</p><//>`;
+  if (filtered) return html`<${EmptyState} title="No event matches" icon="filter"><p>Clear a filter, or wait: matching events appear here.</p><//>`;
+  return html`<${EmptyState} title="No events yet" icon="stream">
+    <p>Emit an event to see it here: <code>${cliCommand("emit", "record.published", "--key", "record:1")}</code></p><//>`;
 }
 
-/** @param {Row} row */
-function open({ eventId, change }) {
-  if (eventId) go(places.event(eventId));
-  else if (change) go(places.task(change.id));
+/** @param {StreamRow} row */
+function openRow({ eventId, change }) {
+  if (eventId) navigate(screenPaths.event(eventId));
+  else if (change) navigate(screenPaths.task(change.id));
 }
 
-/** @type {import("../../parts/table.js").Column<Row>[]} */
+/** @type {import("../../parts/table.js").Column<StreamRow>[]} */
 const COLUMNS = [
-  { name: "time", title: "Time", width: 112, narrow: true, cell: (row) => html`<${Clock} at=${row.at} />` },
-  { name: "type", title: "Type", grow: 24, narrow: true, cell: type },
-  { name: "key", title: "Object", grow: 26, narrow: true, cell: object },
+  { name: "time", title: "Time", width: 112, narrow: true, cell: (row) => html`<${TimeOfDay} at=${row.at} />` },
+  { name: "type", title: "Type", grow: 24, narrow: true, cell: typeCell },
+  { name: "key", title: "Object", grow: 26, narrow: true, cell: objectCell },
   { name: "tenant", title: "Tenant", width: 100, cell: (row) => html`<span class="faint">${row.tenant}</span>` },
   { name: "text", title: "Value", grow: 50, cell: (row) => html`<span class="mono soft">${row.text}</span>` },
   { name: "id", title: "Event", width: 150, right: true, cell: (row) => (row.eventId ? html`<${EventLink} id=${row.eventId} />` : row.change && html`<${TaskLink} id=${row.change.id} short />`) },
 ];
 
-/** @param {Row} row */
-function object({ kind, task, key, tenant }) {
+/** @param {StreamRow} row */
+function objectCell({ kind, task, key, tenant }) {
   if (kind === "gap") return null;
   if (task) return html`<${TaskLink} id=${task} short />`;
-  return key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} of=${key} tenant=${tenant} />`;
+  return key === null ? html`<span class="faint">–</span>` : html`<${KeyLink} objectKey=${key} tenant=${tenant} />`;
 }
 
-/** @param {Row} row */
-function type(row) {
+/** @param {StreamRow} row */
+function typeCell(row) {
   if (row.kind === "gap") return html`<${Badge} tone="warn" title=${row.text}>Gap<//>`;
-  if (row.change) return html`<span class="task-line"><${Status} status=${row.change.status} state=${row.change.state} attempt=${row.change.attempt} /> <${Link} to=${places.handler(row.type)}>${row.type}<//></span>`;
+  if (row.change) return html`<span class="task-line"><${TaskStatus} status=${row.change.status} state=${row.change.state} attempt=${row.change.attempt} /> <${Link} to=${screenPaths.handler(row.type)}>${row.type}<//></span>`;
   return html`<span class=${row.tenant === "" ? "soft" : ""}>${row.type}</span>`;
 }

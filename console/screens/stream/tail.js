@@ -1,39 +1,39 @@
-// The newest of the journal: read backwards once, then followed. Bounded, however fast it goes.
+// The newest events: read backwards once, then followed. The number of rows is bounded.
 
 import { api } from "../../data/api.js";
-import { listen } from "../../data/live.js";
-import { Ring } from "../../data/ring.js";
+import { subscribe } from "../../data/stream.js";
+import { RingBuffer } from "../../data/ring-buffer.js";
 import { useEffect, useRef, useSignal } from "../../parts/ui.js";
 import { eventRow, gapRow, taskRow } from "./rows.js";
 
-/** @typedef {import("../../data/filter.js").Filter} Filter */
-/** @typedef {import("./rows.js").Row} Row */
+/** @typedef {import("../../data/filter.js").StreamFilter} StreamFilter */
+/** @typedef {import("./rows.js").StreamRow} StreamRow */
 
-/** How many rows are kept, and how many are read at first. */
-const MOST = 5000;
-export const FIRST = 200;
+/** Rows kept, and events read at first. */
+const MAX_ROWS = 5000;
+export const FIRST_ROWS = 200;
 
-const GAPS = {
-  torn: "The stream was torn: something here has been forgotten before this page could read it. Read on from below, or reload.",
-  behind: "This page was too far behind, so something is left out here. Reload to see the newest without a gap.",
+const GAP_TEXTS = {
+  torn: "Torn stream: events here expired before this page could read them.",
+  behind: "This page could not keep up, and events are left out here. Reload to see the newest without a gap.",
 };
 
-/** @typedef {{rows: Row[], error: unknown, loading: boolean, torn: boolean, searching: boolean, held: number, dropped: number}} State */
+/** @typedef {{rows: StreamRow[], error: unknown, loading: boolean, torn: boolean, searching: boolean, buffered: number, dropped: number}} TailState */
 
-/** @param {{filter: Filter, history: number, paused: boolean}} wish */
-export function useTail({ filter, history, paused }) {
-  const state = useSignal(/** @type {State} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, held: 0, dropped: 0 }));
-  const still = useRef(paused);
-  still.current = paused;
-  const again = useSignal(0);
-  const release = useRef(() => {});
+/** @param {{filter: StreamFilter, history: number, paused: boolean}} wish */
+export function useStreamTail({ filter, history, paused }) {
+  const state = useSignal(/** @type {TailState} */ ({ rows: [], error: null, loading: true, torn: false, searching: false, buffered: 0, dropped: 0 }));
+  const isPaused = useRef(paused);
+  isPaused.current = paused;
+  const reloadCount = useSignal(0);
+  const showBuffered = useRef(() => {});
 
   useEffect(() => {
-    /** @type {Ring<Row>} */
-    const ring = new Ring(MOST);
-    /** What came while the page stands still, bounded like the rest. @type {Ring<Row>} */
-    const held = new Ring(MOST);
-    const reading = new AbortController();
+    /** @type {RingBuffer<StreamRow>} */
+    const ring = new RingBuffer(MAX_ROWS);
+    /** Rows that arrived while the stream was paused. @type {RingBuffer<StreamRow>} */
+    const buffered = new RingBuffer(MAX_ROWS);
+    const readAbort = new AbortController();
     let newest = 0;
     let read = false;
     let torn = false;
@@ -41,79 +41,79 @@ export function useTail({ filter, history, paused }) {
     /** @type {unknown} */
     let error = null;
     const show = () => {
-      state.value = { rows: ring.items, error, loading: !read && !error, torn, searching, held: held.items.length + held.dropped, dropped: ring.dropped };
+      state.value = { rows: ring.items, error, loading: !read && !error, torn, searching, buffered: buffered.items.length + buffered.dropped, dropped: ring.dropped };
     };
-    /** @param {Row[]} rows */
+    /** @param {StreamRow[]} rows */
     const add = (rows) => {
       if (rows.length === 0) return;
-      (still.current || !read ? held : ring).push(rows);
+      (isPaused.current || !read ? buffered : ring).push(rows);
       show();
     };
-    release.current = () => {
-      if (held.dropped) ring.push([gapRow(`${held.dropped} more came while the page stood still, and are left out here.`)]);
-      ring.push(held.items);
-      held.clear();
+    showBuffered.current = () => {
+      if (buffered.dropped) ring.push([gapRow(`${buffered.dropped} more arrived while the stream was paused and are left out here.`)]);
+      ring.push(buffered.items);
+      buffered.clear();
       show();
     };
     const { types, key, path, tenant } = filter;
     const query = { limit: -history, return: types?.join(","), key, path, tenant };
-    /** What was there before; `far` has the server look through a long journal to its end.
-     * @param {boolean} far */
-    const before = async (far) => {
-      const seq = await api.get("/api/v1/events", { query: { ...query, timeout: far ? "30s" : "" }, signal: reading.signal, exact: true });
-      // A server looks only for a moment unless it is told to take its time.
-      searching = !far && seq.TYPE === "Empty" && seq.lastEventId < seq.eventId;
+    /** Reads older events; `searchAll` lets the server search the whole journal.
+     * @param {boolean} searchAll */
+    const readHistory = async (searchAll) => {
+      const seq = await api.get("/api/v1/events", { query: { ...query, timeout: searchAll ? "30s" : "" }, signal: readAbort.signal, exact: true });
+      // Without a timeout the server searches only briefly.
+      searching = !searchAll && seq.TYPE === "Empty" && seq.lastEventId < seq.eventId;
       const found = (seq.eventSnapshots ?? []).reverse().map(eventRow);
-      // The stream may bring again what is read here.
+      // The stream may deliver these events again.
       newest = Math.max(newest, found.at(-1)?.eventId ?? 0);
-      const seen = new Set(found.map((/** @type {Row} */ row) => row.id));
-      const since = [...ring.items, ...(read ? [] : held.items)].filter((row) => !seen.has(row.id));
-      if (!read) held.clear();
+      const foundIds = new Set(found.map((/** @type {StreamRow} */ row) => row.id));
+      const since = [...ring.items, ...(read ? [] : buffered.items)].filter((row) => !foundIds.has(row.id));
+      if (!read) buffered.clear();
       ring.clear();
       ring.push([...found, ...since]);
       read = true;
       show();
-      if (searching) await before(true);
+      if (searching) await readHistory(true);
     };
-    let begun = false;
-    // Without the stream the journal is read all the same.
-    const patience = setTimeout(() => begin(), 1000);
-    const begin = () => {
-      clearTimeout(patience);
-      // Something may have come between that reading and the stream.
-      if (begun && !torn) again.value += 1;
-      if (begun) return;
-      begun = true;
-      before(false).catch((problem) => {
-        if (reading.signal.aborted) return;
+    let hasStarted = false;
+    // Without the stream the journal is read anyway.
+    const streamTimeout = setTimeout(() => start(), 1000);
+    const start = () => {
+      clearTimeout(streamTimeout);
+      // Events may be missing between that read and the stream.
+      if (hasStarted && !torn) reloadCount.value += 1;
+      if (hasStarted) return;
+      hasStarted = true;
+      readHistory(false).catch((problem) => {
+        if (readAbort.signal.aborted) return;
         error = problem;
         show();
       });
     };
-    const quiet = listen(filter, {
+    const unsubscribe = subscribe(filter, {
       events: (events) => {
-        const fresh = events.filter((event) => event.eventId > newest);
-        newest = fresh.at(-1)?.eventId ?? newest;
-        add(fresh.map(eventRow));
+        const newEvents = events.filter((event) => event.eventId > newest);
+        newest = newEvents.at(-1)?.eventId ?? newest;
+        add(newEvents.map(eventRow));
       },
       tasks: (list) => add(list.map(taskRow)),
-      gap: (why) => {
-        if (why === "back") return;
+      gap: (gap) => {
+        if (gap === "back") return;
         torn = true;
-        add([gapRow(GAPS[why])]);
+        add([gapRow(GAP_TEXTS[gap])]);
       },
-      open: begin,
+      open: start,
     });
     return () => {
-      quiet();
-      clearTimeout(patience);
-      reading.abort();
+      unsubscribe();
+      clearTimeout(streamTimeout);
+      readAbort.abort();
     };
-  }, [JSON.stringify(filter), history, again.value]);
+  }, [JSON.stringify(filter), history, reloadCount.value]);
 
   useEffect(() => {
-    if (!paused) release.current();
+    if (!paused) showBuffered.current();
   }, [paused]);
 
-  return { ...state.value, reload: () => { again.value += 1; } };
+  return { ...state.value, reload: () => { reloadCount.value += 1; } };
 }

@@ -1,133 +1,133 @@
-// The log of a task: as it grows, with search and download. Only the lines that can be seen are in the page.
+// The live log of a task, with search and download. Only visible lines are in the page.
 
-import { api, segment } from "../../data/api.js";
-import { said } from "../../data/problem.js";
-import { count, counted } from "../../data/numbers.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { errorText } from "../../data/problem.js";
+import { formatCount, pluralize } from "../../data/numbers.js";
 import { Button } from "../../parts/button.js";
-import { CopyText } from "../../parts/copy.js";
-import { Panel } from "../../parts/facts.js";
+import { CopyButton } from "../../parts/copy.js";
+import { Panel } from "../../parts/panel.js";
 import { Notice } from "../../parts/states.js";
-import { attempt } from "../../parts/toast.js";
+import { runWithToast } from "../../parts/actions.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../../parts/ui.js";
-import { useWindow } from "../../parts/virtual.js";
+import { useVirtualRows } from "../../parts/virtual-rows.js";
 import { useShortcuts } from "../../shell/keys.js";
-import { Line } from "./line.js";
-import { useLog } from "./tail.js";
+import { LogLineRow } from "./log-line.js";
+import { useTaskLog } from "./log-follower.js";
 
-/** @typedef {import("./book.js").Book} Book */
-/** @typedef {import("../../data/bodies.js").LogLine} LogLine */
+/** @typedef {import("./log-buffer.js").LogBuffer} LogBuffer */
+/** @typedef {import("../../data/api-types.js").LogLine} LogLine */
 
-const HEIGHT = 20;
-/** How high the box is: as its lines need, between these. */
-const LEAST = 84;
-const MOST = 460;
+const LINE_HEIGHT = 20;
+/** Limits of the height of the box. */
+const MIN_HEIGHT = 84;
+const MAX_HEIGHT = 460;
 
-/** @param {{id: string, over: boolean, turn: number}} props `over`: the task has ended; `turn` counts its attempts */
-export function Log({ id, over, turn }) {
-  const { book, phase, error, version } = useLog(id, over, turn);
+/** @param {{id: string, isEnded: boolean, attempt: number}} props `attempt` is the number of attempts */
+export function LogPanel({ id, isEnded, attempt }) {
+  const { buffer, phase, error, version } = useTaskLog(id, isEnded, attempt);
   const [text, setText] = useState("");
   const [errors, setErrors] = useState(false);
-  const [only, setOnly] = useState(false);
+  const [matchesOnly, setMatchesOnly] = useState(false);
   const [following, setFollowing] = useState(true);
-  const [at, setAt] = useState(/** @type {number | null} */ (null));
+  const [selectedLine, setSelectedLine] = useState(/** @type {number | null} */ (null));
   const search = useRef(/** @type {HTMLInputElement | null} */ (null));
-  const looking = text !== "" || errors;
-  const found = looking ? book.find({ text, errors }) : [];
-  // Errors alone, or matches alone, are another list; a search only marks.
-  const narrowed = looking && (only || (errors && text === ""));
-  const size = narrowed ? found.length : book.lines.length;
-  const { box, from, to, seek } = useWindow({ count: size, height: HEIGHT });
+  const isSearching = text !== "" || errors;
+  const found = isSearching ? buffer.find({ text, errors }) : [];
+  // A search highlights lines; "Errors" and "Matches only" filter them.
+  const isFiltered = isSearching && (matchesOnly || (errors && text === ""));
+  const size = isFiltered ? found.length : buffer.lines.length;
+  const { box, from, to, scrollToRow } = useVirtualRows({ count: size, height: LINE_HEIGHT });
   /** @param {number} index */
-  const numberAt = (index) => (narrowed ? found[index] : book.dropped + index);
+  const numberAt = (index) => (isFiltered ? found[index] : buffer.dropped + index);
 
   useLayoutEffect(() => {
     if (following && box.current) box.current.scrollTop = box.current.scrollHeight;
   }, [following, size, version]);
-  useUserScroll(box, setFollowing);
+  useFollowOnScroll(box, setFollowing);
 
   /** @param {number} step */
   const move = (step) => {
     if (found.length === 0) return;
-    const here = at === null ? -1 : found.findIndex((number) => number >= at);
-    const next = at === null ? (step > 0 ? 0 : found.length - 1) : (here + step + found.length) % found.length;
+    const currentMatch = selectedLine === null ? -1 : found.findIndex((number) => number >= selectedLine);
+    const next = selectedLine === null ? (step > 0 ? 0 : found.length - 1) : (currentMatch + step + found.length) % found.length;
     setFollowing(false);
-    setAt(found[next]);
-    seek(narrowed ? next : found[next] - book.dropped);
+    setSelectedLine(found[next]);
+    scrollToRow(isFiltered ? next : found[next] - buffer.dropped);
   };
   useShortcuts({
-    f: { what: "Follow the log", run: () => setFollowing(!following) },
-    s: { what: "Search the log", run: () => search.current?.focus() },
-    n: { what: "The next line that was found", run: () => move(1), when: () => looking },
-    N: { what: "The one before", run: () => move(-1), when: () => looking },
+    f: { title: "Follow the log", run: () => setFollowing(!following) },
+    s: { title: "Search the log", run: () => search.current?.focus() },
+    n: { title: "Next match", run: () => move(1), when: () => isSearching },
+    N: { title: "Previous match", run: () => move(-1), when: () => isSearching },
   });
-  const place = at === null ? -1 : found.indexOf(at);
-  const opened = at === null ? undefined : book.line(at);
+  const matchIndex = selectedLine === null ? -1 : found.indexOf(selectedLine);
+  const openedLine = selectedLine === null ? undefined : buffer.line(selectedLine);
   const numbers = Array.from({ length: Math.max(0, to - from) }, (_, index) => numberAt(from + index));
 
-  return html`<${Panel} title="Log" flush aside=${html`<span role="status">${says(book, phase)}</span>`}>
-    <div class="log-tools" role="search" aria-label="In the log">
+  return html`<${Panel} title="Log" flush aside=${html`<span role="status">${lineCountText(buffer, phase)}</span>`}>
+    <div class="log-tools" role="search" aria-label="Log search">
       <input ref=${search} type="search" class="log-search" aria-label="Search the log" placeholder="Search the log" value=${text} autocomplete="off" spellcheck=${false}
-        onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setAt(null); }}
+        onInput=${(/** @type {Event} */ event) => { setText(/** @type {HTMLInputElement} */ (event.target).value); setSelectedLine(null); }}
         onKeyDown=${(/** @type {KeyboardEvent} */ event) => { if (event.key === "Enter") { event.preventDefault(); move(event.shiftKey ? -1 : 1); } }} />
-      ${looking && html`<span class="number faint" role="status">${place >= 0 ? `${count(place + 1)} of ${count(found.length)}` : `${counted(found.length, "line")} found`}</span>
-        <${Button} small icon="up" label="The one before (N)" disabled=${found.length === 0} onClick=${() => move(-1)} />
-        <${Button} small icon="down" label="The next (n)" disabled=${found.length === 0} onClick=${() => move(1)} />`}
-      ${text !== "" && html`<${Button} small pressed=${only} onClick=${() => setOnly(!only)}>Only these<//>`}
-      <${Button} small pressed=${errors} onClick=${() => { setErrors(!errors); setAt(null); }}>Errors<//>
-      <span class="log-end">
+      ${isSearching && html`<span class="number faint" role="status">${matchIndex >= 0 ? `${formatCount(matchIndex + 1)} of ${formatCount(found.length)}` : `${pluralize(found.length, "line")} found`}</span>
+        <${Button} small icon="up" label="Previous match (N)" disabled=${found.length === 0} onClick=${() => move(-1)} />
+        <${Button} small icon="down" label="Next match (n)" disabled=${found.length === 0} onClick=${() => move(1)} />`}
+      ${text !== "" && html`<${Button} small pressed=${matchesOnly} onClick=${() => setMatchesOnly(!matchesOnly)}>Matches only<//>`}
+      <${Button} small pressed=${errors} onClick=${() => { setErrors(!errors); setSelectedLine(null); }}>Errors<//>
+      <span class="log-buttons">
         <${Button} small pressed=${following} onClick=${() => setFollowing(!following)} title="Stay at the end (f)">Follow<//>
-        <${Button} small icon="download" onClick=${() => attempt(() => download(id), "The log is downloaded")}>Download<//>
+        <${Button} small icon="download" onClick=${() => runWithToast(() => downloadLog(id), "Log downloaded")}>Download<//>
       </span>
     </div>
-    ${error && html`<${Notice} tone="warn">The log could not be read on: ${said(error)}<//>`}
-    ${book.dropped > 0 && html`<${Notice}>Only the last ${count(book.lines.length)} lines are kept in this page. Download has them all.<//>`}
+    ${error && html`<${Notice} tone="warn">The log could not be followed: ${errorText(error)}<//>`}
+    ${buffer.dropped > 0 && html`<${Notice}>This page shows the last ${formatCount(buffer.lines.length)} lines. The download has all of them.<//>`}
     <div class="log" ref=${box} tabindex="0" role="log" aria-label="Log" aria-live="off"
-      style=${{ height: `${Math.min(MOST, Math.max(LEAST, book.lines.length * HEIGHT + 18))}px` }}>
-      <div class="log-room" style=${{ height: `${size * HEIGHT}px` }}>
-        <ol style=${{ transform: `translateY(${from * HEIGHT}px)` }}>
-          ${numbers.map((number) => html`<${Line} key=${number} number=${number} line=${book.line(number)} mark=${text} current=${number === at}
-            onOpen=${() => setAt(number === at ? null : number)} />`)}
+      style=${{ height: `${Math.min(MAX_HEIGHT, Math.max(MIN_HEIGHT, buffer.lines.length * LINE_HEIGHT + 18))}px` }}>
+      <div class="log-spacer" style=${{ height: `${size * LINE_HEIGHT}px` }}>
+        <ol style=${{ transform: `translateY(${from * LINE_HEIGHT}px)` }}>
+          ${numbers.map((number) => html`<${LogLineRow} key=${number} number=${number} line=${buffer.line(number)} searchText=${text} current=${number === selectedLine}
+            onOpen=${() => setSelectedLine(number === selectedLine ? null : number)} />`)}
         </ol>
       </div>
-      ${size === 0 && html`<p class="log-none soft">${nothing(book, looking, phase)}</p>`}
+      ${size === 0 && html`<p class="log-empty soft">${emptyText(buffer, isSearching, phase)}</p>`}
     </div>
-    ${opened && html`<div class="log-opened"><header><b>Line ${count(/** @type {number} */ (at) + 1)}</b><span class="faint">${opened.level}</span><${CopyText} text=${opened.message} what="The line" /></header>
-      <pre>${opened.message}</pre></div>`}
+    ${openedLine && html`<div class="log-opened"><header><b>Line ${formatCount(/** @type {number} */ (selectedLine) + 1)}</b><span class="faint">${openedLine.level}</span><${CopyButton} text=${openedLine.message} label="line" /></header>
+      <pre>${openedLine.message}</pre></div>`}
   <//>`;
 }
 
-/** Who scrolls up wants to read; who scrolls to the end wants to follow.
+/** Scrolling up stops following; scrolling to the end starts it.
  * @param {{current: HTMLDivElement | null}} box @param {(following: boolean) => void} set */
-function useUserScroll(box, set) {
+function useFollowOnScroll(box, set) {
   useEffect(() => {
     const element = box.current;
     if (!element) return undefined;
     let before = 0;
-    const look = () => {
+    const updateFollowing = () => {
       const { scrollTop, clientHeight, scrollHeight } = element;
       if (scrollTop < before) set(false);
       else if (scrollTop > before && scrollTop + clientHeight >= scrollHeight - 2) set(true);
       before = scrollTop;
     };
-    element.addEventListener("scroll", look, { passive: true });
-    return () => element.removeEventListener("scroll", look);
+    element.addEventListener("scroll", updateFollowing, { passive: true });
+    return () => element.removeEventListener("scroll", updateFollowing);
   }, []);
 }
 
-/** @param {Book} book @param {string} phase */
-function says(book, phase) {
-  return `${counted(book.end, "line")}${{ reading: ", live", ended: "", waiting: ", not live" }[phase]}`;
+/** @param {LogBuffer} buffer @param {string} phase */
+function lineCountText(buffer, phase) {
+  return `${pluralize(buffer.nextNumber, "line")}${{ reading: ", live", ended: "", waiting: ", not live" }[phase]}`;
 }
 
-/** @param {Book} book @param {boolean} looking @param {string} phase */
-function nothing(book, looking, phase) {
-  if (looking && book.lines.length > 0) return "No line has that in it.";
-  return phase === "ended" ? "It has written nothing." : "It has written nothing yet. Lines appear here as they come.";
+/** @param {LogBuffer} buffer @param {boolean} isSearching @param {string} phase */
+function emptyText(buffer, isSearching, phase) {
+  if (isSearching && buffer.lines.length > 0) return "No line matches.";
+  return phase === "ended" ? "No log lines." : "No log lines yet. New lines appear here.";
 }
 
-/** All of it, as the server has it, as text. @param {string} id */
-async function download(id) {
-  const { logs } = /** @type {{logs: LogLine[]}} */ (await api.get(`/api/v1/tasks/${segment(id)}/logs`));
+/** Downloads the complete log as text. @param {string} id */
+async function downloadLog(id) {
+  const { logs } = /** @type {{logs: LogLine[]}} */ (await api.get(`/api/v1/tasks/${encodeSegment(id)}/logs`));
   const blob = new Blob(logs.map(({ time, level, message }) => `${time} ${level} ${message}\n`), { type: "text/plain" });
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -1,90 +1,90 @@
-// Why a task does not run: the gates that it has to pass, in order, each with what holds it and the way there.
+// Why a task waits: its gates in order, each with what blocks it.
 
-import { api, segment } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { Shape } from "../../parts/badge.js";
-import { Panel } from "../../parts/facts.js";
+import { api, encodeSegment } from "../../data/api.js";
+import { useLiveData } from "../../data/live-data.js";
+import { StatusIcon } from "../../parts/badge.js";
+import { Panel } from "../../parts/panel.js";
 import { HandlerLink, Link, TaskLink } from "../../parts/link.js";
-import { Shown } from "../../parts/states.js";
+import { LiveView } from "../../parts/states.js";
 import { Ago } from "../../parts/time.js";
-import { Told } from "../../parts/told.js";
-import { classes, html, useRef } from "../../parts/ui.js";
-import { places } from "../../shell/router.js";
+import { ServerText } from "../../parts/server-text.js";
+import { classNames, html, useRef } from "../../parts/ui.js";
+import { screenPaths } from "../../shell/router.js";
 
-/** @typedef {import("../../data/bodies.js").Why} Why */
-/** @typedef {import("../../data/bodies.js").Gate} Gate */
-/** @typedef {import("../../data/bodies.js").Rule} Rule */
-/** @typedef {import("../../data/follow.js").Followed<Why>} Followed */
+/** @typedef {import("../../data/api-types.js").TaskWhy} TaskWhy */
+/** @typedef {import("../../data/api-types.js").Gate} Gate */
+/** @typedef {import("../../data/api-types.js").Rule} Rule */
+/** @typedef {import("../../data/live-data.js").LiveData<TaskWhy>} LiveWhy */
 
-/** What the gates are called. @type {Record<string, string>} */
-const NAMES = {
-  handler: "Handler", sync: "Synchronous handlers", lane: "Lane", order: "Order", due: "Time", rule: "Rules",
-  concurrency_per_key: "Limit of its object", concurrency: "Limit of its handler", rate: "Rate", target: "Target",
-  worker: "Somebody to run it", turn: "Turn",
+/** Labels of the gates. @type {Record<string, string>} */
+const CONDITION_LABELS = {
+  handler: "Handler", sync: "Synchronous handlers", lane: "Lane", order: "Order", due: "Due time", rule: "Pauses and blocks",
+  concurrency_per_key: "Concurrency per object", concurrency: "Concurrency", rate: "Rate limit", target: "Target",
+  worker: "Worker", turn: "Fairness",
 };
-/** Tasks that hold a gate and are named. */
-const MOST_NAMED = 5;
+/** Maximum blocking tasks that are listed. */
+const MAX_NAMED = 5;
 
 /** @param {string} id
- * @returns {Followed} */
+ * @returns {LiveWhy} */
 export function useWhy(id) {
-  const waits = useRef(false);
-  return useFollowed({
+  const isWaiting = useRef(false);
+  return useLiveData({
     read: async (signal) => {
-      const why = /** @type {Why} */ (await api.get(`/api/v1/tasks/${segment(id)}/why`, { signal }));
-      waits.current = why.gates.length > 0;
+      const why = /** @type {TaskWhy} */ (await api.get(`/api/v1/tasks/${encodeSegment(id)}/why`, { signal }));
+      isWaiting.current = why.gates.length > 0;
       return why;
     },
     filter: { tasks: true },
-    calm: 500,
+    minInterval: 500,
     apply: (data, { tasks }) => {
-      const holders = new Set([id, ...data.gates.flatMap((gate) => gate.tasks)]);
-      return tasks.some((change) => holders.has(change.id)) ? null : data;
+      const blockers = new Set([id, ...data.gates.flatMap((gate) => gate.tasks)]);
+      return tasks.some((change) => blockers.has(change.id)) ? null : data;
     },
-    // Rules, limits and turns change without a word on the stream.
-    get every() {
-      return waits.current ? 2500 : undefined;
+    // Rules, limits and fairness are not on the stream.
+    get pollInterval() {
+      return isWaiting.current ? 2500 : undefined;
     },
   }, [id]);
 }
 
-/** @param {{why: Followed}} props */
-export function Why({ why }) {
-  // What runs or has ended has no gates left to pass: a sentence says it.
-  if (why.data?.gates.length === 0) return html`<p class="why-line soft"><${Told} text=${why.data.summary} whole /></p>`;
-  return html`<${Panel} title="Why it is not running">
-    <${Shown} of=${why} lines=${3}>${(/** @type {Why} */ { summary, gates }) => html`
-      <p class="why-summary"><${Told} text=${summary} tasks=${gates.flatMap((gate) => gate.tasks)} whole /></p>
-      <ol class="gates" aria-label="Gates, in order">
-        ${gates.map((gate, index) => html`<${One} key=${`${gate.gate}${index}`} gate=${gate} first=${index === gates.findIndex((one) => !one.open)} />`)}
+/** @param {{why: LiveWhy}} props */
+export function WhyPanel({ why }) {
+  // A running or ended task has no gates: only the summary is shown.
+  if (why.data?.gates.length === 0) return html`<p class="why-line soft"><${ServerText} text=${why.data.summary} isSentence /></p>`;
+  return html`<${Panel} title="Why it is waiting">
+    <${LiveView} data=${why} lines=${3}>${(/** @type {TaskWhy} */ { summary, gates }) => html`
+      <p class="why-summary"><${ServerText} text=${summary} tasks=${gates.flatMap((gate) => gate.tasks)} isSentence /></p>
+      <ol class="gates" aria-label="Conditions, in order">
+        ${gates.map((gate, index) => html`<${GateRow} key=${`${gate.gate}${index}`} gate=${gate} first=${index === gates.findIndex((one) => !one.open)} />`)}
       </ol>`}<//>
   <//>`;
 }
 
-/** @param {{gate: Gate, first: boolean}} props `first`: the one that counts now */
-function One({ gate, first }) {
+/** @param {{gate: Gate, first: boolean}} props `first`: the first gate that is not open */
+function GateRow({ gate, first }) {
   const { open, detail, until, rule } = gate;
-  // The sentence names most of them itself.
+  // The detail text names most of them.
   const tasks = gate.tasks.filter((id) => !detail.includes(id));
-  return html`<li class=${classes("gate", !open && "shut", first && "first")}>
-    <${Shape} tone=${open ? "good" : gate.gate === "handler" ? "bad" : "warn"} />
-    <div class="gate-words">
-      <span class="gate-name">${NAMES[gate.gate] ?? gate.gate}<span class="unseen">: ${open ? "open" : "shut"}</span></span>
-      <div class="gate-detail"><${Told} text=${detail} tasks=${gate.tasks} />${until && html`<span class="gate-until">opens <${Ago} at=${until} /></span>`}
-        ${(tasks.length > 0 || rule) && html`<ul class="gate-holders" aria-label="Held by">
-          ${tasks.slice(0, MOST_NAMED).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}
-          ${tasks.length > MOST_NAMED && html`<li class="faint">and ${tasks.length - MOST_NAMED} more</li>`}
-          ${rule && html`<li>${holder(rule)}</li>`}
+  return html`<li class=${classNames("gate", !open && "shut", first && "first")}>
+    <${StatusIcon} tone=${open ? "good" : gate.gate === "handler" ? "bad" : "warn"} />
+    <div class="gate-text">
+      <span class="gate-name">${CONDITION_LABELS[gate.gate] ?? gate.gate}<span class="visually-hidden">: ${open ? "met" : "not met"}</span></span>
+      <div class="gate-detail"><${ServerText} text=${detail} tasks=${gate.tasks} />${until && html`<span class="gate-until">until <${Ago} at=${until} /></span>`}
+        ${(tasks.length > 0 || rule) && html`<ul class="gate-blockers" aria-label="Blocked by">
+          ${tasks.slice(0, MAX_NAMED).map((id) => html`<li key=${id}><${TaskLink} id=${id} short /></li>`)}
+          ${tasks.length > MAX_NAMED && html`<li class="faint">and ${tasks.length - MAX_NAMED} more</li>`}
+          ${rule && html`<li>${ruleLink(rule)}</li>`}
         </ul>`}</div>
     </div>
   </li>`;
 }
 
-/** Where a rule is lifted. @param {Rule} rule */
-function holder({ kind, space, name, tenant }) {
-  const whose = tenant ? ` for the tenant ${tenant}` : "";
-  const place = space === "chain" ? html`<${Link} to=${places.chain(name)}>${name}<//>`
-    : space === "schedule" ? html`<${Link} to=${places.schedule(name)}>${name}<//>`
+/** A link to the screen where the rule can be removed. @param {Rule} rule */
+function ruleLink({ kind, space, name, tenant }) {
+  const tenantText = tenant ? ` for the tenant ${tenant}` : "";
+  const link = space === "chain" ? html`<${Link} to=${screenPaths.chain(name)}>${name}<//>`
+    : space === "schedule" ? html`<${Link} to=${screenPaths.schedule(name)}>${name}<//>`
     : html`<${HandlerLink} name=${name.split("/")[0]} />`;
-  return html`<span>the ${kind} of ${place}${whose}</span>`;
+  return html`<span>the ${kind} of ${link}${tenantText}</span>`;
 }

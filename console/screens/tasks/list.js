@@ -1,67 +1,68 @@
-// The tasks that match, read page by page and kept current.
+// The matching tasks, read page by page and kept current.
 
 import { api } from "../../data/api.js";
-import { listen } from "../../data/live.js";
+import { subscribe } from "../../data/stream.js";
 import { useEffect, useRef, useSignal } from "../../parts/ui.js";
-import { Rows } from "./rows.js";
+import { TaskRows } from "./rows.js";
 
-/** @typedef {import("../../data/bodies.js").TaskPage} TaskPage */
-/** @typedef {import("../../data/bodies.js").Task} Task */
-/** @typedef {import("../../data/tasks.js").Wanted} Wanted */
+/** @typedef {import("../../data/api-types.js").TaskPage} TaskPage */
+/** @typedef {import("../../data/api-types.js").Task} Task */
+/** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
-/** How many are read at first, and at a time after that. */
-const FIRST = 200;
-const PAGE = 1000;
-/** Rows that are held at most; who wants more narrows the filter. */
-export const MOST = 200_000;
-/** Where few match, an answer may be empty though there is more: so many are read in a row before the person is asked. */
-const MOST_EMPTY = 20;
-/** What changes is drawn at once, and read anew this often at most: a change does not tell all of a task. */
-const CALM_MS = 2000;
-/** Nodes do not tell of each other's tasks. */
-const EVERY_MS = 15_000;
-const DRAW_MS = 150;
-const MOST_NEWER = 10_000;
+/** Size of the first page and of the following ones. */
+const FIRST_PAGE_SIZE = 200;
+const PAGE_SIZE = 1000;
+/** Maximum rows; more need a narrower filter. */
+export const MAX_ROWS = 200_000;
+/** A page may be empty though there are more tasks: this many empty pages are read in a row. */
+const MAX_EMPTY_PAGES = 20;
+/** Changes are drawn at once; pages are read again at most this often, since a change has not all fields of a task. */
+const MIN_REFRESH_MS = 2000;
+/** A node does not stream task changes of its peers. */
+const POLL_MS = 15_000;
+const DRAW_DELAY_MS = 150;
+const MAX_NEWER = 10_000;
 
-/** `newer` counts those that came while the list is scrolled away from its top, where they would move what is looked at.
- * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newer: number}} State */
+/** `newer` counts new tasks while the list is scrolled down, where inserting them would move the visible rows.
+ * @typedef {{rows: Task[], next: string | null, loading: boolean, reading: boolean, error: unknown, newer: number}}
+ * TaskListState */
 
-/** @type {State} */
-const NOTHING = { rows: [], next: null, loading: true, reading: false, error: null, newer: 0 };
+/** @type {TaskListState} */
+const INITIAL_STATE = { rows: [], next: null, loading: true, reading: false, error: null, newer: 0 };
 
-/** @param {Wanted} wanted */
-export function useTasks(wanted) {
-  const state = useSignal(NOTHING);
-  const hands = useRef({ more: () => {}, reload: () => {}, seen: (/** @type {number} */ _) => {} });
+/** @param {TaskFilter} filter */
+export function useTaskList(filter) {
+  const state = useSignal(INITIAL_STATE);
+  const controls = useRef({ more: () => {}, reload: () => {}, setFirstVisible: (/** @type {number} */ _) => {} });
   useEffect(() => {
-    const list = follow(wanted, (next) => {
+    const list = followTasks(filter, (next) => {
       state.value = next;
     });
-    hands.current = list;
+    controls.current = list;
     return list.stop;
-  }, [JSON.stringify(wanted)]);
-  return { ...state.value, more: () => hands.current.more(), reload: () => hands.current.reload(), seen: (/** @type {number} */ first) => hands.current.seen(first) };
+  }, [JSON.stringify(filter)]);
+  return { ...state.value, more: () => controls.current.more(), reload: () => controls.current.reload(), setFirstVisible: (/** @type {number} */ first) => controls.current.setFirstVisible(first) };
 }
 
-/** @param {Wanted} wanted @param {(state: State) => void} show */
-function follow(wanted, show) {
-  let rows = new Rows(wanted);
-  let state = NOTHING;
-  /** Those that came while the list is scrolled. @type {Set<string>} */
+/** @param {TaskFilter} filter @param {(state: TaskListState) => void} show */
+function followTasks(filter, show) {
+  let rows = new TaskRows(filter);
+  let state = INITIAL_STATE;
+  /** Ids of new tasks while the list is scrolled down. @type {Set<string>} */
   const newer = new Set();
-  let first = 0;
+  let firstVisible = 0;
   let stale = false;
   let readAt = Date.now();
-  const over = new AbortController();
-  const { signal } = over;
-  /** @type {import("../../data/filter.js").Change[]} */
-  let heard = [];
+  const abort = new AbortController();
+  const { signal } = abort;
+  /** @type {import("../../data/filter.js").TaskChange[]} */
+  let pendingChanges = [];
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let drawing;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
-  let looking;
+  let refreshTimer;
 
-  /** @param {Partial<State>} change */
+  /** @param {Partial<TaskListState>} change */
   const set = (change) => {
     if (signal.aborted) return;
     state = { ...state, ...change };
@@ -70,32 +71,32 @@ function follow(wanted, show) {
   const draw = () => set({ rows: rows.all, next: rows.next });
   /** @param {string | null} cursor @param {number} limit
    * @returns {Promise<TaskPage>} */
-  const ask = (cursor, limit) => api.get("/api/v1/tasks", { query: { ...wanted, limit, cursor }, signal });
+  const requestPage = (cursor, limit) => api.get("/api/v1/tasks", { query: { ...filter, limit, cursor }, signal });
 
-  async function begin() {
+  async function readFirst() {
     newer.clear();
     set({ loading: state.rows.length === 0, reading: true, error: null, newer: 0 });
-    const fresh = new Rows(wanted);
-    await further(fresh, null, FIRST);
+    const fresh = new TaskRows(filter);
+    await readPages(fresh, null, FIRST_PAGE_SIZE);
     if (!state.error) rows = fresh;
     set({ loading: false });
     draw();
   }
 
   async function more() {
-    if (state.reading || state.loading || rows.next === null || rows.all.length >= MOST) return;
+    if (state.reading || state.loading || rows.next === null || rows.all.length >= MAX_ROWS) return;
     set({ reading: true, error: null });
-    await further(rows, rows.next, PAGE);
+    await readPages(rows, rows.next, PAGE_SIZE);
     draw();
   }
 
-  /** Reads on until something is found.
-   * @param {Rows} into @param {string | null} from @param {number} limit */
-  async function further(into, from, limit) {
+  /** Reads pages until one has tasks.
+   * @param {TaskRows} into @param {string | null} from @param {number} limit */
+  async function readPages(into, from, limit) {
     let cursor = from;
     try {
-      for (let empty = 0; empty < MOST_EMPTY; empty += 1) {
-        const { tasks, next } = await ask(cursor, limit);
+      for (let empty = 0; empty < MAX_EMPTY_PAGES; empty += 1) {
+        const { tasks, next } = await requestPage(cursor, limit);
         into.append({ cursor, next, tasks });
         if (tasks.length > 0 || next === null) break;
         cursor = next;
@@ -106,86 +107,86 @@ function follow(wanted, show) {
     }
   }
 
-  /** Reads the page that is looked at anew. New ones appear at the top, unless that would move what is looked at. */
-  async function look() {
+  /** Reads the visible page again. New tasks appear at the top, unless that would move the visible rows. */
+  async function refresh() {
     stale = false;
     readAt = Date.now();
-    const mine = rows;
-    const page = rows.pageAt(first);
+    const rowsBefore = rows;
+    const page = rows.pageAt(firstVisible);
     if (page) {
-      const still = first > 0;
-      const room = page === rows.pages[0] ? 50 : 0;
+      const keepPosition = firstVisible > 0;
+      const extraRows = page === rows.pages[0] ? 50 : 0;
       try {
-        const fresh = await ask(page.cursor, Math.min(PAGE, Math.max(FIRST, page.tasks.length + room)));
-        if (mine !== rows || signal.aborted) return;
-        // So much has come that the two do not meet: the list begins anew.
-        if (!rows.refresh(page, fresh, still) && !still) {
-          rows = new Rows(wanted);
+        const fresh = await requestPage(page.cursor, Math.min(PAGE_SIZE, Math.max(FIRST_PAGE_SIZE, page.tasks.length + extraRows)));
+        if (rowsBefore !== rows || signal.aborted) return;
+        // The pages no longer overlap: the list starts again.
+        if (!rows.refresh(page, fresh, keepPosition) && !keepPosition) {
+          rows = new TaskRows(filter);
           rows.append({ cursor: null, next: fresh.next, tasks: fresh.tasks });
         }
-        if (!still) {
+        if (!keepPosition) {
           newer.clear();
           set({ newer: 0 });
         }
         draw();
       } catch {
-        // The connection tells of its own troubles; what is shown stays.
+        // The live indicator shows connection errors; the rows stay.
       }
-    } else if (/** @type {{passing?: boolean} | null} */ (state.error)?.passing) {
-      await begin();
+    } else if (/** @type {{isTransient?: boolean} | null} */ (state.error)?.isTransient) {
+      await readFirst();
     }
-    plan();
+    scheduleRefresh();
   }
 
-  function plan() {
-    clearTimeout(looking);
+  function scheduleRefresh() {
+    clearTimeout(refreshTimer);
     if (signal.aborted) return;
-    const wait = stale ? CALM_MS : EVERY_MS;
-    looking = setTimeout(look, Math.max(0, readAt + wait - Date.now()));
+    const wait = stale ? MIN_REFRESH_MS : POLL_MS;
+    refreshTimer = setTimeout(refresh, Math.max(0, readAt + wait - Date.now()));
   }
 
-  function anew() {
+  function markStale() {
     stale = true;
-    plan();
+    scheduleRefresh();
   }
 
-  function work() {
+  function applyPending() {
     drawing = undefined;
-    const changes = heard;
-    heard = [];
-    const { touched, unknown } = rows.apply(changes);
-    if (touched) draw();
-    if (first > 0 && unknown.length) {
-      for (const id of unknown) if (newer.size < MOST_NEWER) newer.add(id);
+    const changes = pendingChanges;
+    pendingChanges = [];
+    const { hasChanges, unloadedIds } = rows.apply(changes);
+    if (hasChanges) draw();
+    if (firstVisible > 0 && unloadedIds.length) {
+      for (const id of unloadedIds) if (newer.size < MAX_NEWER) newer.add(id);
       set({ newer: newer.size });
     }
-    if ((touched || unknown.length) && !stale) anew();
+    if ((hasChanges || unloadedIds.length) && !stale) markStale();
   }
 
-  const quiet = listen({ tasks: true, tenant: wanted.tenant, key: wanted.key }, {
+  const unsubscribe = subscribe({ tasks: true, tenant: filter.tenant, key: filter.key }, {
     tasks: (list) => {
-      heard.push(...list);
-      drawing ??= setTimeout(work, DRAW_MS);
+      pendingChanges.push(...list);
+      drawing ??= setTimeout(applyPending, DRAW_DELAY_MS);
     },
-    // What changed before the stream was there is in no snapshot that was read before, either.
-    gap: anew,
-    open: anew,
+    // Changes before the stream opened may be missing in the pages read before.
+    gap: markStale,
+    open: markStale,
   });
   show(state);
-  begin().then(plan);
+  readFirst().then(scheduleRefresh);
   return {
     more,
-    reload: begin,
+    reload: readFirst,
     /** @param {number} index */
-    seen: (index) => {
-      first = index;
-      if (index === 0 && state.newer > 0) look();
+    setFirstVisible: (index) => {
+      firstVisible = index;
+      if (index === 0 && state.newer > 0) refresh();
     },
     stop: () => {
-      quiet();
-      over.abort();
+      unsubscribe();
+      abort.abort();
       clearTimeout(drawing);
-      clearTimeout(looking);
+      clearTimeout(refreshTimer);
     },
   };
 }

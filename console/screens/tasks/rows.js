@@ -1,42 +1,41 @@
-// The rows of the list of tasks: the pages that were read, kept current by what the stream tells and by reading a page
-// anew. Nothing here asks the server.
+// The loaded pages of the task list, updated by changes and by new reads. Makes no requests.
 
-import { changed, fits } from "../../data/tasks.js";
+import { applyTaskChange, matchesTaskFilter } from "../../data/tasks.js";
 
-/** @typedef {import("../../data/bodies.js").Task} Task */
-/** @typedef {import("../../data/filter.js").Change} Change */
-/** @typedef {import("../../data/tasks.js").Wanted} Wanted */
+/** @typedef {import("../../data/api-types.js").Task} Task */
+/** @typedef {import("../../data/filter.js").TaskChange} TaskChange */
+/** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
-/** What was read from a cursor on; `next` is where the page after it begins.
- * @typedef {{cursor: string | null, next: string | null, tasks: Task[]}} Page */
+/** A page read from a cursor; `next` is the cursor of the following page.
+ * @typedef {{cursor: string | null, next: string | null, tasks: Task[]}} LoadedPage */
 
-export class Rows {
-  /** @param {Wanted} wanted */
-  constructor(wanted) {
-    this.wanted = wanted;
-    /** @type {Page[]} */
+export class TaskRows {
+  /** @param {TaskFilter} filter */
+  constructor(filter) {
+    this.filter = filter;
+    /** @type {LoadedPage[]} */
     this.pages = [];
-    /** All rows, the newest first. Another array after each change. @type {Task[]} */
+    /** All rows, newest first. A new array after each change. @type {Task[]} */
     this.all = [];
-    /** In which page a task is. @type {Map<string, Page>} */
-    this.places = new Map();
+    /** The page of each task. @type {Map<string, LoadedPage>} */
+    this.pageByTask = new Map();
   }
 
-  /** Where to read on, or null at the end. */
+  /** The cursor of the next page, or null at the end. */
   get next() {
     return this.pages.at(-1)?.next ?? null;
   }
 
-  /** @param {Page} page */
+  /** @param {LoadedPage} page */
   append(page) {
-    // What changed its place meanwhile may come twice.
-    const mine = { ...page, tasks: page.tasks.filter((task) => !this.places.has(task.id)) };
-    for (const task of mine.tasks) this.places.set(task.id, mine);
-    this.pages.push(mine);
+    // A task that moved may appear on two pages.
+    const added = { ...page, tasks: page.tasks.filter((task) => !this.pageByTask.has(task.id)) };
+    for (const task of added.tasks) this.pageByTask.set(task.id, added);
+    this.pages.push(added);
     this.#flatten();
   }
 
-  /** The page that a row is in, by its place among all.
+  /** The page of the row at an index.
    * @param {number} index */
   pageAt(index) {
     let before = 0;
@@ -47,59 +46,59 @@ export class Rows {
     return this.pages.at(-1) ?? null;
   }
 
-  /** Works in what a page looks like now. Answers false where the answer does not reach down to what is known, so that
-   * something between them may be missing.
-   * @param {Page} page @param {{tasks: Task[], next: string | null}} fresh
-   * @param {boolean} [still] leaves out what is newer than all of it, so that nothing moves */
-  refresh(page, { tasks, next }, still = false) {
-    const there = new Set(tasks.map((task) => task.id));
-    const meets = next === null || page.tasks.length === 0 || page.tasks.some((task) => there.has(task.id));
-    if (!meets) return false;
-    const newest = still ? (page.tasks[0]?.created_at ?? "") : "~";
+  /** Replaces a page with a new read. Returns false if the read does not overlap the loaded rows, so that rows
+   * between them may be missing.
+   * @param {LoadedPage} page @param {{tasks: Task[], next: string | null}} fresh
+   * @param {boolean} [keepPosition] leaves out newer tasks, so that no row moves */
+  refresh(page, { tasks, next }, keepPosition = false) {
+    const freshIds = new Set(tasks.map((task) => task.id));
+    const overlaps = next === null || page.tasks.length === 0 || page.tasks.some((task) => freshIds.has(task.id));
+    if (!overlaps) return false;
+    const newest = keepPosition ? (page.tasks[0]?.created_at ?? "") : "~";
     const oldest = tasks.at(-1)?.created_at ?? "";
-    const taken = tasks.filter((task) => task.created_at <= newest && (this.places.get(task.id) ?? page) === page);
-    // Older ones than the answer has were not asked for; newer ones that it does not have no longer match.
-    const rest = next === null ? [] : page.tasks.filter((task) => !there.has(task.id) && task.created_at <= oldest);
-    for (const task of page.tasks) this.places.delete(task.id);
-    page.tasks = [...taken, ...rest];
-    for (const task of page.tasks) this.places.set(task.id, page);
+    const accepted = tasks.filter((task) => task.created_at <= newest && (this.pageByTask.get(task.id) ?? page) === page);
+    // Tasks older than the response were not requested; newer ones that are not in it no longer match.
+    const rest = next === null ? [] : page.tasks.filter((task) => !freshIds.has(task.id) && task.created_at <= oldest);
+    for (const task of page.tasks) this.pageByTask.delete(task.id);
+    page.tasks = [...accepted, ...rest];
+    for (const task of page.tasks) this.pageByTask.set(task.id, page);
     if (next === null) this.#endAfter(page);
     this.#flatten();
     return true;
   }
 
-  /** There is nothing below this page. @param {Page} page */
+  /** Removes the pages after this one. @param {LoadedPage} page */
   #endAfter(page) {
     page.next = null;
     for (const below of this.pages.splice(this.pages.indexOf(page) + 1)) {
-      for (const task of below.tasks) this.places.delete(task.id);
+      for (const task of below.tasks) this.pageByTask.delete(task.id);
     }
   }
 
-  /** Works in what the stream told. Answers whether a row changed, and which are not here and may belong here.
-   * @param {Change[]} changes */
+  /** Applies changes. Returns whether a row changed, and the ids of tasks that are not loaded but may match.
+   * @param {TaskChange[]} changes */
   apply(changes) {
     const latest = new Map(changes.map((change) => [change.id, change]));
-    let touched = false;
+    let hasChanges = false;
     /** @type {string[]} */
-    const unknown = [];
+    const unloadedIds = [];
     for (const [id, change] of latest) {
-      const page = this.places.get(id);
-      const wanted = fits(this.wanted, change);
+      const page = this.pageByTask.get(id);
+      const isMatch = matchesTaskFilter(this.filter, change);
       if (!page) {
-        if (wanted) unknown.push(id);
+        if (isMatch) unloadedIds.push(id);
         continue;
       }
-      touched = true;
+      hasChanges = true;
       const index = page.tasks.findIndex((task) => task.id === id);
-      if (wanted) page.tasks[index] = changed(page.tasks[index], change);
+      if (isMatch) page.tasks[index] = applyTaskChange(page.tasks[index], change);
       else {
         page.tasks.splice(index, 1);
-        this.places.delete(id);
+        this.pageByTask.delete(id);
       }
     }
-    if (touched) this.#flatten();
-    return { touched, unknown };
+    if (hasChanges) this.#flatten();
+    return { hasChanges, unloadedIds };
   }
 
   #flatten() {

@@ -1,116 +1,116 @@
-// The tasks that match a filter, and what is done to many of them.
+// The task list with its filter and bulk actions.
 
 import { api } from "../../data/api.js";
-import { useFollowed } from "../../data/follow.js";
-import { count } from "../../data/numbers.js";
-import { scopeOf } from "../../data/redrives.js";
-import { bound, may } from "../../data/session.js";
-import { NARROWING, wantedOf } from "../../data/tasks.js";
-import { STATUSES } from "../../parts/badge.js";
+import { useLiveData } from "../../data/live-data.js";
+import { formatCount } from "../../data/numbers.js";
+import { redriveScope } from "../../data/redrives.js";
+import { boundTenant, hasRole } from "../../data/session.js";
+import { TASK_FILTER_FIELDS, taskFilterFromQuery } from "../../data/tasks.js";
+import { STATUS_CHOICES } from "../../parts/badge.js";
 import { Button } from "../../parts/button.js";
-import { cli, CopyAs } from "../../parts/copy.js";
-import { Head } from "../../parts/facts.js";
-import { Filters } from "../../parts/filters.js";
-import { Works } from "../../parts/many.js";
-import { RedriveDialog } from "../../parts/redrive.js";
-import { Redrives } from "../../parts/redrives.js";
-import { Empty, Failed, Loading, Notice } from "../../parts/states.js";
-import { said } from "../../data/problem.js";
+import { cliCommand, CopyAsMenu } from "../../parts/copy.js";
+import { ScreenHeader } from "../../parts/panel.js";
+import { FilterBar } from "../../parts/filters.js";
+import { BulkProgress } from "../../parts/bulk.js";
+import { RedriveDialog } from "../../parts/redrive-dialog.js";
+import { RedriveProgress } from "../../parts/redrive-progress.js";
+import { EmptyState, ErrorState, LoadingState, Notice } from "../../parts/states.js";
+import { errorText } from "../../data/problem.js";
 import { Table } from "../../parts/table.js";
 import { html, useEffect, useMemo, useRef, useState } from "../../parts/ui.js";
 import { useCommands } from "../../shell/commands.js";
-import { go, places } from "../../shell/router.js";
-import { Chosen } from "./chosen.js";
-import { columns } from "./columns.js";
-import { MOST, useTasks } from "./list.js";
+import { navigate, screenPaths } from "../../shell/router.js";
+import { SelectionBar } from "./selection.js";
+import { taskColumns } from "./columns.js";
+import { MAX_ROWS, useTaskList } from "./list.js";
 
-/** @typedef {import("../../data/bodies.js").Task} Task */
-/** @typedef {import("../../data/tasks.js").Wanted} Wanted */
+/** @typedef {import("../../data/api-types.js").Task} Task */
+/** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
 
-/** States that say more than the five words of the API. @type {[string, string][]} */
-const STATES = [["error", "failed or canceled"], ["missing", "missing"]];
+/** Additional states beside the five statuses. @type {[string, string][]} */
+const STATE_CHOICES = [["error", "Failed or cancelled"], ["missing", "Missing"]];
 
 /** @param {{query: Record<string, string>}} props */
 export default function Tasks({ query }) {
-  const wanted = wantedOf(query);
-  const same = JSON.stringify(wanted);
-  const list = useTasks(wanted);
-  const [selection, setSelection] = useState({ chosen: /** @type {Set<string>} */ (new Set()), all: false });
-  const [asking, setAsking] = useState(false);
-  const place = useRef(/** @type {HTMLDivElement | null} */ (null));
-  useEffect(() => setSelection({ chosen: new Set(), all: false }), [same]);
+  const filter = taskFilterFromQuery(query);
+  const same = JSON.stringify(filter);
+  const list = useTaskList(filter);
+  const [selection, setSelection] = useState({ selected: /** @type {Set<string>} */ (new Set()), allMatching: false });
+  const [isRedriveOpen, setRedriveOpen] = useState(false);
+  const container = useRef(/** @type {HTMLDivElement | null} */ (null));
+  useEffect(() => setSelection({ selected: new Set(), allMatching: false }), [same]);
   const { rows, next } = list;
-  const chosen = useMemo(() => (selection.all ? new Set(rows.map((task) => task.id)) : selection.chosen), [selection, rows]);
-  const shown = useMemo(() => columns(wanted), [same, bound.value]);
-  const scope = scopeOf(wanted) ?? scopeOf({ ...wanted, status: "FAILED", event: undefined });
-  useCommands(may("operator") && !wanted.event ? [{ title: "Redrive failed tasks", words: "retry run again", run: () => setAsking(true) }] : []);
+  const selected = useMemo(() => (selection.allMatching ? new Set(rows.map((task) => task.id)) : selection.selected), [selection, rows]);
+  const visibleColumns = useMemo(() => taskColumns(filter), [same, boundTenant.value]);
+  const scope = redriveScope(filter) ?? redriveScope({ ...filter, status: "FAILED", event: undefined });
+  useCommands(hasRole("operator") && !filter.event ? [{ title: "Redrive failed tasks", keywords: "retry run again", run: () => setRedriveOpen(true) }] : []);
 
   const toTop = () => {
-    const box = place.current?.querySelector(".table-box");
+    const box = container.current?.querySelector(".table-box");
     if (box) box.scrollTop = 0;
   };
-  return html`<div class="tasks" ref=${place}>
-    <${Head} title="Tasks" sub=${html`<${Shown} list=${list} />`}>
-      <${Button} icon="retry" role="operator" disabled=${Boolean(wanted.event)} onClick=${() => setAsking(true)}
-        title=${wanted.event ? "A redrive knows no single event: choose the tasks" : "Run failed tasks again that match"}>Redrive…<//>
-      <${CopyAs} call=${{ path: "/api/v1/tasks", query: wanted }} cli=${cli("tasks", "list", ...NARROWING.flatMap((name) => (wanted[name] ? [`--${name}`, wanted[name]] : [])))} />
+  return html`<div class="tasks" ref=${container}>
+    <${ScreenHeader} title="Tasks" sub=${html`<${TaskCount} list=${list} />`}>
+      <${Button} icon="retry" role="operator" disabled=${Boolean(filter.event)} onClick=${() => setRedriveOpen(true)}
+        title=${filter.event ? "A redrive cannot be limited to one event: select the tasks instead" : "Run matching failed tasks again"}>Redrive…<//>
+      <${CopyAsMenu} call=${{ path: "/api/v1/tasks", query: filter }} cli=${cliCommand("tasks", "list", ...TASK_FILTER_FIELDS.flatMap((name) => (filter[name] ? [`--${name}`, filter[name]] : [])))} />
     <//>
-    <${Filters} query=${query} fields=${useFields(wanted)} />
-    <${Redrives} />
-    <${Works} />
-    <${Chosen} rows=${rows} wanted=${wanted} selection=${selection} more=${next !== null} onChange=${setSelection} onRedrive=${() => setAsking(true)} />
-    ${list.newer > 0 && html`<${Notice}><span>${count(list.newer)} newer</span><${Button} small icon="up" onClick=${toTop}>Show them<//><//>`}
-    ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>Reading on did not work: ${said(list.error)}</span><${Button} small onClick=${list.more}>Try again<//><//>`}
+    <${FilterBar} query=${query} fields=${useFilterFields(filter)} />
+    <${RedriveProgress} />
+    <${BulkProgress} />
+    <${SelectionBar} rows=${rows} filter=${filter} selection=${selection} more=${next !== null} onChange=${setSelection} onRedrive=${() => setRedriveOpen(true)} />
+    ${list.newer > 0 && html`<${Notice}><span>${formatCount(list.newer)} newer</span><${Button} small icon="up" onClick=${toTop}>Show them<//><//>`}
+    ${list.error && rows.length > 0 && html`<${Notice} tone="warn"><span>The next page could not be loaded: ${errorText(list.error)}</span><${Button} small onClick=${list.more}>Try again<//><//>`}
     ${list.error && rows.length === 0
-      ? html`<${Failed} error=${list.error} onRetry=${list.reload} what="The tasks could not be read" />`
-      : list.loading ? html`<${Loading} lines=${12} />`
-      : html`<${Table} tall label="Tasks, the newest first" columns=${shown} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
-          onOpen=${(/** @type {Task} */ task) => go(places.task(task.id))} onEnd=${list.more} onScroll=${list.seen}
-          choice=${{ chosen, onChange: (/** @type {Set<string>} */ next) => setSelection({ chosen: next, all: false }) }}
-          empty=${html`<${Nothing} wanted=${wanted} further=${next !== null} onFurther=${list.more} />`} />`}
-    ${rows.length >= MOST && next !== null && html`<${Notice}>There are more than ${count(MOST)}. Narrow the filter to see the rest.<//>`}
-    ${asking && scope && html`<${RedriveDialog} scope=${scope} onClose=${() => setAsking(false)} />`}
+      ? html`<${ErrorState} error=${list.error} onRetry=${list.reload} errorTitle="The tasks could not be loaded" />`
+      : list.loading ? html`<${LoadingState} lines=${12} />`
+      : html`<${Table} fill label="Tasks, newest first" columns=${visibleColumns} rows=${rows} id=${(/** @type {Task} */ task) => task.id}
+          onOpen=${(/** @type {Task} */ task) => navigate(screenPaths.task(task.id))} onEnd=${list.more} onScroll=${list.setFirstVisible}
+          selection=${{ selected, onChange: (/** @type {Set<string>} */ next) => setSelection({ selected: next, allMatching: false }) }}
+          empty=${html`<${NoTasks} filter=${filter} further=${next !== null} onFurther=${list.more} />`} />`}
+    ${rows.length >= MAX_ROWS && next !== null && html`<${Notice}>There are more than ${formatCount(MAX_ROWS)} tasks. Narrow the filter to see the rest.<//>`}
+    ${isRedriveOpen && scope && html`<${RedriveDialog} scope=${scope} onClose=${() => setRedriveOpen(false)} />`}
   </div>`;
 }
 
-/** @param {{list: import("./list.js").State}} props */
-function Shown({ list }) {
-  if (list.loading) return html`<span>Reading</span>`;
-  const there = count(list.rows.length);
-  return html`<span>${list.next === null ? `${there} match` : `${there} read, the newest first; more below`}</span>
-    ${list.reading && html`<span role="status">Reading on</span>`}`;
+/** @param {{list: import("./list.js").TaskListState}} props */
+function TaskCount({ list }) {
+  if (list.loading) return html`<span>Loading</span>`;
+  const rowCount = formatCount(list.rows.length);
+  return html`<span>${list.next === null ? `${rowCount} match` : `${rowCount} loaded, more below`}</span>
+    ${list.reading && html`<span role="status">Loading more</span>`}`;
 }
 
-/** @param {Wanted} wanted */
-function useFields(wanted) {
-  const known = useFollowed({
+/** @param {TaskFilter} filter */
+function useFilterFields(filter) {
+  const live = useLiveData({
     read: (signal) => /** @type {Promise<{handlers: {name: string}[]}>} */ (api.get("/api/v1/handlers", { signal })),
   }, []);
-  const names = known.data?.handlers.map((handler) => handler.name) ?? [];
+  const names = live.data?.handlers.map((handler) => handler.name) ?? [];
   return [
-    { name: "status", label: "Status", choices: [.../** @type {[string, string][]} */ (STATUSES.map((status) => [status, status.toLowerCase()])), ...STATES], width: 130 },
-    // The two mean the same; an address may have either.
-    wanted.source && !wanted.handler
+    { name: "status", label: "Status", choices: [...STATUS_CHOICES, ...STATE_CHOICES], width: 150 },
+    // Both mean the same; an address may have either.
+    filter.source && !filter.handler
       ? { name: "source", label: "Source", suggestions: names, width: 150 }
       : { name: "handler", label: "Handler", hint: "or a source", suggestions: names, width: 150 },
     { name: "collection", label: "Type", hint: "or a collection", width: 150 },
     { name: "key", label: "Object", hint: "record:1", width: 170 },
-    ...(bound.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
+    ...(boundTenant.value === null ? [{ name: "tenant", label: "Tenant", hint: "default", width: 110 }] : []),
     { name: "event", label: "Event", hint: "its id", width: 150, more: true },
-    { name: "start", label: "Made since", time: true, more: true },
-    { name: "end", label: "Made before", time: true, more: true },
+    { name: "start", label: "Created since", time: true, more: true },
+    { name: "end", label: "Created before", time: true, more: true },
   ];
 }
 
-/** @param {{wanted: Wanted, further: boolean, onFurther: () => void}} props */
-function Nothing({ wanted, further, onFurther }) {
+/** @param {{filter: TaskFilter, further: boolean, onFurther: () => void}} props */
+function NoTasks({ filter, further, onFurther }) {
   if (further) {
-    return html`<${Empty} title="Nothing found so far" icon="filter"><p>Of those that were looked at, none matches. There are older ones.</p>
-      <${Button} onClick=${onFurther}>Look further back<//><//>`;
+    return html`<${EmptyState} title="No matches so far" icon="filter"><p>There are older tasks that were not searched yet.</p>
+      <${Button} onClick=${onFurther}>Search older tasks<//><//>`;
   }
-  if (Object.keys(wanted).length > 0) {
-    return html`<${Empty} title="No task matches" icon="filter"><p>Clear a filter, or wait: what matches appears here by itself.</p><//>`;
+  if (Object.keys(filter).length > 0) {
+    return html`<${EmptyState} title="No task matches" icon="filter"><p>Clear a filter, or wait: matching tasks appear here.</p><//>`;
   }
-  return html`<${Empty} title="There are no tasks yet" icon="task">
-    <p>Emit an event that a handler is routed to, or run a source: <code>${cli("run", "SOURCE/COLLECTION")}</code></p><//>`;
+  return html`<${EmptyState} title="There are no tasks yet" icon="task">
+    <p>Emit an event that a handler is routed to, or run a source: <code>${cliCommand("run", "SOURCE/COLLECTION")}</code></p><//>`;
 }

@@ -88,7 +88,7 @@ async fn development_files_of_the_console_are_not_served() {
     for file in [
         "README.md",
         "index.html",
-        "tests/world.yml",
+        "tests/test-server.yml",
         "tests/package.json",
         "vendor/preact.d.ts",
         "../Cargo.toml",

@@ -1,0 +1,32 @@
+// The items of the "Copy as" menu: curl, CLI and link. Loaded when the menu is first opened.
+
+import { buildUrl } from "../data/api.js";
+import { copyToClipboard, shellQuote } from "./copy.js";
+import { html } from "./ui.js";
+
+/** @typedef {import("./copy.js").ApiCall} ApiCall */
+
+/** @param {ApiCall} call */
+function curlCommand({ method = "GET", path, query, body }) {
+  const words = ["curl", '-H "Authorization: Bearer $POINTSMAN_TOKEN"'];
+  const json = body !== undefined;
+  if (method !== (json ? "POST" : "GET")) words.push("-X", method);
+  words.push(shellQuote(location.origin + buildUrl(path, query)));
+  if (json) words.push("--json", shellQuote(JSON.stringify(body)));
+  return words.join(" ");
+}
+
+/** @param {{call: ApiCall, cli?: string | null, onCopied: () => void}} props */
+export function CopyMenuItems({ call, cli, onCopied }) {
+  /** @param {string} text @param {string} label */
+  const copyAndClose = (text, label) => {
+    onCopied();
+    copyToClipboard(text, label);
+  };
+  const command = curlCommand(call);
+  return html`<div class="menu">
+    <button type="button" onClick=${() => copyAndClose(command, "curl command")}><b>curl</b><code>${command}</code></button>
+    ${cli && html`<button type="button" onClick=${() => copyAndClose(cli, "CLI command")}><b>CLI</b><code>${cli}</code></button>`}
+    <button type="button" onClick=${() => copyAndClose(location.href, "Link")}><b>Link</b><code>${location.hash}</code></button>
+  </div>`;
+}

@@ -1,0 +1,72 @@
+// Reads the newest failed tasks in pages, and follows new ones.
+
+import { api } from "../../data/api.js";
+import { useLiveData } from "../../data/live-data.js";
+import { matchesTaskFilter } from "../../data/tasks.js";
+import { failureFromTask, failureFromChange } from "./groups.js";
+
+/** @typedef {import("./groups.js").Failure} Failure */
+/** @typedef {import("../../data/api-types.js").TaskPage} TaskPage */
+/** @typedef {import("../../data/tasks.js").TaskFilter} TaskFilter */
+
+/** Tasks per page, and pages read at first and for each click. */
+const PAGE_SIZE = 1000;
+export const FIRST_PAGES = 5;
+/** Maximum pages. */
+export const MAX_PAGES = 50;
+
+/** `more`: older tasks, created before `until`, were not read.
+ * @typedef {{eventId: number, failures: Map<string, Failure>, more: boolean, until: string}} LoadedFailures */
+
+/** @param {TaskFilter} filter @param {number} pages
+ * @returns {import("../../data/live-data.js").LiveData<LoadedFailures>} */
+export function useFailures(filter, pages) {
+  return useLiveData({
+    read: (signal) => readFailures(filter, pages, signal),
+    filter: { tasks: true, tenant: filter.tenant },
+    apply: (data, { tasks }) => {
+      const next = applyChanges(data, tasks, filter);
+      // Changes only add failures: a new read drops the oldest.
+      return next.failures.size > 1.5 * pages * PAGE_SIZE ? null : next;
+    },
+    // A node does not stream task changes of its peers. Many pages are not polled: the user reloads them.
+    pollInterval: pages <= FIRST_PAGES ? 20_000 : undefined,
+  }, [JSON.stringify(filter), pages]);
+}
+
+/** @param {TaskFilter} filter @param {number} pages @param {AbortSignal} signal
+ * @returns {Promise<LoadedFailures>} */
+async function readFailures(filter, pages, signal) {
+  /** @type {Map<string, Failure>} */
+  const failures = new Map();
+  /** @type {string | null} */
+  let cursor = null;
+  let eventId = 0;
+  let until = "";
+  for (let number = 0; number < pages; number += 1) {
+    const page = /** @type {TaskPage} */ (await api.get("/api/v1/tasks", { query: { ...filter, status: "FAILED", limit: PAGE_SIZE, cursor }, signal }));
+    eventId ||= page.eventId;
+    for (const task of page.tasks) failures.set(task.id, failureFromTask(task));
+    until = page.tasks.at(-1)?.created_at ?? until;
+    cursor = page.next;
+    if (cursor === null) break;
+  }
+  return { eventId, failures, more: cursor !== null, until };
+}
+
+/** @param {LoadedFailures} data @param {import("../../data/filter.js").TaskChange[]} changes @param {TaskFilter}
+ * filter */
+function applyChanges(data, changes, filter) {
+  const { start, end, ...rest } = filter;
+  /** @type {Map<string, Failure> | null} */
+  let next = null;
+  for (const change of changes) {
+    const failed = change.status === "FAILED" && matchesTaskFilter(rest, change);
+    if (!failed && !data.failures.has(change.id)) continue;
+    next ??= new Map(data.failures);
+    // A change has no creation time: with a time range only loaded failures are updated.
+    if (!failed) next.delete(change.id);
+    else if ((!start && !end) || next.has(change.id)) next.set(change.id, failureFromChange(change));
+  }
+  return next ? { ...data, failures: next } : data;
+}
