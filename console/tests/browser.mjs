@@ -106,8 +106,8 @@ export async function checkAccessibility(page, what) {
   const there = await page.evaluate("typeof axe");
   if (there === "undefined") await page.evaluate(axeSource);
   const { violations } = await page.evaluate("axe.run(document, {resultTypes: ['violations']})");
-  const told = violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.slice(0, 4).map((node) => `    ${node.html}`).join("\n")}`);
-  assert.deepEqual(told, [], `axe on ${what}`);
+  const findings = violations.map(({ id, help, nodes }) => `${id}: ${help}\n${nodes.slice(0, 4).map((node) => `    ${node.html}`).join("\n")}`);
+  assert.deepEqual(findings, [], `axe on ${what}`);
 }
 
 /** The number of elements in the page. */

@@ -15,8 +15,8 @@ const testsDir = dirname(fileURLToPath(import.meta.url));
 const root = join(testsDir, "..");
 
 test("files: the type check passes", () => {
-  const told = spawnSync(join(testsDir, "node_modules/.bin/tsc"), ["-p", join(testsDir, "tsconfig.json")], { encoding: "utf8" });
-  assert.equal(told.status, 0, told.stdout + told.stderr);
+  const checked = spawnSync(join(testsDir, "node_modules/.bin/tsc"), ["-p", join(testsDir, "tsconfig.json")], { encoding: "utf8" });
+  assert.equal(checked.status, 0, checked.stdout + checked.stderr);
 });
 
 test("files: vendored files are identical to those of their packages", () => {

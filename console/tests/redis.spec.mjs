@@ -26,11 +26,11 @@ test("redis: invalid outbox entries are reported until they are removed", async 
   await testServer.waitUntil("/healthz", ({ warnings }) => warnings.length === 1);
   await openPage("/overview", async (page) => {
     const attention = page.getByRole("region", { name: "Needs attention" });
-    const told = attention.getByText("1 outbox entry is not an event and was set aside", { exact: false });
-    await told.waitFor();
+    const notice = attention.getByText("1 outbox entry is not an event and was set aside", { exact: false });
+    await notice.waitFor();
     redis.say("DEL", "events.set.aside");
     await testServer.waitUntil("/healthz", ({ warnings }) => (warnings ?? []).length === 0);
     await testServer.emit({ type: "record.changed", key: "pushed:2" });
-    await told.waitFor({ state: "detached" });
+    await notice.waitFor({ state: "detached" });
   });
 });

@@ -41,9 +41,9 @@ test("shell: a link with a token signs in and is removed from the address", asyn
 });
 
 test("shell: a truncated or invalid response does not sign out", async () => {
-  const told = JSON.stringify({ name: "the-viewer", role: "viewer", tenant: null });
+  const body = JSON.stringify({ name: "the-viewer", role: "viewer", tenant: null });
   const head = (length, type = "application/json") => `HTTP/1.1 200 OK\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\nconnection: close\r\n\r\n`;
-  const answers = [head(told.length) + told.slice(0, 9), head(4) + "<hi>", head(4) + "null", head(4, "text/html") + "<hi>", head(told.length) + told];
+  const answers = [head(body.length) + body.slice(0, 9), head(4) + "<hi>", head(4) + "null", head(4, "text/html") + "<hi>", head(body.length) + body];
   let asked = 0;
   const broken = createServer((socket) => {
     socket.once("data", () => socket.end(answers[asked++] ?? answers.at(-1)));

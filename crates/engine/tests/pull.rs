@@ -56,7 +56,7 @@ async fn a_pull_worker_waits_logs_renews_and_ends_a_task() {
         engine.append_task_log(id, fence, vec![log_line("one"), log_line("two")]).await.unwrap(),
         Ok(2)
     );
-    within_timeout("the log to be told of", lines.changed()).await.unwrap();
+    within_timeout("the notification of new log lines", lines.changed()).await.unwrap();
     let until = engine.renew_lease(id, fence, Some(HOUR * 2)).await.unwrap().unwrap();
     assert!(until > now().plus(HOUR));
     for wrong in [fence - 1, fence + 1] {

@@ -72,7 +72,7 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
             async move {
                 if d.task.attempt == 1 {
                     d.cancel.cancelled().await;
-                    calls.record("told to stop");
+                    calls.record("asked to stop");
                 }
                 HandlerOutcome::done()
             }
@@ -92,7 +92,7 @@ async fn a_node_declared_dead_ends_its_attempts_and_rejoins() {
         .unwrap();
     let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.status, ended.attempt), (TaskStatus::Done, 2));
-    within_timeout("the first attempt to be told", async {
+    within_timeout("the cancellation of the first attempt", async {
         while calls.entries().is_empty() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }

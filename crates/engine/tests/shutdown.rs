@@ -44,7 +44,7 @@ async fn unfinished_tasks_are_released_without_a_retry() {
         .slots(2)
         .handler("h", |d: Delivery| async move {
             d.cancel.cancelled().await;
-            HandlerOutcome::failed("was told to stop")
+            HandlerOutcome::failed("stopped on request")
         })
         .route("a", "h")
         .start(&store)

@@ -24,7 +24,7 @@ async fn a_source_command_receives_its_run_and_causes_its_emits() {
     let ended = watcher.wait_for_ended(1).await.remove(0);
     assert_eq!((ended.handler.as_str(), &*ended.collection, ended.event_id), ("shop", "orders", None));
     assert_eq!((ended.id.clone(), ended.status), (run.task.clone(), TaskStatus::Done));
-    within_timeout("the log to be told of", lines.changed()).await.unwrap();
+    within_timeout("the notification of new log lines", lines.changed()).await.unwrap();
 
     let done = read_task(&store, &run.task).await;
     assert_eq!((done.handler.as_str(), &*done.collection, done.event), ("shop", "orders", None));

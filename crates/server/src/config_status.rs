@@ -32,7 +32,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     get,
     path = "/api/v1/config",
     operation_id = "show_config",
-    tag = "house",
+    tag = "administration",
     responses((status = 200, description = "The configuration", body = ConfigBody)),
 )]
 pub(crate) async fn show_config(

@@ -20,7 +20,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     get,
     path = "/api/v1/me",
     operation_id = "show_me",
-    tag = "house",
+    tag = "administration",
     responses((status = 200, description = "The token", body = CurrentTokenBody)),
 )]
 pub(crate) async fn show_me(

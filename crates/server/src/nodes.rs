@@ -25,7 +25,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
     get,
     path = "/api/v1/nodes",
     operation_id = "list_nodes",
-    tag = "house",
+    tag = "administration",
     responses((status = 200, description = "The nodes, newest first", body = NodeList)),
 )]
 pub(crate) async fn list_nodes(
@@ -45,7 +45,7 @@ pub(crate) async fn list_nodes(
     get,
     path = "/api/v1/audit",
     operation_id = "read_audit",
-    tag = "house",
+    tag = "administration",
     params(
         ("limit" = Option<u16>, Query, description = "1 to 1000, 100 if not given"),
         ("before" = Option<i64>, Query, description = "the `next` of the previous response"),

@@ -23,7 +23,7 @@ use crate::{
         (name = "orders", description = "Orders and their events"),
         (name = "chains", description = "Chains, their nodes and rules"),
         (name = "worker", description = "Claiming tasks and reporting their outcome"),
-        (name = "house", description = "Nodes, configuration, audit log, and the caller's token"),
+        (name = "administration", description = "Nodes, configuration, audit log, and the caller's token"),
         (name = "health", description = "Health and metrics"),
     ),
     components(schemas(pointsman_api::ProblemDetails, pointsman_api::TaskChangeBody)),

@@ -97,8 +97,8 @@ pub async fn a_stopped_chain_node_blocks_its_orders(harness: &dyn Harness) {
     let fixture = fixture_with_two_orders_per_chain(harness).await;
     let since = fixture.journal_head().await;
     fixture.set_node_action("/x/y b", ChainNodeAction::Stop).await;
-    let told = r#"{"key":"/x/y","TYPE":"JobChainNodeActionChanged","action":"stop","nodeId":"b"}"#;
-    assert_eq!(fixture.engine_event_json_after(since).await, [told]);
+    let published = r#"{"key":"/x/y","TYPE":"JobChainNodeActionChanged","action":"stop","nodeId":"b"}"#;
+    assert_eq!(fixture.engine_event_json_after(since).await, [published]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/y,1 a", "/x/y,2 a", "/x/z,1 a", "/x/z,2 a"]);
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 b", "/x/z,2 b"]);
     fixture.assert_nothing_claimable("the node is stopped").await;
@@ -146,9 +146,9 @@ pub async fn a_skipped_chain_node_creates_no_step(harness: &dyn Harness) {
     let since = fixture.journal_head().await;
     fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
     let moved = "OrderNodeChanged fromNodeId:a,nodeId:b";
-    let told = fixture.engine_event_summaries_after(since).await;
-    assert_eq!(told[0], "JobChainNodeActionChanged action:next_state,nodeId:a");
-    assert_eq!(told[1..], [moved, moved], "waiting orders skip the node");
+    let published = fixture.engine_event_summaries_after(since).await;
+    assert_eq!(published[0], "JobChainNodeActionChanged action:next_state,nodeId:a");
+    assert_eq!(published[1..], [moved, moved], "waiting orders skip the node");
     let since = fixture.journal_head().await;
     fixture.add_order(new_order("/x/y,3")).await;
     assert_eq!(
@@ -168,13 +168,13 @@ pub async fn skipping_chain_nodes_can_finish_an_order(harness: &dyn Harness) {
     fixture.set_node_action("/x/y b", ChainNodeAction::NextState).await;
     let since = fixture.journal_head().await;
     fixture.set_node_action("/x/y a", ChainNodeAction::NextState).await;
-    let told = fixture.order_event_summaries_after("/x/y,1", since).await;
+    let published = fixture.order_event_summaries_after("/x/y,1", since).await;
     let want = [
         "OrderNodeChanged fromNodeId:a,nodeId:b",
         "OrderNodeChanged fromNodeId:b,nodeId:done",
         "OrderFinished nodeId:done",
     ];
-    assert_eq!(told, want);
+    assert_eq!(published, want);
     assert!(fixture.list_orders("/x/y").await.is_empty());
     assert_eq!(run_startable_steps(&fixture).await, ["/x/z,1 a", "/x/z,2 a"]);
 }

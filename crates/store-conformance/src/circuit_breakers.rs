@@ -188,11 +188,11 @@ pub async fn stale_attempts_do_not_change_the_circuit(harness: &dyn Harness) {
 pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
     let fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
-    let told = fixture.claim_outcome(10).await.next_due;
+    let published = fixture.claim_outcome(10).await.next_due;
     let mut fixture = fixture.reopen().await;
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, told));
-    fixture.now = told.expect("the wait has an end");
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, published));
+    fixture.now = published.expect("the wait has an end");
     assert_eq!(fixture.claim(10).await.len(), 1, "and it is still tried singly");
 }
 
@@ -200,10 +200,10 @@ pub async fn circuit_state_survives_a_restart(harness: &dyn Harness) {
 pub async fn circuit_state_survives_a_registration(harness: &dyn Harness) {
     let mut fixture = fixture_with_hook_tasks(harness, 40).await;
     report_failing_target(&fixture, BREAKER_FAILURE_THRESHOLD).await;
-    let told = fixture.claim_outcome(10).await.next_due;
+    let published = fixture.claim_outcome(10).await.next_due;
     fixture.register(registration().route("record.other", &["hook"])).await;
     let claims = fixture.claim_outcome(10).await;
-    assert_eq!((claims.tasks.len(), claims.next_due), (0, told));
+    assert_eq!((claims.tasks.len(), claims.next_due), (0, published));
 }
 
 pub async fn a_busy_target_blocks_worker_claims(harness: &dyn Harness) {

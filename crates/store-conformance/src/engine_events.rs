@@ -211,8 +211,8 @@ pub async fn engine_events_can_be_read_backwards(harness: &dyn Harness) {
     let filter = EventFilter { kinds: vec![handling_key("JobChainEvent")], ..EventFilter::default() };
     let read = JournalQuery { after: EventId::ZERO, until: None, filter, limit: 1, backwards: true };
     let page = expect_ok(fixture.store.read_events(read).await);
-    let told: Vec<_> = page.events.iter().map(|event| summarize_event(event)).collect();
-    assert_eq!(told, ["JobChainStateChanged state:running"]);
+    let published: Vec<_> = page.events.iter().map(|event| summarize_event(event)).collect();
+    assert_eq!(published, ["JobChainStateChanged state:running"]);
 }
 
 pub async fn engine_events_expire_like_any_other(harness: &dyn Harness) {
@@ -243,16 +243,16 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
             .config_file("Schedule:/nightly", "1")
     };
     let mut fixture = StoreFixture::new(harness, filed(registration())).await;
-    let told = async |fixture: &StoreFixture<'_>, since| {
-        let mut told = fixture.engine_event_json_after(since).await;
-        told.sort();
-        told
+    let published = async |fixture: &StoreFixture<'_>, since| {
+        let mut published = fixture.engine_event_json_after(since).await;
+        published.sort();
+        published
     };
     let line = |key: &str, change: &str| format!(r#"{{"key":"{key}","TYPE":"FileBased{change}"}}"#);
     let all = ["Job:/first", "JobChain:/x/y", "Schedule:/nightly"];
     let mut want: Vec<_> = all.iter().flat_map(|key| [line(key, "Activated"), line(key, "Added")]).collect();
     want.sort();
-    assert_eq!(told(&fixture, fixture.journal_extent().await.expired_up_to).await, want);
+    assert_eq!(published(&fixture, fixture.journal_extent().await.expired_up_to).await, want);
 
     let since = fixture.journal_head().await;
     fixture.register(filed(registration())).await;
@@ -269,12 +269,12 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
         line("JobChain:/x/y", "Removed"),
     ];
     want.sort();
-    assert_eq!(told(&fixture, since).await, want);
+    assert_eq!(published(&fixture, since).await, want);
 
     let since = fixture.journal_head().await;
     fixture.register(filed(registration()).config_file("Job:/first", "2")).await;
     assert_eq!(
-        told(&fixture, since).await,
+        published(&fixture, since).await,
         [line("JobChain:/x/y", "Activated"), line("JobChain:/x/y", "Added")]
     );
     let read = expect_ok(fixture.store.read_merged_registration().await);
@@ -285,7 +285,7 @@ pub async fn changed_configuration_files_are_published(harness: &dyn Harness) {
 pub async fn a_configuration_file_is_activated_after_it_was_read(harness: &dyn Harness) {
     let mut fixture = StoreFixture::new(harness, registration().config_file("Job:/first", "1")).await;
     fixture.register(registration().config_file("Job:/first", "2")).await;
-    let told = fixture.engine_event_summaries_after(fixture.journal_extent().await.expired_up_to).await;
+    let published = fixture.engine_event_summaries_after(fixture.journal_extent().await.expired_up_to).await;
     let want = ["FileBasedAdded", "FileBasedActivated", "FileBasedReplaced", "FileBasedActivated"];
-    assert_eq!(told, want);
+    assert_eq!(published, want);
 }

@@ -225,17 +225,17 @@ pub async fn prev_sent_is_tracked_per_handler(harness: &dyn Harness) {
         sent.push((task.handler.to_string(), task.event().id, task.prev_sent));
     }
     sent.sort();
-    let told = |handler: &str, id: EventId, prev: Option<EventId>| (handler.to_string(), id, prev);
+    let published = |handler: &str, id: EventId, prev: Option<EventId>| (handler.to_string(), id, prev);
     assert_eq!(
         sent,
         [
-            told("all", events[0], None),
-            told("all", events[1], Some(events[0])),
-            told("all", events[2], Some(events[1])),
-            told("all", elsewhere, None),
-            told("some", events[0], None),
-            told("some", events[2], Some(events[0])),
-            told("some", elsewhere, None),
+            published("all", events[0], None),
+            published("all", events[1], Some(events[0])),
+            published("all", events[2], Some(events[1])),
+            published("all", elsewhere, None),
+            published("some", events[0], None),
+            published("some", events[2], Some(events[0])),
+            published("some", elsewhere, None),
         ]
     );
     fixture.advance_clock(1);

@@ -30,19 +30,19 @@ pub async fn a_joined_node_is_listed(harness: &dyn Harness) {
 
 pub async fn announced_node_capabilities_are_stored(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, RegistrationBuilder::single_handler()).await;
-    for told in [
+    for announced in [
         node_capabilities(&["index", "notify"], 16),
         node_capabilities(&["index"], 4),
         node_capabilities(&[], 0),
     ] {
-        expect_ok(fixture.store.announce_capabilities(fixture.node, told.clone()).await);
-        assert_eq!(read_node(&fixture, fixture.node).await.capabilities, told);
+        expect_ok(fixture.store.announce_capabilities(fixture.node, announced.clone()).await);
+        assert_eq!(read_node(&fixture, fixture.node).await.capabilities, announced);
     }
-    let told = node_capabilities(&["index"], 8);
-    expect_ok(fixture.store.announce_capabilities(fixture.node, told.clone()).await);
+    let announced = node_capabilities(&["index"], 8);
+    expect_ok(fixture.store.announce_capabilities(fixture.node, announced.clone()).await);
     let node = fixture.node;
     let fixture = fixture.reopen().await;
-    assert_eq!(read_node(&fixture, node).await.capabilities, told);
+    assert_eq!(read_node(&fixture, node).await.capabilities, announced);
 }
 
 /// A node's clock report is stored with the node, whatever its own time is.
@@ -52,9 +52,9 @@ pub async fn a_nodes_clock_report_is_stored(harness: &dyn Harness) {
     let boot = Some(BootReference { boot_id: u64::MAX, uptime_ms: 5, at: fixture.now, unconfirmed: None });
     let clock =
         ClockReport { offset_ms: 3_456_000_000, out_of_service: true, last_step, boot_reference: boot };
-    let told = NodeCapabilities { clock, ..node_capabilities(&["index"], 8) };
-    expect_ok(fixture.store.announce_capabilities(fixture.node, told.clone()).await);
-    assert_eq!(read_node(&fixture, fixture.node).await.capabilities, told);
+    let announced = NodeCapabilities { clock, ..node_capabilities(&["index"], 8) };
+    expect_ok(fixture.store.announce_capabilities(fixture.node, announced.clone()).await);
+    assert_eq!(read_node(&fixture, fixture.node).await.capabilities, announced);
 }
 
 /// The server clock advances; an embedded store has none. Reading it does not affect the times given to calls.

@@ -130,12 +130,12 @@ pub async fn notified_events_are_already_readable(harness: &dyn Harness) {
         fixture.emit(new_event("record")).await;
     }
     let last = fixture.journal_extent().await.head;
-    let mut told = None;
-    while told != Some(last) {
+    let mut published = None;
+    while published != Some(last) {
         let signal = tokio::time::timeout(SIGNAL_TIMEOUT, heard.recv()).await.expect("the signal arrives");
         if let Some(StoreSignal::JournalGrew(id)) = signal {
             assert!(fixture.journal_extent().await.head >= id);
-            told = Some(id);
+            published = Some(id);
         }
     }
 }

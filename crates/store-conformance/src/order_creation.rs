@@ -28,8 +28,8 @@ pub async fn an_event_creates_an_order(harness: &dyn Harness) {
     let view = fixture.find_tenant_order("shop", &key).await.expect("the order is unfinished");
     assert_eq!((view.order.value.as_str(), view.order.node.as_str()), ("[1]", "a"));
     assert_eq!((view.order.tenant.as_str(), view.order.priority.get()), ("shop", 7));
-    let told: Vec<_> = fixture.read_events_after(made.id, &Default::default()).await;
-    assert_eq!((told.len(), summarize_event(&told[0]).as_str()), (1, "FileBasedAdded nodeId:a"));
+    let published: Vec<_> = fixture.read_events_after(made.id, &Default::default()).await;
+    assert_eq!((published.len(), summarize_event(&published[0]).as_str()), (1, "FileBasedAdded nodeId:a"));
     let task = fixture.claim_one().await;
     assert_eq!((task.step().order.to_string(), task.step().value.as_str()), (key.clone(), "[1]"));
     fixture.succeed(&task).await;
@@ -153,9 +153,9 @@ pub async fn a_firing_creates_its_order(harness: &dyn Harness) {
     let (fire, written) =
         fixture.resolve_firing(FiringBuilder::adding_order(order).build("nightly", planned)).await;
     assert_eq!((fire.outcome, fire.planned_at, written), (FireOutcome::Fired, planned, true));
-    let told = fixture.engine_events_after(fixture.journal_extent().await.expired_up_to).await;
-    assert_eq!(told.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
-    assert_eq!(summarize_event(&told[0]), "FileBasedAdded nodeId:b");
+    let published = fixture.engine_events_after(fixture.journal_extent().await.expired_up_to).await;
+    assert_eq!(published.iter().map(|event| Some(event.id)).collect::<Vec<_>>(), [fire.event]);
+    assert_eq!(summarize_event(&published[0]), "FileBasedAdded nodeId:b");
     let view = fixture.read_order("/x/y,night").await;
     assert_eq!((view.order.value.as_str(), view.order.priority.get()), ("[1]", 9));
     assert_eq!(describe_steps(&fixture.claim(10).await), ["/x/y,night b"]);

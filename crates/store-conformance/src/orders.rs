@@ -58,18 +58,21 @@ pub async fn an_order_runs_its_chain_step_by_step(harness: &dyn Harness) {
 pub async fn every_order_move_is_published_in_its_transaction(harness: &dyn Harness) {
     let fixture = StoreFixture::new(harness, registration()).await;
     let mut since = fixture.journal_head().await;
-    let mut told = async |fixture: &StoreFixture<'_>| {
-        let told = fixture.engine_event_summaries_after(since).await;
+    let mut published = async |fixture: &StoreFixture<'_>| {
+        let published = fixture.engine_event_summaries_after(since).await;
         since = fixture.journal_head().await;
-        told
+        published
     };
     fixture.add_order(new_order("/x/y,1")).await;
-    assert_eq!(told(&fixture).await, ["FileBasedAdded nodeId:a"]);
+    assert_eq!(published(&fixture).await, ["FileBasedAdded nodeId:a"]);
     let task = fixture.claim_one().await;
     let started = ["OrderStarted nodeId:a,taskId:first_a", "OrderStepStarted nodeId:a,taskId:first_a"];
-    assert_eq!(told(&fixture).await, started);
+    assert_eq!(published(&fixture).await, started);
     fixture.succeed(&task).await;
-    assert_eq!(told(&fixture).await, ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]);
+    assert_eq!(
+        published(&fixture).await,
+        ["OrderStepEnded Success", "OrderNodeChanged fromNodeId:a,nodeId:b"]
+    );
 }
 
 pub async fn an_order_view_follows_the_order_through_its_chain(harness: &dyn Harness) {

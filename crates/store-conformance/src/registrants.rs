@@ -30,8 +30,8 @@ async fn register_additionally(fixture: &StoreFixture<'_>, registration: Registr
 }
 
 async fn announce_registrant(fixture: &StoreFixture<'_>, node: NodeId, registrant: &str) {
-    let told = NodeCapabilities { registrant: Some(registrant.into()), ..NodeCapabilities::default() };
-    expect_ok(fixture.store.announce_capabilities(node, told).await);
+    let announced = NodeCapabilities { registrant: Some(registrant.into()), ..NodeCapabilities::default() };
+    expect_ok(fixture.store.announce_capabilities(node, announced).await);
 }
 
 async fn list_registrants(fixture: &StoreFixture<'_>) -> Vec<String> {

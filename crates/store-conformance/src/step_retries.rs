@@ -247,11 +247,11 @@ pub async fn a_step_fails_after_three_crashes(harness: &dyn Harness) {
         fixture.node = expect_ok(fixture.store.join_node("heir", fixture.now).await);
         fixture.rescue_tasks().await;
     }
-    let told = fixture.engine_event_summaries_after(since).await;
-    let kept = told.iter().filter(|word| *word == STEP_KEPT).count();
-    assert_eq!(kept, 2, "{told:?}");
-    assert!(told[told.len() - 2].starts_with("OrderStepEnded Error"), "{told:?}");
-    assert_eq!(told[told.len() - 1], ORDER_SUSPENDED);
+    let published = fixture.engine_event_summaries_after(since).await;
+    let kept = published.iter().filter(|word| *word == STEP_KEPT).count();
+    assert_eq!(kept, 2, "{published:?}");
+    assert!(published[published.len() - 2].starts_with("OrderStepEnded Error"), "{published:?}");
+    assert_eq!(published[published.len() - 1], ORDER_SUSPENDED);
     assert!(fixture.read_order("/x/y,1").await.order.suspended);
 }
 

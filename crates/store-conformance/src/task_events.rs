@@ -118,9 +118,9 @@ pub async fn a_crash_is_published_as_a_failure(harness: &dyn Harness) {
         fixture.claim_one().await;
         fixture.advance_clock(LEASE_SECS + 1);
         fixture.rescue_tasks().await;
-        let told = task_event_summaries(&fixture).await;
-        let last = told.last().expect("an event is published");
-        assert!(last.starts_with("TaskEnded") && last != DONE, "{told:?}");
+        let published = task_event_summaries(&fixture).await;
+        let last = published.last().expect("an event is published");
+        assert!(last.starts_with("TaskEnded") && last != DONE, "{published:?}");
     }
 }
 
@@ -129,8 +129,12 @@ pub async fn a_cancelled_attempt_is_published_if_all_attempts_are_observed(harne
     fixture.emit(new_event("record")).await;
     let task = fixture.claim_one().await;
     fixture.cancel_task(&task.id).await.expect("it runs");
-    let told = task_event_summaries(&fixture).await;
-    assert_eq!((told.len(), told[0].as_str(), told[2].as_str()), (3, STARTED, CLOSED), "{told:?}");
+    let published = task_event_summaries(&fixture).await;
+    assert_eq!(
+        (published.len(), published[0].as_str(), published[2].as_str()),
+        (3, STARTED, CLOSED),
+        "{published:?}"
+    );
 }
 
 /// A start must be published when it happens, not at the end.

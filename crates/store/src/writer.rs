@@ -276,7 +276,7 @@ struct WriterThread<B> {
     commit_hook: CommitHookSlot,
     /// The state could not be reloaded after a failure, and must be before the next job.
     must_reload: bool,
-    /// Attempts begun by a commit whose outcome is unknown. Nobody was told about them.
+    /// Attempts begun by a commit whose outcome is unknown. Nobody was notified of them.
     unreported_attempts: Vec<(TaskSeq, Lease)>,
     status: Arc<WriterStatus>,
 }

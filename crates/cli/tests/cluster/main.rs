@@ -297,7 +297,7 @@ fn a_server_warns_when_it_takes_handlers_from_another_of_its_name(store: &str) {
     let mut first = TestServer::new(&with(store, "", "kept"));
     let _first = first.serve_on_new_port();
     let count_warnings = |pointsman: &TestServer| {
-        pointsman.log().lines().filter(|line| line.contains("needs another `name:`")).count()
+        pointsman.log().lines().filter(|line| line.contains("another node with the same name")).count()
     };
     let mut alike = TestServer::new(&with(store, "", "kept")).with_token(first.token());
     let _alike = alike.serve_on_new_port();
@@ -307,7 +307,7 @@ fn a_server_warns_when_it_takes_handlers_from_another_of_its_name(store: &str) {
     let mut other = TestServer::new(&with(store, "", "lost")).with_token(first.token());
     let _other = other.serve_on_new_port();
     let log = other.log();
-    let line = log.lines().find(|line| line.contains("needs another `name:`"));
+    let line = log.lines().find(|line| line.contains("another node with the same name"));
     assert!(line.is_some_and(|line| line.contains("WARN") && line.contains("handlers=\"kept\"")), "{log}");
     assert_eq!(count_warnings(&other), 2, "of each that loses something");
 }

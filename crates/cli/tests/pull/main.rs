@@ -141,9 +141,9 @@ fn a_worker_asks_for_the_outcome_after_a_lost_response() {
     let words = [&url, "python3", EXAMPLE_WORKER, "--handler", "convert", "--lease", "10"];
     let worker = pointsman.start_program("env", &words);
     let id = emit_upload(&pointsman, r#"{"pages": 1}"#);
-    let told = format!("reported {id} done; the response was lost");
+    let report = format!("reported {id} done; the response was lost");
     let line =
-        worker.lines.find("what became of it", |line| line.starts_with(&told).then(|| line.to_owned()));
+        worker.lines.find("what became of it", |line| line.starts_with(&report).then(|| line.to_owned()));
     assert!(line.contains("`done`"), "{line}");
     assert_eq!(wait_for_status(&pointsman, &id, "SUCCESS")["attempt"], 1);
 }

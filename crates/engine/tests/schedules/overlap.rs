@@ -102,7 +102,7 @@ async fn overlap_cancel_cancels_the_running_task() {
     let engine = runner.engine_with_tick_handler().schedule(tick.clone()).start(&store).await;
     let fires = wait_for_ledger(&store, &tick, "firings", |fires| fires.len() >= 3).await;
     assert_eq!(created_event_ids(&fires).len(), fires.len());
-    within_timeout("the attempts to be told", async {
+    within_timeout("the cancellation of the attempts", async {
         while runner.call_log.entries().iter().filter(|line| *line == "was cancelled").count() < 2 {
             tokio::time::sleep(SECOND / 50).await;
         }

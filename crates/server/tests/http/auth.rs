@@ -20,14 +20,14 @@ pub(crate) fn tokens_yaml(list: &[(&str, &str, Option<&str>)]) -> String {
     yaml
 }
 
-async fn call_status(house: &TestServer, token: &str, method: &str, path: &str, body: &str) -> u16 {
-    house.call_as(token, method, path, body).await.status
+async fn call_status(test_server: &TestServer, token: &str, method: &str, path: &str, body: &str) -> u16 {
+    test_server.call_as(token, method, path, body).await.status
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_role_is_allowed_only_its_own_calls() {
     let list = ["viewer", "producer", "worker", "operator", "admin"].map(|role| (role, role, None));
-    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    let test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     for (method, path, body, allowed_roles) in [
         ("GET", "/api/v1/events?after=0", "", &["viewer", "operator", "admin"][..]),
         ("GET", "/api/v1/tasks", "", &["viewer", "operator", "admin"]),
@@ -76,10 +76,10 @@ async fn each_role_is_allowed_only_its_own_calls() {
         ("GET", "/healthz", "", &["viewer", "producer", "worker", "operator", "admin", "nobody"]),
     ] {
         for (token, ..) in list {
-            let allowed = call_status(&house, token, method, path, body).await != 403;
+            let allowed = call_status(&test_server, token, method, path, body).await != 403;
             assert_eq!(allowed, allowed_roles.contains(&token), "{token} {method} {path}");
         }
-        let is_accepted = call_status(&house, "nobody", method, path, body).await != 401;
+        let is_accepted = call_status(&test_server, "nobody", method, path, body).await != 401;
         assert_eq!(is_accepted, allowed_roles.contains(&"nobody"), "{method} {path}");
     }
 }
@@ -87,26 +87,26 @@ async fn each_role_is_allowed_only_its_own_calls() {
 #[tokio::test(flavor = "multi_thread")]
 async fn me_returns_name_role_and_tenant_of_the_token() {
     let list = [("all", "producer", None), ("ours", "operator", Some("shop"))];
-    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    let test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     for (token, role, tenant) in list {
-        let me = house.call_as(token, "GET", "/api/v1/me", "").await;
+        let me = test_server.call_as(token, "GET", "/api/v1/me", "").await;
         assert_eq!(me.json(), serde_json::json!({"name": token, "role": role, "tenant": tenant}));
     }
-    assert_eq!(house.call_as("all", "GET", "/api/v1/me?x=1", "").await.problem_status(), 400);
+    assert_eq!(test_server.call_as("all", "GET", "/api/v1/me?x=1", "").await.problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_are_accepted_in_two_headers() {
-    let house = TestServer::start().await;
+    let test_server = TestServer::start().await;
     for (header, status) in [
         ("authorization: Basic x".to_owned(), 401),
-        (format!("authorization: bearer {}", house.token), 200),
-        (format!("x-admin-token: {}", house.token), 200),
+        (format!("authorization: bearer {}", test_server.token), 200),
+        (format!("x-admin-token: {}", test_server.token), 200),
         ("x-admin-token: wrong".to_owned(), 401),
         ("x-nothing: 1".to_owned(), 401),
     ] {
         let head = format!("GET /api/v1/tasks HTTP/1.1\r\nhost: x\r\nconnection: close\r\n{header}\r\n\r\n");
-        let answer = crate::client::send_request(house.address, &head, b"").await;
+        let answer = crate::client::send_request(test_server.address, &head, b"").await;
         assert_eq!(answer.status, status, "{header}");
         if status == 401 {
             answer.problem_status();
@@ -118,43 +118,43 @@ async fn tokens_are_accepted_in_two_headers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_bound_to_a_tenant_cannot_read_totals_of_all_tenants() {
     let list = [("shop", "admin", Some("shop")), ("all", "viewer", None)];
-    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    let test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
     for path in ["/metrics", "/api/v1/nodes", "/api/v1/audit"] {
-        assert_eq!(call_status(&house, "shop", "GET", path, "").await, 403, "{path}");
+        assert_eq!(call_status(&test_server, "shop", "GET", path, "").await, 403, "{path}");
     }
     for path in ["/metrics", "/api/v1/nodes"] {
-        assert_eq!(call_status(&house, "all", "GET", path, "").await, 200, "{path}");
+        assert_eq!(call_status(&test_server, "all", "GET", path, "").await, 200, "{path}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_bound_to_a_tenant_cannot_access_other_tenants() {
     let list = [("shop-admin", "admin", Some("shop")), ("root-admin", "admin", None)];
-    let mut house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
-    house.token = "root-admin".into();
-    let foreign = house.emit(r#"{"type":"a","key":"k","tenant":"other"}"#).await;
-    house.token = "shop-admin".into();
-    let own = house.emit(r#"{"type":"a","key":"k"}"#).await;
+    let mut test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    test_server.token = "root-admin".into();
+    let foreign = test_server.emit(r#"{"type":"a","key":"k","tenant":"other"}"#).await;
+    test_server.token = "shop-admin".into();
+    let own = test_server.emit(r#"{"type":"a","key":"k"}"#).await;
 
-    let journal = house.get("/api/v1/events?after=0").await.json();
+    let journal = test_server.get("/api/v1/events?after=0").await.json();
     assert_eq!(journal["eventSnapshots"].as_array().unwrap().len(), 1);
     assert_eq!(journal["eventSnapshots"][0]["tenant"], "shop");
-    assert_eq!(house.get(&format!("/api/v1/events/{own}")).await.status, 200);
-    assert_eq!(house.get(&format!("/api/v1/events/{foreign}")).await.problem_status(), 404);
-    assert_eq!(house.get("/api/v1/objects/k").await.json()["last"], own);
+    assert_eq!(test_server.get(&format!("/api/v1/events/{own}")).await.status, 200);
+    assert_eq!(test_server.get(&format!("/api/v1/events/{foreign}")).await.problem_status(), 404);
+    assert_eq!(test_server.get("/api/v1/objects/k").await.json()["last"], own);
     for path in
         ["/api/v1/events?after=0&tenant=other", "/api/v1/stream?tenant=other", "/api/v1/tasks?tenant=other"]
     {
-        assert_eq!(house.get(path).await.problem_status(), 403, "{path}");
+        assert_eq!(test_server.get(path).await.problem_status(), 403, "{path}");
     }
     assert_eq!(
-        house
+        test_server
             .post("/api/v1/events", r#"[{"type":"a"},{"type":"a","tenant":"other"}]"#)
             .await
             .problem_status(),
         403
     );
-    assert_eq!(house.post("/api/v1/events", r#"{"type":"a","tenant":"shop"}"#).await.status, 201);
+    assert_eq!(test_server.post("/api/v1/events", r#"{"type":"a","tenant":"shop"}"#).await.status, 201);
 }
 
 #[tokio::test(flavor = "multi_thread")]

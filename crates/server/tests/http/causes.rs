@@ -116,8 +116,8 @@ async fn engine_events_are_shown_as_in_the_stream() {
     server.emit(r#"{"type":"job"}"#).await;
     let path = "/api/v1/events?after=0&return=TaskClosed";
     let seq = server.wait_until(path, |seq| seq["TYPE"] == "NonEmpty").await;
-    let told = &seq["eventSnapshots"][0];
-    let shown = server.get(&format!("/api/v1/events/{}", told["eventId"])).await.json();
-    assert_eq!(shown["event"], *told);
-    assert_eq!(told["tenant"], Value::Null);
+    let engine_event = &seq["eventSnapshots"][0];
+    let shown = server.get(&format!("/api/v1/events/{}", engine_event["eventId"])).await.json();
+    assert_eq!(shown["event"], *engine_event);
+    assert_eq!(engine_event["tenant"], Value::Null);
 }

@@ -15,10 +15,10 @@ async fn the_configuration_is_shown_with_locations_and_without_secrets() {
         "handlers: {a: {run: {http: 'https://x.example/', secret: 'file:key', headers: {x-key: hunter2}}}}\n";
     let tokens =
         format!("auth: {{tokens: [{{name: root, role: admin, sha256: '{}'}}]}}\n", token_hash_hex("root"));
-    let mut house =
+    let mut test_server =
         TestServer::start_in(folder.path(), &format!("{BASE_CONFIG}{more}{tokens}"), Setup::default()).await;
-    house.token = "root".into();
-    let answer = house.get(CONFIG_PATH).await;
+    test_server.token = "root".into();
+    let answer = test_server.get(CONFIG_PATH).await;
     let body = answer.json();
     let file = folder.path().join("pointsman.yml").display().to_string();
     assert_eq!((&body["files"], &body["watched"]), (&json!([file]), &json!(true)));
@@ -33,19 +33,19 @@ async fn the_configuration_is_shown_with_locations_and_without_secrets() {
     }
     let warnings = body["warnings"].as_array().unwrap();
     assert!(warnings[0].as_str().unwrap().ends_with("nothing routes to the handler \"a\""), "{body}");
-    assert_eq!(house.get("/api/v1/config?x=1").await.problem_status(), 400);
+    assert_eq!(test_server.get("/api/v1/config?x=1").await.problem_status(), 400);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reloads_are_listed_with_their_faults() {
     let folder = tempfile::tempdir().unwrap();
-    let house = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
-    let before = house.get(CONFIG_PATH).await.json();
+    let test_server = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
+    let before = test_server.get(CONFIG_PATH).await.json();
     write_config(
         folder.path(),
         &format!("{BASE_CONFIG}workers: many\nhandlers:\n  a: {{run: {{http: 1}}, secret: hunter2}}\n"),
     );
-    let refused = house
+    let refused = test_server
         .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1))
         .await;
     let reload = &refused["reloads"][0];
@@ -60,7 +60,7 @@ async fn reloads_are_listed_with_their_faults() {
     assert_eq!(refused["loaded_at"], before["loaded_at"], "the running configuration stays in force");
 
     write_config(folder.path(), &format!("{BASE_CONFIG}handlers:\n  b: {{run: pull}}\n"));
-    let applied = house
+    let applied = test_server
         .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2))
         .await;
     assert_eq!((&applied["reloads"][0]["applied"], &applied["reloads"][1]), (&json!(true), reload));
@@ -71,11 +71,11 @@ async fn reloads_are_listed_with_their_faults() {
 #[tokio::test(flavor = "multi_thread")]
 async fn only_admins_of_all_tenants_can_read_the_configuration() {
     let list = [("root", "admin", None), ("ops", "operator", None), ("theirs", "admin", Some("shop"))];
-    let house = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
-    assert_eq!(house.call_as("root", "GET", CONFIG_PATH, "").await.status, 200);
-    assert_eq!(house.call_as("ops", "GET", CONFIG_PATH, "").await.problem_status(), 403);
-    assert_eq!(house.call_as("theirs", "GET", CONFIG_PATH, "").await.problem_status(), 403);
-    assert_eq!(house.call_as("nobody", "GET", CONFIG_PATH, "").await.problem_status(), 401);
+    let test_server = TestServer::start_with(&tokens_yaml(&list), Setup::default()).await;
+    assert_eq!(test_server.call_as("root", "GET", CONFIG_PATH, "").await.status, 200);
+    assert_eq!(test_server.call_as("ops", "GET", CONFIG_PATH, "").await.problem_status(), 403);
+    assert_eq!(test_server.call_as("theirs", "GET", CONFIG_PATH, "").await.problem_status(), 403);
+    assert_eq!(test_server.call_as("nobody", "GET", CONFIG_PATH, "").await.problem_status(), 401);
 }
 
 /// Handlers whose URLs and arguments contain secrets, and routes whose names look like settings.
@@ -94,10 +94,10 @@ schedules:
 #[tokio::test(flavor = "multi_thread")]
 async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
     let list = [("root", "admin", None), ("view", "viewer", None)];
-    let house =
+    let test_server =
         TestServer::start_with(&format!("{CONFIG_WITH_SECRETS}{}", tokens_yaml(&list)), Setup::default())
             .await;
-    let answer = house.call_as("root", "GET", CONFIG_PATH, "").await;
+    let answer = test_server.call_as("root", "GET", CONFIG_PATH, "").await;
     assert!(!answer.text().contains("hunter2"), "{}", answer.text());
     let settings = answer.json()["settings"].as_str().unwrap().to_owned();
     for shown in [
@@ -115,7 +115,7 @@ async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
         assert!(settings.contains(shown), "{shown} is missing in\n{settings}");
     }
     for role in ["root", "view"] {
-        let answer = house.call_as(role, "GET", "/api/v1/handlers", "").await;
+        let answer = test_server.call_as(role, "GET", "/api/v1/handlers", "").await;
         assert!(!answer.text().contains("hunter2"), "{}", answer.text());
         let body = answer.json();
         let target = |name: &str| {
@@ -133,7 +133,7 @@ async fn urls_and_command_arguments_are_redacted_and_names_are_shown() {
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_do_not_show_the_lines_of_urls_and_commands() {
     let folder = tempfile::tempdir().unwrap();
-    let house = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
+    let test_server = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
     let faulty = "handlers:
   a: {run: {comand: [curl, -u, 'user:hunter2']}}
   b:
@@ -144,12 +144,12 @@ async fn faults_do_not_show_the_lines_of_urls_and_commands() {
   d: {run: {command: 'curl -u user:hunter2'}}
 ";
     write_config(folder.path(), &format!("{BASE_CONFIG}{faulty}"));
-    let refused = house
+    let refused = test_server
         .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 1))
         .await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");
     write_config(folder.path(), &format!("{BASE_CONFIG}handlers: [curl, -u, 'user:hunter2'\nworkers: 1\n"));
-    let refused = house
+    let refused = test_server
         .wait_until(CONFIG_PATH, |body| body["reloads"].as_array().is_some_and(|list| list.len() == 2))
         .await;
     assert!(!refused.to_string().contains("hunter2"), "{refused}");

@@ -24,8 +24,9 @@ chains:
 "#;
 
 /// The FileBased events after an event as `CHANGE KEY`, sorted by key.
-async fn file_event_summaries(house: &TestServer, after: u64) -> Vec<String> {
-    let journal = house.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();
+async fn file_event_summaries(test_server: &TestServer, after: u64) -> Vec<String> {
+    let journal =
+        test_server.get(&format!("/api/v1/events?return=FileBasedEvent&after={after}")).await.json();
     let summary = |event: &serde_json::Value| {
         let text = |member: &str| event[member].as_str().map(str::to_owned).unwrap_or_default();
         (text("key"), text("TYPE").replace("FileBased", ""))
@@ -38,18 +39,18 @@ async fn file_event_summaries(house: &TestServer, after: u64) -> Vec<String> {
     summaries.map(|(key, what)| format!("{what} {key}")).collect()
 }
 
-async fn latest_event_id(house: &TestServer) -> u64 {
-    house.get("/api/v1/handlers").await.json()["eventId"].as_u64().unwrap_or_default()
+async fn latest_event_id(test_server: &TestServer) -> u64 {
+    test_server.get("/api/v1/handlers").await.json()["eventId"].as_u64().unwrap_or_default()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn configuration_changes_are_published_and_a_restart_without_changes_is_not() {
     let folder = tempfile::tempdir().unwrap();
-    let house =
+    let test_server =
         TestServer::start_in(folder.path(), &config_yaml(folder.path(), FIRST_CONFIG), Setup::default())
             .await;
     assert_eq!(
-        file_event_summaries(&house, 0).await,
+        file_event_summaries(&test_server, 0).await,
         [
             "Added Job:/index",
             "Added Job:/render",
@@ -59,14 +60,14 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
         ]
     );
 
-    let start = latest_event_id(&house).await;
+    let start = latest_event_id(&test_server).await;
     let changed = FIRST_CONFIG
         .replace("delay: 60s", "delay: 1m")
         .replace("['true']", "['false']")
         .replace("'@daily'", "'@hourly'")
         .replace("nightly:", "weekly:")
         .replace("{id: render, handler: render,", "{handler: render, id: render, on_error: done,");
-    let mut reloads = house.inner.subscribe_reloads();
+    let mut reloads = test_server.inner.subscribe_reloads();
     write_config(folder.path(), &config_yaml(folder.path(), &changed));
     timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
     let want = [
@@ -76,10 +77,14 @@ async fn configuration_changes_are_published_and_a_restart_without_changes_is_no
         "Removed Schedule:/nightly",
         "Added Schedule:/weekly",
     ];
-    assert_eq!(file_event_summaries(&house, start).await, want, "another way to write a minute is no change");
+    assert_eq!(
+        file_event_summaries(&test_server, start).await,
+        want,
+        "another way to write a minute is no change"
+    );
 
-    let end = latest_event_id(&house).await;
-    house.inner.stop().await;
+    let end = latest_event_id(&test_server).await;
+    test_server.inner.stop().await;
     let again =
         TestServer::start_in(folder.path(), &config_yaml(folder.path(), &changed), Setup::default()).await;
     assert_eq!(file_event_summaries(&again, end).await, [""; 0]);

@@ -29,13 +29,13 @@ async fn a_handler_shows_its_target() {
                 sources:\n  shop: {run: {command: [sh]}, collections: [orders]}\n\
                 event_handlers: {x: [web, tool]}\n";
     let server = TestServer::start_with(yaml, Setup::default()).await;
-    let told = async |name: &str| {
+    let handler_facts = async |name: &str| {
         let body = server.get(&format!("/api/v1/handlers/{name}")).await.json();
         (body["target"].clone(), body["order"].clone(), body["on_error"].clone())
     };
-    assert_eq!(told("web").await, (json!("http://127.0.0.1:9"), json!("key"), json!("park")));
-    assert_eq!(told("tool").await, (json!("sh (2 arguments)"), json!("key"), json!("park")));
-    assert_eq!(told("shop").await, (json!("sh"), json!(null), json!(null)), "it has no lanes");
+    assert_eq!(handler_facts("web").await, (json!("http://127.0.0.1:9"), json!("key"), json!("park")));
+    assert_eq!(handler_facts("tool").await, (json!("sh (2 arguments)"), json!("key"), json!("park")));
+    assert_eq!(handler_facts("shop").await, (json!("sh"), json!(null), json!(null)), "it has no lanes");
 }
 
 #[tokio::test(flavor = "multi_thread")]

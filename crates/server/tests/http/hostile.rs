@@ -165,7 +165,7 @@ fn content_type() -> impl Strategy<Value = &'static str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hostile_requests_get_4xx_and_store_nothing() {
-    let house = TestServer::start().await;
+    let test_server = TestServer::start().await;
     let body = prop_oneof![
         hostile_event_json(),
         hostile_json(),
@@ -186,9 +186,9 @@ async fn hostile_requests_get_4xx_and_store_nothing() {
                 ("last-event-id", &header),
             ]);
         }
-        let head = house.request_head(method, &target, &headers);
+        let head = test_server.request_head(method, &target, &headers);
         let request = format!("{head}content-length: {}\r\n\r\n", body.len());
-        let answer = send_request(house.address, &request, body.as_bytes()).await;
+        let answer = send_request(test_server.address, &request, body.as_bytes()).await;
         assert!((200..500).contains(&answer.status), "{request}{body:.200}\n{answer:?}");
         if answer.status >= 400 && answer.header("content-type").is_some() {
             answer.problem_status();
@@ -204,11 +204,11 @@ async fn hostile_requests_get_4xx_and_store_nothing() {
             "the requests do not cover all statuses: {status_counts:?}"
         );
     }
-    let journal = house.get("/api/v1/events?after=0").await.json();
+    let journal = test_server.get("/api/v1/events?after=0").await.json();
     // Events of the engine itself have no tenant.
     let emitted =
         |events: &Vec<serde_json::Value>| events.iter().filter(|event| event["tenant"].is_string()).count();
     let found = journal["eventSnapshots"].as_array().map_or(0, emitted);
     assert_eq!(found, stored, "what was refused is not stored");
-    house.inner.stop().await;
+    test_server.inner.stop().await;
 }

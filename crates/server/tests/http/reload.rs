@@ -13,19 +13,19 @@ const BASE_CONFIG: &str = "store: 'sqlite::memory:'\nserver: {listen: '127.0.0.1
 #[tokio::test(flavor = "multi_thread")]
 async fn handlers_can_change_while_running_and_a_faulty_file_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let house = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
+    let test_server = TestServer::start_in(folder.path(), BASE_CONFIG, Setup::default()).await;
     let handler = |name: &str| format!("{BASE_CONFIG}handlers:\n  {name}: {{run: {{command: ['true']}}}}\n");
-    let mut reloads = house.inner.subscribe_reloads();
+    let mut reloads = test_server.inner.subscribe_reloads();
     write_config(folder.path(), &handler("one"));
     timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.applied == 1)).await.unwrap().unwrap();
-    let list = house.get("/api/v1/handlers").await.json();
+    let list = test_server.get("/api/v1/handlers").await.json();
     assert_eq!(list["handlers"][0]["name"], json!("one"));
     assert_eq!(list["handlers"][0]["run"], json!("command"));
 
     write_config(folder.path(), &format!("{BASE_CONFIG}handlers: nonsense\n"));
     timeout(TEST_TIMEOUT, reloads.wait_for(|count| count.rejected == 1)).await.unwrap().unwrap();
-    assert_eq!(house.get("/api/v1/handlers").await.json()["handlers"], list["handlers"]);
-    house.inner.stop().await;
+    assert_eq!(test_server.get("/api/v1/handlers").await.json()["handlers"], list["handlers"]);
+    test_server.inner.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,18 +37,19 @@ async fn removing_a_token_ends_its_streams_and_long_polls() {
         };
         format!("{BASE_CONFIG}auth:\n  tokens:\n{}", names.iter().map(token).collect::<String>())
     };
-    let mut house = TestServer::start_in(folder.path(), &with(&["stays", "goes"]), Setup::default()).await;
-    house.token = "goes".into();
-    let mut cut = SseClient::connect(&house, "/api/v1/stream", &[]).await;
-    let poll = house.get("/api/v1/events?tenant=default&after=0&timeout=1h");
+    let mut test_server =
+        TestServer::start_in(folder.path(), &with(&["stays", "goes"]), Setup::default()).await;
+    test_server.token = "goes".into();
+    let mut cut = SseClient::connect(&test_server, "/api/v1/stream", &[]).await;
+    let poll = test_server.get("/api/v1/events?tenant=default&after=0&timeout=1h");
     let reload = async {
-        house.inner.subscribe_reloads().wait_for(|count| count.applied == 1).await.unwrap();
+        test_server.inner.subscribe_reloads().wait_for(|count| count.applied == 1).await.unwrap();
     };
     write_config(folder.path(), &with(&["stays"]));
     let (poll, ()) = timeout(TEST_TIMEOUT, async { tokio::join!(poll, reload) }).await.unwrap();
     assert_eq!(poll.json()["TYPE"], "Empty");
     assert!(cut.next_frame().await.is_none());
-    assert_eq!(house.get("/api/v1/tasks").await.problem_status(), 401);
-    house.token = "stays".into();
-    assert_eq!(house.get("/api/v1/tasks").await.status, 200);
+    assert_eq!(test_server.get("/api/v1/tasks").await.problem_status(), 401);
+    test_server.token = "stays".into();
+    assert_eq!(test_server.get("/api/v1/tasks").await.status, 200);
 }

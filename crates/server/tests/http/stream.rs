@@ -227,8 +227,8 @@ async fn the_stop_event_is_sent_before_streams_end() {
     // The poll has been accepted once a later connection has been answered.
     server.get("/healthz").await;
     server.inner.stop().await;
-    let told = frames.next_frame().await.expect("a frame");
-    assert_eq!((told.event.as_str(), &told.json()["state"]), ("SchedulerStateChanged", &"stopping".into()));
+    let frame = frames.next_frame().await.expect("a frame");
+    assert_eq!((frame.event.as_str(), &frame.json()["state"]), ("SchedulerStateChanged", &"stopping".into()));
     assert!(frames.next_frame().await.is_none());
     let response = read_response(&mut waiting).await.json();
     assert_eq!(response["eventSnapshots"][0]["state"], "stopping", "{response}");

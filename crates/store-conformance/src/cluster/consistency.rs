@@ -46,9 +46,9 @@ async fn assert_prev_links(store: &dyn Store) {
 type ListedCounts = [u64; 4];
 
 async fn assert_queue_counts(store: &dyn Store) {
-    let mut told: BTreeMap<(HandlerName, Tenant), ListedCounts> = BTreeMap::new();
+    let mut published: BTreeMap<(HandlerName, Tenant), ListedCounts> = BTreeMap::new();
     for queue in expect_ok(store.list_queues(None).await) {
-        let counts = told.entry((queue.handler, queue.tenant)).or_default();
+        let counts = published.entry((queue.handler, queue.tenant)).or_default();
         let seen = [queue.ready + queue.waiting, queue.scheduled, queue.running, queue.missing];
         counts.iter_mut().zip(seen).for_each(|(count, more)| *count += more);
     }
@@ -74,6 +74,9 @@ async fn assert_queue_counts(store: &dyn Store) {
             next => before = next,
         }
     }
-    told.retain(|_, counts| *counts != ListedCounts::default());
-    assert_eq!(told, listed, "what queues count, and what is listed: waiting, scheduled, running, missing");
+    published.retain(|_, counts| *counts != ListedCounts::default());
+    assert_eq!(
+        published, listed,
+        "what queues count, and what is listed: waiting, scheduled, running, missing"
+    );
 }

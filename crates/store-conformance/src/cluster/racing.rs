@@ -207,11 +207,11 @@ pub async fn a_node_with_a_very_stale_cache_catches_up(cluster: &dyn TestCluster
                 waiting -= 1;
             }
         }
-        let told: u64 = expect_ok(idle.store.list_queues(None).await)
+        let published: u64 = expect_ok(idle.store.list_queues(None).await)
             .iter()
             .map(|queue| queue.ready + queue.waiting)
             .sum();
-        assert_eq!(told, waiting);
+        assert_eq!(published, waiting);
         idle.emit(new_event("record").with_key("a")).await;
         waiting += 1;
         let task = idle.claim_one().await;

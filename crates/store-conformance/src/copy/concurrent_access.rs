@@ -71,9 +71,9 @@ pub async fn a_store_with_a_live_server_cannot_be_copied<L: StoreLocation>() {
     for open in [L::try_open_source, L::try_open_target] {
         let at = location.clone();
         let refused = run_blocking(move || open(&at).map(drop)).await;
-        let told = refused.expect_err("a server has it").to_string();
-        assert!(told.contains(" is in use by server-1; stop the servers first"), "{told}");
-        assert!(told.contains("gone a minute after"), "{told}");
+        let published = refused.expect_err("a server has it").to_string();
+        assert!(published.contains(" is in use by server-1; stop the servers first"), "{published}");
+        assert!(published.contains("gone a minute after"), "{published}");
     }
     expect_ok(store.leave_node(node, now).await);
     store.close();

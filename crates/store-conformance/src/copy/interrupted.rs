@@ -30,10 +30,10 @@ pub async fn a_copy_continues_after_a_broken_connection<L: StoreLocation>(
     assert!(matches!(broken, Err(CopyError::WriteTarget(StoreError::Unavailable(_)))), "{broken:?}");
     let (moved, first) = run_blocking(move || {
         let mut first = None;
-        let mut told = |step: CopyProgress| {
+        let mut published = |step: CopyProgress| {
             first.get_or_insert(step);
         };
-        (copy_store(&mut *source.open_source(), &mut *to.open_target(), &mut told), first)
+        (copy_store(&mut *source.open_source(), &mut *to.open_target(), &mut published), first)
     })
     .await;
     let report = moved.unwrap_or_else(|error| panic!("{error:?}"));

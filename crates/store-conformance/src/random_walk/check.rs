@@ -53,8 +53,8 @@ impl RandomWalk<'_> {
             _ => None,
         });
         if let Some(soonest) = dues.min() {
-            let told = claims.next_due.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
-            assert!(told <= soonest, "next_due is {told}, but a task is due at {soonest}");
+            let published = claims.next_due.unwrap_or_else(|| panic!("a task falls due at {soonest}"));
+            assert!(published <= soonest, "next_due is {published}, but a task is due at {soonest}");
         }
         assert!(claims.next_due.is_none_or(|due| due > now), "what is due already is not next");
         self.lock_claimed_tasks(claim, claims);
@@ -102,8 +102,8 @@ impl RandomWalk<'_> {
                 .expect("it could run");
             let shadow = self.model.task_mut(task.seq);
             assert_eq!((&task.id, &task.handler), (&shadow.id, &shadow.handler));
-            let told = (task.attempt, task.retries, task.late);
-            assert_eq!(told, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
+            let published = (task.attempt, task.retries, task.late);
+            assert_eq!(published, (shadow.life.attempt, shadow.life.retries, shadow.life.late));
             let prev_sent = *shadow.prev_sent.get_or_insert(task.prev_sent);
             assert!(
                 task.late || task.prev_sent == prev_sent,

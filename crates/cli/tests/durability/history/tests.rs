@@ -139,8 +139,8 @@ fn events_that_were_not_sent_or_were_changed_are_unexpected() {
 
 #[test]
 fn an_acknowledgement_that_differs_from_the_journal_is_found() {
-    let told = |h: &mut History| h.emits[0].acknowledged.as_mut().unwrap()[0].prev = Some(3);
-    assert_contains(&violations(told), |f| matches!(f, Violation::Altered { id: 10, .. }));
+    let altered_prev = |h: &mut History| h.emits[0].acknowledged.as_mut().unwrap()[0].prev = Some(3);
+    assert_contains(&violations(altered_prev), |f| matches!(f, Violation::Altered { id: 10, .. }));
     let task = |h: &mut History| h.emits[0].acknowledged.as_mut().unwrap()[0].tasks[0] = "y-20".into();
     assert_contains(&violations(task), |f| matches!(f, Violation::Altered { id: 10, .. }));
 }

@@ -7,13 +7,13 @@ use super::{read_metric, start_server, start_server_with};
 use crate::client::{TEST_TIMEOUT, TestResponse, read_response};
 use crate::test_server::TestServer;
 
-async fn connect(house: &TestServer) -> TcpStream {
-    TcpStream::connect(house.address).await.unwrap()
+async fn connect(test_server: &TestServer) -> TcpStream {
+    TcpStream::connect(test_server.address).await.unwrap()
 }
 
 /// Sends a request on a new connection and reads the status of the response.
-async fn open_request(house: &TestServer, token: &str, path: &str) -> (TcpStream, u16) {
-    let mut stream = connect(house).await;
+async fn open_request(test_server: &TestServer, token: &str, path: &str) -> (TcpStream, u16) {
+    let mut stream = connect(test_server).await;
     let head = format!(
         "GET {path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\nconnection: keep-alive\r\n\r\n"
     );
@@ -24,10 +24,10 @@ async fn open_request(house: &TestServer, token: &str, path: &str) -> (TcpStream
     (stream, status)
 }
 
-async fn open_streams(house: &TestServer, token: &str, count: usize) -> Vec<TcpStream> {
+async fn open_streams(test_server: &TestServer, token: &str, count: usize) -> Vec<TcpStream> {
     let mut streams = Vec::new();
     for _ in 0..count {
-        let (stream, status) = open_request(house, token, "/api/v1/stream").await;
+        let (stream, status) = open_request(test_server, token, "/api/v1/stream").await;
         assert_eq!(status, 200);
         streams.push(stream);
     }
@@ -61,46 +61,49 @@ fn assert_refused(answer: &TestResponse) {
     assert!(answer.header("retry-after").is_some(), "{answer:?}");
 }
 
-async fn assert_serves_health_checks_and_producers(house: &TestServer) {
+async fn assert_serves_health_checks_and_producers(test_server: &TestServer) {
     for path in ["/livez", "/healthz", "/readyz"] {
-        assert_eq!(house.call("GET", path, &[("authorization", "")], b"").await.status, 200, "{path}");
+        assert_eq!(test_server.call("GET", path, &[("authorization", "")], b"").await.status, 200, "{path}");
     }
-    assert_eq!(house.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status, 201);
+    assert_eq!(
+        test_server.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status,
+        201
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_without_a_token_do_not_block_other_clients() {
-    let house = start_server("max_connections: 64").await;
+    let test_server = start_server("max_connections: 64").await;
     let mut idle = Vec::new();
     for number in 0..200 {
         idle.push(match number % 3 {
-            0 => connect(&house).await,
+            0 => connect(&test_server).await,
             1 => {
-                let mut stream = connect(&house).await;
+                let mut stream = connect(&test_server).await;
                 stream.write_all(b"GET /livez HTTP/1.1\r\nhost").await.unwrap();
                 stream
             }
-            _ => open_request(&house, "wrong", "/livez").await.0,
+            _ => open_request(&test_server, "wrong", "/livez").await.0,
         });
     }
-    assert_serves_health_checks_and_producers(&house).await;
-    assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
-    assert!(read_metric(&house, "pointsman_http_connections_evicted_total").await >= 100);
-    assert!(read_metric(&house, "pointsman_http_connections{kind=\"unauthenticated\"}").await <= 48);
+    assert_serves_health_checks_and_producers(&test_server).await;
+    assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+    assert!(read_metric(&test_server, "pointsman_http_connections_evicted_total").await >= 100);
+    assert!(read_metric(&test_server, "pointsman_http_connections{kind=\"unauthenticated\"}").await <= 48);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones() {
-    let house = start_server("max_connections: 64").await;
+    let test_server = start_server("max_connections: 64").await;
     let mut streams_with_token = Vec::new();
     for _ in 0..8 {
-        streams_with_token.push(open_request(&house, "viewer", "/api/v1/stream").await.0);
+        streams_with_token.push(open_request(&test_server, "viewer", "/api/v1/stream").await.0);
     }
     let mut idle = Vec::new();
     for _ in 0..200 {
-        idle.push(connect(&house).await);
+        idle.push(connect(&test_server).await);
     }
-    let id = house.emit(r#"{"type":"seen"}"#).await;
+    let id = test_server.emit(r#"{"type":"seen"}"#).await;
     for mut stream in streams_with_token {
         let wanted = format!("id: {id}");
         let mut text = Vec::new();
@@ -114,29 +117,32 @@ async fn connections_with_a_valid_token_are_not_closed_for_unauthenticated_ones(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_checks_and_producers_have_a_reserve() {
-    let house = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
-    let streams = open_streams(&house, "viewer", 48).await;
+    let test_server = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
+    let streams = open_streams(&test_server, "viewer", 48).await;
     let refused =
-        join_all((0..50).map(|_| house.call_as("other-viewer", "GET", "/api/v1/handlers", ""))).await;
+        join_all((0..50).map(|_| test_server.call_as("other-viewer", "GET", "/api/v1/handlers", ""))).await;
     refused.iter().for_each(assert_refused);
     for _ in 0..20 {
-        assert_serves_health_checks_and_producers(&house).await;
+        assert_serves_health_checks_and_producers(&test_server).await;
     }
     // The body of an emit is read before the request is refused, so that a large body gets a response too.
     let large = format!(r#"{{"type":"a","value":"{}"}}"#, "x".repeat(1 << 20));
-    assert_refused(&house.call_as("other-viewer", "POST", "/api/v1/events", &large).await);
+    assert_refused(&test_server.call_as("other-viewer", "POST", "/api/v1/events", &large).await);
     drop(streams);
-    house.wait_until_served("other-viewer").await;
-    house.wait_for_metric("pointsman_http_streams", 0).await;
-    assert!(read_metric(&house, "pointsman_http_refused_total{limit=\"connections\"}").await >= 51);
+    test_server.wait_until_served("other-viewer").await;
+    test_server.wait_for_metric("pointsman_http_streams", 0).await;
+    assert!(read_metric(&test_server, "pointsman_http_refused_total{limit=\"connections\"}").await >= 51);
 }
 
 /// Opens a connection with a claim that waits for a task, or has been refused.
-async fn start_waiting_claim(house: &TestServer, token: &str) -> TcpStream {
+async fn start_waiting_claim(test_server: &TestServer, token: &str) -> TcpStream {
     let body = r#"{"handlers":["pulled"],"wait":"300s"}"#;
-    let mut stream = connect(house).await;
-    let head =
-        house.request_head("POST", "/api/v1/worker/claim", &[("authorization", &format!("Bearer {token}"))]);
+    let mut stream = connect(test_server).await;
+    let head = test_server.request_head(
+        "POST",
+        "/api/v1/worker/claim",
+        &[("authorization", &format!("Bearer {token}"))],
+    );
     let length = body.len();
     let text = format!("{head}content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}");
     stream.write_all(text.as_bytes()).await.unwrap();
@@ -144,10 +150,10 @@ async fn start_waiting_claim(house: &TestServer, token: &str) -> TcpStream {
 }
 
 /// Starts an emit whose body does not end.
-async fn start_endless_emit(house: &TestServer, token: &str) -> TcpStream {
-    let mut stream = connect(house).await;
+async fn start_endless_emit(test_server: &TestServer, token: &str) -> TcpStream {
+    let mut stream = connect(test_server).await;
     let headers = [("authorization", &*format!("Bearer {token}")), ("content-length", "100")];
-    let head = house.request_head("POST", "/api/v1/events", &headers);
+    let head = test_server.request_head("POST", "/api/v1/events", &headers);
     stream.write_all(format!("{head}content-type: application/json\r\n\r\n{{").as_bytes()).await.unwrap();
     stream
 }
@@ -155,42 +161,47 @@ async fn start_endless_emit(house: &TestServer, token: &str) -> TcpStream {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_its_share_of_connections() {
     let pulled = "handlers: {pulled: {run: pull}}\n";
-    let house = start_server_with("max_connections: 64", pulled).await;
+    let test_server = start_server_with("max_connections: 64", pulled).await;
     let mut claims = Vec::new();
     for _ in 0..48 {
-        claims.push(start_waiting_claim(&house, "worker").await);
+        claims.push(start_waiting_claim(&test_server, "worker").await);
     }
-    house.wait_for_metric("pointsman_http_refused_total{limit=\"connections\"}", 24).await;
-    let refused = house.call_as("worker", "GET", "/api/v1/me", "").await;
+    test_server.wait_for_metric("pointsman_http_refused_total{limit=\"connections\"}", 24).await;
+    let refused = test_server.call_as("worker", "GET", "/api/v1/me", "").await;
     assert_refused(&refused);
     assert!(refused.text().contains("connections_per_client"), "{refused:?}");
-    assert_serves_health_checks_and_producers(&house).await;
+    assert_serves_health_checks_and_producers(&test_server).await;
     for _ in 0..20 {
-        assert_eq!(house.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
+        assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/handlers", "").await.status, 200);
     }
     claims.clear();
-    house.wait_for_metric("pointsman_http_connections{kind=\"authenticated\"}", 1).await;
-    assert_eq!(house.call_as("worker", "GET", "/api/v1/me", "").await.status, 200);
+    test_server.wait_for_metric("pointsman_http_connections{kind=\"authenticated\"}", 1).await;
+    assert_eq!(test_server.call_as("worker", "GET", "/api/v1/me", "").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_emits_leave_the_reserve_to_health_checks() {
-    let house = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
-    let _streams = open_streams(&house, "viewer", 48).await;
+    let test_server = start_server("max_connections: 64, limits: {connections_per_client: 48}").await;
+    let _streams = open_streams(&test_server, "viewer", 48).await;
     let mut emits = Vec::new();
     for number in 0..64 {
-        emits.push(start_endless_emit(&house, ["producer", "admin"][number % 2]).await);
+        emits.push(start_endless_emit(&test_server, ["producer", "admin"][number % 2]).await);
     }
     for _ in 0..20 {
         for path in ["/livez", "/healthz", "/readyz"] {
-            assert_eq!(house.call("GET", path, &[("authorization", "")], b"").await.status, 200, "{path}");
+            assert_eq!(
+                test_server.call("GET", path, &[("authorization", "")], b"").await.status,
+                200,
+                "{path}"
+            );
         }
     }
-    let emit = house.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await;
+    let emit = test_server.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await;
     assert_refused(&emit);
     drop(emits);
     let emitting = async {
-        while house.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status != 201 {
+        while test_server.call_as("producer", "POST", "/api/v1/events", r#"{"type":"a"}"#).await.status != 201
+        {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         }
     };
@@ -199,47 +210,47 @@ async fn slow_emits_leave_the_reserve_to_health_checks() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_has_its_share_of_streams() {
-    let house = start_server("limits: {streams_per_client: 8}").await;
+    let test_server = start_server("limits: {streams_per_client: 8}").await;
     let mut held = Vec::new();
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"].repeat(4) {
-        let mut stream = connect(&house).await;
-        let head = house.request_head("GET", path, &[("authorization", "Bearer viewer")]);
+        let mut stream = connect(&test_server).await;
+        let head = test_server.request_head("GET", path, &[("authorization", "Bearer viewer")]);
         stream.write_all(format!("{head}\r\n").as_bytes()).await.unwrap();
         held.push(stream);
     }
-    house.wait_for_metric("pointsman_http_streams", 8).await;
+    test_server.wait_for_metric("pointsman_http_streams", 8).await;
     for path in ["/api/v1/stream", "/api/v1/events?after=0&return=none&timeout=1h"] {
-        assert_refused(&house.call_as("viewer", "GET", path, "").await);
+        assert_refused(&test_server.call_as("viewer", "GET", path, "").await);
     }
-    assert_eq!(house.call_as("viewer", "GET", "/api/v1/events?after=0", "").await.status, 200);
-    assert_eq!(open_request(&house, "other-viewer", "/api/v1/stream").await.1, 200);
+    assert_eq!(test_server.call_as("viewer", "GET", "/api/v1/events?after=0", "").await.status, 200);
+    assert_eq!(open_request(&test_server, "other-viewer", "/api/v1/stream").await.1, 200);
     held.clear();
-    house.wait_for_metric("pointsman_http_streams", 0).await;
-    assert_eq!(open_request(&house, "viewer", "/api/v1/stream").await.1, 200);
-    assert_eq!(read_metric(&house, "pointsman_http_refused_total{limit=\"streams\"}").await, 2);
+    test_server.wait_for_metric("pointsman_http_streams", 0).await;
+    assert_eq!(open_request(&test_server, "viewer", "/api/v1/stream").await.1, 200);
+    assert_eq!(read_metric(&test_server, "pointsman_http_refused_total{limit=\"streams\"}").await, 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_address_has_its_share_of_connections() {
-    let house = start_server("limits: {per_address: 8}").await;
-    let held = open_streams(&house, "viewer", 8).await;
-    assert_refused(&house.call_as("other-viewer", "GET", "/api/v1/handlers", "").await);
-    assert_serves_health_checks_and_producers(&house).await;
+    let test_server = start_server("limits: {per_address: 8}").await;
+    let held = open_streams(&test_server, "viewer", 8).await;
+    assert_refused(&test_server.call_as("other-viewer", "GET", "/api/v1/handlers", "").await);
+    assert_serves_health_checks_and_producers(&test_server).await;
     drop(held);
-    house.wait_until_served("other-viewer").await;
+    test_server.wait_until_served("other-viewer").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connections_beyond_max_connections_get_503() {
-    let house = start_server("max_connections: 2, limits: {connections_per_client: 2}").await;
-    let held = open_streams(&house, "viewer", 2).await;
+    let test_server = start_server("max_connections: 2, limits: {connections_per_client: 2}").await;
+    let held = open_streams(&test_server, "viewer", 2).await;
     for _ in 0..10 {
-        let refused = join_all((0..20).map(|_| house.get("/healthz"))).await;
+        let refused = join_all((0..20).map(|_| test_server.get("/healthz"))).await;
         refused.iter().for_each(assert_refused);
     }
     // A client that reads before it writes gets a response too.
-    assert_refused(&read_response(&mut connect(&house).await).await);
+    assert_refused(&read_response(&mut connect(&test_server).await).await);
     drop(held);
-    house.wait_until_served("viewer").await;
-    house.inner.stop().await;
+    test_server.wait_until_served("viewer").await;
+    test_server.inner.stop().await;
 }

@@ -27,14 +27,14 @@ async fn start_server_with(settings: &str, more: &str) -> TestServer {
         tokens_yaml(&list)
     );
     let folder = tempfile::tempdir().unwrap();
-    let mut house = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
-    house.token = "admin".into();
-    house
+    let mut test_server = TestServer::start_in(folder.path(), &yaml, Setup::default()).await;
+    test_server.token = "admin".into();
+    test_server
 }
 
 /// Reads the value of a metric, which must exist.
-async fn read_metric(house: &TestServer, name: &str) -> u64 {
-    let text = house.get("/metrics").await.text();
+async fn read_metric(test_server: &TestServer, name: &str) -> u64 {
+    let text = test_server.get("/metrics").await.text();
     let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
     value.unwrap_or_else(|| panic!("{name} is not in\n{text}"))
 }
