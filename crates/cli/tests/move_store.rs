@@ -82,7 +82,7 @@ fn a_store_moves_to_postgres_and_back_and_servers_continue_on_it() {
     assert!(next.parse::<u64>().unwrap() > first.parse().unwrap());
     let error = assert_refused(75, &run_move(&pointsman, &url, "sqlite:back.db", &[]));
     assert!(
-        error.contains("stop the servers first") && error.contains("was killed counts as gone"),
+        error.contains("stop the servers first") && error.contains("a killed server counts as gone"),
         "{error}"
     );
     let error = assert_refused(75, &run_move(&pointsman, "sqlite:pointsman.db", &url, &[]));

@@ -76,8 +76,8 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
         pointsman.run_json(&["emit", "record.spoilt"])["events"][0]["tasks"][0].as_str().unwrap().to_owned();
     assert!(node.stop().success());
     for (file, config, expected) in [
-        ("new.yml", r#"handlers: {new: {run: {command: ["true"]}}}"#, "no handler new"),
-        ("changed.yml", r#"handlers: {keep: {run: {command: ["true"]}, retry: {max: 9}}}"#, "otherwise"),
+        ("new.yml", r#"handlers: {new: {run: {command: ["true"]}}}"#, "handler new is not registered"),
+        ("changed.yml", r#"handlers: {keep: {run: {command: ["true"]}, retry: {max: 9}}}"#, "with other settings"),
     ] {
         std::fs::write(pointsman.path(file), config).unwrap();
         let refused = pointsman.run(&["work", "--config", file]);

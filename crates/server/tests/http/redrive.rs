@@ -58,7 +58,7 @@ async fn a_failed_canary_stops_the_redrive() {
     let path = format!("/api/v1/redrives/{}", begun["id"].as_str().unwrap());
     let job = server.wait_until(&path, |job| job["state"] == "stopped").await;
     assert_eq!(job["retried"], 1);
-    assert!(job["why"].as_str().unwrap().contains("error again"), "{job}");
+    assert!(job["why"].as_str().unwrap().contains("failed again"), "{job}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
