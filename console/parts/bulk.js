@@ -29,7 +29,7 @@ function updateJob(key, change) {
 }
 
 /** Runs a call for each id. Resolves when all have ended.
- * @param {{title: string, ids: string[], run: (id: string) => Promise<unknown>}} deed */
+ * @param {{title: string, ids: string[], run: (id: string) => Promise<unknown>}} action */
 export async function runBulk({ title, ids, run }) {
   lastKey += 1;
   const key = lastKey;

@@ -111,9 +111,9 @@ test("bounds: a long bulk job survives later jobs, and stops when its token sign
       const foreign = many({ title: "Another's", ids, run: async () => { done.foreign += 1; token.value = "another"; } });
       await foreign;
       token.value = mine;
-      const deed = soon({ text: "In a moment", run: async () => { done.soon += 1; }, ms: 50 });
+      const action = soon({ text: "In a moment", run: async () => { done.soon += 1; }, ms: 50 });
       token.value = "another";
-      await deed;
+      await action;
       token.value = mine;
       return done;
     });

@@ -92,8 +92,8 @@ test("orders: an operator suspends, changes, resumes and removes one", async () 
     await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
     await page.getByText("Removed", { exact: true }).waitFor();
     assert.equal((await listOrder("steered-1")).orders.length, 0);
-    const { deeds } = await testServer.get("/api/v1/audit?limit=4");
-    assert.deepEqual(deeds.map(({ action }) => action), ["remove", "resume", "change", "suspend"]);
+    const { entries } = await testServer.get("/api/v1/audit?limit=4");
+    assert.deepEqual(entries.map(({ action }) => action), ["remove", "resume", "change", "suspend"]);
   }, { role: "operator" });
 });
 

@@ -36,7 +36,7 @@ function replies() {
     render: (step) => later(400, { body: { result: { ...step.value, pages: 2, typo: step.value.typo && step.node === "render" }, log: ["2 pages"] } }),
     proofread: (step) => (step.value.hold ? new Promise(() => {}) : later(900, step.value.typo
       ? { status: 422, body: { log: ["a word is missing on page 2"] } }
-      : { body: { log: ["nothing to mend"] } })),
+      : { body: { log: ["nothing to fix"] } })),
     deploy: (step) => (step.value.busy ? { status: 422, body: { log: ["the web server is being updated"] } } : later(300, { body: { log: ["online"] } })),
   });
 }

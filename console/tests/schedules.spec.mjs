@@ -98,7 +98,7 @@ test("schedules: an operator runs one now, which creates an order, event or task
     await page.getByRole("button", { name: "Run now" }).click();
     await page.getByText(/shop\/orders (was run|is queued)/).waitFor();
     const audit = await testServer.get("/api/v1/audit?limit=3");
-    assert.deepEqual(audit.deeds.map(({ by, action }) => [by, action]), Array(3).fill(["the-operator", "run"]));
+    assert.deepEqual(audit.entries.map(({ by, action }) => [by, action]), Array(3).fill(["the-operator", "run"]));
   }, { role: "operator" });
   await openPage("/schedules/nightly", async (page) => {
     await page.getByText("Not paused or blocked.").waitFor();

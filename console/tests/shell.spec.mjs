@@ -197,7 +197,7 @@ test("shell: going back returns to the opened row", async () => {
       await row.waitFor({ state: "detached" });
       await page.goBack();
       await row.and(page.locator(".current")).waitFor();
-      assert.ok(await row.evaluate((element) => element.getBoundingClientRect().bottom < innerHeight), "it is in sight");
+      assert.ok(await row.evaluate((element) => element.getBoundingClientRect().bottom < innerHeight), "it is visible");
     }
   });
 });

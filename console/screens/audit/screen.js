@@ -30,7 +30,7 @@ export default function Audit({ query }) {
   const entries = usePages({
     read: async (before, signal) => {
       const page = await api.get("/api/v1/audit", { query: { before, limit: 200 }, signal });
-      return { eventId: page.eventId, rows: /** @type {AuditEntry[]} */ (page.deeds), next: page.next };
+      return { eventId: page.eventId, rows: /** @type {AuditEntry[]} */ (page.entries), next: page.next };
     },
     id: (entry) => entry.number,
     filter: { types: ["OrderEvent", "JobChainEvent", "FileBasedEvent"] },
@@ -59,7 +59,7 @@ export default function Audit({ query }) {
 }
 
 /** @param {Record<string, string>} query
- * @returns {(deed: AuditEntry) => boolean} */
+ * @returns {(entry: AuditEntry) => boolean} */
 function buildFilter({ by = "", action = "", what = "" }) {
   const [who, textPart] = [by.toLowerCase(), what.toLowerCase()];
   return (entry) => entry.by.toLowerCase().includes(who) && (!action || entry.action === action)

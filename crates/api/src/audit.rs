@@ -10,7 +10,6 @@ pub struct AuditList {
     /// The newest event id when this was read.
     #[serde(rename = "eventId")]
     pub newest_event_id: u64,
-    #[serde(rename = "deeds")]
     pub entries: Vec<AuditEntryBody>,
     /// Pass it as `before` to read the next page; null at the end.
     pub next: Option<i64>,

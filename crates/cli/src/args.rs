@@ -18,7 +18,7 @@ use crate::{
 /// A durable event bus and job scheduler in one binary
 ///
 /// Stores events, delivers each one to its handlers in order, runs jobs on schedules and orders through chains, and
-/// shows what is happening.
+/// shows the current state.
 #[derive(Debug, Parser)]
 #[command(name = "pointsman", version, after_long_help = AFTER_HELP, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Cli {

@@ -65,7 +65,7 @@ fn node_row(node: &NodeBody) -> Vec<String> {
 Examples:
   pointsman audit
   pointsman audit --limit 20
-  pointsman audit -o json | jq -r '.deeds[] | select(.by == \"ops\")'")]
+  pointsman audit -o json | jq -r '.entries[] | select(.by == \"ops\")'")]
 pub(crate) struct AuditCommand {
     /// Maximum number of results
     #[arg(long, value_name = "N")]

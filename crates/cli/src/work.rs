@@ -244,7 +244,7 @@ enum EndReason {
     MaxEvents,
     #[serde(rename = "time")]
     TimeLimit,
-    #[serde(rename = "told")]
+    #[serde(rename = "signal")]
     Signal,
 }
 

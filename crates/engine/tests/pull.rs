@@ -175,9 +175,9 @@ async fn disconnected_workers_lose_no_tasks() {
             let engine = engine.clone();
             tokio::spawn(async move {
                 // Some are gone before, some while tasks arrive.
-                let patience = Duration::from_micros(number * 50);
+                let time_limit = Duration::from_micros(number * 50);
                 let asked = engine.pull_tasks(pull_request(3, TEST_TIMEOUT));
-                tokio::time::timeout(patience, asked).await.ok().map(Result::unwrap).unwrap_or_default()
+                tokio::time::timeout(time_limit, asked).await.ok().map(Result::unwrap).unwrap_or_default()
             })
         })
         .collect();

@@ -33,9 +33,9 @@ pub async fn audit_entries_are_listed_newest_first_in_pages(harness: &dyn Harnes
         assert!(page.len() <= 3);
         let Some((last, _)) = page.last() else { break };
         before = Some(*last);
-        for (number, deed) in page {
+        for (number, entry) in page {
             numbers.push(-number);
-            found.push(deed);
+            found.push(entry);
         }
     }
     assert_eq!(found, done);

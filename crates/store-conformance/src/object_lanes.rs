@@ -173,11 +173,11 @@ pub async fn each_tenant_has_its_own_lanes(harness: &dyn Harness) {
 pub async fn tasks_without_a_lane_are_not_listed(harness: &dyn Harness) {
     let two_at_a_time = Limits { concurrency_per_key: Some(2), ..Limits::default() };
     let registration = RegistrationBuilder::default()
-        .route("record", &["free", "crowd", "index"])
-        .route("note", &["free", "crowd"])
+        .route("record", &["free", "per_key", "index"])
+        .route("note", &["free", "per_key"])
         .unordered("free")
-        .unordered("crowd")
-        .limits("crowd", two_at_a_time)
+        .unordered("per_key")
+        .limits("per_key", two_at_a_time)
         .collection("shop/orders", 100);
     let fixture = StoreFixture::new(harness, registration).await;
     fixture.emit_many(5, new_event("note").with_key("a")).await;

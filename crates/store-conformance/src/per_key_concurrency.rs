@@ -189,12 +189,12 @@ pub async fn laned_tasks_still_run_after_the_handler_becomes_unordered(harness: 
     let first = fixture.claim_one().await;
     fixture.register(registration(1)).await;
     fixture.emit(new_event("record").with_key("a")).await;
-    let crowd = fixture.claim(5).await;
+    let claimed = fixture.claim(5).await;
     fixture.release_task(&first).await;
-    for task in &crowd {
+    for task in &claimed {
         fixture.succeed(task).await;
     }
     fixture.advance_clock(100);
-    let ran = fixture.run_all_ready().await.len() + crowd.len();
+    let ran = fixture.run_all_ready().await.len() + claimed.len();
     assert_eq!(ran, 3, "each runs in the end");
 }

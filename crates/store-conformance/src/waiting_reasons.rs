@@ -19,12 +19,12 @@ async fn fixture_with_capable_node(
 }
 
 async fn announce_all_handlers(fixture: &StoreFixture<'_>) {
-    let abilities = NodeCapabilities {
+    let capabilities = NodeCapabilities {
         handlers: fixture.registration.handler_names(),
         slots: 16,
         ..NodeCapabilities::default()
     };
-    expect_ok(fixture.store.announce_capabilities(fixture.node, abilities).await);
+    expect_ok(fixture.store.announce_capabilities(fixture.node, capabilities).await);
 }
 
 /// Returns the only gate of this kind.

@@ -282,8 +282,8 @@ impl<R: StoreReader> Registry for BackendStore<R> {
         self.writer.run(move |txn| txn.join_node(&name, now)).await
     }
 
-    async fn announce_capabilities(&self, node: NodeId, abilities: NodeCapabilities) -> Result<()> {
-        self.writer.run(move |txn| txn.announce_capabilities(node, &abilities)).await
+    async fn announce_capabilities(&self, node: NodeId, capabilities: NodeCapabilities) -> Result<()> {
+        self.writer.run(move |txn| txn.announce_capabilities(node, &capabilities)).await
     }
 
     async fn list_nodes(&self) -> Result<Vec<NodeView>> {

@@ -70,8 +70,12 @@ impl<T: Tables> Txn<'_, T> {
         self.tables.record_node_heartbeat(node, now)
     }
 
-    pub(crate) fn announce_capabilities(&mut self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
-        self.tables.write_node_capabilities(node, abilities)
+    pub(crate) fn announce_capabilities(
+        &mut self,
+        node: NodeId,
+        capabilities: &NodeCapabilities,
+    ) -> Result<()> {
+        self.tables.write_node_capabilities(node, capabilities)
     }
 
     pub(crate) fn record_audit_entry(&mut self, entry: &AuditEntry) -> Result<()> {

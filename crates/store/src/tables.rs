@@ -269,7 +269,7 @@ pub trait Tables: 'static {
 
     fn insert_node(&self, name: &str, now: Timestamp) -> Result<NodeId>;
 
-    fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()>;
+    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> Result<()>;
 
     /// Records a heartbeat; returns `false` if the node has been declared gone.
     fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool>;

@@ -168,13 +168,13 @@ fn the_database_password_can_be_given_in_the_environment() {
     std::fs::write(&rules, HBA_RULES).unwrap();
     let extra = vec![("hba_file".into(), rules.display().to_string())];
     let postgres = PostgresServer::start(PostgresSettings { extra, ..PostgresSettings::default() }).unwrap();
-    postgres.query("postgres", "CREATE ROLE clerk LOGIN PASSWORD 'hunter2'").unwrap();
-    postgres.query("postgres", "CREATE DATABASE app OWNER clerk").unwrap();
-    let store = format!("store: postgres://clerk@{}/app\n", postgres.address());
+    postgres.query("postgres", "CREATE ROLE reader LOGIN PASSWORD 'hunter2'").unwrap();
+    postgres.query("postgres", "CREATE DATABASE app OWNER reader").unwrap();
+    let store = format!("store: postgres://reader@{}/app\n", postgres.address());
     assert_serve_fails(
         &store,
         78,
-        &["denies access to the role clerk", "none was given", "POINTSMAN_STORE_FILE"],
+        &["denies access to the role reader", "none was given", "POINTSMAN_STORE_FILE"],
     );
     let wrong = TestServer::new(&store).with_variable("PGPASSWORD", "wrong").run(&["work"]);
     let stderr = String::from_utf8(wrong.stderr).unwrap();
@@ -182,7 +182,7 @@ fn the_database_password_can_be_given_in_the_environment() {
     let mut pointsman = TestServer::new(&store).with_variable("PGPASSWORD", "hunter2");
     assert!(pointsman.serve().stop().success());
     let shown = pointsman.run_ok(&["config", "show"]);
-    assert!(shown.contains("postgres://clerk@") && !shown.contains("hunter2"), "{shown}");
+    assert!(shown.contains("postgres://reader@") && !shown.contains("hunter2"), "{shown}");
 }
 
 #[test]

@@ -41,10 +41,10 @@ fn a_server_that_cannot_use_its_redis_explains_why() {
     assert_serve_fails(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is no sentinel"]);
     assert_serve_fails("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
     redis
-        .run_command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"])
+        .run_command(&["ACL", "SETUSER", "reader", "on", ">hunter2", "~*", "+@read", "+@connection"])
         .unwrap();
-    let of_clerk = format!("store: redis://clerk:hunter2@{address}\n");
-    assert_serve_fails(&of_clerk, 78, &["lacks permissions", "ACL SETUSER clerk"]);
+    let with_reader = format!("store: redis://reader:hunter2@{address}\n");
+    assert_serve_fails(&with_reader, 78, &["lacks permissions", "ACL SETUSER reader"]);
     let mut newer = TestServer::new(&url(""));
     assert!(newer.serve().stop().success());
     redis.run_command(&["HSET", "pointsman:texts", "layout", "1000"]).unwrap();

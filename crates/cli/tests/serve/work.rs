@@ -77,7 +77,11 @@ fn work_with_another_configuration_is_refused_and_changes_nothing() {
     assert!(node.stop().success());
     for (file, config, expected) in [
         ("new.yml", r#"handlers: {new: {run: {command: ["true"]}}}"#, "handler new is not registered"),
-        ("changed.yml", r#"handlers: {keep: {run: {command: ["true"]}, retry: {max: 9}}}"#, "with other settings"),
+        (
+            "changed.yml",
+            r#"handlers: {keep: {run: {command: ["true"]}, retry: {max: 9}}}"#,
+            "with other settings",
+        ),
     ] {
         std::fs::write(pointsman.path(file), config).unwrap();
         let refused = pointsman.run(&["work", "--config", file]);

@@ -35,11 +35,11 @@ mod tests {
 
     #[test]
     fn delays_grow_to_the_limit_and_reset() {
-        let mut patience = StoreBackoff::new();
-        let waits: Vec<_> = (0..10).map(|_| patience.next_delay()).collect();
+        let mut backoff = StoreBackoff::new();
+        let waits: Vec<_> = (0..10).map(|_| backoff.next_delay()).collect();
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]));
         assert_eq!(waits[9], StoreBackoff::MAX_DELAY);
-        patience.reset();
-        assert_eq!(patience.next_delay(), StoreBackoff::MIN_DELAY);
+        backoff.reset();
+        assert_eq!(backoff.next_delay(), StoreBackoff::MIN_DELAY);
     }
 }

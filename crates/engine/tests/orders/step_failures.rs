@@ -68,12 +68,12 @@ async fn a_finally_failed_step_follows_on_error() {
     let calls = CallLog::default();
     let engine = TestEngineBuilder::default()
         .handler_with("a", without_retries, failing_step(1))
-        .handler("mend", recording_handler(&calls))
+        .handler("repair", recording_handler(&calls))
         .chain(chain(
             "/x",
             vec![
-                step_node_with("a", "end", |step| step.on_error = Some(chain_node_id("mend"))),
-                step_node("mend", "end"),
+                step_node_with("a", "end", |step| step.on_error = Some(chain_node_id("repair"))),
+                step_node("repair", "end"),
                 end_node("end"),
             ],
         ))
@@ -83,9 +83,9 @@ async fn a_finally_failed_step_follows_on_error() {
     let published = published_until(&engine, &order, "OrderFinished").await;
     assert_eq!(
         published[2..4],
-        ["OrderStepEnded Error,returnCode:3", "OrderNodeChanged fromNodeId:a,nodeId:mend"]
+        ["OrderStepEnded Error,returnCode:3", "OrderNodeChanged fromNodeId:a,nodeId:repair"]
     );
-    assert_eq!(calls.entries(), ["mend"]);
+    assert_eq!(calls.entries(), ["repair"]);
     engine.stop(TEST_TIMEOUT).await;
 }
 

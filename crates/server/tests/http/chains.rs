@@ -93,10 +93,10 @@ async fn a_stopped_chain_begins_no_step_until_it_is_started() {
     assert_eq!(server.put(CHAIN_URL, "").await.problem_status(), 404);
     assert_eq!(server.delete(&path).await.problem_status(), 404);
     let audit = server.get("/api/v1/audit").await.json();
-    let deeds: Vec<_> =
-        audit["deeds"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
-    assert_eq!(deeds, ["start", "add", "stop"]);
-    assert_eq!(audit["deeds"][0]["what"], "chain /publish/article");
+    let entries: Vec<_> =
+        audit["entries"].as_array().unwrap().iter().map(|entry| entry["action"].as_str().unwrap()).collect();
+    assert_eq!(entries, ["start", "add", "stop"]);
+    assert_eq!(audit["entries"][0]["what"], "chain /publish/article");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -123,9 +123,9 @@ async fn nodes_stop_or_pass_their_orders() {
         assert_eq!(server.put(&action(node), body).await.problem_status(), status, "{node} {body}");
     }
     let audit = server.get("/api/v1/audit?limit=1").await.json();
-    let deed = &audit["deeds"][0];
+    let entry = &audit["entries"][0];
     assert_eq!(
-        (&deed["what"], &deed["detail"]),
+        (&entry["what"], &entry["detail"]),
         (&json!("node render of chain /publish/article"), &json!("process"))
     );
 }

@@ -56,7 +56,7 @@ schedules:
     server.post("/api/v1/tasks/none/cancel", "").await;
 
     let list = server.get("/api/v1/audit").await.json();
-    let deeds: Vec<_> = list["deeds"]
+    let entries: Vec<_> = list["entries"]
         .as_array()
         .unwrap()
         .iter()
@@ -64,9 +64,9 @@ schedules:
         .map(|entry| (entry["action"].as_str().unwrap(), entry["what"].as_str().unwrap()))
         .collect();
     let (retried, cancelled) = (format!("task {id}"), format!("task {waits}"));
-    let redrive = deeds.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, what)| what);
+    let redrive = entries.iter().find(|(action, _)| *action == "redrive").map_or("", |(_, what)| what);
     assert_eq!(
-        deeds,
+        entries,
         [
             ("pause", "handler job for shop"),
             ("unpause", "handler job for shop"),
@@ -80,13 +80,13 @@ schedules:
             ("cancel", &cancelled),
         ]
     );
-    let first = list["deeds"].as_array().unwrap().last().unwrap();
+    let first = list["entries"].as_array().unwrap().last().unwrap();
     assert_eq!((&first["by"], &first["detail"]), (&json!("first-start"), &json!("lunch")));
 
     let page = server.get("/api/v1/audit?limit=2").await.json();
-    assert_eq!(page["deeds"].as_array().unwrap().len(), 2);
+    assert_eq!(page["entries"].as_array().unwrap().len(), 2);
     let rest = server.get(&format!("/api/v1/audit?limit=100&before={}", page["next"])).await.json();
-    assert_eq!(rest["deeds"].as_array().unwrap().len(), deeds.len() - 2);
+    assert_eq!(rest["entries"].as_array().unwrap().len(), entries.len() - 2);
     assert_eq!(rest["next"], json!(null));
     for bad in ["limit=0", "before=x", "x=1"] {
         assert_eq!(server.get(&format!("/api/v1/audit?{bad}")).await.problem_status(), 400, "{bad}");
@@ -107,7 +107,7 @@ async fn changes_are_audited_though_clients_disconnect() {
         tokio::time::sleep(Duration::from_micros(n * 10)).await;
     }
     let noted =
-        async || server.get("/api/v1/audit?limit=1000").await.json()["deeds"].as_array().unwrap().len();
+        async || server.get("/api/v1/audit?limit=1000").await.json()["entries"].as_array().unwrap().len();
     let held = async || server.get("/api/v1/handlers/job").await.json()["rules"].as_array().unwrap().len();
     let agree = async {
         while held().await != noted().await {

@@ -123,11 +123,11 @@ async fn an_order_is_suspended_changed_resumed_and_removed() {
         assert_eq!(server.post(&format!("{ORDER_URL}/{path}"), "").await.problem_status(), 404, "{path}");
     }
     let audit = server.get("/api/v1/audit").await.json();
-    let deeds: Vec<_> = audit["deeds"].as_array().unwrap().iter().rev().collect();
-    let words: Vec<_> = deeds.iter().map(|deed| deed["action"].as_str().unwrap()).collect();
+    let entries: Vec<_> = audit["entries"].as_array().unwrap().iter().rev().collect();
+    let words: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(words, ["add", "suspend", "change", "change", "resume", "remove"]);
-    assert!(deeds.iter().all(|deed| deed["what"] == "order /publish/article,117"), "{audit}");
-    assert_eq!(deeds[2]["detail"], format!("node deploy, value, at {at}"));
+    assert!(entries.iter().all(|entry| entry["what"] == "order /publish/article,117"), "{audit}");
+    assert_eq!(entries[2]["detail"], format!("node deploy, value, at {at}"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

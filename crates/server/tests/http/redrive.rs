@@ -179,7 +179,7 @@ async fn redrives_beyond_the_limit_are_refused() {
     assert_eq!(again.problem_status(), 409);
     assert!(again.json()["detail"].as_str().unwrap().contains(&begun[0]), "it names the one that goes on");
     let audit = server.get("/api/v1/audit").await.json();
-    assert_eq!(audit["deeds"].as_array().unwrap().len(), begun.len(), "what was refused was not done");
+    assert_eq!(audit["entries"].as_array().unwrap().len(), begun.len(), "what was refused was not done");
 
     let path = format!("/api/v1/redrives/{}", begun[0]);
     server.delete(&path).await;

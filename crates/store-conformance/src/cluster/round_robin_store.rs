@@ -77,7 +77,7 @@ delegate_trait!(Registry {
     list_registrants() -> Vec<String>;
     read_server_clock() -> Option<Timestamp>;
     join_node(name: &str, now: Timestamp) -> NodeId;
-    announce_capabilities(node: NodeId, abilities: NodeCapabilities) -> ();
+    announce_capabilities(node: NodeId, capabilities: NodeCapabilities) -> ();
     list_nodes() -> Vec<NodeView>;
     heartbeat(node: NodeId, now: Timestamp) -> bool;
     leave_node(node: NodeId, now: Timestamp) -> ();
@@ -85,7 +85,7 @@ delegate_trait!(Registry {
     lift_rule(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> bool;
     list_rules() -> Vec<Rule>;
     list_queues(handler: Option<&HandlerName>) -> Vec<QueueView>;
-    append_audit_entry(deed: AuditEntry) -> ();
+    append_audit_entry(entry: AuditEntry) -> ();
     list_audit_entries(before: Option<i64>, limit: usize) -> Vec<(i64, AuditEntry)>;
 });
 

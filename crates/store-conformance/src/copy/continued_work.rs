@@ -14,16 +14,16 @@ pub(super) async fn assert_work_continues(mut fixture: StoreFixture<'_>) {
     assert_emits_continue(&fixture).await;
     let held =
         fixture.list_tasks(&TaskFilter { statuses: vec![TaskStatus::Locked], ..TaskFilter::default() }).await;
-    let deeds = expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0;
-    let deed = AuditEntry {
+    let last_number = expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0;
+    let entry = AuditEntry {
         at: fixture.now,
         actor: String::new(),
         action: String::new(),
         target: String::new(),
         detail: String::new(),
     };
-    expect_ok(fixture.store.append_audit_entry(deed).await);
-    assert_eq!(expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0, deeds + 1);
+    expect_ok(fixture.store.append_audit_entry(entry).await);
+    assert_eq!(expect_ok(fixture.store.list_audit_entries(None, 1).await)[0].0, last_number + 1);
 
     // The first rescue frees the tasks of the old node; a worker's tasks are freed when their lease expires.
     assert!(fixture.heartbeat().await);

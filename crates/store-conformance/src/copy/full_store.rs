@@ -28,9 +28,9 @@ pub fn full_registration() -> RegistrationBuilder {
 
 /// Fills a fixture registered with [`full_registration`]. Afterwards about half of its work is unfinished.
 pub async fn fill_store(fixture: &mut StoreFixture<'_>) {
-    let abilities =
+    let capabilities =
         NodeCapabilities { handlers: fixture.registration.handler_names(), ..NodeCapabilities::default() };
-    expect_ok(fixture.store.announce_capabilities(fixture.node, abilities).await);
+    expect_ok(fixture.store.announce_capabilities(fixture.node, capabilities).await);
     emit_events(fixture).await;
     work_on_tasks(fixture).await;
     add_orders(fixture).await;
@@ -140,13 +140,13 @@ async fn set_rules_and_audit_entries(fixture: &mut StoreFixture<'_>) {
     expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "loose", Some("acme"))).await);
     expect_ok(fixture.store.set_rule(fixture.new_rule(RuleKind::Pause, "/publish/article", None)).await);
     for n in 0..3 {
-        let deed = AuditEntry {
+        let entry = AuditEntry {
             at: fixture.now,
             actor: "ann".into(),
             action: "pause".into(),
             target: format!("handler {n}"),
             detail: "because".into(),
         };
-        expect_ok(fixture.store.append_audit_entry(deed).await);
+        expect_ok(fixture.store.append_audit_entry(entry).await);
     }
 }

@@ -54,7 +54,7 @@ async fn add_registry(fixture: &StoreFixture<'_>, node: NodeId, snapshot: &mut L
     let mut queues = expect_ok(fixture.store.list_queues(None).await);
     queues.sort_by_key(|queue| (queue.handler.clone(), queue.tenant.clone(), queue.subject.to_text()));
     snapshot.add("queues", &queues);
-    snapshot.add("deeds", &expect_ok(fixture.store.list_audit_entries(None, 100).await));
+    snapshot.add("audit entries", &expect_ok(fixture.store.list_audit_entries(None, 100).await));
 }
 
 async fn add_journal(fixture: &StoreFixture<'_>, snapshot: &mut ListSnapshot) {

@@ -40,7 +40,6 @@ pub enum TableKind {
     /// The fire ledger: rows of planned times.
     Fires,
     /// Audit entries: who changed what.
-    #[serde(rename = "deeds")]
     AuditEntries,
     /// Events emitted in SQL: the event of each receipt, the idempotency keys, and refused events. Only stores with an
     /// SQL outbox have these three.
@@ -104,7 +103,7 @@ impl TableKind {
             Self::Logs => "logs",
             Self::IdempotencyRecords => "answers",
             Self::Fires => "fires",
-            Self::AuditEntries => "deeds",
+            Self::AuditEntries => "audit entries",
             Self::OutboxReceipts => "receipts",
             Self::OutboxKeys => "keys",
             Self::OutboxRefusals => "refused",

@@ -325,9 +325,9 @@ mod tests {
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let below = Pid::from_raw(lines.next_line().await.unwrap().unwrap().parse().unwrap());
         let reaped = Process { started_ticks: other.started_ticks.map(|started| started - 1), ..other };
-        for was_told in [false, true] {
+        for is_reaped in [false, true] {
             let mut scope = ProcessScope::new(reaped, None, b"SCOPE_TEST=reused".into());
-            if was_told {
+            if is_reaped {
                 scope.set_reaped();
             }
             scope.signal(Signal::SIGTERM);

@@ -46,7 +46,7 @@ fn warnings_of(text: &str) -> Vec<String> {
 
 #[test]
 fn chains_are_part_of_the_engine_setup() {
-    let (_desk, config) = load_valid(CHAINS);
+    let (_folder, config) = load_valid(CHAINS);
     let Setup { chains, chain_routes, schedules, .. } = config.build_setup().unwrap();
     let paths: Vec<&str> = chains.iter().map(|chain| chain.path.as_str()).collect();
     assert_eq!(paths, ["/publish/article", "/publish/page"]);
@@ -326,7 +326,7 @@ fn several_chains_of_a_thousand_nodes_are_read() {
         format!(" /c{c}: {{nodes: [{}]}}\n", nodes.join(", "))
     };
     let many: String = (0..3).map(chain).collect();
-    let (_desk, config) = load_valid(&format!("handlers: {{h: {{run: pull}}}}\nchains:\n{many}"));
+    let (_folder, config) = load_valid(&format!("handlers: {{h: {{run: pull}}}}\nchains:\n{many}"));
     let nodes = |chain: &Chain| chain.nodes.len();
     assert_eq!(config.chains.iter().map(|charted| nodes(&charted.chain)).collect::<Vec<_>>(), [1000; 3]);
 }

@@ -40,7 +40,7 @@ fn load_valid(text: &str) -> (ConfigFolder, Config) {
 
 #[test]
 fn limits_weights_and_sources_are_part_of_the_engine_setup() {
-    let (_desk, config) = load_valid(WORK);
+    let (_folder, config) = load_valid(WORK);
     let Setup { handlers, tenant_weights: tenants, schedules, .. } = config.build_setup().unwrap();
     let described = |spec: &HandlerSpec| {
         let kind = spec.runner.as_ref().map(|runner| runner.kind());
