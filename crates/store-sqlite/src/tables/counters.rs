@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn numbers_continue_behind_the_reserved_block_after_a_start() {
-        let conn = open::open_writer(&DatabaseLocation::Memory).unwrap();
+        let conn = open::open_writer(&DatabaseLocation::Memory, open::MIGRATIONS).unwrap();
         let stored = StoredCounters::default();
         let none = stored.read_counters(&conn).unwrap();
         assert_eq!(none, Counters::default());
