@@ -1,18 +1,29 @@
 -- The tables of the store.
 --
--- What only grows (journal, history, attempts, logs) lies in slices of many rows each, and is forgotten by dropping
--- whole slices. What changes (task, queue, sequencer) is small: an ended task moves to the history. No payload is
--- stored twice: a task points to its event. Times are microseconds since 1970.
+-- Tables that only grow (journal, history, attempts, logs) are partitioned, with many rows in each partition, and expire
+-- by dropping whole partitions. Tables that change (task, queue, version) are small: an ended task moves to the history.
+-- No payload is stored twice: a task points to its event. Times are microseconds since 1970. Names are only looked up,
+-- and compared by their bytes (COLLATE "C"): any other order takes longer, and depends on the machine.
 
--- One row. Whoever has locked it may write; everything that the writers remember beside the tables hangs on it.
--- `changes` tells what the last commits changed, in pairs of a version and a code: 4 × number + 0 for a queue, + 1 for
--- a handler's pace, + 2 for a task, and 3 for all queues. It is complete for all commits after `told_from`.
-CREATE TABLE pointsman.sequencer (
-    one        boolean PRIMARY KEY DEFAULT true CHECK (one),
-    version    bigint   NOT NULL DEFAULT 0, -- counts commits
+-- One row, which never changes. The lock on it is the right to write.
+CREATE TABLE pointsman.turn (
+    one boolean PRIMARY KEY DEFAULT true CHECK (one)
+);
+INSERT INTO pointsman.turn DEFAULT VALUES;
+
+-- The last commits: each inserts a row with its counters. A long-running snapshot (a dump) keeps dead rows from being
+-- removed: with a single row that every commit updates, every commit would scan all dead versions of it, but the newest
+-- of many rows is found by its index at once.
+--
+-- `changes` lists the cached rows that each commit has made stale on other nodes: 4 × number + 0 for a queue, + 1 for a
+-- handler's limiter, + 2 for a task, and 3 for all queues. It is NULL if there were too many. `touched` contains the
+-- objects that it has written, with their new state; NULL if that is unknown.
+CREATE TABLE pointsman.version (
+    version    bigint   PRIMARY KEY,        -- counts commits
+    mark       bigint   NOT NULL DEFAULT 0, -- distinguishes it from another commit of the same number in a lost history
     registry   bigint   NOT NULL DEFAULT 0, -- counts changes of handlers, chains, rules and nodes
-    told_from  bigint   NOT NULL DEFAULT 0,
-    changes    bigint[] NOT NULL DEFAULT '{}',
+    changes    bigint[],
+    touched    bytea,
     last_event bigint   NOT NULL DEFAULT 0,
     forgotten  bigint   NOT NULL DEFAULT 0,
     tasks      bigint   NOT NULL DEFAULT 0,
@@ -21,24 +32,28 @@ CREATE TABLE pointsman.sequencer (
     orders     bigint   NOT NULL DEFAULT 0,
     journaled  bigint   NOT NULL DEFAULT 0,
     ended      bigint   NOT NULL DEFAULT 0,
-    archived   bigint   NOT NULL DEFAULT 0, -- how many tasks ever ended
-    hidden     bigint   NOT NULL DEFAULT 0, -- of these, the history up to here is forgotten
-    dropped    bigint   NOT NULL DEFAULT 0, -- the number of the last event that is forgotten
-    journal_to bigint   NOT NULL DEFAULT 0, -- up to where there are slices of the journal
+    archived   bigint   NOT NULL DEFAULT 0, -- the number of tasks that ever ended
+    hidden     bigint   NOT NULL DEFAULT 0, -- the history up to this one of them has expired
+    dropped    bigint   NOT NULL DEFAULT 0, -- the number of the last expired event
+    journal_to bigint   NOT NULL DEFAULT 0, -- the end of the last partition of the journal
     history_to bigint   NOT NULL DEFAULT 0, -- and of history, attempts and logs
-    next_due   bigint                       -- not later than the earliest due time of a delayed task
-) WITH (fillfactor = 10, vacuum_truncate = off, autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0);
-ALTER TABLE pointsman.sequencer ALTER COLUMN changes SET STORAGE PLAIN;
-INSERT INTO pointsman.sequencer DEFAULT VALUES;
+    next_due   bigint                       -- at or before the earliest due time of a delayed task
+) WITH (vacuum_truncate = off, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+ALTER TABLE pointsman.version ALTER COLUMN changes SET STORAGE PLAIN, ALTER COLUMN touched SET STORAGE PLAIN;
+INSERT INTO pointsman.version (version) VALUES (0);
 
+-- The counters as of the last commit.
+CREATE VIEW pointsman.sequencer AS SELECT * FROM pointsman.version ORDER BY version DESC LIMIT 1;
+
+-- Named texts: the namespace of task ids, the salt, the first token and others.
 CREATE TABLE pointsman.meta (
     name text PRIMARY KEY,
     text text NOT NULL
 );
 
 -- Events, `number` counting them all. The tasks of an event have consecutive numbers from first_task on, so that no
--- index is needed to find them. Slices by `number`; below zero lie those that were forgotten and that unfinished tasks
--- still need.
+-- index is needed to find them. Partitioned by `number`; expired events that unfinished tasks still need have negative
+-- numbers.
 CREATE TABLE pointsman.journal (
     number      bigint NOT NULL,
     id          bigint NOT NULL,
@@ -67,13 +82,15 @@ CREATE TABLE pointsman.mark (
 
 -- The last event of each object, and, for each handler, the last one that was sent to it. Outlives the journal.
 CREATE TABLE pointsman.object (
-    tenant text   NOT NULL,
-    key    text   NOT NULL,
-    number bigint NOT NULL,
-    last   bigint NOT NULL,
-    sent   bytea  NOT NULL,
+    tenant  text   COLLATE "C" NOT NULL,
+    key     text   COLLATE "C" NOT NULL,
+    number  bigint NOT NULL,
+    last    bigint NOT NULL,
+    sent    bytea  NOT NULL,
+    checked bigint NOT NULL DEFAULT 0, -- when retention last found it in use, as an event id; 0: not yet
     PRIMARY KEY (tenant, key)
 ) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX object_checked ON pointsman.object (checked);
 
 CREATE TABLE pointsman.handler (
     id      bigint  PRIMARY KEY,
@@ -84,13 +101,13 @@ CREATE TABLE pointsman.handler (
     gaps    text    NOT NULL DEFAULT '[]'
 ) WITH (fillfactor = 50);
 
--- A queue for each handler and tenant; of sources and chains for each collection or node. `canvas_id`: the tenant, as
--- the documented tables name it.
+-- A queue for each handler and tenant; for sources and chains also for each collection or chain node. `canvas_id`: the
+-- tenant, as the documented tables name it.
 CREATE TABLE pointsman.queue (
     id         bigint PRIMARY KEY,
     handler    bigint NOT NULL REFERENCES pointsman.handler,
     tenant     text   NOT NULL,
-    collection text   NOT NULL, -- empty: the queue of a handler of events; /chain,node: that of a node
+    collection text   NOT NULL, -- empty: the queue of a handler of events; /chain,node: the queue of a chain node
     canvas_id  uuid   NOT NULL,
     ready      bigint NOT NULL DEFAULT 0,
     waiting    bigint NOT NULL DEFAULT 0,
@@ -101,8 +118,8 @@ CREATE TABLE pointsman.queue (
     UNIQUE (handler, tenant, collection)
 ) WITH (fillfactor = 20, vacuum_truncate = off, autovacuum_vacuum_threshold = 500, autovacuum_vacuum_scale_factor = 0.01);
 
--- Unfinished tasks. `phase` says what a task waits for. Each partial index holds only the tasks of its phase, so that
--- looking for work never passes over what cannot run.
+-- Unfinished tasks. `phase` says what a task waits for. Each partial index contains only the tasks of its phase, so that
+-- a search for work never scans tasks that cannot run.
 CREATE TABLE pointsman.task (
     seq       bigint   PRIMARY KEY,
     queue     bigint   NOT NULL,
@@ -146,7 +163,7 @@ CREATE INDEX task_missing ON pointsman.task (queue, seq) WHERE phase = 7;
 CREATE INDEX task_parked ON pointsman.task (seq) WHERE phase >= 6;
 CREATE INDEX task_late ON pointsman.task (event) WHERE late;
 
--- Ended tasks, `n` counting them in the order in which they ended. Slices by `n`.
+-- Ended tasks, `n` counting them in the order in which they ended. Partitioned by `n`.
 CREATE TABLE pointsman.history (
     n         bigint   NOT NULL,
     seq       bigint   NOT NULL,
@@ -174,13 +191,13 @@ CREATE TABLE pointsman.history (
 ) PARTITION BY RANGE (n);
 CREATE INDEX history_seq ON pointsman.history (seq);
 CREATE INDEX history_n ON pointsman.history (n);
--- Failures and runs of sources are what people look for among a million successes.
+-- People search for failures and runs of sources among a million successes.
 CREATE INDEX history_failed ON pointsman.history (seq) WHERE status = 1;
 CREATE INDEX history_late ON pointsman.history (event) WHERE late;
 CREATE INDEX history_runs ON pointsman.history (seq) WHERE event IS NULL AND key IS NULL;
 
--- Attempts that ended otherwise than by success; a success is told by the task itself. Slices by `era`: how many tasks
--- had ended when the row was written. Below zero lie those whose tasks outlived their slice.
+-- Attempts that did not succeed; the task itself records a success. Partitioned by `era`: the number of tasks that had
+-- ended when the row was written; negative for rows whose tasks outlived their partition.
 CREATE TABLE pointsman.attempt (
     era     bigint   NOT NULL,
     task    bigint   NOT NULL,
@@ -204,8 +221,8 @@ CREATE TABLE pointsman.log (
 CREATE INDEX log_task ON pointsman.log (task, n);
 CREATE TABLE pointsman.log_kept PARTITION OF pointsman.log FOR VALUES FROM (MINVALUE) TO (0);
 
--- Makes a slice of a table that is cut into slices. It is attached, and not made as a part from the start, because
--- that would wait for everybody who reads the table, and everybody who comes after would wait for it.
+-- Adds a partition to a table. It is created apart and then attached: creating it as a partition would wait for all
+-- readers of the table, and all later readers would wait for it.
 CREATE FUNCTION pointsman.add_slice(parent text, low bigint, high bigint) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     slice text := parent || '_' || low;
@@ -217,10 +234,11 @@ BEGIN
                    parent, slice, low, high);
 END $$;
 
+-- Idempotency keys used over HTTP, with the responses to their requests.
 CREATE TABLE pointsman.idempotency (
     n      bigint GENERATED ALWAYS AS IDENTITY,
-    tenant text   NOT NULL,
-    key    text   NOT NULL,
+    tenant text   COLLATE "C" NOT NULL,
+    key    text   COLLATE "C" NOT NULL,
     digest bytea  NOT NULL,
     answer text   NOT NULL,
     at     bigint NOT NULL,
@@ -237,22 +255,22 @@ CREATE TABLE pointsman.node (
     abilities text    NOT NULL DEFAULT ''
 ) WITH (fillfactor = 50);
 
--- `pending`: orders beyond this number have yet to be looked at, because the chain has changed.
 CREATE TABLE pointsman.chain (
     path    text    PRIMARY KEY,
     def     text    NOT NULL,
     defined boolean NOT NULL,
     state   text    NOT NULL,
-    pending bigint
+    pending bigint -- the chain has changed, and orders beyond this number have yet to be checked
 );
 
--- Orders on their way. `task`: that of the step where it stands; the task points back by `ord`.
+-- Unfinished orders. `task`: the task of the current step, which points back by `ord`. Order ids are unique per tenant.
+-- Lists are ordered by both, byte by byte.
 CREATE TABLE pointsman.orders (
     n         bigint  PRIMARY KEY,
-    key       text    COLLATE "C" NOT NULL UNIQUE, -- /chain/path,id
+    key       text    COLLATE "C" NOT NULL, -- /chain/path,id
     chain     text    NOT NULL,
     node      text    NOT NULL,
-    tenant    text    NOT NULL,
+    tenant    text    COLLATE "C" NOT NULL,
     value     text    NOT NULL,
     priority  bigint  NOT NULL,
     planned   bigint,
@@ -260,30 +278,43 @@ CREATE TABLE pointsman.orders (
     started   bigint,
     suspended boolean NOT NULL,
     task      bigint,
-    origin    bigint, -- the event that it was made for, and the depth of that
+    origin    bigint, -- the event that started it, and the depth of that event
     depth     bigint  NOT NULL,
     stepped   boolean NOT NULL,
-    halted_by bigint  -- the task that suspended it
+    halted_by bigint, -- the task that suspended it
+    took_on_error boolean NOT NULL DEFAULT false, -- a failed step led it along an on_error
+    UNIQUE (key, tenant)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 CREATE INDEX orders_chain ON pointsman.orders (chain, n);
 
--- A digest of each thing that is configured in files, to tell what has changed.
+-- Ended orders: their ids are kept for a while, so that a repeated request does not run an order twice.
+CREATE TABLE pointsman.ended_order (
+    key     text   COLLATE "C" NOT NULL, -- /chain/path,id
+    tenant  text   COLLATE "C" NOT NULL,
+    outcome text   NOT NULL, -- finished, failed, removed
+    node    text   NOT NULL,
+    ended   bigint NOT NULL,
+    PRIMARY KEY (key, tenant)
+);
+CREATE INDEX ended_order_age ON pointsman.ended_order (ended);
+
+-- A digest of each object that is configured in files, to detect changes.
 CREATE TABLE pointsman.file (
     key    text PRIMARY KEY,
     digest text NOT NULL
 );
 
--- Where each schedule stands, and what it made last.
+-- The progress of each schedule, and its last event.
 CREATE TABLE pointsman.schedule (
     name       text   PRIMARY KEY,
     expression text   NOT NULL,
     settled    bigint NOT NULL,
     unmet      bigint,
     last_event bigint,
-    named      bigint NOT NULL -- when a node last named it
+    named      bigint NOT NULL -- when a node last registered it
 );
 
--- The fire ledger: a row a planned time.
+-- The fire ledger: one row for each planned time.
 CREATE TABLE pointsman.fire (
     schedule text   NOT NULL,
     planned  bigint NOT NULL,
@@ -296,7 +327,7 @@ CREATE TABLE pointsman.fire (
 CREATE INDEX fire_at ON pointsman.fire (at);
 CREATE INDEX fire_event ON pointsman.fire (event) WHERE event IS NOT NULL;
 
--- Who changed what.
+-- The audit log.
 CREATE TABLE pointsman.deed (
     n      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     at     bigint NOT NULL,
