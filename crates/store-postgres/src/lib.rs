@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The decisions are made in `pointsman-store`; this crate implements its tables. Writers are serialized: the lock on
-//! the one row of `pointsman.turn` is the write lock, so that ids become visible in order and no decision is based on
+//! the one row of `pointsman.write_lock` is the write lock, so that ids become visible in order and no decision is based on
 //! data that another node is about to change. A writer that finds that peers have written reads what they changed,
-//! which each commit records in a row of `pointsman.version` (`tables/commit_version.rs`).
+//! which each commit records in a row of `pointsman.commit_version` (`tables/commit_version.rs`).
 //!
 //! - `tables/` is a transaction of the writer: its read set is fetched at the beginning, its writes are buffered and
 //!   sent together. `writer_connection.rs` is its connection, `backend.rs` hands it to the writer.

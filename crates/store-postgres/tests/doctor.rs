@@ -394,7 +394,7 @@ async fn the_outbox_and_the_nodes_are_checked() {
     let store = Database::open(&url, now()).await.unwrap();
     store.join_node("lost", now()).await.unwrap();
     close(store).await;
-    let hour = "UPDATE pointsman.node SET heard = heard - 3600000000";
+    let hour = "UPDATE pointsman.node SET last_heartbeat = last_heartbeat - 3600000000";
     server.query(database, hour).unwrap();
     server.query(database, "SELECT pointsman.emit('a') FROM generate_series(1, 3)").unwrap();
     assert_eq!(verdict(&url, "outbox").await, FindingSeverity::Ok);
@@ -416,7 +416,7 @@ async fn the_outbox_and_the_nodes_are_checked() {
         );
     }
     assert_eq!(advice(finding_named(&findings, "outbox")), "Start a node: it drains them.");
-    server.query(database, "UPDATE pointsman.node SET heard = 0").unwrap();
+    server.query(database, "UPDATE pointsman.node SET last_heartbeat = 0").unwrap();
     let findings = examine(&url).await;
     let moved = finding_named(&findings, "nodes");
     assert_eq!(moved.severity, FindingSeverity::Ok, "{moved:?}");
@@ -428,13 +428,13 @@ async fn the_outbox_and_the_nodes_are_checked() {
 
 /// Statements that remove an object, and its name in the finding.
 const REMOVALS: [(&str, &str); 7] = [
-    ("DROP TABLE pointsman.mark", "table mark"),
+    ("DROP TABLE pointsman.journal_sparse_index", "table journal_sparse_index"),
     ("DROP VIEW pointsman.events", "view events"),
     ("DROP FUNCTION pointsman.event_of", "function event_of"),
     ("DROP INDEX pointsman.fire_at", "index fire_at"),
-    ("ALTER TABLE pointsman.deed DROP COLUMN detail", "column deed.detail"),
+    ("ALTER TABLE pointsman.audit_entry DROP COLUMN detail", "column audit_entry.detail"),
     ("ALTER TABLE pointsman.receipt DROP CONSTRAINT receipt_pkey", "index receipt_pkey"),
-    ("DELETE FROM pointsman.outbox_mark", "the row of outbox_mark"),
+    ("DELETE FROM pointsman.outbox_progress", "the row of outbox_progress"),
 ];
 
 #[tokio::test]

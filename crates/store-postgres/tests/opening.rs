@@ -54,11 +54,13 @@ async fn the_schema_is_created_once_and_reused() {
     open(&url).await.unwrap().close();
     let layout =
         "SELECT string_agg(version || name || checksum || at, ',' ORDER BY version) FROM pointsman.migration";
-    let numbers = "SELECT string_agg(name || text, ',' ORDER BY name) FROM pointsman.meta WHERE name IN ('realm', 'salt')";
+    let numbers = "SELECT string_agg(name || text, ',' ORDER BY name) FROM pointsman.meta
+                   WHERE name IN ('task_id_namespace', 'salt')";
     let made = (query_value(server, &database, layout), query_value(server, &database, numbers));
     open(&url).await.unwrap().close();
     assert_eq!((query_value(server, &database, layout), query_value(server, &database, numbers)), made);
-    let namespace = query_value(server, &database, "SELECT text FROM pointsman.meta WHERE name = 'realm'");
+    let namespace =
+        query_value(server, &database, "SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'");
     assert!(namespace.parse::<u64>().unwrap() < 1 << 60);
 }
 
@@ -211,7 +213,8 @@ async fn a_foreign_schema_of_that_name_is_left_unchanged() {
 async fn a_newer_or_altered_layout_is_rejected() {
     let (server, database, url) = fresh_database();
     open(&url).await.unwrap().close();
-    let newer = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
+    let newer = "INSERT INTO pointsman.migration SELECT max(version) + 1, 'later.sql', '', now()
+                 FROM pointsman.migration";
     server.query(&database, newer).unwrap();
     let error = open_error(&url).await;
     assert!(
@@ -289,9 +292,11 @@ async fn a_role_that_does_not_own_the_tables_is_rejected() {
 
 #[tokio::test]
 async fn an_incomplete_schema_is_rejected() {
-    for removed in
-        ["DROP TABLE pointsman.mark", "DROP TABLE pointsman.meta", "DELETE FROM pointsman.outbox_mark"]
-    {
+    for removed in [
+        "DROP TABLE pointsman.journal_sparse_index",
+        "DROP TABLE pointsman.meta",
+        "DELETE FROM pointsman.outbox_progress",
+    ] {
         let (server, database, url) = fresh_database();
         open(&url).await.unwrap().close();
         server.query(&database, removed).unwrap();

@@ -119,13 +119,13 @@ async fn data_of_an_older_layout_survives_migration() {
     let url = new_database();
     Postgres::migrate(&url, &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
     let old_rows = "
-        SELECT pointsman.add_slice('journal', 0, 1000);
+        SELECT pointsman.add_partition('journal', 0, 1000);
         INSERT INTO pointsman.journal (number, id, type, key, tenant, value, depth, first_task, tasks)
             VALUES (1, 5000, 'record', 'a', 'default', '1', 0, 1, 0);
         INSERT INTO pointsman.object VALUES ('default', 'a', 1, 5000, '');
-        UPDATE pointsman.sequencer SET last_event = 5000, journaled = 1, objects = 1, journal_to = 1000";
+        UPDATE pointsman.sequencer SET last_event = 5000, journaled_events = 1, last_object = 1, journal_end = 1000";
     query(&url, old_rows);
-    let read_namespace = "SELECT text FROM pointsman.meta WHERE name = 'realm'";
+    let read_namespace = "SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'";
     let before = query(&url, read_namespace);
     let store = open_older(&url).await;
     let event = NewEvent {

@@ -31,31 +31,32 @@ CREATE TABLE pointsman_journal (
 CREATE INDEX pointsman_journal_cause ON pointsman_journal (cause_event) WHERE cause_event IS NOT NULL;
 
 -- Every thousandth event with its number, so that "the newest N" is found without counting.
-CREATE TABLE pointsman_mark (
-    n  INTEGER PRIMARY KEY,
-    id INTEGER NOT NULL
+CREATE TABLE pointsman_journal_sparse_index (
+    number INTEGER PRIMARY KEY,
+    id     INTEGER NOT NULL
 );
 
 -- The last event of each object, and, for each handler, the last one that was sent to it. Outlives the journal. The
 -- numbers of lanes derive from the numbers of objects (see objects.rs and lanes.rs of the common store).
 CREATE TABLE pointsman_object (
-    tenant  TEXT NOT NULL,
-    key     TEXT NOT NULL,
-    last    INTEGER NOT NULL,
-    sent    BLOB NOT NULL,
-    number  INTEGER NOT NULL DEFAULT 0,
-    checked INTEGER NOT NULL DEFAULT 0, -- when retention last found it in use, as an event id; 0: not yet
+    tenant     TEXT NOT NULL,
+    key        TEXT NOT NULL,
+    last_event INTEGER NOT NULL,
+    last_sent  BLOB NOT NULL,
+    number     INTEGER NOT NULL DEFAULT 0,
+    checked    INTEGER NOT NULL DEFAULT 0, -- when retention last found it in use, as an event id; 0: not yet
     PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
 CREATE INDEX pointsman_object_checked ON pointsman_object (checked);
 
 CREATE TABLE pointsman_handler (
-    id      INTEGER PRIMARY KEY,
-    name    TEXT NOT NULL UNIQUE,
-    def     TEXT NOT NULL,
-    defined INTEGER NOT NULL,
-    pace    TEXT NOT NULL DEFAULT '',  -- its rate limiter and circuit breaker (see the core's `limit`)
-    gaps    TEXT NOT NULL DEFAULT '[]' -- the ranges of the journal in which it was not defined and received no events
+    id            INTEGER PRIMARY KEY,
+    name          TEXT NOT NULL UNIQUE,
+    def           TEXT NOT NULL,
+    defined       INTEGER NOT NULL,
+    limiter_state TEXT NOT NULL DEFAULT '',  -- its rate limiter and circuit breaker (see the core's `limit`)
+    -- The ranges of the journal in which it was not defined and received no events.
+    gaps          TEXT NOT NULL DEFAULT '[]'
 );
 
 -- A queue for each handler and tenant; for sources and chains also for each collection or chain node. The state of the
@@ -78,44 +79,45 @@ CREATE TABLE pointsman_queue (
 -- phases, so that a search for work never scans tasks that cannot run. Within a queue, ready tasks are ordered by score
 -- (priority, aged), then by rank (a round robin over the buckets of keys), then by age.
 CREATE TABLE pointsman_task (
-    seq       INTEGER PRIMARY KEY,
-    queue     INTEGER NOT NULL,
-    event     INTEGER, -- NULL for the task of a source or of an order
-    phase     INTEGER NOT NULL,
-    lane      INTEGER,
-    place     INTEGER, -- its position in the lane; NULL if it is not in the lane
-    crowd     INTEGER, -- the per-key concurrency group of an unordered task
-    bucket    INTEGER,
-    sync      INTEGER NOT NULL,
-    stage     INTEGER NOT NULL,
-    priority  INTEGER NOT NULL,
-    score     INTEGER NOT NULL,
-    rank      INTEGER NOT NULL,
-    due       INTEGER NOT NULL,
-    attempt   INTEGER NOT NULL,
-    retries   INTEGER NOT NULL,
-    crashes   INTEGER NOT NULL,
-    late      INTEGER NOT NULL,
-    node      INTEGER,
-    fence     INTEGER,
-    until     INTEGER,
-    started   INTEGER,
-    prev_sent INTEGER,
-    planned   INTEGER,
-    created   INTEGER NOT NULL,
-    reason    INTEGER,
-    error     TEXT,
-    ord       INTEGER -- the order whose step it is
+    seq               INTEGER PRIMARY KEY,
+    queue             INTEGER NOT NULL,
+    event             INTEGER, -- NULL for the task of a source or of an order
+    phase             INTEGER NOT NULL,
+    lane              INTEGER,
+    lane_position     INTEGER, -- its position in the lane; NULL if it is not in the lane
+    concurrency_group INTEGER, -- the per-key concurrency group of an unordered task
+    key_bucket        INTEGER,
+    sync              INTEGER NOT NULL,
+    stage             INTEGER NOT NULL,
+    priority          INTEGER NOT NULL,
+    score             INTEGER NOT NULL,
+    rank              INTEGER NOT NULL,
+    due               INTEGER NOT NULL,
+    attempt           INTEGER NOT NULL,
+    retries           INTEGER NOT NULL,
+    crashes           INTEGER NOT NULL,
+    late              INTEGER NOT NULL,
+    node              INTEGER,
+    fence             INTEGER,
+    leased_until      INTEGER,
+    started           INTEGER,
+    prev_sent         INTEGER,
+    planned           INTEGER,
+    created           INTEGER NOT NULL,
+    reason            INTEGER,
+    error             TEXT,
+    order_number      INTEGER -- the order whose step it is
 );
-CREATE INDEX pointsman_task_ready ON pointsman_task (queue, score DESC, rank, seq, bucket) WHERE phase = 3;
+CREATE INDEX pointsman_task_ready ON pointsman_task (queue, score DESC, rank, seq, key_bucket) WHERE phase = 3;
 CREATE INDEX pointsman_task_due ON pointsman_task (due) WHERE phase = 2;
 CREATE INDEX pointsman_task_gate ON pointsman_task (event, stage) WHERE phase = 1;
-CREATE INDEX pointsman_task_lane ON pointsman_task (lane, place) WHERE place IS NOT NULL;
-CREATE INDEX pointsman_task_crowd ON pointsman_task (crowd, phase, seq) WHERE crowd IS NOT NULL;
+CREATE INDEX pointsman_task_lane ON pointsman_task (lane, lane_position) WHERE lane_position IS NOT NULL;
+CREATE INDEX pointsman_task_concurrency_group ON pointsman_task (concurrency_group, phase, seq)
+WHERE concurrency_group IS NOT NULL;
 -- One index for each phase: SQLite does not use an index on `phase IN (4, 5)` for a query of only one of them.
 CREATE INDEX pointsman_task_scheduled ON pointsman_task (score DESC, rank, seq) WHERE phase = 4;
 CREATE INDEX pointsman_task_running ON pointsman_task (node) WHERE phase = 5;
-CREATE INDEX pointsman_task_leased ON pointsman_task (until) WHERE until IS NOT NULL;
+CREATE INDEX pointsman_task_leased ON pointsman_task (leased_until) WHERE leased_until IS NOT NULL;
 CREATE INDEX pointsman_task_missing ON pointsman_task (queue, seq) WHERE phase = 7;
 CREATE INDEX pointsman_task_parked ON pointsman_task (seq) WHERE phase >= 6;
 CREATE INDEX pointsman_task_late ON pointsman_task (event) WHERE late = 1;
@@ -136,7 +138,7 @@ CREATE TABLE pointsman_history (
     retries   INTEGER NOT NULL,
     crashes   INTEGER NOT NULL,
     late      INTEGER NOT NULL,
-    laned     INTEGER NOT NULL,
+    has_lane  INTEGER NOT NULL,
     prev_sent INTEGER,
     planned   INTEGER,
     created   INTEGER NOT NULL,
@@ -157,7 +159,7 @@ CREATE TABLE pointsman_attempt (
     number  INTEGER NOT NULL,
     started INTEGER NOT NULL,
     ended   INTEGER NOT NULL,
-    how     INTEGER NOT NULL,
+    outcome INTEGER NOT NULL,
     error   TEXT,
     PRIMARY KEY (task, number)
 ) WITHOUT ROWID;
@@ -173,13 +175,13 @@ CREATE TABLE pointsman_log (
 
 -- Idempotency keys with the responses to their requests. `n` ascends with the time of writing, so that retention finds
 -- the oldest rows.
-CREATE TABLE pointsman_idempotency (
-    n      INTEGER PRIMARY KEY,
-    tenant TEXT NOT NULL,
-    key    TEXT NOT NULL,
-    digest BLOB NOT NULL,
-    answer TEXT NOT NULL,
-    at     INTEGER NOT NULL,
+CREATE TABLE pointsman_idempotency_record (
+    n        INTEGER PRIMARY KEY,
+    tenant   TEXT NOT NULL,
+    key      TEXT NOT NULL,
+    digest   BLOB NOT NULL,
+    response TEXT NOT NULL,
+    at       INTEGER NOT NULL,
     UNIQUE (tenant, key)
 );
 
@@ -195,23 +197,23 @@ CREATE TABLE pointsman_rule (
 ) WITHOUT ROWID;
 
 CREATE TABLE pointsman_node (
-    id        INTEGER PRIMARY KEY AUTOINCREMENT,
-    name      TEXT NOT NULL,
-    joined    INTEGER NOT NULL,
-    heard     INTEGER NOT NULL,
-    gone      INTEGER NOT NULL,
-    abilities TEXT NOT NULL DEFAULT ''
+    id             INTEGER PRIMARY KEY AUTOINCREMENT,
+    name           TEXT NOT NULL,
+    joined         INTEGER NOT NULL,
+    last_heartbeat INTEGER NOT NULL,
+    gone           INTEGER NOT NULL,
+    capabilities   TEXT NOT NULL DEFAULT ''
 );
 
 -- The progress of each schedule, and its last event. A schedule that no node registers any more is deleted after a
 -- while.
 CREATE TABLE pointsman_schedule (
-    name       TEXT PRIMARY KEY,
-    expression TEXT NOT NULL,
-    settled    INTEGER NOT NULL,
-    unmet      INTEGER,
-    last_event INTEGER,
-    named      INTEGER NOT NULL DEFAULT 0 -- when a node last registered it
+    name               TEXT PRIMARY KEY,
+    expression         TEXT NOT NULL,
+    resolved_up_to     INTEGER NOT NULL,
+    next_catch_up      INTEGER,
+    last_event         INTEGER,
+    last_registered_at INTEGER NOT NULL DEFAULT 0 -- when a node last registered it
 ) WITHOUT ROWID;
 
 -- The fire ledger: one row for each planned time. `n` ascends with the time of writing, so that retention finds the
@@ -228,7 +230,7 @@ CREATE TABLE pointsman_fire (
 );
 
 -- The audit log.
-CREATE TABLE pointsman_deed (
+CREATE TABLE pointsman_audit_entry (
     n      INTEGER PRIMARY KEY,
     at     INTEGER NOT NULL,
     by     TEXT NOT NULL,
@@ -238,32 +240,32 @@ CREATE TABLE pointsman_deed (
 );
 
 CREATE TABLE pointsman_chain (
-    path    TEXT PRIMARY KEY,
-    def     TEXT NOT NULL,
-    defined INTEGER NOT NULL,
-    state   TEXT NOT NULL,
-    pending INTEGER -- the chain has changed, and orders beyond this number have yet to be checked
+    path             TEXT PRIMARY KEY,
+    def              TEXT NOT NULL,
+    defined          INTEGER NOT NULL,
+    state            TEXT NOT NULL,
+    reconciled_up_to INTEGER -- the chain has changed, and orders beyond this number have yet to be checked
 ) WITHOUT ROWID;
 
 -- Unfinished orders. Order ids are unique per tenant: orders of several tenants may have the same key.
 CREATE TABLE pointsman_order (
-    n         INTEGER PRIMARY KEY,
-    key       TEXT NOT NULL, -- /chain/path,id
-    chain     TEXT NOT NULL,
-    node      TEXT NOT NULL,
-    tenant    TEXT NOT NULL,
-    value     TEXT NOT NULL,
-    priority  INTEGER NOT NULL,
-    planned   INTEGER,
-    created   INTEGER NOT NULL,
-    started   INTEGER,
-    suspended INTEGER NOT NULL,
-    task      INTEGER, -- the task of the current step, which points back by `ord`
-    origin    INTEGER, -- the event that started it, and the depth of that event
-    depth     INTEGER NOT NULL,
-    stepped   INTEGER NOT NULL DEFAULT 0,
-    halted_by INTEGER, -- the task that suspended it
-    took_on_error INTEGER NOT NULL DEFAULT 0, -- a failed step led it along an on_error
+    n                 INTEGER PRIMARY KEY,
+    key               TEXT NOT NULL, -- /chain/path,id
+    chain             TEXT NOT NULL,
+    node              TEXT NOT NULL,
+    tenant            TEXT NOT NULL,
+    value             TEXT NOT NULL,
+    priority          INTEGER NOT NULL,
+    planned           INTEGER,
+    created           INTEGER NOT NULL,
+    started           INTEGER,
+    suspended         INTEGER NOT NULL,
+    task              INTEGER, -- the task of the current step, which points back by `order_number`
+    origin            INTEGER, -- the event that started it, and the depth of that event
+    depth             INTEGER NOT NULL,
+    step_succeeded    INTEGER NOT NULL DEFAULT 0,
+    suspended_by_task INTEGER, -- the task that suspended it
+    took_on_error     INTEGER NOT NULL DEFAULT 0, -- a failed step led it along an on_error
     UNIQUE (key, tenant)
 );
 CREATE INDEX pointsman_order_chain ON pointsman_order (chain);
@@ -281,7 +283,7 @@ CREATE TABLE pointsman_ended_order (
 CREATE INDEX pointsman_ended_order_age ON pointsman_ended_order (ended);
 
 -- A digest of each object that is configured in files, to detect changes.
-CREATE TABLE pointsman_file (
+CREATE TABLE pointsman_file_digest (
     key    TEXT PRIMARY KEY,
     digest TEXT NOT NULL
 ) WITHOUT ROWID;

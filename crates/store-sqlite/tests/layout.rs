@@ -43,8 +43,8 @@ fn create_older_layout(path: &Path, layout: usize) -> Connection {
     for migration in &migrations_from_older_layout()[..layout] {
         conn.execute_batch(migration).unwrap();
     }
-    let numbers =
-        "INSERT INTO pointsman_meta VALUES ('layout', ?1), ('realm', 77), ('salt', 5), ('ended', 1)";
+    let numbers = "INSERT INTO pointsman_meta
+                   VALUES ('layout', ?1), ('task_id_namespace', 77), ('salt', 5), ('archived_tasks', 1)";
     conn.execute(numbers, [layout as i64]).unwrap();
     conn
 }
@@ -55,7 +55,7 @@ const FIRST_LAYOUT_ROWS: &str = "
     INSERT INTO pointsman_handler VALUES (1, 'index', '{\"name\":\"index\",\"order\":\"key\",\"on_error\":\"park\",
         \"retry\":{\"max\":2,\"backoff\":\"exponential\",\"delay\":{\"secs\":1,\"nanos\":0},
                    \"max_delay\":{\"secs\":300,\"nanos\":0}},\"crashes\":3}', 1);
-    INSERT INTO pointsman_node (id, name, joined, heard, gone) VALUES (3, 'old', 1, 1, 0);
+    INSERT INTO pointsman_node (id, name, joined, last_heartbeat, gone) VALUES (3, 'old', 1, 1, 0);
     INSERT INTO pointsman_queue VALUES (1, 1, 'default', '', 1, 2, 0, 1, 0, 0);
     INSERT INTO pointsman_rule VALUES ('block', 'handler', 'other', '', 'ops', 'why', 5);
     INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks) VALUES
@@ -63,14 +63,16 @@ const FIRST_LAYOUT_ROWS: &str = "
         (3000, 2000, 'record', 'a', 'default', '3', 0, 4, 1), (4000, NULL, 'record', NULL, 'default', '4', 0, 5, 1);
     INSERT INTO pointsman_object VALUES ('default', 'a', 3000, x'01000000b80b000000000000'),
         ('default', 'b', 900, x'010000008403000000000000');
-    INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, score, rank, due, attempt, retries,
+    INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, score, rank, due, attempt,
+                                retries,
                                 crashes, late, node, fence, started, created) VALUES
         (2, 1, 1000, 5, 99, 0, 0, 100, 100000000, 0, 0, 1, 0, 0, 0, 3, 8, 1, 1),
         (3, 1, 2000, 0, 99, 0, 0, 100, 100000000, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1),
         (4, 1, 3000, 0, 99, 0, 0, 100, 100000000, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1),
         (5, 1, 4000, 3, NULL, 0, 0, 100, 100000000, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1);
-    INSERT INTO pointsman_history (seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries,
-                                   crashes, late, laned, created, finished, error) VALUES
+    INSERT INTO pointsman_history (seq, queue, event, type, key, status, reason, sync, stage, priority, attempt,
+                                   retries,
+                                   crashes, late, has_lane, created, finished, error) VALUES
         (1, 1, 900, 'record', 'b', 1, 0, 0, 0, 100, 3, 2, 0, 0, 1, 1, 2, 'boom');
 ";
 

@@ -231,7 +231,7 @@ async fn a_repeat_gets_its_answer_though_the_schedule_is_blocked() {
 /// Sleeps in the commit of an idempotency record.
 const SLOW_COMMIT: &str = "
     CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
-    CREATE CONSTRAINT TRIGGER nap AFTER INSERT ON pointsman.idempotency DEFERRABLE INITIALLY DEFERRED
+    CREATE CONSTRAINT TRIGGER nap AFTER INSERT ON pointsman.idempotency_record DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION nap()";
 const IS_ASLEEP: &str = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
 

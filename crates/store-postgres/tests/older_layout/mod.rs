@@ -2,8 +2,8 @@
 
 use pointsman_store_postgres::Migration;
 
-/// An older layout, made from the initial one, and the migrations that lead from it to the newest one. A new migration of
-/// the store is added at the end.
+/// An older layout, made from the initial one, and the migrations that lead from it to the newest one. A new migration
+/// of the store is added at the end.
 pub(crate) const MIGRATIONS_FROM_OLDER_LAYOUT: &[Migration] = &[
     (
         "0001_older",

@@ -3,30 +3,32 @@ ALTER TABLE pointsman_order RENAME TO pointsman_order_old;
 DROP INDEX pointsman_order_chain;
 DROP INDEX pointsman_order_node;
 CREATE TABLE pointsman_order (
-    n         INTEGER PRIMARY KEY,
-    key       TEXT NOT NULL, -- /chain/path,id
-    chain     TEXT NOT NULL,
-    node      TEXT NOT NULL,
-    tenant    TEXT NOT NULL,
-    value     TEXT NOT NULL,
-    priority  INTEGER NOT NULL,
-    planned   INTEGER,
-    created   INTEGER NOT NULL,
-    started   INTEGER,
-    suspended INTEGER NOT NULL,
-    task      INTEGER,
-    origin    INTEGER, -- the event that started it, and the depth of that event
-    depth     INTEGER NOT NULL,
-    stepped   INTEGER NOT NULL DEFAULT 0,
-    halted_by INTEGER, -- the task that suspended it
-    took_on_error INTEGER NOT NULL DEFAULT 0, -- a failed step led it along an on_error
+    n                 INTEGER PRIMARY KEY,
+    key               TEXT NOT NULL, -- /chain/path,id
+    chain             TEXT NOT NULL,
+    node              TEXT NOT NULL,
+    tenant            TEXT NOT NULL,
+    value             TEXT NOT NULL,
+    priority          INTEGER NOT NULL,
+    planned           INTEGER,
+    created           INTEGER NOT NULL,
+    started           INTEGER,
+    suspended         INTEGER NOT NULL,
+    task              INTEGER,
+    origin            INTEGER, -- the event that started it, and the depth of that event
+    depth             INTEGER NOT NULL,
+    step_succeeded    INTEGER NOT NULL DEFAULT 0,
+    suspended_by_task INTEGER, -- the task that suspended it
+    took_on_error     INTEGER NOT NULL DEFAULT 0, -- a failed step led it along an on_error
     UNIQUE (key, tenant)
 );
 INSERT INTO pointsman_order
-      (n, key, chain, node, tenant, value, priority, planned, created, started, suspended, task, origin, depth, stepped,
-       halted_by)
-SELECT n, key, chain, node, tenant, value, priority, planned, created, started, suspended, task, origin, depth, stepped,
-       halted_by
+      (n, key, chain, node, tenant, value, priority, planned, created, started, suspended, task, origin, depth,
+       step_succeeded,
+       suspended_by_task)
+SELECT n, key, chain, node, tenant, value, priority, planned, created, started, suspended, task, origin, depth,
+       step_succeeded,
+       suspended_by_task
 FROM pointsman_order_old;
 DROP TABLE pointsman_order_old;
 CREATE INDEX pointsman_order_chain ON pointsman_order (chain);
