@@ -39,7 +39,7 @@ fn table_source(section: TableKind) -> Option<TableSource> {
         TableKind::Queues => all("pointsman_queue", &["id"]),
         TableKind::Chains => all("pointsman_chain", &["path"]),
         TableKind::Rules => all("pointsman_rule", &["kind", "space", "name", "tenant"]),
-        TableKind::FileDigests => all("pointsman_file", &["key"]),
+        TableKind::FileDigests => all("pointsman_file_digest", &["key"]),
         TableKind::Nodes => all("pointsman_node", &["id"]),
         TableKind::Schedules => all("pointsman_schedule", &["name"]),
         TableKind::Journal => {
@@ -53,9 +53,9 @@ fn table_source(section: TableKind) -> Option<TableSource> {
         TableKind::Attempts => all("pointsman_attempt", &["task", "number"]),
         TableKind::Logs => all("pointsman_log", &["task", "n"]),
         // In the order of time, by which retention finds the oldest.
-        TableKind::IdempotencyRecords => all("pointsman_idempotency", &["n"]),
+        TableKind::IdempotencyRecords => all("pointsman_idempotency_record", &["n"]),
         TableKind::Fires => all("pointsman_fire", &["n"]),
-        TableKind::AuditEntries => all("pointsman_deed", &["n"]),
+        TableKind::AuditEntries => all("pointsman_audit_entry", &["n"]),
         TableKind::OutboxReceipts
         | TableKind::OutboxKeys
         | TableKind::OutboxRefusals
