@@ -36,13 +36,10 @@ const COPY_ARCHIVED_TASK_SQL: &str = "
     )
     INSERT INTO pointsman.history (n, seq, queue, event, type, key, status, reason, sync, stage, priority, attempt,
                                    retries, crashes, late, has_lane, prev_sent, planned, created, started, finished,
-                                   error,
-                                   result)
+                                   error, result)
     SELECT s.last_archive_number + g, s.last_task + g, h.queue, s.last_event + g, h.type, h.key, h.status, h.reason,
-           h.sync, h.stage,
-           h.priority, h.attempt, h.retries, h.crashes, h.late, h.has_lane, h.prev_sent, h.planned, h.created,
-           h.started,
-           h.finished, h.error, h.result
+           h.sync, h.stage, h.priority, h.attempt, h.retries, h.crashes, h.late, h.has_lane, h.prev_sent, h.planned,
+           h.created, h.started, h.finished, h.error, h.result
     FROM pointsman.sequencer s, pointsman.history h, generate_series(1, $1::bigint) g";
 
 /// Inserts copies of the waiting task, each with its own object.
@@ -63,10 +60,8 @@ const COPY_WAITING_TASK_SQL: &str = "
         UPDATE pointsman.queue q SET ready = q.ready + $1 FROM pointsman.task t WHERE q.id = t.queue
     )
     INSERT INTO pointsman.task (seq, queue, event, order_number, phase, lane, lane_position, concurrency_group,
-                                key_bucket, sync, stage, priority, score,
-                                rank, due, attempt, retries, crashes, late, node, fence, leased_until, started,
-                                prev_sent,
-                                planned, created, reason, error)
+                                key_bucket, sync, stage, priority, score, rank, due, attempt, retries, crashes, late,
+                                node, fence, leased_until, started, prev_sent, planned, created, reason, error)
     SELECT s.last_task + g, t.queue, s.last_event + g, t.order_number, t.phase,
            (s.last_object + g) * 1048576 + t.lane % 1048576,
            s.last_task + g, t.concurrency_group, g % 1024, t.sync, t.stage, t.priority, t.score, t.rank + g / 1024,
@@ -75,8 +70,8 @@ const COPY_WAITING_TASK_SQL: &str = "
            t.reason, t.error
     FROM pointsman.sequencer s, pointsman.task t, generate_series(1, $1::bigint) g";
 
-/// Inserts a mark for every thousandth event.
-const INSERT_MARKS_SQL: &str = "
+/// Inserts every thousandth event into the sparse index of the journal.
+const INSERT_SPARSE_INDEX_SQL: &str = "
     INSERT INTO pointsman.journal_sparse_index (number, id)
     SELECT s.journaled_events + g, s.last_event + g FROM pointsman.sequencer s, generate_series(1, $1::bigint) g
     WHERE (s.journaled_events + g) % 1000 = 0";
@@ -84,13 +79,12 @@ const INSERT_MARKS_SQL: &str = "
 /// Adds the numbers of new events and tasks, of new objects, and of ended tasks to the counters.
 const UPDATE_COUNTERS_SQL: &str = "
     INSERT INTO pointsman.commit_version (version, registry_version, last_event, expired_up_to, last_task, last_fence,
-                                          last_object, last_order, journaled_events,
-                                   archived_tasks, last_archive_number, expired_archive_number, expired_event_number,
-                                   journal_end, history_end, next_due)
+                                          last_object, last_order, journaled_events, archived_tasks,
+                                          last_archive_number, expired_archive_number, expired_event_number,
+                                          journal_end, history_end, next_due)
     SELECT version + 1, registry_version + 1, last_event + $1, expired_up_to, last_task + $1, last_fence,
-           last_object + $2, last_order, journaled_events + $1,
-           archived_tasks + $3, last_archive_number + $3, expired_archive_number, expired_event_number, journal_end,
-           history_end, next_due
+           last_object + $2, last_order, journaled_events + $1, archived_tasks + $3, last_archive_number + $3,
+           expired_archive_number, expired_event_number, journal_end, history_end, next_due
     FROM pointsman.sequencer";
 
 /// Reads each queue's counter of ready tasks, and the number of its ready tasks.
@@ -147,7 +141,7 @@ async fn copy_tasks(client: &Client, archived_copies: i64, waiting_copies: i64) 
             continue;
         }
         client.execute(copies, &[&count]).await?;
-        client.execute(INSERT_MARKS_SQL, &[&count]).await?;
+        client.execute(INSERT_SPARSE_INDEX_SQL, &[&count]).await?;
         client.execute(UPDATE_COUNTERS_SQL, &[&count, &objects, &ended]).await?;
     }
     for row in client.query(CHECK_QUEUE_COUNTS_SQL, &[]).await? {

@@ -35,10 +35,9 @@ const EMIT_SQL: &str = "
         SELECT seq, id, id - 1, $5::text, key, 'default', value, 0, seq, 1 FROM new
     )
     INSERT INTO pointsman.task (seq, queue, event, phase, lane, lane_position, key_bucket, sync, stage, priority, score,
-                                rank, due,
-                                attempt, retries, crashes, late, created)
-    SELECT seq, 1, id, 3, seq % 10000 * 1048576 + 1, seq, seq % 1024, false, 0, 100, 100000000, seq / 1024, id,
-           0, 0, 0, false, id
+                                rank, due, attempt, retries, crashes, late, created)
+    SELECT seq, 1, id, 3, seq % 10000 * 1048576 + 1, seq, seq % 1024, false, 0, 100, 100000000, seq / 1024, id, 0, 0, 0,
+           false, id
     FROM new";
 
 const CLAIM_SQL: &str = "

@@ -17,8 +17,8 @@ LEFT JOIN LATERAL (
     FROM pointsman.history p
     JOIN pointsman.queue q ON q.id = p.queue
     JOIN pointsman.handler h ON h.id = q.handler
-    WHERE o.suspended_by_task IS NOT NULL AND p.seq = o.suspended_by_task AND p.n > (SELECT expired_archive_number
-                                                                                     FROM pointsman.sequencer)
+    WHERE o.suspended_by_task IS NOT NULL AND p.seq = o.suspended_by_task
+      AND p.n > (SELECT expired_archive_number FROM pointsman.sequencer)
     LIMIT 1
 ) f ON true
 WHERE o.key = $1 AND o.tenant = $2
