@@ -25,21 +25,21 @@ const COPY_ARCHIVED_TASK_SQL: &str = "
     WITH events AS (
         INSERT INTO pointsman.journal (number, id, prev, type, key, sub, tenant, value, context, cause_event,
                                        cause_task, depth, first_task, tasks)
-        SELECT s.journaled + g, s.last_event + g, s.last_event + g - 1, j.type, j.key, j.sub, j.tenant, j.value,
-               j.context, j.cause_event, j.cause_task, j.depth, s.tasks + g, 1
+        SELECT s.journaled_events + g, s.last_event + g, s.last_event + g - 1, j.type, j.key, j.sub, j.tenant, j.value,
+               j.context, j.cause_event, j.cause_task, j.depth, s.last_task + g, 1
         FROM pointsman.sequencer s, pointsman.history h JOIN pointsman.journal j ON j.id = h.event,
              generate_series(1, $1::bigint) g
     ), last AS (
-        UPDATE pointsman.object o SET last = s.last_event + $1
+        UPDATE pointsman.object o SET last_event = s.last_event + $1
         FROM pointsman.sequencer s, pointsman.history h JOIN pointsman.journal j ON j.id = h.event
         WHERE o.tenant = j.tenant AND o.key = j.key
     )
     INSERT INTO pointsman.history (n, seq, queue, event, type, key, status, reason, sync, stage, priority, attempt,
-                                   retries, crashes, late, laned, prev_sent, planned, created, started, finished, error,
-                                   result)
-    SELECT s.archived + g, s.tasks + g, h.queue, s.last_event + g, h.type, h.key, h.status, h.reason, h.sync, h.stage,
-           h.priority, h.attempt, h.retries, h.crashes, h.late, h.laned, h.prev_sent, h.planned, h.created, h.started,
-           h.finished, h.error, h.result
+                                   retries, crashes, late, has_lane, prev_sent, planned, created, started, finished,
+                                   error, result)
+    SELECT s.last_archive_number + g, s.last_task + g, h.queue, s.last_event + g, h.type, h.key, h.status, h.reason,
+           h.sync, h.stage, h.priority, h.attempt, h.retries, h.crashes, h.late, h.has_lane, h.prev_sent, h.planned,
+           h.created, h.started, h.finished, h.error, h.result
     FROM pointsman.sequencer s, pointsman.history h, generate_series(1, $1::bigint) g";
 
 /// Inserts copies of the waiting task, each with its own object.
@@ -47,39 +47,44 @@ const COPY_WAITING_TASK_SQL: &str = "
     WITH events AS (
         INSERT INTO pointsman.journal (number, id, prev, type, key, sub, tenant, value, context, cause_event,
                                        cause_task, depth, first_task, tasks)
-        SELECT s.journaled + g, s.last_event + g, NULL, j.type, 'copy:' || g, j.sub, j.tenant, j.value, j.context,
-               j.cause_event, j.cause_task, j.depth, s.tasks + g, 1
+        SELECT s.journaled_events + g, s.last_event + g, NULL, j.type, 'copy:' || g, j.sub, j.tenant, j.value, j.context,
+               j.cause_event, j.cause_task, j.depth, s.last_task + g, 1
         FROM pointsman.sequencer s, pointsman.task t JOIN pointsman.journal j ON j.id = t.event,
              generate_series(1, $1::bigint) g
     ), objects AS (
-        INSERT INTO pointsman.object (tenant, key, number, last, sent)
-        SELECT o.tenant, 'copy:' || g, s.objects + g, s.last_event + g, o.sent
+        INSERT INTO pointsman.object (tenant, key, number, last_event, last_sent)
+        SELECT o.tenant, 'copy:' || g, s.last_object + g, s.last_event + g, o.last_sent
         FROM pointsman.sequencer s, pointsman.task t JOIN pointsman.journal j ON j.id = t.event
              JOIN pointsman.object o ON o.tenant = j.tenant AND o.key = j.key, generate_series(1, $1::bigint) g
     ), counted AS (
         UPDATE pointsman.queue q SET ready = q.ready + $1 FROM pointsman.task t WHERE q.id = t.queue
     )
-    INSERT INTO pointsman.task (seq, queue, event, ord, phase, lane, place, crowd, bucket, sync, stage, priority, score,
-                                rank, due, attempt, retries, crashes, late, node, fence, until, started, prev_sent,
-                                planned, created, reason, error)
-    SELECT s.tasks + g, t.queue, s.last_event + g, t.ord, t.phase, (s.objects + g) * 1048576 + t.lane % 1048576,
-           s.tasks + g, t.crowd, g % 1024, t.sync, t.stage, t.priority, t.score, t.rank + g / 1024, t.due, t.attempt,
-           t.retries, t.crashes, t.late, t.node, t.fence, t.until, t.started, t.prev_sent, t.planned, t.created,
+    INSERT INTO pointsman.task (seq, queue, event, order_number, phase, lane, lane_position, concurrency_group,
+                                key_bucket, sync, stage, priority, score, rank, due, attempt, retries, crashes, late,
+                                node, fence, leased_until, started, prev_sent, planned, created, reason, error)
+    SELECT s.last_task + g, t.queue, s.last_event + g, t.order_number, t.phase,
+           (s.last_object + g) * 1048576 + t.lane % 1048576,
+           s.last_task + g, t.concurrency_group, g % 1024, t.sync, t.stage, t.priority, t.score, t.rank + g / 1024,
+           t.due, t.attempt,
+           t.retries, t.crashes, t.late, t.node, t.fence, t.leased_until, t.started, t.prev_sent, t.planned, t.created,
            t.reason, t.error
     FROM pointsman.sequencer s, pointsman.task t, generate_series(1, $1::bigint) g";
 
-/// Inserts a mark for every thousandth event.
-const INSERT_MARKS_SQL: &str = "
-    INSERT INTO pointsman.mark (number, id)
-    SELECT s.journaled + g, s.last_event + g FROM pointsman.sequencer s, generate_series(1, $1::bigint) g
-    WHERE (s.journaled + g) % 1000 = 0";
+/// Inserts every thousandth event into the sparse index of the journal.
+const INSERT_SPARSE_INDEX_SQL: &str = "
+    INSERT INTO pointsman.journal_sparse_index (number, id)
+    SELECT s.journaled_events + g, s.last_event + g FROM pointsman.sequencer s, generate_series(1, $1::bigint) g
+    WHERE (s.journaled_events + g) % 1000 = 0";
 
 /// Adds the numbers of new events and tasks, of new objects, and of ended tasks to the counters.
 const UPDATE_COUNTERS_SQL: &str = "
-    INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
-                                   ended, archived, hidden, dropped, journal_to, history_to, next_due)
-    SELECT version + 1, registry + 1, last_event + $1, forgotten, tasks + $1, fences, objects + $2, orders, journaled + $1,
-           ended + $3, archived + $3, hidden, dropped, journal_to, history_to, next_due
+    INSERT INTO pointsman.commit_version (version, registry_version, last_event, expired_up_to, last_task, last_fence,
+                                          last_object, last_order, journaled_events, archived_tasks,
+                                          last_archive_number, expired_archive_number, expired_event_number,
+                                          journal_end, history_end, next_due)
+    SELECT version + 1, registry_version + 1, last_event + $1, expired_up_to, last_task + $1, last_fence,
+           last_object + $2, last_order, journaled_events + $1, archived_tasks + $3, last_archive_number + $3,
+           expired_archive_number, expired_event_number, journal_end, history_end, next_due
     FROM pointsman.sequencer";
 
 /// Reads each queue's counter of ready tasks, and the number of its ready tasks.
@@ -118,7 +123,9 @@ pub(crate) async fn open_filled_store(
 
 /// Copies the ended and the waiting task this many times each.
 async fn copy_tasks(client: &Client, archived_copies: i64, waiting_copies: i64) -> anyhow::Result<()> {
-    let row = client.query_one("SELECT journaled, archived FROM pointsman.sequencer", &[]).await?;
+    let row = client
+        .query_one("SELECT journaled_events, last_archive_number FROM pointsman.sequencer", &[])
+        .await?;
     let (journaled, archived): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     baseline::create_partitions(
         client,
@@ -134,7 +141,7 @@ async fn copy_tasks(client: &Client, archived_copies: i64, waiting_copies: i64) 
             continue;
         }
         client.execute(copies, &[&count]).await?;
-        client.execute(INSERT_MARKS_SQL, &[&count]).await?;
+        client.execute(INSERT_SPARSE_INDEX_SQL, &[&count]).await?;
         client.execute(UPDATE_COUNTERS_SQL, &[&count, &objects, &ended]).await?;
     }
     for row in client.query(CHECK_QUEUE_COUNTS_SQL, &[]).await? {

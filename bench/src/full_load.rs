@@ -22,7 +22,7 @@ use crate::report::{BenchReport, Figure, MeasurementUnit, TimeSeries};
 use crate::stores::{RunEnvironment, StoreFactory};
 
 const JOURNAL_TABLE: &str = "journal";
-const WATCHED_TABLES: [&str; 4] = ["task", "queue", "version", JOURNAL_TABLE];
+const WATCHED_TABLES: [&str; 4] = ["task", "queue", "commit_version", JOURNAL_TABLE];
 
 /// The number of samples.
 const SAMPLE_COUNT: u32 = 24;

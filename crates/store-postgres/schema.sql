@@ -17,22 +17,18 @@ CREATE TYPE pointsman.scheduling_rule_type AS ENUM (
     'block'
 );
 
-CREATE FUNCTION pointsman.add_slice(parent text, low bigint, high bigint) RETURNS void
+CREATE FUNCTION pointsman.add_partition(parent text, low bigint, high bigint) RETURNS void
     LANGUAGE plpgsql
     AS $$
 DECLARE
-    slice text := parent || '_' || low;
-    cut   text := CASE parent WHEN 'journal' THEN 'number' WHEN 'history' THEN 'n' ELSE 'era' END;
+    partition_name text := parent || '_' || low;
+    key_column     text := CASE parent WHEN 'journal' THEN 'number' WHEN 'history' THEN 'n' ELSE 'partition_key' END;
 BEGIN
     EXECUTE format('CREATE TABLE pointsman.%I (LIKE pointsman.%I INCLUDING ALL, CHECK (%I >= %s AND %I < %s))',
-                   slice, parent, cut, low, cut, high);
+                   partition_name, parent, key_column, low, key_column, high);
     EXECUTE format('ALTER TABLE pointsman.%I ATTACH PARTITION pointsman.%I FOR VALUES FROM (%s) TO (%s)',
-                   parent, slice, low, high);
+                   parent, partition_name, low, high);
 END $$;
-
-CREATE FUNCTION pointsman.at(micros bigint) RETURNS timestamp with time zone
-    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-    AS $$ SELECT timestamptz 'epoch' + micros * interval '1 microsecond' $$;
 
 CREATE FUNCTION pointsman.check_context(context jsonb) RETURNS void
     LANGUAGE plpgsql
@@ -76,6 +72,30 @@ BEGIN
         PERFORM pointsman.refuse('value', 'a number too large for a double');
     END IF;
 END $_$;
+
+CREATE FUNCTION pointsman.claim_idempotency_key(tenant text, key text, digest bytea, receipt uuid, at bigint) RETURNS uuid
+    LANGUAGE plpgsql
+    AS $$
+DECLARE
+    earlier record;
+BEGIN
+    LOOP
+        INSERT INTO pointsman.outbox_idempotency_key VALUES (tenant, key, digest, receipt, at) ON CONFLICT DO NOTHING;
+        IF FOUND THEN
+            RETURN receipt;
+        END IF;
+        SELECT k.digest, k.receipt INTO earlier FROM pointsman.outbox_idempotency_key k
+        WHERE k.tenant = claim_idempotency_key.tenant AND k.key = claim_idempotency_key.key;
+        -- If it is not there, it has been forgotten in between.
+        IF FOUND AND earlier.digest <> digest THEN
+            RAISE EXCEPTION USING ERRCODE = 'unique_violation', MESSAGE =
+                format('idempotency_key: the idempotency key %s was used before with other content',
+                       pointsman.quote_escaped(key, '"'));
+        ELSIF FOUND THEN
+            RETURN earlier.receipt;
+        END IF;
+    END LOOP;
+END $$;
 
 CREATE FUNCTION pointsman.emit(type text, key text DEFAULT NULL::text, value jsonb DEFAULT 'null'::jsonb, context jsonb DEFAULT '{}'::jsonb, tenant text DEFAULT 'default'::text, delay interval DEFAULT NULL::interval, priority integer DEFAULT 100, idempotency_key text DEFAULT NULL::text, sub text DEFAULT NULL::text) RETURNS uuid
     LANGUAGE plpgsql SECURITY DEFINER
@@ -125,22 +145,22 @@ BEGIN
         PERFORM pointsman.refuse('idempotency_key', 'an idempotency key has 1 to 255 printable ASCII characters');
     END IF;
 
-    n := pointsman.take_number();
+    n := pointsman.next_outbox_number();
     -- Random, but for its version and for the number at its end, by which it is found again.
     ticket := overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0');
     due_us := extract(epoch FROM at + delay) * 1000000;
     IF idempotency_key IS NOT NULL THEN
         digest := sha256(convert_to(jsonb_build_array(
             type, key, sub, tenant, value, context, extract(epoch FROM delay), priority)::text, 'UTF8'));
-        taken := pointsman.take_key(tenant, idempotency_key, digest, ticket, at_us);
+        taken := pointsman.claim_idempotency_key(tenant, idempotency_key, digest, ticket, at_us);
         IF taken <> ticket THEN
             RETURN taken;
         END IF;
     END IF;
     INSERT INTO pointsman.outbox
     VALUES (n, ticket, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest, at_us);
-    IF (SELECT last_value FROM pointsman.bell) = 1 THEN
-        PERFORM pointsman.ring();
+    IF (SELECT last_value FROM pointsman.drainer_state) = 1 THEN
+        PERFORM pointsman.notify_nodes();
     END IF;
     RETURN ticket;
 END $_$;
@@ -150,19 +170,19 @@ CREATE FUNCTION pointsman.event_of(receipt uuid) RETURNS bigint
     SET search_path TO 'pg_catalog', 'pointsman', 'pg_temp'
     AS $$
 DECLARE
-    place  bigint := ('x' || right(receipt::text, 12))::bit(48)::bigint;
+    number bigint := ('x' || right(receipt::text, 12))::bit(48)::bigint;
     id     bigint;
     reason text;
 BEGIN
-    SELECT r.event INTO id FROM pointsman.receipt r WHERE r.n = place AND r.receipt = event_of.receipt;
+    SELECT r.event INTO id FROM pointsman.receipt r WHERE r.n = number AND r.receipt = event_of.receipt;
     IF FOUND THEN
         RETURN id;
     END IF;
-    PERFORM FROM pointsman.outbox o WHERE o.n = place AND o.receipt = event_of.receipt;
+    PERFORM FROM pointsman.outbox o WHERE o.n = number AND o.receipt = event_of.receipt;
     IF FOUND THEN
         RETURN NULL;
     END IF;
-    SELECT o.reason INTO reason FROM pointsman.outbox_refused o WHERE o.n = place AND o.receipt = event_of.receipt;
+    SELECT o.reason INTO reason FROM pointsman.outbox_refused o WHERE o.n = number AND o.receipt = event_of.receipt;
     IF FOUND THEN
         PERFORM pointsman.refuse('receipt', 'this was not an event: ' || reason);
     END IF;
@@ -174,6 +194,39 @@ CREATE FUNCTION pointsman.frame_types() RETURNS text[]
     LANGUAGE sql IMMUTABLE PARALLEL SAFE
     AS $$
 SELECT ARRAY['Torn', 'task']
+$$;
+
+CREATE FUNCTION pointsman.micros_to_timestamp(micros bigint) RETURNS timestamp with time zone
+    LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+    AS $$ SELECT timestamptz 'epoch' + micros * interval '1 microsecond' $$;
+
+CREATE FUNCTION pointsman.next_outbox_number() RETURNS bigint
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    PERFORM pg_catalog.pg_current_xact_id();
+    RETURN pg_catalog.nextval('pointsman.outbox_number');
+END $$;
+
+CREATE FUNCTION pointsman.notify_nodes() RETURNS void
+    LANGUAGE plpgsql
+    AS $$
+BEGIN
+    IF coalesce(current_setting('pointsman.notify', true), '') <> 'off' THEN
+        PERFORM setval('pointsman.drainer_state', 2);
+        PERFORM pg_notify('pointsman', 'outbox');
+    END IF;
+END $$;
+
+CREATE FUNCTION pointsman.quote_escaped(text text, quote text) RETURNS text
+    LANGUAGE sql IMMUTABLE
+    AS $$
+SELECT quote || coalesce(string_agg(
+           CASE WHEN c = E'\\' OR c = quote THEN E'\\' || c
+                WHEN c = E'\t' THEN E'\\t' WHEN c = E'\n' THEN E'\\n' WHEN c = E'\r' THEN E'\\r'
+                WHEN c COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN E'\\u{' || to_hex(ascii(c)) || '}'
+                ELSE c END, '' ORDER BY nth), '') || quote
+FROM string_to_table(text, NULL) WITH ORDINALITY AS letters (c, nth)
 $$;
 
 CREATE FUNCTION pointsman.refuse(argument text, detail text) RETURNS void
@@ -191,7 +244,7 @@ BEGIN
         PERFORM pointsman.refuse(argument, format('a key has 1 to 512 bytes, this one has %s', octet_length(key)));
     END IF;
     PERFORM pointsman.refuse(argument, 'a key holds no control characters, this one has ' ||
-        pointsman.shown(substring(key COLLATE "C" FROM E'[\\u0001-\\u001f\\u007f-\\u009f]'), ''''));
+        pointsman.quote_escaped(substring(key COLLATE "C" FROM E'[\\u0001-\\u001f\\u007f-\\u009f]'), ''''));
 END $$;
 
 CREATE FUNCTION pointsman.refuse_tenant(tenant text) RETURNS void
@@ -203,8 +256,8 @@ BEGIN
             format('a tenant has 1 to 128 bytes, this one has %s', octet_length(tenant)));
     END IF;
     PERFORM pointsman.refuse('tenant', format(
-        '%s contains %s; a tenant is made of letters, digits, `.`, `_` and `-`', pointsman.shown(tenant, '"'),
-        pointsman.shown(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
+        '%s contains %s; a tenant is made of letters, digits, `.`, `_` and `-`', pointsman.quote_escaped(tenant, '"'),
+        pointsman.quote_escaped(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
 END $$;
 
 CREATE FUNCTION pointsman.refuse_type(type text) RETURNS void
@@ -222,11 +275,12 @@ BEGIN
     FOREACH segment IN ARRAY string_to_array(type, '.') LOOP
         bad := substring(segment COLLATE "C" FROM '[^A-Za-z0-9_-]');
         IF segment = '' THEN
-            PERFORM pointsman.refuse('type', pointsman.shown(type, '"') || ' has an empty segment between its dots');
+            PERFORM pointsman.refuse('type', pointsman.quote_escaped(type, '"')
+                                     || ' has an empty segment between its dots');
         ELSIF bad IS NOT NULL THEN
             PERFORM pointsman.refuse('type', format(
                 '%s contains %s; a type is made of letters, digits, `_`, `-` and dots',
-                pointsman.shown(type, '"'), pointsman.shown(bad, '''')));
+                pointsman.quote_escaped(type, '"'), pointsman.quote_escaped(bad, '''')));
         END IF;
     END LOOP;
     IF type COLLATE "C" = ANY (pointsman.frame_types()) THEN
@@ -246,96 +300,28 @@ SELECT ARRAY['Event', 'SchedulerEvent', 'SchedulerStateChanged', 'SchedulerClose
              'JobChainNodeActionChanged', 'TaskEvent', 'TaskStarted', 'TaskEnded', 'TaskClosed']
 $$;
 
-CREATE FUNCTION pointsman.ring() RETURNS void
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    IF coalesce(current_setting('pointsman.ring', true), '') <> 'off' THEN
-        PERFORM setval('pointsman.bell', 2);
-        PERFORM pg_notify('pointsman', 'outbox');
-    END IF;
-END $$;
-
-CREATE FUNCTION pointsman.shown(text text, quote text) RETURNS text
-    LANGUAGE sql IMMUTABLE
-    AS $$
-SELECT quote || coalesce(string_agg(
-           CASE WHEN c = E'\\' OR c = quote THEN E'\\' || c
-                WHEN c = E'\t' THEN E'\\t' WHEN c = E'\n' THEN E'\\n' WHEN c = E'\r' THEN E'\\r'
-                WHEN c COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN E'\\u{' || to_hex(ascii(c)) || '}'
-                ELSE c END, '' ORDER BY place), '') || quote
-FROM string_to_table(text, NULL) WITH ORDINALITY AS letters (c, place)
-$$;
-
-CREATE FUNCTION pointsman.take_key(tenant text, key text, digest bytea, receipt uuid, at bigint) RETURNS uuid
-    LANGUAGE plpgsql
-    AS $$
-DECLARE
-    earlier record;
-BEGIN
-    LOOP
-        INSERT INTO pointsman.outbox_key VALUES (tenant, key, digest, receipt, at) ON CONFLICT DO NOTHING;
-        IF FOUND THEN
-            RETURN receipt;
-        END IF;
-        SELECT k.digest, k.receipt INTO earlier FROM pointsman.outbox_key k
-        WHERE k.tenant = take_key.tenant AND k.key = take_key.key;
-        -- If it is not there, it has been forgotten in between.
-        IF FOUND AND earlier.digest <> digest THEN
-            RAISE EXCEPTION USING ERRCODE = 'unique_violation', MESSAGE =
-                format('idempotency_key: the idempotency key %s was used before with other content',
-                       pointsman.shown(key, '"'));
-        ELSIF FOUND THEN
-            RETURN earlier.receipt;
-        END IF;
-    END LOOP;
-END $$;
-
-CREATE FUNCTION pointsman.take_number() RETURNS bigint
-    LANGUAGE plpgsql
-    AS $$
-BEGIN
-    PERFORM pg_catalog.pg_current_xact_id();
-    RETURN pg_catalog.nextval('pointsman.outbox_n');
-END $$;
-
 CREATE TABLE pointsman.attempt (
-    era bigint NOT NULL,
+    partition_key bigint NOT NULL,
     task bigint NOT NULL,
     number bigint NOT NULL,
     started bigint NOT NULL,
     ended bigint NOT NULL,
-    how smallint NOT NULL,
+    outcome smallint NOT NULL,
     error text
 )
-PARTITION BY RANGE (era);
+PARTITION BY RANGE (partition_key);
 
-CREATE TABLE pointsman.attempt_kept (
-    era bigint NOT NULL,
+CREATE TABLE pointsman.attempt_retained (
+    partition_key bigint NOT NULL,
     task bigint NOT NULL,
     number bigint NOT NULL,
     started bigint NOT NULL,
     ended bigint NOT NULL,
-    how smallint NOT NULL,
+    outcome smallint NOT NULL,
     error text
 );
 
-CREATE SEQUENCE pointsman.bell
-    START WITH 1
-    INCREMENT BY 1
-    NO MINVALUE
-    MAXVALUE 2
-    CACHE 1;
-
-CREATE TABLE pointsman.chain (
-    path text NOT NULL,
-    def text NOT NULL,
-    defined boolean NOT NULL,
-    state text NOT NULL,
-    pending bigint
-);
-
-CREATE TABLE pointsman.deed (
+CREATE TABLE pointsman.audit_entry (
     n bigint NOT NULL,
     at bigint NOT NULL,
     by text NOT NULL,
@@ -344,14 +330,54 @@ CREATE TABLE pointsman.deed (
     detail text NOT NULL
 );
 
-ALTER TABLE pointsman.deed ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME pointsman.deed_n_seq
+ALTER TABLE pointsman.audit_entry ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME pointsman.audit_entry_n_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
     NO MAXVALUE
     CACHE 1
 );
+
+CREATE TABLE pointsman.chain (
+    path text NOT NULL,
+    def text NOT NULL,
+    defined boolean NOT NULL,
+    state text NOT NULL,
+    reconciled_up_to bigint
+);
+
+CREATE TABLE pointsman.commit_version (
+    version bigint NOT NULL,
+    nonce bigint DEFAULT 0 NOT NULL,
+    registry_version bigint DEFAULT 0 NOT NULL,
+    invalidations bigint[],
+    object_invalidations bytea,
+    last_event bigint DEFAULT 0 NOT NULL,
+    expired_up_to bigint DEFAULT 0 NOT NULL,
+    last_task bigint DEFAULT 0 NOT NULL,
+    last_fence bigint DEFAULT 0 NOT NULL,
+    last_object bigint DEFAULT 0 NOT NULL,
+    last_order bigint DEFAULT 0 NOT NULL,
+    journaled_events bigint DEFAULT 0 NOT NULL,
+    archived_tasks bigint DEFAULT 0 NOT NULL,
+    last_archive_number bigint DEFAULT 0 NOT NULL,
+    expired_archive_number bigint DEFAULT 0 NOT NULL,
+    expired_event_number bigint DEFAULT 0 NOT NULL,
+    journal_end bigint DEFAULT 0 NOT NULL,
+    history_end bigint DEFAULT 0 NOT NULL,
+    next_due bigint
+)
+WITH (vacuum_truncate=off, autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0');
+ALTER TABLE ONLY pointsman.commit_version ALTER COLUMN invalidations SET STORAGE PLAIN;
+ALTER TABLE ONLY pointsman.commit_version ALTER COLUMN object_invalidations SET STORAGE PLAIN;
+
+CREATE SEQUENCE pointsman.drainer_state
+    START WITH 1
+    INCREMENT BY 1
+    NO MINVALUE
+    MAXVALUE 2
+    CACHE 1;
 
 CREATE TABLE pointsman.ended_order (
     key text NOT NULL COLLATE pg_catalog."C",
@@ -375,7 +401,7 @@ CREATE TABLE pointsman.handler (
     name text NOT NULL,
     def text NOT NULL,
     defined boolean NOT NULL,
-    pace text DEFAULT ''::text NOT NULL,
+    limiter_state text DEFAULT ''::text NOT NULL,
     gaps text DEFAULT '[]'::text NOT NULL
 )
 WITH (fillfactor='50');
@@ -396,7 +422,7 @@ CREATE TABLE pointsman.history (
     retries bigint NOT NULL,
     crashes bigint NOT NULL,
     late boolean NOT NULL,
-    laned boolean NOT NULL,
+    has_lane boolean NOT NULL,
     prev_sent bigint,
     planned bigint,
     created bigint NOT NULL,
@@ -440,8 +466,8 @@ CREATE TABLE pointsman.orders (
     task bigint,
     origin bigint,
     depth bigint NOT NULL,
-    stepped boolean NOT NULL,
-    halted_by bigint,
+    step_succeeded boolean NOT NULL,
+    suspended_by_task bigint,
     took_on_error boolean DEFAULT false NOT NULL
 )
 WITH (fillfactor='70', autovacuum_vacuum_scale_factor='0.02');
@@ -464,71 +490,46 @@ WITH (fillfactor='20', vacuum_truncate=off, autovacuum_vacuum_threshold='500', a
 CREATE TABLE pointsman.schedule (
     name text NOT NULL,
     expression text NOT NULL,
-    settled bigint NOT NULL,
-    unmet bigint,
+    resolved_up_to bigint NOT NULL,
+    next_catch_up bigint,
     last_event bigint,
-    named bigint NOT NULL
+    last_registered_at bigint NOT NULL
 );
 
-CREATE TABLE pointsman.version (
-    version bigint NOT NULL,
-    mark bigint DEFAULT 0 NOT NULL,
-    registry bigint DEFAULT 0 NOT NULL,
-    changes bigint[],
-    touched bytea,
-    last_event bigint DEFAULT 0 NOT NULL,
-    forgotten bigint DEFAULT 0 NOT NULL,
-    tasks bigint DEFAULT 0 NOT NULL,
-    fences bigint DEFAULT 0 NOT NULL,
-    objects bigint DEFAULT 0 NOT NULL,
-    orders bigint DEFAULT 0 NOT NULL,
-    journaled bigint DEFAULT 0 NOT NULL,
-    ended bigint DEFAULT 0 NOT NULL,
-    archived bigint DEFAULT 0 NOT NULL,
-    hidden bigint DEFAULT 0 NOT NULL,
-    dropped bigint DEFAULT 0 NOT NULL,
-    journal_to bigint DEFAULT 0 NOT NULL,
-    history_to bigint DEFAULT 0 NOT NULL,
-    next_due bigint
-)
-WITH (vacuum_truncate=off, autovacuum_vacuum_threshold='1000', autovacuum_vacuum_scale_factor='0');
-ALTER TABLE ONLY pointsman.version ALTER COLUMN changes SET STORAGE PLAIN;
-ALTER TABLE ONLY pointsman.version ALTER COLUMN touched SET STORAGE PLAIN;
-
 CREATE VIEW pointsman.sequencer AS
- SELECT version.version,
-    version.mark,
-    version.registry,
-    version.changes,
-    version.touched,
-    version.last_event,
-    version.forgotten,
-    version.tasks,
-    version.fences,
-    version.objects,
-    version.orders,
-    version.journaled,
-    version.ended,
-    version.archived,
-    version.hidden,
-    version.dropped,
-    version.journal_to,
-    version.history_to,
-    version.next_due
-   FROM pointsman.version
-  ORDER BY version.version DESC
+ SELECT commit_version.version,
+    commit_version.nonce,
+    commit_version.registry_version,
+    commit_version.invalidations,
+    commit_version.object_invalidations,
+    commit_version.last_event,
+    commit_version.expired_up_to,
+    commit_version.last_task,
+    commit_version.last_fence,
+    commit_version.last_object,
+    commit_version.last_order,
+    commit_version.journaled_events,
+    commit_version.archived_tasks,
+    commit_version.last_archive_number,
+    commit_version.expired_archive_number,
+    commit_version.expired_event_number,
+    commit_version.journal_end,
+    commit_version.history_end,
+    commit_version.next_due
+   FROM pointsman.commit_version
+  ORDER BY commit_version.version DESC
  LIMIT 1;
 
 CREATE TABLE pointsman.task (
     seq bigint NOT NULL,
     queue bigint NOT NULL,
     event bigint,
-    ord bigint,
+    order_number bigint,
     phase smallint NOT NULL,
     lane bigint,
-    place bigint,
-    crowd bigint,
-    bucket integer,
+    lane_position bigint,
+    concurrency_group bigint,
+    key_bucket integer,
     sync boolean NOT NULL,
     stage bigint NOT NULL,
     priority bigint NOT NULL,
@@ -541,7 +542,7 @@ CREATE TABLE pointsman.task (
     late boolean NOT NULL,
     node bigint,
     fence bigint,
-    until bigint,
+    leased_until bigint,
     started bigint,
     prev_sent bigint,
     planned bigint,
@@ -556,7 +557,7 @@ CREATE VIEW pointsman.events AS
          SELECT t_1.seq,
             t_1.queue,
             t_1.event,
-            t_1.ord,
+            t_1.order_number,
             t_1.retries,
             t_1.due,
             t_1.created,
@@ -589,7 +590,7 @@ CREATE VIEW pointsman.events AS
                     ELSE 'error'::text
                 END)::pointsman.queue_status AS queue_status
            FROM pointsman.history h_1
-          WHERE (h_1.n > ( SELECT sequencer.hidden
+          WHERE (h_1.n > ( SELECT sequencer.expired_archive_number
                    FROM pointsman.sequencer))
         )
  SELECT t.seq AS id,
@@ -608,36 +609,36 @@ CREATE VIEW pointsman.events AS
            FROM pointsman.journal j
           WHERE (j.id = t.event)), ( SELECT o.value
            FROM pointsman.orders o
-          WHERE (o.n = t.ord)), 'null'::text) AS value,
+          WHERE (o.n = t.order_number)), 'null'::text) AS value,
     (t.retries)::integer AS retries,
-    pointsman.at(t.due) AS delay_until,
+    pointsman.micros_to_timestamp(t.due) AS delay_until,
     COALESCE(( SELECT s.expression
            FROM (pointsman.fire f
              JOIN pointsman.schedule s ON ((s.name = f.schedule)))
           WHERE ((t.planned IS NOT NULL) AND (f.event = t.event))
          LIMIT 1), '_'::text) AS modifier,
-    pointsman.at(t.created) AS enqueued_at,
-    pointsman.at(t.processed) AS last_processed_at
+    pointsman.micros_to_timestamp(t.created) AS enqueued_at,
+    pointsman.micros_to_timestamp(t.processed) AS last_processed_at
    FROM ((tasks t
      JOIN pointsman.queue q ON ((q.id = t.queue)))
      JOIN pointsman.handler h ON ((h.id = q.handler)));
 
-CREATE TABLE pointsman.file (
+CREATE TABLE pointsman.file_digest (
     key text NOT NULL,
     digest text NOT NULL
 );
 
-CREATE TABLE pointsman.idempotency (
+CREATE TABLE pointsman.idempotency_record (
     n bigint NOT NULL,
     tenant text NOT NULL COLLATE pg_catalog."C",
     key text NOT NULL COLLATE pg_catalog."C",
     digest bytea NOT NULL,
-    answer text NOT NULL,
+    response text NOT NULL,
     at bigint NOT NULL
 );
 
-ALTER TABLE pointsman.idempotency ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
-    SEQUENCE NAME pointsman.idempotency_n_seq
+ALTER TABLE pointsman.idempotency_record ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTITY (
+    SEQUENCE NAME pointsman.idempotency_record_n_seq
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
@@ -645,7 +646,7 @@ ALTER TABLE pointsman.idempotency ALTER COLUMN n ADD GENERATED ALWAYS AS IDENTIT
     CACHE 1
 );
 
-CREATE TABLE pointsman.journal_kept (
+CREATE TABLE pointsman.journal_retained (
     number bigint NOT NULL,
     id bigint NOT NULL,
     prev bigint,
@@ -662,28 +663,28 @@ CREATE TABLE pointsman.journal_kept (
     tasks integer NOT NULL
 );
 
+CREATE TABLE pointsman.journal_sparse_index (
+    number bigint NOT NULL,
+    id bigint NOT NULL
+);
+
 CREATE TABLE pointsman.log (
-    era bigint NOT NULL,
+    partition_key bigint NOT NULL,
     task bigint NOT NULL,
     n bigint NOT NULL,
     "time" bigint NOT NULL,
     level smallint NOT NULL,
     message text NOT NULL
 )
-PARTITION BY RANGE (era);
+PARTITION BY RANGE (partition_key);
 
-CREATE TABLE pointsman.log_kept (
-    era bigint NOT NULL,
+CREATE TABLE pointsman.log_retained (
+    partition_key bigint NOT NULL,
     task bigint NOT NULL,
     n bigint NOT NULL,
     "time" bigint NOT NULL,
     level smallint NOT NULL,
     message text NOT NULL
-);
-
-CREATE TABLE pointsman.mark (
-    number bigint NOT NULL,
-    id bigint NOT NULL
 );
 
 CREATE TABLE pointsman.meta (
@@ -702,9 +703,9 @@ CREATE TABLE pointsman.node (
     id bigint NOT NULL,
     name text NOT NULL,
     joined bigint NOT NULL,
-    heard bigint NOT NULL,
+    last_heartbeat bigint NOT NULL,
     gone boolean DEFAULT false NOT NULL,
-    abilities text DEFAULT ''::text NOT NULL
+    capabilities text DEFAULT ''::text NOT NULL
 )
 WITH (fillfactor='50');
 
@@ -721,14 +722,14 @@ CREATE TABLE pointsman.object (
     tenant text NOT NULL COLLATE pg_catalog."C",
     key text NOT NULL COLLATE pg_catalog."C",
     number bigint NOT NULL,
-    last bigint NOT NULL,
-    sent bytea NOT NULL,
+    last_event bigint NOT NULL,
+    last_sent bytea NOT NULL,
     checked bigint DEFAULT 0 NOT NULL
 )
 WITH (fillfactor='80', autovacuum_vacuum_scale_factor='0.05');
 
 CREATE TABLE pointsman.outbox (
-    n bigint DEFAULT pointsman.take_number() NOT NULL,
+    n bigint DEFAULT pointsman.next_outbox_number() NOT NULL,
     receipt uuid,
     type text NOT NULL,
     key text,
@@ -747,7 +748,7 @@ CREATE TABLE pointsman.outbox (
 )
 WITH (autovacuum_vacuum_threshold='5000', autovacuum_vacuum_scale_factor='0', autovacuum_vacuum_cost_delay='0', autovacuum_vacuum_insert_threshold='-1', vacuum_truncate=off);
 
-CREATE TABLE pointsman.outbox_key (
+CREATE TABLE pointsman.outbox_idempotency_key (
     tenant text NOT NULL COLLATE pg_catalog."C",
     key text NOT NULL COLLATE pg_catalog."C",
     digest bytea NOT NULL,
@@ -755,23 +756,23 @@ CREATE TABLE pointsman.outbox_key (
     at bigint NOT NULL
 );
 
-CREATE TABLE pointsman.outbox_mark (
-    one boolean DEFAULT true NOT NULL,
-    settled bigint DEFAULT 0 NOT NULL,
-    n bigint DEFAULT 0 NOT NULL,
-    xact xid8 DEFAULT '0'::xid8 NOT NULL,
-    CONSTRAINT outbox_mark_one_check CHECK (one)
-)
-WITH (fillfactor='10');
-
-CREATE SEQUENCE pointsman.outbox_n
+CREATE SEQUENCE pointsman.outbox_number
     START WITH 1
     INCREMENT BY 1
     NO MINVALUE
     MAXVALUE 281474976710655
     CACHE 1;
 
-ALTER SEQUENCE pointsman.outbox_n OWNED BY pointsman.outbox.n;
+ALTER SEQUENCE pointsman.outbox_number OWNED BY pointsman.outbox.n;
+
+CREATE TABLE pointsman.outbox_progress (
+    singleton boolean DEFAULT true NOT NULL,
+    empty_up_to bigint DEFAULT 0 NOT NULL,
+    candidate bigint DEFAULT 0 NOT NULL,
+    candidate_xact xid8 DEFAULT '0'::xid8 NOT NULL,
+    CONSTRAINT outbox_progress_singleton_check CHECK (singleton)
+)
+WITH (fillfactor='10');
 
 CREATE TABLE pointsman.outbox_refused (
     n bigint NOT NULL,
@@ -797,7 +798,7 @@ CREATE TABLE pointsman.receipt (
     event bigint NOT NULL
 );
 
-CREATE TABLE pointsman.rule_note (
+CREATE TABLE pointsman.rule_author (
     rule integer NOT NULL,
     by text NOT NULL,
     reason text NOT NULL
@@ -827,28 +828,31 @@ CREATE TABLE pointsman.tenant (
     canvas_id uuid NOT NULL
 );
 
-CREATE TABLE pointsman.turn (
-    one boolean DEFAULT true NOT NULL,
-    CONSTRAINT turn_one_check CHECK (one)
+CREATE TABLE pointsman.write_lock (
+    singleton boolean DEFAULT true NOT NULL,
+    CONSTRAINT write_lock_singleton_check CHECK (singleton)
 );
 
-ALTER TABLE ONLY pointsman.attempt ATTACH PARTITION pointsman.attempt_kept FOR VALUES FROM (MINVALUE) TO ('0');
+ALTER TABLE ONLY pointsman.attempt ATTACH PARTITION pointsman.attempt_retained FOR VALUES FROM (MINVALUE) TO ('0');
 
-ALTER TABLE ONLY pointsman.journal ATTACH PARTITION pointsman.journal_kept FOR VALUES FROM (MINVALUE) TO ('0');
+ALTER TABLE ONLY pointsman.journal ATTACH PARTITION pointsman.journal_retained FOR VALUES FROM (MINVALUE) TO ('0');
 
-ALTER TABLE ONLY pointsman.log ATTACH PARTITION pointsman.log_kept FOR VALUES FROM (MINVALUE) TO ('0');
+ALTER TABLE ONLY pointsman.log ATTACH PARTITION pointsman.log_retained FOR VALUES FROM (MINVALUE) TO ('0');
+
+ALTER TABLE ONLY pointsman.audit_entry
+    ADD CONSTRAINT audit_entry_pkey PRIMARY KEY (n);
 
 ALTER TABLE ONLY pointsman.chain
     ADD CONSTRAINT chain_pkey PRIMARY KEY (path);
 
-ALTER TABLE ONLY pointsman.deed
-    ADD CONSTRAINT deed_pkey PRIMARY KEY (n);
+ALTER TABLE ONLY pointsman.commit_version
+    ADD CONSTRAINT commit_version_pkey PRIMARY KEY (version);
 
 ALTER TABLE ONLY pointsman.ended_order
     ADD CONSTRAINT ended_order_pkey PRIMARY KEY (key, tenant);
 
-ALTER TABLE ONLY pointsman.file
-    ADD CONSTRAINT file_pkey PRIMARY KEY (key);
+ALTER TABLE ONLY pointsman.file_digest
+    ADD CONSTRAINT file_digest_pkey PRIMARY KEY (key);
 
 ALTER TABLE ONLY pointsman.fire
     ADD CONSTRAINT fire_pkey PRIMARY KEY (schedule, planned);
@@ -859,11 +863,11 @@ ALTER TABLE ONLY pointsman.handler
 ALTER TABLE ONLY pointsman.handler
     ADD CONSTRAINT handler_pkey PRIMARY KEY (id);
 
-ALTER TABLE ONLY pointsman.idempotency
-    ADD CONSTRAINT idempotency_pkey PRIMARY KEY (tenant, key);
+ALTER TABLE ONLY pointsman.idempotency_record
+    ADD CONSTRAINT idempotency_record_pkey PRIMARY KEY (tenant, key);
 
-ALTER TABLE ONLY pointsman.mark
-    ADD CONSTRAINT mark_pkey PRIMARY KEY (number);
+ALTER TABLE ONLY pointsman.journal_sparse_index
+    ADD CONSTRAINT journal_sparse_index_pkey PRIMARY KEY (number);
 
 ALTER TABLE ONLY pointsman.meta
     ADD CONSTRAINT meta_pkey PRIMARY KEY (name);
@@ -883,14 +887,14 @@ ALTER TABLE ONLY pointsman.orders
 ALTER TABLE ONLY pointsman.orders
     ADD CONSTRAINT orders_pkey PRIMARY KEY (n);
 
-ALTER TABLE ONLY pointsman.outbox_key
-    ADD CONSTRAINT outbox_key_pkey PRIMARY KEY (tenant, key);
-
-ALTER TABLE ONLY pointsman.outbox_mark
-    ADD CONSTRAINT outbox_mark_pkey PRIMARY KEY (one);
+ALTER TABLE ONLY pointsman.outbox_idempotency_key
+    ADD CONSTRAINT outbox_idempotency_key_pkey PRIMARY KEY (tenant, key);
 
 ALTER TABLE ONLY pointsman.outbox
     ADD CONSTRAINT outbox_pkey PRIMARY KEY (n);
+
+ALTER TABLE ONLY pointsman.outbox_progress
+    ADD CONSTRAINT outbox_progress_pkey PRIMARY KEY (singleton);
 
 ALTER TABLE ONLY pointsman.queue
     ADD CONSTRAINT queue_handler_tenant_collection_key UNIQUE (handler, tenant, collection);
@@ -901,8 +905,8 @@ ALTER TABLE ONLY pointsman.queue
 ALTER TABLE ONLY pointsman.receipt
     ADD CONSTRAINT receipt_pkey PRIMARY KEY (n);
 
-ALTER TABLE ONLY pointsman.rule_note
-    ADD CONSTRAINT rule_note_pkey PRIMARY KEY (rule);
+ALTER TABLE ONLY pointsman.rule_author
+    ADD CONSTRAINT rule_author_pkey PRIMARY KEY (rule);
 
 ALTER TABLE ONLY pointsman.schedule
     ADD CONSTRAINT schedule_pkey PRIMARY KEY (name);
@@ -922,15 +926,12 @@ ALTER TABLE ONLY pointsman.tenant
 ALTER TABLE ONLY pointsman.tenant
     ADD CONSTRAINT tenant_pkey PRIMARY KEY (name);
 
-ALTER TABLE ONLY pointsman.turn
-    ADD CONSTRAINT turn_pkey PRIMARY KEY (one);
-
-ALTER TABLE ONLY pointsman.version
-    ADD CONSTRAINT version_pkey PRIMARY KEY (version);
+ALTER TABLE ONLY pointsman.write_lock
+    ADD CONSTRAINT write_lock_pkey PRIMARY KEY (singleton);
 
 CREATE INDEX attempt_task ON ONLY pointsman.attempt USING btree (task, number);
 
-CREATE INDEX attempt_kept_task_number_idx ON pointsman.attempt_kept USING btree (task, number);
+CREATE INDEX attempt_retained_task_number_idx ON pointsman.attempt_retained USING btree (task, number);
 
 CREATE INDEX ended_order_age ON pointsman.ended_order USING btree (ended);
 
@@ -948,60 +949,60 @@ CREATE INDEX history_runs ON ONLY pointsman.history USING btree (seq) WHERE ((ev
 
 CREATE INDEX history_seq ON ONLY pointsman.history USING btree (seq);
 
-CREATE INDEX idempotency_at ON pointsman.idempotency USING btree (at);
+CREATE INDEX idempotency_record_at ON pointsman.idempotency_record USING btree (at);
 
 CREATE INDEX journal_cause ON ONLY pointsman.journal USING btree (cause_event) WHERE (cause_event IS NOT NULL);
 
 CREATE INDEX journal_id ON ONLY pointsman.journal USING btree (id);
 
-CREATE INDEX journal_kept_cause_event_idx ON pointsman.journal_kept USING btree (cause_event) WHERE (cause_event IS NOT NULL);
+CREATE INDEX journal_retained_cause_event_idx ON pointsman.journal_retained USING btree (cause_event) WHERE (cause_event IS NOT NULL);
 
-CREATE INDEX journal_kept_id_idx ON pointsman.journal_kept USING btree (id);
+CREATE INDEX journal_retained_id_idx ON pointsman.journal_retained USING btree (id);
 
 CREATE INDEX log_task ON ONLY pointsman.log USING btree (task, n);
 
-CREATE INDEX log_kept_task_n_idx ON pointsman.log_kept USING btree (task, n);
+CREATE INDEX log_retained_task_n_idx ON pointsman.log_retained USING btree (task, n);
 
 CREATE INDEX object_checked ON pointsman.object USING btree (checked);
 
 CREATE INDEX orders_chain ON pointsman.orders USING btree (chain, n);
 
-CREATE INDEX outbox_key_at ON pointsman.outbox_key USING btree (at);
+CREATE INDEX outbox_idempotency_key_at ON pointsman.outbox_idempotency_key USING btree (at);
 
 CREATE INDEX outbox_refused_n ON pointsman.outbox_refused USING btree (n);
 
-CREATE INDEX task_crowd ON pointsman.task USING btree (crowd, phase, seq) WHERE (crowd IS NOT NULL);
+CREATE INDEX task_concurrency_group ON pointsman.task USING btree (concurrency_group, phase, seq) WHERE (concurrency_group IS NOT NULL);
 
 CREATE INDEX task_due ON pointsman.task USING btree (due) WHERE (phase = 2);
 
 CREATE INDEX task_gate ON pointsman.task USING btree (event, stage) WHERE (phase = 1);
 
-CREATE INDEX task_lane ON pointsman.task USING btree (lane, place) WHERE (place IS NOT NULL);
+CREATE INDEX task_lane ON pointsman.task USING btree (lane, lane_position) WHERE (lane_position IS NOT NULL);
 
 CREATE INDEX task_late ON pointsman.task USING btree (event) WHERE late;
 
-CREATE INDEX task_leased ON pointsman.task USING btree (until) WHERE (until IS NOT NULL);
+CREATE INDEX task_leased ON pointsman.task USING btree (leased_until) WHERE (leased_until IS NOT NULL);
 
 CREATE INDEX task_missing ON pointsman.task USING btree (queue, seq) WHERE (phase = 7);
 
 CREATE INDEX task_parked ON pointsman.task USING btree (seq) WHERE (phase >= 6);
 
-CREATE INDEX task_ready ON pointsman.task USING btree (queue, score DESC, rank, seq) INCLUDE (bucket) WHERE (phase = 3);
+CREATE INDEX task_ready ON pointsman.task USING btree (queue, score DESC, rank, seq) INCLUDE (key_bucket) WHERE (phase = 3);
 
 CREATE INDEX task_running ON pointsman.task USING btree (node) WHERE (phase = 5);
 
 CREATE INDEX task_scheduled ON pointsman.task USING btree (score DESC, rank, seq) WHERE (phase = 4);
 
-ALTER INDEX pointsman.attempt_task ATTACH PARTITION pointsman.attempt_kept_task_number_idx;
+ALTER INDEX pointsman.attempt_task ATTACH PARTITION pointsman.attempt_retained_task_number_idx;
 
-ALTER INDEX pointsman.journal_cause ATTACH PARTITION pointsman.journal_kept_cause_event_idx;
+ALTER INDEX pointsman.journal_cause ATTACH PARTITION pointsman.journal_retained_cause_event_idx;
 
-ALTER INDEX pointsman.journal_id ATTACH PARTITION pointsman.journal_kept_id_idx;
+ALTER INDEX pointsman.journal_id ATTACH PARTITION pointsman.journal_retained_id_idx;
 
-ALTER INDEX pointsman.log_task ATTACH PARTITION pointsman.log_kept_task_n_idx;
+ALTER INDEX pointsman.log_task ATTACH PARTITION pointsman.log_retained_task_n_idx;
 
 ALTER TABLE ONLY pointsman.queue
     ADD CONSTRAINT queue_handler_fkey FOREIGN KEY (handler) REFERENCES pointsman.handler(id);
 
-ALTER TABLE ONLY pointsman.rule_note
-    ADD CONSTRAINT rule_note_rule_fkey FOREIGN KEY (rule) REFERENCES pointsman.scheduling_rules(id) ON DELETE CASCADE;
+ALTER TABLE ONLY pointsman.rule_author
+    ADD CONSTRAINT rule_author_rule_fkey FOREIGN KEY (rule) REFERENCES pointsman.scheduling_rules(id) ON DELETE CASCADE;

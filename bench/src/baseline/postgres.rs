@@ -34,10 +34,10 @@ const EMIT_SQL: &str = "
         INSERT INTO pointsman.journal (number, id, prev, type, key, tenant, value, depth, first_task, tasks)
         SELECT seq, id, id - 1, $5::text, key, 'default', value, 0, seq, 1 FROM new
     )
-    INSERT INTO pointsman.task (seq, queue, event, phase, lane, place, bucket, sync, stage, priority, score, rank, due,
-                                attempt, retries, crashes, late, created)
-    SELECT seq, 1, id, 3, seq % 10000 * 1048576 + 1, seq, seq % 1024, false, 0, 100, 100000000, seq / 1024, id,
-           0, 0, 0, false, id
+    INSERT INTO pointsman.task (seq, queue, event, phase, lane, lane_position, key_bucket, sync, stage, priority, score,
+                                rank, due, attempt, retries, crashes, late, created)
+    SELECT seq, 1, id, 3, seq % 10000 * 1048576 + 1, seq, seq % 1024, false, 0, 100, 100000000, seq / 1024, id, 0, 0, 0,
+           false, id
     FROM new";
 
 const CLAIM_SQL: &str = "
@@ -52,14 +52,15 @@ const CLAIM_SQL: &str = "
 const END_SQL: &str = "
     WITH gone AS (DELETE FROM pointsman.task WHERE seq = ANY ($1) RETURNING *)
     INSERT INTO pointsman.history (n, seq, queue, event, type, key, status, sync, stage, priority, attempt, retries,
-                                   crashes, late, laned, created, started, finished)
-    SELECT seq, seq, queue, event, $2::text, 'object:' || seq % 10000, 0, sync, stage, priority, attempt, retries, crashes,
+                                   crashes, late, has_lane, created, started, finished)
+    SELECT seq, seq, queue, event, $2::text, 'object:' || seq % 10000, 0, sync, stage, priority, attempt, retries,
+           crashes,
            late, true, created, started, $3::bigint
     FROM gone";
 
 /// Commits one small row.
-const COMMIT_SQL: &str =
-    "INSERT INTO pointsman.log_kept (era, task, n, time, level, message) VALUES (-1, 1, $1, 0, 0, $2)";
+const COMMIT_SQL: &str = "INSERT INTO pointsman.log_retained (partition_key, task, n, time, level, message)
+                          VALUES (-1, 1, $1, 0, 0, $2)";
 
 /// One connection with its prepared statements.
 pub(crate) struct PostgresBaseline {
@@ -155,7 +156,7 @@ impl PostgresBaseline {
 
 /// Creates the missing partitions for events and ended tasks up to these numbers, and records them in the store.
 pub(crate) async fn create_partitions(client: &Client, events: i64, ended: i64) -> anyhow::Result<()> {
-    let row = client.query_one("SELECT journal_to, history_to FROM pointsman.sequencer", &[]).await?;
+    let row = client.query_one("SELECT journal_end, history_end FROM pointsman.sequencer", &[]).await?;
     let (mut journal_to, mut history_to): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
     while journal_to <= events {
         create_partition(client, "journal", journal_to).await?;
@@ -167,13 +168,13 @@ pub(crate) async fn create_partitions(client: &Client, events: i64, ended: i64) 
         }
         history_to += PARTITION_ROWS;
     }
-    let sql = "UPDATE pointsman.version SET journal_to = $1, history_to = $2";
+    let sql = "UPDATE pointsman.commit_version SET journal_end = $1, history_end = $2";
     client.execute(sql, &[&journal_to, &history_to]).await?;
     Ok(())
 }
 
 async fn create_partition(client: &Client, table: &str, from: i64) -> anyhow::Result<()> {
-    let sql = "SELECT pointsman.add_slice($1, $2, $3)";
+    let sql = "SELECT pointsman.add_partition($1, $2, $3)";
     client.execute(sql, &[&table, &from, &(from + PARTITION_ROWS)]).await?;
     Ok(())
 }

@@ -78,7 +78,7 @@ fn insert_event(conn: &Connection, base: i64, n: usize, rows: BaselineRows) -> r
     )?
     .execute(params![id, fixtures::EVENT_TYPE, key, event_payload(n), seq])?;
     conn.prepare_cached(
-        "INSERT OR REPLACE INTO pointsman_object (tenant, key, last, sent) VALUES ('default', ?1, ?2, ?3)",
+        "INSERT OR REPLACE INTO pointsman_object (tenant, key, last_event, last_sent) VALUES ('default', ?1, ?2, ?3)",
     )?
     .execute(params![key, id, [0u8; 12]])?;
     let lane = (n as i64).wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64);
@@ -87,7 +87,8 @@ fn insert_event(conn: &Connection, base: i64, n: usize, rows: BaselineRows) -> r
         BaselineRows::FullLifecycle { .. } => (5, Some(seq)),
     };
     conn.prepare_cached(
-        "INSERT INTO pointsman_task (seq, queue, event, phase, lane, place, bucket, sync, stage, priority, score, rank,
+        "INSERT INTO pointsman_task (seq, queue, event, phase, lane, lane_position, key_bucket, sync, stage, priority,
+                                     score, rank,
                                      due, attempt, retries, crashes, late, node, fence, started, created)
          VALUES (?1, 1, ?2, ?3, ?4, ?1, ?7, 0, 0, 100, 100000000, ?8, ?5, 0, 0, 0, 0, ?6, ?6, ?6, ?5)",
     )?
@@ -110,7 +111,7 @@ fn archive_task(conn: &Connection, base: i64, n: usize) -> rusqlite::Result<()> 
     conn.prepare_cached("DELETE FROM pointsman_task WHERE seq = ?1")?.execute([seq])?;
     conn.prepare_cached(
         "INSERT INTO pointsman_history (seq, queue, event, type, key, status, sync, stage, priority, attempt, retries,
-                                        crashes, late, laned, created, started, finished)
+                                        crashes, late, has_lane, created, started, finished)
          VALUES (?1, 1, ?2, ?3, ?4, 0, 0, 0, 100, 1, 0, 0, 0, 1, ?5, ?5, ?5)",
     )?
     .execute(params![seq, id, fixtures::EVENT_TYPE, format!("object:{}", n % 10_000), base])?;

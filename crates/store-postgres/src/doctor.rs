@@ -18,6 +18,7 @@ use tokio_postgres::{Error, Row};
 
 use crate::connect::Endpoint;
 use crate::error::{ConnectError, OpenError, error_text};
+use crate::migrate::{MIGRATIONS, Migration};
 use crate::session::{Query, QueryParams, Session};
 
 /// Short timeouts: a query takes long only if something is wrong.
@@ -29,6 +30,8 @@ const CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 struct Doctor {
     endpoint: Endpoint,
     session: Session,
+    /// The migrations of this version.
+    migrations: &'static [Migration],
     /// Transactions that are open for longer are reported.
     long_transaction: Duration,
 }
@@ -36,12 +39,22 @@ struct Doctor {
 /// Examines the database at a URL and its server. Transactions of other sessions that are open for longer than
 /// `long_transaction` are reported.
 pub async fn examine(url: &str, long_transaction: Duration) -> Vec<Finding> {
+    examine_with_migrations(url, MIGRATIONS, long_transaction).await
+}
+
+/// Examines the database with other migrations than those of this version. For tests.
+#[doc(hidden)]
+pub async fn examine_with_migrations(
+    url: &str,
+    migrations: &'static [Migration],
+    long_transaction: Duration,
+) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
         Err(error) => return vec![open_error_finding("connection", &error)],
     };
     match endpoint.assume_pooled().connect_with_timeout().await {
-        Ok(session) => Doctor { endpoint, session, long_transaction }.examine().await,
+        Ok(session) => Doctor { endpoint, session, migrations, long_transaction }.examine().await,
         Err(error) => vec![connect_error_finding(&endpoint, &error)],
     }
 }

@@ -19,8 +19,8 @@ pub(crate) fn canvas_id(tenant: Option<&Tenant>) -> Uuid {
 }
 
 /// The `event_space` of a rule's target.
-pub(crate) fn event_space(place: &RuleScope) -> &'static str {
-    match place {
+pub(crate) fn event_space(scope: &RuleScope) -> &'static str {
+    match scope {
         RuleScope::Handler(_) => "WORKER",
         RuleScope::Collection(_) => "SYNC",
         RuleScope::Schedule(_) => "CRON",
@@ -49,7 +49,7 @@ pub(crate) fn is_for_unknown_tenant(row: &Row) -> Result<bool> {
 pub(crate) fn read_rules(rows: &[Row]) -> Result<Vec<Rule>> {
     let mut rules = Vec::new();
     for row in rows {
-        let Some(place) = decode_rule_target(read_column(row, 1)?, read_column(row, 2)?) else { continue };
+        let Some(scope) = decode_rule_target(read_column(row, 1)?, read_column(row, 2)?) else { continue };
         let Ok(tenant) = read_column::<Option<&str>>(row, 3)?.map(Tenant::new).transpose() else { continue };
         if is_for_unknown_tenant(row)? {
             continue;
@@ -59,7 +59,7 @@ pub(crate) fn read_rules(rows: &[Row]) -> Result<Vec<Rule>> {
                 "block" => RuleKind::Block,
                 _ => RuleKind::Pause,
             },
-            scope: place,
+            scope,
             tenant,
             set_by: read_column(row, 4)?,
             reason: read_column(row, 5)?,

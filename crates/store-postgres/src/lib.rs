@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The decisions are made in `pointsman-store`; this crate implements its tables. Writers are serialized: the lock on
-//! the one row of `pointsman.turn` is the write lock, so that ids become visible in order and no decision is based on
+//! the one row of `pointsman.write_lock` is the write lock, so that ids become visible in order and no decision is based on
 //! data that another node is about to change. A writer that finds that peers have written reads what they changed,
-//! which each commit records in a row of `pointsman.version` (`tables/commit_version.rs`).
+//! which each commit records in a row of `pointsman.commit_version` (`tables/commit_version.rs`).
 //!
 //! - `tables/` is a transaction of the writer: its read set is fetched at the beginning, its writes are buffered and
 //!   sent together. `writer_connection.rs` is its connection, `backend.rs` hands it to the writer.
@@ -61,6 +61,8 @@ use unit_of_work::UnitOfWorkPool;
 
 pub use connect::Endpoint;
 pub use error::OpenError;
+#[doc(hidden)]
+pub use migrate::{MIGRATIONS, Migration};
 pub use store_copy::PgStoreCopy;
 
 /// The name of the first token's hash in `pointsman.meta`.
@@ -85,12 +87,22 @@ pub struct Postgres {
 impl Postgres {
     /// Connects to the database, and creates or migrates the schema.
     pub async fn open(url: &str, now: Timestamp) -> Result<PostgresStore, OpenError> {
+        Self::open_with_migrations(url, MIGRATIONS, now).await
+    }
+
+    /// Opens a store with other migrations than those of this version. For tests.
+    #[doc(hidden)]
+    pub async fn open_with_migrations(
+        url: &str,
+        migrations: &[Migration],
+        now: Timestamp,
+    ) -> Result<PostgresStore, OpenError> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
         let (pool, units_of_work) =
             (Pool::new(endpoint.clone(), MAX_READERS), UnitOfWorkPool::new(endpoint.clone()));
         let session =
             pool.connect().await.map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
-        migrate::migrate(&session, &endpoint, migrate::NEWEST_LAYOUT).await?;
+        migrate::migrate(&session, &endpoint, migrations).await?;
         migrate::check_schema_complete(&session, &endpoint).await?;
         pool.add_idle(session);
         let caller_time = Arc::new(CallerTime::starting_at(now));
@@ -125,16 +137,16 @@ impl Postgres {
         read::read_clock(&session).await.map_err(read_failed)
     }
 
-    /// Migrates the schema up to an earlier layout, and returns the newest layout. For tests.
+    /// Applies migrations to the schema without opening a store. For tests.
     #[doc(hidden)]
-    pub async fn migrate_to(url: &str, layout: usize) -> Result<usize, OpenError> {
+    pub async fn migrate(url: &str, migrations: &[Migration]) -> Result<(), OpenError> {
         let endpoint = Endpoint::parse(url)?;
         let session = endpoint
             .connect_with_timeout()
             .await
             .map_err(|error| OpenError::from_connect_error(&endpoint, &error))?;
-        migrate::migrate(&session, &endpoint, layout).await?;
-        Ok(migrate::NEWEST_LAYOUT)
+        migrate::migrate(&session, &endpoint, migrations).await?;
+        Ok(())
     }
 
     /// Returns the hash of the token that all nodes on this database accept: the stored one, or this one, which is

@@ -13,20 +13,19 @@ use crate::privileges::RolePrivileges;
 use crate::schema_objects::{SchemaObjects, list_never_empty_tables, object_names};
 use crate::session::{Session, query};
 
-/// The migrations, oldest first. A schema of layout N needs all migrations after N.
-const MIGRATIONS: &[(&str, &str)] = &[
-    ("0001_tables.sql", include_str!("../migrations/0001_tables.sql")),
-    ("0002_documented.sql", include_str!("../migrations/0002_documented.sql")),
-    ("0003_outbox.sql", include_str!("../migrations/0003_outbox.sql")),
-    ("0004_causes.sql", include_str!("../migrations/0004_causes.sql")),
-    ("0005_versions.sql", include_str!("../migrations/0005_versions.sql")),
-    ("0006_orders.sql", include_str!("../migrations/0006_orders.sql")),
-    ("0007_objects.sql", include_str!("../migrations/0007_objects.sql")),
-    ("0008_frame_types.sql", include_str!("../migrations/0008_frame_types.sql")),
-];
+/// The file name of a migration, and its SQL.
+pub type Migration = (&'static str, &'static str);
 
-/// The newest layout.
-pub(crate) const NEWEST_LAYOUT: usize = MIGRATIONS.len();
+/// The migrations, oldest first. A schema of layout N needs all migrations after N.
+pub const MIGRATIONS: &[Migration] = &[(
+    "0001_initial",
+    concat!(
+        include_str!("../migrations/0001_initial/tables.sql"),
+        include_str!("../migrations/0001_initial/documented_tables.sql"),
+        include_str!("../migrations/0001_initial/outbox.sql"),
+    ),
+)];
+
 pub(crate) const OLDEST_SERVER: i32 = 15;
 
 /// The key of the advisory lock: "pointsma", as a number.
@@ -55,8 +54,9 @@ pub(crate) enum SchemaState {
 pub(crate) async fn read_schema_state(
     session: &Session,
     endpoint: &Endpoint,
+    migrations: &[Migration],
 ) -> Result<SchemaState, OpenError> {
-    let mut migrator = Migrator::new(session, endpoint);
+    let mut migrator = Migrator::new(session, endpoint, migrations);
     migrator.check_server().await?;
     migrator.schema_state().await
 }
@@ -80,7 +80,7 @@ pub(crate) async fn list_missing_objects(session: &Session) -> Result<Vec<String
 
 /// Rejects a schema of the newest layout with missing objects: a store would start on it, and fail later.
 pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint) -> Result<(), OpenError> {
-    let migrator = Migrator::new(session, endpoint);
+    let migrator = Migrator::new(session, endpoint, MIGRATIONS);
     let mut missing = list_missing_objects(session).await.map_err(|error| migrator.to_open_error(&error))?;
     // Indexes are optional, and one that was recreated under another name is as good.
     missing.retain(|object| !object.starts_with("index "));
@@ -90,16 +90,16 @@ pub(crate) async fn check_schema_complete(session: &Session, endpoint: &Endpoint
     }
 }
 
-/// Creates the schema, or migrates it up to a layout; returns whether anything was changed.
+/// Creates the schema, or migrates it; returns whether anything was changed.
 pub(crate) async fn migrate(
     session: &Session,
     endpoint: &Endpoint,
-    layout: usize,
+    migrations: &[Migration],
 ) -> Result<bool, OpenError> {
-    let mut migrator = Migrator::new(session, endpoint);
+    let mut migrator = Migrator::new(session, endpoint, migrations);
     migrator.check_server().await?;
     migrator.execute_batch(BEGIN).await?;
-    let changed = migrator.apply_migrations(layout).await;
+    let changed = migrator.apply_migrations().await;
     match changed {
         Ok(_) => migrator.execute_batch("COMMIT").await?,
         Err(_) => migrator.execute_batch("ROLLBACK").await?,
@@ -117,12 +117,13 @@ const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeou
 struct Migrator<'a> {
     session: &'a Session,
     endpoint: &'a Endpoint,
+    migrations: &'a [Migration],
     privileges: Option<RolePrivileges>,
 }
 
 impl<'a> Migrator<'a> {
-    fn new(session: &'a Session, endpoint: &'a Endpoint) -> Self {
-        Self { session, endpoint, privileges: None }
+    fn new(session: &'a Session, endpoint: &'a Endpoint, migrations: &'a [Migration]) -> Self {
+        Self { session, endpoint, migrations, privileges: None }
     }
 
     async fn check_server(&mut self) -> Result<(), OpenError> {
@@ -184,7 +185,7 @@ impl<'a> Migrator<'a> {
         })
     }
 
-    async fn apply_migrations(&mut self, layout: usize) -> Result<bool, OpenError> {
+    async fn apply_migrations(&mut self) -> Result<bool, OpenError> {
         let to_error = |error: tokio_postgres::Error| self.to_open_error(&error);
         self.session
             .query(query!("open/take_migration_lock", INT8), &[&MIGRATION_LOCK])
@@ -192,7 +193,7 @@ impl<'a> Migrator<'a> {
             .map_err(to_error)?;
         self.check_privileges()?;
         let applied = self.create_or_count_applied().await?;
-        for (index, (name, sql)) in MIGRATIONS.iter().enumerate().take(layout).skip(applied) {
+        for (index, (name, sql)) in self.migrations.iter().enumerate().skip(applied) {
             let (version, checksum) = (index as i32 + 1, checksum(sql));
             self.execute_batch(sql).await?;
             let record = query!("open/record_migration", INT4, TEXT, TEXT);
@@ -201,7 +202,7 @@ impl<'a> Migrator<'a> {
             tracing::info!(name, database = %self.endpoint, "applied a schema migration");
         }
         let inserted = self.insert_store_numbers().await?;
-        Ok(applied < layout || inserted)
+        Ok(applied < self.migrations.len() || inserted)
     }
 
     /// Returns the number of applied migrations; creates the schema and the table of migrations if they do not exist.
@@ -232,11 +233,11 @@ impl<'a> Migrator<'a> {
             .query(query!("open/list_migrations"), &[])
             .await
             .map_err(|e| self.to_open_error(&e))?;
-        let (found, supported) = (rows.last().map_or(0, |row| row.get(0)), NEWEST_LAYOUT as i32);
+        let (found, supported) = (rows.last().map_or(0, |row| row.get(0)), self.migrations.len() as i32);
         if found > supported {
             return Err(OpenError::SchemaTooNew { found, supported });
         }
-        for (row, (name, sql)) in rows.iter().zip(MIGRATIONS) {
+        for (row, (name, sql)) in rows.iter().zip(self.migrations) {
             if row.get::<_, &str>(2) != checksum(sql) {
                 return Err(OpenError::MigrationChanged { name: (*name).into() });
             }

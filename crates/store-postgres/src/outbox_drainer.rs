@@ -217,7 +217,7 @@ impl OutboxDrainer {
                 self.execute(query!("outbox/set_empty_up_to", INT8), [n]).await.map(drop)
             }
             ProgressStep::NoteCandidate => {
-                let mark = query!("outbox/note_candidate", INT8, INT8);
+                let mark = query!("outbox/set_candidate", INT8, INT8);
                 self.execute(mark, [progress.empty_up_to, progress.last_number]).await.map(drop)
             }
         }
@@ -341,13 +341,15 @@ mod tests {
             CREATE FUNCTION ago(i bigint) RETURNS bigint LANGUAGE sql AS
                 $$ SELECT extract(epoch FROM now() - (i - 0.5) * interval '1 minute')::bigint * 1000000 $$;
             INSERT INTO pointsman.receipt SELECT i, gen_random_uuid(), ago(12001 - i) FROM generate_series(1, 12000) i;
-            INSERT INTO pointsman.outbox_key SELECT 'default', i, '', gen_random_uuid(), ago(i)
+            INSERT INTO pointsman.outbox_idempotency_key SELECT 'default', i, '', gen_random_uuid(), ago(i)
                 FROM generate_series(1, 12000) i;
             INSERT INTO pointsman.outbox_refused (n, type, tenant, value, priority, at, reason, refused_at)
                 SELECT i, '', '', '', 0, 0, '', ago(i * 60 * 24) FROM generate_series(1, 60) i";
         server.query(database, insert_old_and_new).unwrap();
         drainer.delete_expired().await.unwrap();
-        for (table, left) in [("receipt", 24 * 60), ("outbox_key", 24 * 60), ("outbox_refused", 30)] {
+        for (table, left) in
+            [("receipt", 24 * 60), ("outbox_idempotency_key", 24 * 60), ("outbox_refused", 30)]
+        {
             let count = server.query(database, &format!("SELECT count(*) FROM pointsman.{table}")).unwrap();
             assert_eq!(count, [[Some(left.to_string())]], "{table}");
         }

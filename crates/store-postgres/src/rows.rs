@@ -59,11 +59,11 @@ pub(crate) fn read_bucket(row: &Row, index: usize) -> Result<Option<u16>> {
     read_column::<Option<i32>>(row, index)?.map(u16::try_from).transpose().map_err(Fault::damaged)
 }
 
-/// An unfinished task: seq, queue, event, ord, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank,
-/// due, attempt, retries, crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error.
+/// An unfinished task: seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync,
+/// stage, priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent, planned, created, reason, error.
 pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow> {
     let phase = read_phase(row, index + 4)?;
-    let (lane, place): (Option<i64>, Option<i64>) =
+    let (lane, lane_position): (Option<i64>, Option<i64>) =
         (read_column(row, index + 5)?, read_column(row, index + 6)?);
     let started = read_optional_time(row, index + 22)?;
     let lease = || {
@@ -82,7 +82,7 @@ pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow>
         crashes: read_u32(row, index + 17)?,
         late: read_column(row, index + 18)?,
         has_lane: lane.is_some(),
-        in_lane: place.is_some(),
+        in_lane: lane_position.is_some(),
     };
     Ok(ActiveTaskRow {
         seq: TaskSeq(read_column(row, index)?),
@@ -91,7 +91,7 @@ pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow>
         order: read_column(row, index + 3)?,
         phase,
         lane,
-        lane_position: place,
+        lane_position,
         concurrency_group: read_column(row, index + 7)?,
         key_bucket: read_bucket(row, index + 8)?,
         is_sync: read_column(row, index + 9)?,
@@ -112,7 +112,7 @@ pub(crate) fn read_active_task(row: &Row, index: usize) -> Result<ActiveTaskRow>
 pub(crate) const ACTIVE_TASK_COLUMNS: usize = 28;
 
 /// An ended task: seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late,
-/// laned, prev_sent, planned, created, started, finished, error, result.
+/// has_lane, prev_sent, planned, created, started, finished, error, result.
 pub(crate) fn read_archived_task(row: &Row, index: usize) -> Result<ArchivedTaskRow> {
     let (status, reason): (i16, Option<i16>) = (read_column(row, index + 5)?, read_column(row, index + 6)?);
     let life = TaskLifecycle {
@@ -166,7 +166,7 @@ pub(crate) fn read_event(row: &Row, index: usize) -> Result<Event> {
 }
 
 /// An order: n, key, node, tenant, value, priority, planned, created, started, suspended, task, running (whether its
-/// task is locked), origin, depth, stepped, halted_by, took_on_error.
+/// task is locked), origin, depth, step_succeeded, suspended_by_task, took_on_error.
 pub(crate) fn read_order(row: &Row, index: usize) -> Result<OrderRow> {
     let origin = match read_optional_event_id(row, index + 12)? {
         Some(event) => {
@@ -198,7 +198,7 @@ pub(crate) fn read_order(row: &Row, index: usize) -> Result<OrderRow> {
 /// Number of columns of an order.
 pub(crate) const ORDER_COLUMNS: usize = 17;
 
-/// An attempt: number, started, ended, how, error.
+/// An attempt: number, started, ended, outcome, error.
 pub(crate) fn read_attempt(row: &Row, index: usize) -> Result<Attempt> {
     Ok(Attempt {
         number: read_u32(row, index)?,

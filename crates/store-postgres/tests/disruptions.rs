@@ -115,7 +115,9 @@ async fn history_with_a_long_gap_expires() {
         gone,
         TASKS as u64,
         "{:?}",
-        database.query("SELECT archived, hidden, ended FROM pointsman.sequencer")
+        database.query(
+            "SELECT last_archive_number, expired_archive_number, archived_tasks FROM pointsman.sequencer"
+        )
     );
 }
 
@@ -161,7 +163,7 @@ async fn writes_are_serialized_whatever_the_default_isolation() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn caches_are_dropped_when_the_server_has_lost_commits() {
-    const TABLES: [&str; 4] = ["version", "queue", "task", "journal"];
+    const TABLES: [&str; 4] = ["commit_version", "queue", "task", "journal"];
     let database = SingleDatabase::new();
     let world = StoreFixture::new(&database, RegistrationBuilder::single_handler().unordered("index")).await;
     world.emit_many(3, new_event("record")).await;
@@ -171,7 +173,7 @@ async fn caches_are_dropped_when_the_server_has_lost_commits() {
     for _ in 0..2 {
         world.emit(new_event("record")).await;
     }
-    let mut back = "BEGIN; SELECT FROM pointsman.turn FOR UPDATE;".to_string();
+    let mut back = "BEGIN; SELECT FROM pointsman.write_lock FOR UPDATE;".to_string();
     for table in TABLES.iter().rev() {
         back += &format!("DELETE FROM pointsman.{table};");
     }
@@ -210,7 +212,7 @@ async fn an_old_snapshot_does_not_slow_commits() {
     for _ in 0..1_000 {
         world.emit(new_event("record")).await;
     }
-    let dead = query_number(&database, "SELECT pg_relation_size('pointsman.version') / 8192");
+    let dead = query_number(&database, "SELECT pg_relation_size('pointsman.commit_version') / 8192");
     assert!(dead > 10, "all old versions are kept for the snapshot, in {dead} pages");
     assert!(
         sequencer_pages(&database) <= before + 3,

@@ -1,10 +1,12 @@
 //! The doctor finds the problems of real databases, and its advice fixes them.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod older_layout;
 mod test_store;
 
 use std::time::Duration;
 
+use older_layout::MIGRATIONS_FROM_OLDER_LAYOUT;
 use pointsman_core::store::{Registry, Store};
 use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store_postgres::{Postgres as Database, doctor};
@@ -249,8 +251,12 @@ async fn a_role_that_cannot_see_other_transactions_is_told_the_grant() {
 async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
     let server = shared_postgres().unwrap();
     let url = server.create_database().unwrap();
-    let newest = Database::migrate_to(&url, 1).await.unwrap();
-    let findings = examine(&url).await;
+    let examine_older = async |url: &str| {
+        doctor::examine_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, LONG_TRANSACTION).await
+    };
+    let newest = MIGRATIONS_FROM_OLDER_LAYOUT.len();
+    Database::migrate(&url, &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
+    let findings = examine_older(&url).await;
     let older = finding_named(&findings, "layout");
     assert_eq!(older.severity, FindingSeverity::Ok);
     assert!(
@@ -258,11 +264,11 @@ async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
         "{older:?}"
     );
 
-    Database::migrate_to(&url, newest).await.unwrap();
+    Database::migrate(&url, MIGRATIONS_FROM_OLDER_LAYOUT).await.unwrap();
     let later = "INSERT INTO pointsman.migration
                  SELECT max(version) + 1, 'later.sql', '', now() FROM pointsman.migration";
     server.query(database_name(&url), later).unwrap();
-    let findings = examine(&url).await;
+    let findings = examine_older(&url).await;
     let newer = finding_named(&findings, "layout");
     assert!(
         newer.severity == FindingSeverity::Fault && newer.observation.contains("newer version"),
@@ -272,10 +278,10 @@ async fn older_newer_altered_and_foreign_layouts_are_distinguished() {
     let altered = "DELETE FROM pointsman.migration WHERE name = 'later.sql';
                    UPDATE pointsman.migration SET checksum = 'another' WHERE version = 2";
     server.query(database_name(&url), altered).unwrap();
-    let findings = examine(&url).await;
+    let findings = examine_older(&url).await;
     let altered = finding_named(&findings, "layout");
     assert!(
-        altered.severity == FindingSeverity::Fault && altered.observation.contains("0002_documented.sql"),
+        altered.severity == FindingSeverity::Fault && altered.observation.contains("0002_commit_versions"),
         "{altered:?}"
     );
 
@@ -388,7 +394,7 @@ async fn the_outbox_and_the_nodes_are_checked() {
     let store = Database::open(&url, now()).await.unwrap();
     store.join_node("lost", now()).await.unwrap();
     close(store).await;
-    let hour = "UPDATE pointsman.node SET heard = heard - 3600000000";
+    let hour = "UPDATE pointsman.node SET last_heartbeat = last_heartbeat - 3600000000";
     server.query(database, hour).unwrap();
     server.query(database, "SELECT pointsman.emit('a') FROM generate_series(1, 3)").unwrap();
     assert_eq!(verdict(&url, "outbox").await, FindingSeverity::Ok);
@@ -410,7 +416,7 @@ async fn the_outbox_and_the_nodes_are_checked() {
         );
     }
     assert_eq!(advice(finding_named(&findings, "outbox")), "Start a node: it drains them.");
-    server.query(database, "UPDATE pointsman.node SET heard = 0").unwrap();
+    server.query(database, "UPDATE pointsman.node SET last_heartbeat = 0").unwrap();
     let findings = examine(&url).await;
     let moved = finding_named(&findings, "nodes");
     assert_eq!(moved.severity, FindingSeverity::Ok, "{moved:?}");
@@ -422,13 +428,13 @@ async fn the_outbox_and_the_nodes_are_checked() {
 
 /// Statements that remove an object, and its name in the finding.
 const REMOVALS: [(&str, &str); 7] = [
-    ("DROP TABLE pointsman.mark", "table mark"),
+    ("DROP TABLE pointsman.journal_sparse_index", "table journal_sparse_index"),
     ("DROP VIEW pointsman.events", "view events"),
     ("DROP FUNCTION pointsman.event_of", "function event_of"),
     ("DROP INDEX pointsman.fire_at", "index fire_at"),
-    ("ALTER TABLE pointsman.deed DROP COLUMN detail", "column deed.detail"),
+    ("ALTER TABLE pointsman.audit_entry DROP COLUMN detail", "column audit_entry.detail"),
     ("ALTER TABLE pointsman.receipt DROP CONSTRAINT receipt_pkey", "index receipt_pkey"),
-    ("DELETE FROM pointsman.outbox_mark", "the row of outbox_mark"),
+    ("DELETE FROM pointsman.outbox_progress", "the row of outbox_progress"),
 ];
 
 #[tokio::test]

@@ -207,7 +207,7 @@ async fn rules_set_through_the_store_are_rows() {
         world.pause(name).await;
     }
     let sql = "SELECT rule_type, canvas_id, handler_name, event_space, by, reason
-               FROM pointsman.scheduling_rules r JOIN pointsman.rule_note n ON n.rule = r.id ORDER BY r.id";
+               FROM pointsman.scheduling_rules r JOIN pointsman.rule_author n ON n.rule = r.id ORDER BY r.id";
     let nil = Uuid::nil().to_string();
     let row = |name: &str, space: &str| {
         ["pause", &nil, name, space, "ops", "maintenance"].map(String::from).to_vec()

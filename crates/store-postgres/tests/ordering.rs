@@ -182,7 +182,7 @@ async fn drained_rows_are_not_scanned_again_while_an_old_snapshot_is_open() {
     let many = "SELECT count(pointsman.emit('many', 'k')) FROM generate_series(1, 12000)";
     client.query_one(many, &[]).await.unwrap();
     store_node.wait_for_events(12_000).await;
-    let settled = "SELECT settled FROM pointsman.outbox_mark";
+    let settled = "SELECT empty_up_to FROM pointsman.outbox_progress";
     assert_eq!(client.query_one(settled, &[]).await.unwrap().get::<_, i64>(0), 0);
     late.batch_execute("COMMIT").await.unwrap();
     let events = store_node.wait_for_events(12_001).await;

@@ -65,7 +65,7 @@ impl Harness for SmallPartitions {
         let store = Postgres::open(&url, now).await.expect("it opens");
         store.close();
         *self.opened.lock().expect("nobody has panicked") = Some((url.clone(), store));
-        let setting = format!("INSERT INTO pointsman.meta VALUES ('slice', '{PARTITION_ROWS}')");
+        let setting = format!("INSERT INTO pointsman.meta VALUES ('partition_rows', '{PARTITION_ROWS}')");
         self.server.query(&self.database(), &setting).expect("a setting");
         let store = Postgres::open(&url, now).await.expect("it opens");
         *self.opened.lock().expect("nobody has panicked") = Some((url, store.clone()));
@@ -88,12 +88,12 @@ async fn partitions_are_added_as_rows_arrive() {
     world.run_all_ready().await;
     assert!(
         (11..=13).contains(&database.count_partitions("journal")),
-        "{} slices",
+        "{} partitions",
         database.count_partitions("journal")
     );
     assert!(
         (11..=13).contains(&database.count_partitions("history")),
-        "{} slices",
+        "{} partitions",
         database.count_partitions("history")
     );
     assert_eq!(world.read_all_events().await.len(), 1010);
@@ -138,7 +138,7 @@ async fn expired_partitions_are_dropped_and_needed_rows_stay() {
         database.count_partitions("log"),
     ];
     assert!(before.iter().zip(&after).all(|(before, after)| *after + 8 <= *before), "{before:?} {after:?}");
-    assert_eq!(database.query_number("SELECT count(*) FROM pointsman.journal_kept"), 1);
+    assert_eq!(database.query_number("SELECT count(*) FROM pointsman.journal_retained"), 1);
 
     assert_eq!(expect_ok(world.store.read_logs(&kept.tasks[0], 0, 10).await).expect("a log").lines.len(), 1);
     assert_eq!(world.read_task(&kept.tasks[0]).await.attempts.len(), 1);
@@ -150,9 +150,9 @@ async fn expired_partitions_are_dropped_and_needed_rows_stay() {
     world.prune(KEEP_NOTHING, KEEP_NOTHING).await;
     database.drop_expired_partitions().await;
     assert_eq!(
-        database.query_number("SELECT count(*) FROM pointsman.journal_kept"),
+        database.query_number("SELECT count(*) FROM pointsman.journal_retained"),
         0,
         "and then it goes, too"
     );
-    assert_eq!(database.query_number("SELECT count(*) FROM pointsman.log_kept"), 0);
+    assert_eq!(database.query_number("SELECT count(*) FROM pointsman.log_retained"), 0);
 }

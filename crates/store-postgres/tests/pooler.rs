@@ -13,7 +13,7 @@ use pointsman_core::Timestamp;
 use pointsman_core::journal::EventFilter;
 use pointsman_core::store::{JournalQuery, Store};
 use pointsman_store_conformance::{self as conformance, Harness};
-use pointsman_store_postgres::Postgres;
+use pointsman_store_postgres::{MIGRATIONS, Postgres};
 use pointsman_testing::{PgBouncer, PostgresSettings};
 use tokio::time::{sleep, timeout};
 use tokio_postgres::{NoTls, SimpleQueryMessage};
@@ -66,7 +66,7 @@ impl PooledStore {
 impl Harness for PooledStore {
     async fn open_empty(&self, now: Timestamp) -> Arc<dyn Store> {
         self.close();
-        Postgres::migrate_to(&self.direct, usize::MAX).await.unwrap();
+        Postgres::migrate(&self.direct, MIGRATIONS).await.unwrap();
         common::test_database::clear_database(&self.direct).await;
         self.open(now).await
     }

@@ -2,13 +2,16 @@
 //! `REFRESH=1` writes the file again; review the changes before you commit it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod older_layout;
+
 use std::path::Path;
 use std::process::Command;
 
+use older_layout::MIGRATIONS_FROM_OLDER_LAYOUT;
 use pointsman_core::Timestamp;
 use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent};
-use pointsman_store_postgres::Postgres;
+use pointsman_store_postgres::{MIGRATIONS, Postgres, PostgresStore};
 use pointsman_testing::shared_postgres;
 
 /// Other versions of PostgreSQL dump the same schema differently.
@@ -27,9 +30,16 @@ fn new_database() -> String {
     shared_postgres().unwrap().create_database().unwrap()
 }
 
-async fn open_and_close(url: &str) {
-    let store = Postgres::open(url, now()).await.unwrap();
+async fn open_older(url: &str) -> PostgresStore {
+    Postgres::open_with_migrations(url, MIGRATIONS_FROM_OLDER_LAYOUT, now()).await.unwrap()
+}
+
+async fn close(store: PostgresStore) {
     tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+}
+
+async fn open_and_close(url: &str) {
+    close(Postgres::open(url, now()).await.unwrap()).await;
 }
 
 fn query(url: &str, sql: &str) -> Vec<Vec<Option<String>>> {
@@ -67,7 +77,7 @@ fn assert_same(found: &str, wanted: &str, what: &str) {
 async fn the_schema_matches_the_file() {
     let url = new_database();
     // Not opened, because opening checks the objects that the file lists.
-    Postgres::migrate_to(&url, usize::MAX).await.unwrap();
+    Postgres::migrate(&url, MIGRATIONS).await.unwrap();
     let found = format!("{FILE_HEADER}\n{}", dump_schema(&url));
     let version = query(&url, "SHOW server_version")[0][0].clone().unwrap();
     if version.split('.').next() != Some(DUMP_VERSION) {
@@ -88,17 +98,18 @@ async fn every_migrated_layout_matches_a_fresh_one() {
     open_and_close(&fresh).await;
     let wanted = dump_schema(&fresh);
     let stepwise = new_database();
-    let newest = Postgres::migrate_to(&stepwise, 1).await.unwrap();
-    for layout in 1..newest {
-        Postgres::migrate_to(&stepwise, layout).await.unwrap();
+    for layout in 1..MIGRATIONS_FROM_OLDER_LAYOUT.len() {
+        let older = &MIGRATIONS_FROM_OLDER_LAYOUT[..layout];
+        Postgres::migrate(&stepwise, older).await.unwrap();
         let applied = "SELECT count(*), max(version) FROM pointsman.migration";
         assert_eq!(query(&stepwise, applied), [[Some(layout.to_string()), Some(layout.to_string())]]);
         let old = new_database();
-        Postgres::migrate_to(&old, layout).await.unwrap();
-        open_and_close(&old).await;
+        Postgres::migrate(&old, older).await.unwrap();
+        assert_ne!(dump_schema(&old), wanted, "layout {layout} is older");
+        close(open_older(&old).await).await;
         assert_same(&dump_schema(&old), &wanted, &format!("layout {layout} brought forward"));
     }
-    Postgres::migrate_to(&stepwise, newest).await.unwrap();
+    Postgres::migrate(&stepwise, MIGRATIONS_FROM_OLDER_LAYOUT).await.unwrap();
     assert_same(&dump_schema(&stepwise), &wanted, "one layout after the other");
 }
 
@@ -106,17 +117,17 @@ async fn every_migrated_layout_matches_a_fresh_one() {
 #[tokio::test]
 async fn data_of_an_older_layout_survives_migration() {
     let url = new_database();
-    Postgres::migrate_to(&url, 1).await.unwrap();
+    Postgres::migrate(&url, &MIGRATIONS_FROM_OLDER_LAYOUT[..1]).await.unwrap();
     let old_rows = "
-        SELECT pointsman.add_slice('journal', 0, 1000);
+        SELECT pointsman.add_partition('journal', 0, 1000);
         INSERT INTO pointsman.journal (number, id, type, key, tenant, value, depth, first_task, tasks)
             VALUES (1, 5000, 'record', 'a', 'default', '1', 0, 1, 0);
         INSERT INTO pointsman.object VALUES ('default', 'a', 1, 5000, '');
-        UPDATE pointsman.sequencer SET last_event = 5000, journaled = 1, objects = 1, journal_to = 1000";
+        UPDATE pointsman.sequencer SET last_event = 5000, journaled_events = 1, last_object = 1, journal_end = 1000";
     query(&url, old_rows);
-    let read_namespace = "SELECT text FROM pointsman.meta WHERE name = 'realm'";
+    let read_namespace = "SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'";
     let before = query(&url, read_namespace);
-    let store = Postgres::open(&url, now()).await.unwrap();
+    let store = open_older(&url).await;
     let event = NewEvent {
         key: Some(pointsman_core::ObjectKey::new("a").unwrap()),
         ..NewEvent::new(HandlingKey::new("record").unwrap())
@@ -126,7 +137,7 @@ async fn data_of_an_older_layout_survives_migration() {
     let sequenced = &receipts[0].as_ref().unwrap().events[0];
     assert_eq!(sequenced.prev.map(|prev| prev.get()), Some(5000));
     assert_eq!(query(&url, read_namespace), before);
-    tokio::task::spawn_blocking(move || store.close()).await.unwrap();
+    close(store).await;
 }
 
 /// The columns of a table or view: name, type, and whether it may be NULL.

@@ -25,7 +25,7 @@ const EXTERNAL_QUERIES: [&str; 4] = [
     "SET enable_seqscan = off; SET jit = off",
     "SELECT * FROM pointsman.events",
     "SELECT FROM pointsman.outbox_refused WHERE n = 1",
-    "SELECT FROM pointsman.outbox_key WHERE at < 1 ORDER BY at LIMIT 1",
+    "SELECT FROM pointsman.outbox_idempotency_key WHERE at < 1 ORDER BY at LIMIT 1",
 ];
 
 /// Reads all files below a folder with this ending.

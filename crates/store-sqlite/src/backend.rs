@@ -22,9 +22,9 @@ impl SqliteBackend {
         let (namespace, _) = random();
         let (_, salt) = random();
         let sql = "INSERT OR IGNORE INTO pointsman_meta (name, value) VALUES (?1, ?2)";
-        conn.execute(sql, ("realm", (namespace & ((1 << 60) - 1)) as i64))?;
+        conn.execute(sql, ("task_id_namespace", (namespace & ((1 << 60) - 1)) as i64))?;
         conn.execute(sql, ("salt", salt as i64))?;
-        conn.execute("UPDATE pointsman_node SET heard = 0 WHERE gone = 0", [])?;
+        conn.execute("UPDATE pointsman_node SET last_heartbeat = 0 WHERE gone = 0", [])?;
         Ok(Self { tables: SqliteTables::new(conn), _lock: lock })
     }
 

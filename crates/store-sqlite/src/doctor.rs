@@ -35,6 +35,12 @@ pub enum CheckDepth {
 
 /// Examines the file of a store.
 pub fn examine(path: &Path, depth: CheckDepth) -> Vec<Finding> {
+    examine_with_layout(path, depth, LATEST_LAYOUT)
+}
+
+/// Examines the file as a version does whose newest layout is this one. For tests.
+#[doc(hidden)]
+pub fn examine_with_layout(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Finding> {
     let meta = match std::fs::metadata(path) {
         Ok(meta) => meta,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -54,7 +60,7 @@ pub fn examine(path: &Path, depth: CheckDepth) -> Vec<Finding> {
         check_disk_space(path),
         check_in_use(path),
     ];
-    findings.extend(check_contents(path, depth));
+    findings.extend(check_contents(path, depth, latest_layout));
     findings
 }
 
@@ -183,7 +189,7 @@ fn find_locking_pid(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(words)
 }
 
-fn check_contents(path: &Path, depth: CheckDepth) -> Vec<Finding> {
+fn check_contents(path: &Path, depth: CheckDepth, latest_layout: i64) -> Vec<Finding> {
     let unopened = |error: rusqlite::Error| {
         let advice =
             "Restore a backup if the file is damaged; use another file if this one is not Pointsman's.";
@@ -194,13 +200,12 @@ fn check_contents(path: &Path, depth: CheckDepth) -> Vec<Finding> {
             && std::fs::metadata(sibling_path(path, "-wal")).map_or(0, |m| m.len()) == 0
     };
     let immutable = is_unused();
-    let found = open_read_only(path, immutable).and_then(|conn| check_database(&conn, depth));
-    // A process has begun to write meanwhile: the pages read may be inconsistent, so the check is repeated.
-    let found = if immutable && !is_unused() {
-        open_read_only(path, false).and_then(|conn| check_database(&conn, depth))
-    } else {
-        found
+    let check = |immutable| {
+        open_read_only(path, immutable).and_then(|conn| check_database(&conn, depth, latest_layout))
     };
+    let found = check(immutable);
+    // A process has begun to write meanwhile: the pages read may be inconsistent, so the check is repeated.
+    let found = if immutable && !is_unused() { check(false) } else { found };
     found.unwrap_or_else(|error| vec![unopened(error)])
 }
 
@@ -228,27 +233,31 @@ fn sqlite_uri(path: &Path, immutable: bool) -> String {
     uri
 }
 
-fn check_database(conn: &Connection, depth: CheckDepth) -> rusqlite::Result<Vec<Finding>> {
+fn check_database(
+    conn: &Connection,
+    depth: CheckDepth,
+    latest_layout: i64,
+) -> rusqlite::Result<Vec<Finding>> {
     let layout = match read_layout(conn)? {
         0 if has_tables(conn)? => {
             Finding::warning("layout", "the file has tables, and none of them is Pointsman's")
                 .with_advice("Check that it is the right file. A server adds its own tables to it.")
         }
         0 => Finding::ok("layout", "the file has no tables yet; the next start creates them"),
-        LATEST_LAYOUT => Finding::ok("layout", format!("{LATEST_LAYOUT}, the newest")),
-        newer if newer > LATEST_LAYOUT => Finding::fault(
+        layout if layout == latest_layout => Finding::ok("layout", format!("{layout}, the newest")),
+        newer if newer > latest_layout => Finding::fault(
             "layout",
-            format!("{newer}, written by a newer version; this version supports up to {LATEST_LAYOUT}"),
+            format!("{newer}, written by a newer version; this version supports up to {latest_layout}"),
         )
         .with_advice("Run that version, or restore a backup made before the upgrade."),
         older => Finding::ok(
             "layout",
-            format!("{older}; the next start of this version migrates it to {LATEST_LAYOUT}"),
+            format!("{older}; the next start of this version migrates it to {latest_layout}"),
         )
         .with_advice("Make a backup first; older versions cannot open the file after that."),
     };
     let mut findings = vec![layout];
-    if read_layout(conn)? == LATEST_LAYOUT && has_unfinished_copy(conn)? {
+    if read_layout(conn)? == latest_layout && has_unfinished_copy(conn)? {
         let unfinished = Finding::fault("move", "a `pointsman move` to this store has not finished");
         findings.push(unfinished.with_advice("Run the same `pointsman move` again, or use another target."));
     }

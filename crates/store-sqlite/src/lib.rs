@@ -44,6 +44,8 @@ use pointsman_core::store::StoreError;
 use pointsman_store::{BackendStore, Txn, Writer};
 
 pub use error::OpenError;
+#[doc(hidden)]
+pub use open::MIGRATIONS;
 pub use pointsman_store::sql::{SqlError, SqlRow, SqlTransaction, SqlValue, TransactError};
 pub use store_copy::SqliteCopy;
 
@@ -69,20 +71,35 @@ impl Sqlite {
     /// Opens the file; creates it if it does not exist, and migrates it if it has an older layout.
     pub fn open(path: impl AsRef<Path>, now: Timestamp) -> Result<SqliteStore, OpenError> {
         let path = path.as_ref().to_path_buf();
-        Self::start(DatabaseLocation::File(path), now)
+        Self::start(DatabaseLocation::File(path), MIGRATIONS, now)
+    }
+
+    /// Opens the file with other migrations than those of this version. For tests.
+    #[doc(hidden)]
+    pub fn open_with_migrations(
+        path: impl AsRef<Path>,
+        migrations: &[&str],
+        now: Timestamp,
+    ) -> Result<SqliteStore, OpenError> {
+        Self::start(DatabaseLocation::File(path.as_ref().into()), migrations, now)
     }
 
     /// Opens a store in memory, which ends with the process.
     pub fn in_memory(now: Timestamp) -> Result<SqliteStore, OpenError> {
-        Self::start(DatabaseLocation::Memory, now)
+        Self::start(DatabaseLocation::Memory, MIGRATIONS, now)
     }
 
-    fn start(location: DatabaseLocation, now: Timestamp) -> Result<SqliteStore, OpenError> {
+    fn start(
+        location: DatabaseLocation,
+        migrations: &[&str],
+        now: Timestamp,
+    ) -> Result<SqliteStore, OpenError> {
         let path = location.path();
         let io_to_open_error = |source| OpenError::from_io(&path, source);
         let to_open_error = |fault: error::Fault| OpenError::from_fault(&path, fault);
         let lock = open::acquire_lock(&location)?;
-        let backend = SqliteBackend::new(open::open_writer(&location)?, lock).map_err(to_open_error)?;
+        let backend =
+            SqliteBackend::new(open::open_writer(&location, migrations)?, lock).map_err(to_open_error)?;
         let writer =
             Writer::start(backend, "sqlite-writer", now).map_err(io_to_open_error)?.map_err(to_open_error)?;
         let (readers, checkpointer) = match location {

@@ -11,15 +11,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use crate::error::OpenError;
 
 /// The migrations, oldest first. A file of layout N needs all migrations after the N-th.
-const MIGRATIONS: &[&str] = &[
-    include_str!("../migrations/0001.sql"),
-    include_str!("../migrations/0002.sql"),
-    include_str!("../migrations/0003.sql"),
-    include_str!("../migrations/0004.sql"),
-    include_str!("../migrations/0005.sql"),
-    include_str!("../migrations/0006.sql"),
-    include_str!("../migrations/0007.sql"),
-];
+pub const MIGRATIONS: &[&str] = &[include_str!("../migrations/0001_initial.sql")];
 
 /// The newest version of the layout.
 pub(crate) const LATEST_LAYOUT: i64 = MIGRATIONS.len() as i64;
@@ -97,7 +89,7 @@ fn create_private_file(location: &DatabaseLocation) -> Result<(), OpenError> {
 }
 
 /// Opens the connection that writes. WAL with `synchronous=FULL`: a commit is on disk before it is acknowledged.
-pub(crate) fn open_writer(location: &DatabaseLocation) -> Result<Connection, OpenError> {
+pub(crate) fn open_writer(location: &DatabaseLocation, migrations: &[&str]) -> Result<Connection, OpenError> {
     let path = location.path();
     create_private_file(location)?;
     let conn = match location {
@@ -115,7 +107,7 @@ pub(crate) fn open_writer(location: &DatabaseLocation) -> Result<Connection, Ope
          PRAGMA cache_size = -32768;
          PRAGMA wal_autocheckpoint = 32000;";
     conn.execute_batch(settings).map_err(|e| OpenError::from_sqlite(&path, e))?;
-    migrate(&mut conn, &path)?;
+    migrate(&mut conn, &path, migrations)?;
     Ok(conn)
 }
 
@@ -128,17 +120,18 @@ pub(crate) fn open_reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(conn)
 }
 
-fn migrate(conn: &mut Connection, path: &Path) -> Result<(), OpenError> {
+fn migrate(conn: &mut Connection, path: &Path, migrations: &[&str]) -> Result<(), OpenError> {
     let fault = |e| OpenError::from_sqlite(path, e);
     let tx = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).map_err(fault)?;
     let found = read_layout(&tx).map_err(fault)?;
-    if found > LATEST_LAYOUT {
-        return Err(OpenError::NewerLayout { path: path.into(), found, supported: LATEST_LAYOUT });
+    let supported = migrations.len() as i64;
+    if found > supported {
+        return Err(OpenError::NewerLayout { path: path.into(), found, supported });
     }
-    for migration in &MIGRATIONS[found as usize..] {
+    for migration in &migrations[found as usize..] {
         tx.execute_batch(migration).map_err(fault)?;
     }
-    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [LATEST_LAYOUT])
+    tx.execute("INSERT OR REPLACE INTO pointsman_meta (name, value) VALUES ('layout', ?1)", [supported])
         .map_err(fault)?;
     tx.commit().map_err(fault)
 }

@@ -17,12 +17,12 @@ use crate::tables::row::{event_columns, event_from_row, query_all, query_first, 
 use crate::tables::{events, tasks};
 
 pub(crate) fn read_extent(conn: &Connection) -> Result<JournalRange> {
-    let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'forgotten'), 0),
+    let sql = "SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0),
                       coalesce((SELECT max(id) FROM pointsman_journal), 0)";
-    let (forgotten, newest): (i64, i64) =
+    let (expired_up_to, newest): (i64, i64) =
         conn.prepare_cached(sql)?.query_row([], |r| Ok((r.get(0)?, r.get(1)?)))?;
-    let forgotten = EventId::from_i64(forgotten);
-    Ok(JournalRange { expired_up_to: forgotten, head: EventId::from_i64(newest).max(forgotten) })
+    let expired_up_to = EventId::from_i64(expired_up_to);
+    Ok(JournalRange { expired_up_to, head: EventId::from_i64(newest).max(expired_up_to) })
 }
 
 pub(crate) fn read_page(conn: &Connection, read: &JournalQuery) -> Result<EventPage> {
@@ -113,7 +113,7 @@ pub(crate) fn read_object_view(
     limit: usize,
 ) -> Result<Option<ObjectView>> {
     let extent = read_extent(conn)?;
-    let sql = "SELECT last, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
+    let sql = "SELECT last_event, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
     let found = query_first(conn, sql, (tenant.as_str(), key.as_str()), |row| {
         Ok((EventId::from_i64(row.get(0)?), row.get(1)?))
     })?;

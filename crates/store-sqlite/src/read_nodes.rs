@@ -15,11 +15,11 @@ pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
     let sql = "SELECT node, count(*) FROM pointsman_task WHERE phase = 5 GROUP BY node";
     let running: Vec<(NodeId, i64)> = query_all(conn, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let running: HashMap<_, _> = running.into_iter().collect();
-    let sql =
-        "SELECT id, name, joined, heard, gone, abilities FROM pointsman_node ORDER BY gone, id DESC LIMIT ?1";
+    let sql = "SELECT id, name, joined, last_heartbeat, gone, capabilities
+               FROM pointsman_node ORDER BY gone, id DESC LIMIT ?1";
     query_all(conn, sql, [MAX_LISTED_NODES], |row| {
         let id: NodeId = row.get(0)?;
-        let abilities = match read_text(row, 5)? {
+        let capabilities = match read_text(row, 5)? {
             "" => NodeCapabilities::default(),
             json => serde_json::from_str(json).map_err(Fault::damaged)?,
         };
@@ -29,7 +29,7 @@ pub(crate) fn list_nodes(conn: &Connection) -> Result<Vec<NodeView>> {
             joined_at: read_time(row, 2)?,
             last_heartbeat_at: read_time(row, 3)?,
             gone: row.get(4)?,
-            capabilities: abilities,
+            capabilities,
             running: running.get(&id).copied().unwrap_or(0).max(0) as u64,
         })
     })
@@ -40,16 +40,15 @@ pub(crate) fn list_audit_entries(
     before: Option<i64>,
     limit: usize,
 ) -> Result<Vec<(i64, AuditEntry)>> {
-    let sql =
-        "SELECT n, at, by, action, what, detail FROM pointsman_deed WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
+    let sql = "SELECT n, at, by, action, what, detail FROM pointsman_audit_entry WHERE n < ?1 ORDER BY n DESC LIMIT ?2";
     query_all(conn, sql, (before.unwrap_or(i64::MAX), limit as i64), |row| {
-        let deed = AuditEntry {
+        let entry = AuditEntry {
             at: read_time(row, 1)?,
             actor: row.get(2)?,
             action: row.get(3)?,
             target: row.get(4)?,
             detail: row.get(5)?,
         };
-        Ok((row.get(0)?, deed))
+        Ok((row.get(0)?, entry))
     })
 }

@@ -95,7 +95,7 @@ fn read_queue_names(conn: &Connection, queue: QueueId) -> Result<(HandlerName, T
 
 /// Reads the ended attempts of a task.
 fn read_attempts(conn: &Connection, task: &Task) -> Result<Vec<Attempt>> {
-    let sql = "SELECT number, started, ended, how, error FROM pointsman_attempt
+    let sql = "SELECT number, started, ended, outcome, error FROM pointsman_attempt
                WHERE task = ?1 ORDER BY number DESC LIMIT ?2";
     let mut attempts = query_all(conn, sql, (task.seq.0, MAX_LISTED_ATTEMPTS as i64), |row| {
         Ok(Attempt {
@@ -160,6 +160,7 @@ pub(crate) fn list_queue_views(conn: &Connection, handler: Option<&HandlerName>)
 
 /// Reads the creation time of the task that the queue would run next.
 fn read_head_creation_time(conn: &Connection, queue: QueueId) -> Result<Option<Timestamp>> {
-    let sql = "SELECT created FROM pointsman_task WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq LIMIT 1";
+    let sql = "SELECT created FROM pointsman_task
+               WHERE queue = ?1 AND phase = 3 ORDER BY score DESC, rank, seq LIMIT 1";
     query_first(conn, sql, [queue], |row| Ok(read_time(row, 0)?))
 }

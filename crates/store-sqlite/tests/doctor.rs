@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use pointsman_core::store::{EmitBatch, Journal, Store};
 use pointsman_core::{HandlingKey, NewEvent, Timestamp};
 use pointsman_store::finding::{Finding, FindingSeverity};
-use pointsman_store_sqlite::doctor::{CheckDepth, examine};
-use pointsman_store_sqlite::{Sqlite, SqliteStore};
+use pointsman_store_sqlite::doctor::{CheckDepth, examine, examine_with_layout};
+use pointsman_store_sqlite::{MIGRATIONS, Sqlite, SqliteStore};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -132,10 +132,12 @@ fn newer_and_older_layouts_are_reported() {
         newer.severity == FindingSeverity::Fault && newer.observation.contains("newer version"),
         "{newer:?}"
     );
-    set(1);
-    let findings = examine(&path, CheckDepth::Quick);
+    let this_layout = MIGRATIONS.len() as i64;
+    set(this_layout);
+    let findings = examine_with_layout(&path, CheckDepth::Quick, this_layout + 1);
     let older = find_finding(&findings, "layout");
-    assert!(older.severity == FindingSeverity::Ok && older.observation.contains("migrates it"), "{older:?}");
+    let advice = format!("{this_layout}; the next start of this version migrates it to {}", this_layout + 1);
+    assert!(older.severity == FindingSeverity::Ok && older.observation == advice, "{older:?}");
 }
 
 #[test]

@@ -16,39 +16,68 @@ use pointsman_core::{
     EventId, HandlerDef, HandlerName, HandlingKey, NewEvent, ObjectKey, Routes, RuleKind, TaskStatus, Tenant,
     Timestamp,
 };
-use pointsman_store_sqlite::Sqlite;
+use pointsman_store_sqlite::{MIGRATIONS, Sqlite, SqliteStore};
 use rusqlite::Connection;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
+/// A synthetic history of the layout: an older layout, made from the initial one, two migrations that lead to the
+/// initial one, and the migrations after it.
+fn migrations_from_older_layout() -> Vec<&'static str> {
+    let mut migrations = vec![
+        concat!(include_str!("../migrations/0001_initial.sql"), include_str!("older_layout/0001_older.sql")),
+        include_str!("older_layout/0002_objects_and_lanes.sql"),
+        include_str!("older_layout/0003_orders.sql"),
+    ];
+    migrations.extend(&MIGRATIONS[1..]);
+    migrations
+}
+
+fn open_older(path: &Path) -> SqliteStore {
+    Sqlite::open_with_migrations(path, &migrations_from_older_layout(), NOW).unwrap()
+}
+
+/// Creates a file of one of the older layouts.
+fn create_older_layout(path: &Path, layout: usize) -> Connection {
+    let conn = Connection::open(path).unwrap();
+    for migration in &migrations_from_older_layout()[..layout] {
+        conn.execute_batch(migration).unwrap();
+    }
+    let numbers = "INSERT INTO pointsman_meta
+                   VALUES ('layout', ?1), ('task_id_namespace', 77), ('salt', 5), ('archived_tasks', 1)";
+    conn.execute(numbers, [layout as i64]).unwrap();
+    conn
+}
+
 /// Rows of the first layout: a handler, three events of one object (the first is running on a node, the others
 /// wait behind it), one ready event without a key, one task in the history, and a rule.
 const FIRST_LAYOUT_ROWS: &str = "
-    INSERT INTO pointsman_meta VALUES ('layout', 1), ('realm', 77), ('salt', 5), ('ended', 1);
     INSERT INTO pointsman_handler VALUES (1, 'index', '{\"name\":\"index\",\"order\":\"key\",\"on_error\":\"park\",
         \"retry\":{\"max\":2,\"backoff\":\"exponential\",\"delay\":{\"secs\":1,\"nanos\":0},
                    \"max_delay\":{\"secs\":300,\"nanos\":0}},\"crashes\":3}', 1);
-    INSERT INTO pointsman_node VALUES (3, 'old', 1, 1, 0);
-    INSERT INTO pointsman_queue VALUES (1, 1, 'default', 0, 1, 2, 0, 1, 0, 0);
-    INSERT INTO pointsman_rule VALUES ('block', 'other', '', 'ops', 'why', 5);
+    INSERT INTO pointsman_node (id, name, joined, last_heartbeat, gone) VALUES (3, 'old', 1, 1, 0);
+    INSERT INTO pointsman_queue VALUES (1, 1, 'default', '', 1, 2, 0, 1, 0, 0);
+    INSERT INTO pointsman_rule VALUES ('block', 'handler', 'other', '', 'ops', 'why', 5);
     INSERT INTO pointsman_journal (id, prev, type, key, tenant, value, depth, first_task, tasks) VALUES
         (1000, NULL, 'record', 'a', 'default', '1', 0, 2, 1), (2000, 1000, 'record', 'a', 'default', '2', 0, 3, 1),
         (3000, 2000, 'record', 'a', 'default', '3', 0, 4, 1), (4000, NULL, 'record', NULL, 'default', '4', 0, 5, 1);
     INSERT INTO pointsman_object VALUES ('default', 'a', 3000, x'01000000b80b000000000000'),
         ('default', 'b', 900, x'010000008403000000000000');
-    INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, due, attempt, retries, crashes,
-                                late, node, fence, started, created) VALUES
-        (2, 1, 1000, 5, 99, 0, 0, 100, 0, 1, 0, 0, 0, 3, 8, 1, 1), (3, 1, 2000, 0, 99, 0, 0, 100, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1),
-        (4, 1, 3000, 0, 99, 0, 0, 100, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1), (5, 1, 4000, 3, NULL, 0, 0, 100, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1);
-    INSERT INTO pointsman_history (seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries,
-                                   crashes, late, created, finished, error) VALUES
-        (1, 1, 900, 'record', 'b', 1, 0, 0, 0, 100, 3, 2, 0, 0, 1, 2, 'boom');
+    INSERT INTO pointsman_task (seq, queue, event, phase, lane, sync, stage, priority, score, rank, due, attempt,
+                                retries,
+                                crashes, late, node, fence, started, created) VALUES
+        (2, 1, 1000, 5, 99, 0, 0, 100, 100000000, 0, 0, 1, 0, 0, 0, 3, 8, 1, 1),
+        (3, 1, 2000, 0, 99, 0, 0, 100, 100000000, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1),
+        (4, 1, 3000, 0, 99, 0, 0, 100, 100000000, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1),
+        (5, 1, 4000, 3, NULL, 0, 0, 100, 100000000, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 1);
+    INSERT INTO pointsman_history (seq, queue, event, type, key, status, reason, sync, stage, priority, attempt,
+                                   retries,
+                                   crashes, late, has_lane, created, finished, error) VALUES
+        (1, 1, 900, 'record', 'b', 1, 0, 0, 0, 100, 3, 2, 0, 0, 1, 1, 2, 'boom');
 ";
 
 fn create_first_layout(path: &Path) {
-    let conn = Connection::open(path).unwrap();
-    conn.execute_batch(include_str!("../migrations/0001.sql")).unwrap();
-    conn.execute_batch(FIRST_LAYOUT_ROWS).unwrap();
+    create_older_layout(path, 1).execute_batch(FIRST_LAYOUT_ROWS).unwrap();
 }
 
 fn claim_for_node(node: i64) -> ClaimRequest {
@@ -73,7 +102,7 @@ async fn waiting_tasks_keep_their_order_after_a_migration() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
     create_first_layout(&path);
-    let store = Sqlite::open(&path, NOW).unwrap();
+    let store = open_older(&path);
     let registration = store.read_merged_registration().await.unwrap();
     assert_eq!(registration.handlers.len(), 1);
     assert_eq!(store.list_rules().await.unwrap()[0].kind, RuleKind::Block);
@@ -125,7 +154,7 @@ async fn events_before_a_migration_are_not_replayed() {
     let conn = Connection::open(&path).unwrap();
     conn.execute("UPDATE pointsman_handler SET defined = 0", []).unwrap();
     drop(conn);
-    let store = Sqlite::open(&path, NOW).unwrap();
+    let store = open_older(&path);
     let index = HandlerName::new("index").unwrap();
     let mut routes = Routes::new();
     routes.bind(HandlingKey::new("record").unwrap(), HandlerBinding::queued(index.clone()));
@@ -140,24 +169,14 @@ async fn events_before_a_migration_are_not_replayed() {
 async fn orders_are_migrated_with_their_tenants() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("old.db");
-    let conn = Connection::open(&path).unwrap();
-    for layout in [
-        include_str!("../migrations/0001.sql"),
-        include_str!("../migrations/0002.sql"),
-        include_str!("../migrations/0003.sql"),
-        include_str!("../migrations/0004.sql"),
-        include_str!("../migrations/0005.sql"),
-    ] {
-        conn.execute_batch(layout).unwrap();
-    }
+    let conn = create_older_layout(&path, 2);
     conn.execute_batch(
-        "INSERT OR REPLACE INTO pointsman_meta VALUES ('layout', 5), ('realm', 77), ('salt', 5);
-         INSERT INTO pointsman_order (n, key, chain, node, tenant, value, priority, created, suspended, depth)
+        "INSERT INTO pointsman_order (n, key, chain, node, tenant, value, priority, created, suspended, depth)
          VALUES (4, '/pay,7', '/pay', 'a', 'shop', '[1]', 100, 5, 1, 0)",
     )
     .unwrap();
     drop(conn);
-    let store = Sqlite::open(&path, NOW).unwrap();
+    let store = open_older(&path);
     let (shop, key) = (Tenant::new("shop").unwrap(), "/pay,7".parse::<OrderKey>().unwrap());
     let (view, _) = store.read_order(&shop, &key).await.unwrap().unwrap();
     assert_eq!((view.order.value.as_str(), view.order.suspended), ("[1]", true));
@@ -182,9 +201,30 @@ async fn fresh_and_migrated_layouts_are_equal() {
     let (old, fresh) = (folder.path().join("old.db"), folder.path().join("fresh.db"));
     create_first_layout(&old);
     for path in [&old, &fresh] {
-        Sqlite::open(path, NOW).unwrap().close();
+        open_older(path).close();
     }
     assert_eq!(read_schema(&old), read_schema(&fresh));
+    let current = folder.path().join("current.db");
+    Sqlite::open(&current, NOW).unwrap().close();
+    assert_eq!(read_columns(&old), read_columns(&current));
+}
+
+/// Returns the columns of all tables and indexes, whatever their order in the tables.
+fn read_columns(path: &Path) -> Vec<(String, String, String, bool, Option<String>, i64)> {
+    let conn = Connection::open(path).unwrap();
+    let sql = "SELECT s.name, c.name, c.type, c.\"notnull\", c.dflt_value, c.pk
+               FROM sqlite_schema s, pragma_table_info(s.name) c WHERE s.type = 'table'
+               UNION ALL
+               SELECT s.name, c.name, c.seqno, i.\"unique\", coalesce(substr(x.sql, instr(x.sql, ' WHERE ')), ''), 0
+               FROM sqlite_schema s, pragma_index_list(s.name) i, pragma_index_info(i.name) c
+               JOIN sqlite_schema x ON x.name = i.name WHERE s.type = 'table'
+               ORDER BY 1, 2, 3, 4, 5, 6";
+    let mut statement = conn.prepare(sql).unwrap();
+    let read = |r: &rusqlite::Row<'_>| {
+        let kind = r.get::<_, rusqlite::types::Value>(2)?;
+        Ok((r.get(0)?, r.get(1)?, format!("{kind:?}"), r.get(3)?, r.get(4)?, r.get(5)?))
+    };
+    statement.query_map([], read).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
 fn read_schema(path: &Path) -> Vec<(String, Option<String>)> {

@@ -247,7 +247,7 @@ async fn a_repeat_gets_its_response_when_the_schedule_is_blocked() {
 /// Sleeps in the commit of an idempotency record.
 const SLOW_COMMIT_SQL: &str = "
     CREATE FUNCTION delay_commit() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1); RETURN NULL; END $$;
-    CREATE CONSTRAINT TRIGGER delay_commit AFTER INSERT ON pointsman.idempotency DEFERRABLE INITIALLY DEFERRED
+    CREATE CONSTRAINT TRIGGER delay_commit AFTER INSERT ON pointsman.idempotency_record DEFERRABLE INITIALLY DEFERRED
         FOR EACH ROW EXECUTE FUNCTION delay_commit()";
 const IS_COMMIT_ASLEEP_SQL: &str = "SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'";
 

@@ -4,5 +4,5 @@ SELECT s.relname::text, s.n_live_tup, s.n_dead_tup, pg_table_size(s.relid),
        coalesce('autovacuum_enabled=false' = ANY(c.reloptions) OR 'autovacuum_enabled=off' = ANY(c.reloptions), false)
 FROM pg_stat_user_tables s
 JOIN pg_class c ON c.oid = s.relid
-WHERE s.schemaname = 'pointsman' AND s.relname IN ('task', 'queue', 'version', 'object', 'orders', 'outbox')
+WHERE s.schemaname = 'pointsman' AND s.relname IN ('task', 'queue', 'commit_version', 'object', 'orders', 'outbox')
 ORDER BY s.relname

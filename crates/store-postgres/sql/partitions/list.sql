@@ -6,5 +6,5 @@ JOIN pg_class parent ON parent.oid = i.inhparent
 JOIN pg_class child ON child.oid = i.inhrelid
 JOIN pg_namespace n ON n.oid = parent.relnamespace
 WHERE n.nspname = 'pointsman' AND parent.relname IN ('journal', 'history', 'attempt', 'log')
-  AND child.relname <> parent.relname || '_kept'
+  AND child.relname <> parent.relname || '_retained'
 ORDER BY 3

@@ -6,8 +6,8 @@ WITH RECURSIVE head AS (
     FROM pointsman.object o
     CROSS JOIN LATERAL (
         SELECT lane, seq FROM pointsman.task
-        WHERE lane >= o.number * $3 AND lane < (o.number + 1) * $3 AND place IS NOT NULL
-        ORDER BY lane, place LIMIT 1
+        WHERE lane >= o.number * $3 AND lane < (o.number + 1) * $3 AND lane_position IS NOT NULL
+        ORDER BY lane, lane_position LIMIT 1
     ) t
     WHERE o.tenant = $1 AND o.key = $2
     UNION ALL
@@ -15,18 +15,18 @@ WITH RECURSIVE head AS (
     FROM head h
     CROSS JOIN LATERAL (
         SELECT lane, seq FROM pointsman.task
-        WHERE lane > h.lane AND lane < h.until AND place IS NOT NULL
-        ORDER BY lane, place LIMIT 1
+        WHERE lane > h.lane AND lane < h.until AND lane_position IS NOT NULL
+        ORDER BY lane, lane_position LIMIT 1
     ) t
     WHERE h.nth < $4
 )
-SELECT t.seq, t.queue, t.event, t.ord, t.phase, t.lane, t.place, t.crowd, t.bucket, t.sync, t.stage, t.priority,
-       t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence, t.until, t.started,
-       t.prev_sent, t.planned, t.created, t.reason, t.error,
-       n.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.ord),
+SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
+       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
+       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error,
+       n.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
        CASE WHEN t.phase >= 6 THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END,
        (SELECT count(*) FROM (
-            SELECT FROM pointsman.task b WHERE b.lane = h.lane AND b.place IS NOT NULL LIMIT $5
+            SELECT FROM pointsman.task b WHERE b.lane = h.lane AND b.lane_position IS NOT NULL LIMIT $5
         ) b)
 FROM head h
 JOIN pointsman.task t ON t.seq = h.seq

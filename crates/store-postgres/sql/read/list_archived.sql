@@ -1,10 +1,10 @@
 -- At most $2 archived tasks before $1, the newest first.
 SELECT p.seq, p.queue, p.event, p.type, p.key, p.status, p.reason, p.sync, p.stage, p.priority, p.attempt, p.retries,
-       p.crashes, p.late, p.laned, p.prev_sent, p.planned, p.created, p.started, p.finished, p.error, p.result,
+       p.crashes, p.late, p.has_lane, p.prev_sent, p.planned, p.created, p.started, p.finished, p.error, p.result,
        h.name, q.tenant
 FROM (
     SELECT * FROM pointsman.history
-    WHERE seq < $1 AND n > (SELECT hidden FROM pointsman.sequencer)
+    WHERE seq < $1 AND n > (SELECT expired_archive_number FROM pointsman.sequencer)
     ORDER BY seq DESC
     LIMIT $2
 ) p

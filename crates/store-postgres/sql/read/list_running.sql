@@ -1,9 +1,9 @@
 -- At most $2 locked tasks before $1, the newest first. They are few, and found by their partial index.
 WITH running AS MATERIALIZED (SELECT * FROM pointsman.task WHERE phase = 5)
-SELECT t.seq, t.queue, t.event, t.ord, t.phase, t.lane, t.place, t.crowd, t.bucket, t.sync, t.stage, t.priority,
-       t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence, t.until, t.started,
-       t.prev_sent, t.planned, t.created, t.reason, t.error,
-       h.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.ord),
+SELECT t.seq, t.queue, t.event, t.order_number, t.phase, t.lane, t.lane_position, t.concurrency_group, t.key_bucket,
+       t.sync, t.stage, t.priority, t.score, t.rank, t.due, t.attempt, t.retries, t.crashes, t.late, t.node, t.fence,
+       t.leased_until, t.started, t.prev_sent, t.planned, t.created, t.reason, t.error,
+       h.name, q.tenant, q.collection, j.type, j.key, (SELECT o.key FROM pointsman.orders o WHERE o.n = t.order_number),
        CASE WHEN t.phase >= 6 THEN (SELECT max(a.ended) FROM pointsman.attempt a WHERE a.task = t.seq) END
 FROM (SELECT * FROM running WHERE seq < $1 ORDER BY seq DESC LIMIT $2) t
 JOIN pointsman.queue q ON q.id = t.queue

@@ -1,2 +1,2 @@
 -- The last event of an object.
-SELECT last FROM pointsman.object WHERE tenant = $1 AND key = $2
+SELECT last_event FROM pointsman.object WHERE tenant = $1 AND key = $2

@@ -2,13 +2,13 @@
 -- before $3, of a tenant ($4) or of all. Each row has the sum of the value bytes up to it; beyond $7 bytes no row is
 -- returned. Without $6 the values are not read.
 SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce(t.phase = 5, false), o.origin, o.depth, o.stepped, o.halted_by, o.took_on_error,
+       coalesce(t.phase = 5, false), o.origin, o.depth, o.step_succeeded, o.suspended_by_task, o.took_on_error,
        t.phase, t.due, t.retries, h.name, f.handler, f.of, f.unfinished, f.error, o.bytes
 FROM (
     SELECT c.*, sum(octet_length(c.value)) OVER (ORDER BY c.key, c.tenant ROWS UNBOUNDED PRECEDING) AS bytes
     FROM (
         SELECT n, key, node, tenant, CASE WHEN $6 THEN value ELSE 'null' END AS value, priority, planned, created,
-               started, suspended, task, origin, depth, stepped, halted_by, took_on_error
+               started, suspended, task, origin, depth, step_succeeded, suspended_by_task, took_on_error
         FROM pointsman.orders
         WHERE (key, tenant) > ($1, $8) AND key >= $2 AND key < $3 AND ($4 IS NULL OR tenant = $4)
         ORDER BY key, tenant
@@ -23,13 +23,14 @@ LEFT JOIN LATERAL (
     FROM pointsman.task t
     JOIN pointsman.queue q ON q.id = t.queue
     JOIN pointsman.handler h ON h.id = q.handler
-    WHERE o.halted_by IS NOT NULL AND t.seq = o.halted_by
+    WHERE o.suspended_by_task IS NOT NULL AND t.seq = o.suspended_by_task
     UNION ALL
     SELECT h.name, p.type, false, p.error
     FROM pointsman.history p
     JOIN pointsman.queue q ON q.id = p.queue
     JOIN pointsman.handler h ON h.id = q.handler
-    WHERE o.halted_by IS NOT NULL AND p.seq = o.halted_by AND p.n > (SELECT hidden FROM pointsman.sequencer)
+    WHERE o.suspended_by_task IS NOT NULL AND p.seq = o.suspended_by_task
+      AND p.n > (SELECT expired_archive_number FROM pointsman.sequencer)
     LIMIT 1
 ) f ON true
 WHERE o.bytes - octet_length(o.value) < $7

@@ -1,2 +1,2 @@
 -- The namespace of the task ids.
-SELECT text FROM pointsman.meta WHERE name = 'realm'
+SELECT text FROM pointsman.meta WHERE name = 'task_id_namespace'

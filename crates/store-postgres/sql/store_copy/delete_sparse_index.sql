@@ -1,2 +1,2 @@
 -- Deletes the sparse index of the journal.
-DELETE FROM pointsman.mark
+DELETE FROM pointsman.journal_sparse_index

@@ -1,8 +1,10 @@
 -- Completes the version after all rows are copied: the counters that depend on all rows.
-WITH deleted AS (DELETE FROM pointsman.version)
-INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
-                               ended, archived, hidden, dropped, journal_to, history_to, next_due)
-SELECT version + 1, registry + 1, last_event, forgotten, tasks, fences, objects,
-       (SELECT coalesce(max(n), 0) FROM pointsman.orders), journaled, ended, archived, hidden, dropped, journal_to,
-       history_to, (SELECT min(due) FROM pointsman.task WHERE phase = 2)
+WITH deleted AS (DELETE FROM pointsman.commit_version)
+INSERT INTO pointsman.commit_version (version, registry_version, last_event, expired_up_to, last_task, last_fence,
+                                      last_object, last_order, journaled_events, archived_tasks, last_archive_number,
+                                      expired_archive_number, expired_event_number, journal_end, history_end, next_due)
+SELECT version + 1, registry_version + 1, last_event, expired_up_to, last_task, last_fence, last_object,
+       (SELECT coalesce(max(n), 0) FROM pointsman.orders), journaled_events, archived_tasks, last_archive_number,
+       expired_archive_number, expired_event_number, journal_end,
+       history_end, (SELECT min(due) FROM pointsman.task WHERE phase = 2)
 FROM pointsman.sequencer

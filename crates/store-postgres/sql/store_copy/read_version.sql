@@ -1,2 +1,2 @@
 -- The commit version, and the last numbers of events and archived tasks.
-SELECT version, forgotten, journaled, archived, journal_to, history_to FROM pointsman.sequencer
+SELECT version, expired_up_to, journaled_events, last_archive_number, journal_end, history_end FROM pointsman.sequencer

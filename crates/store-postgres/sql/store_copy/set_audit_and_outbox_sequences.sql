@@ -1,9 +1,10 @@
 -- Sets the sequences of audit entries and of the outbox after all existing and assigned numbers. A large number that
 -- was inserted manually must not exhaust the sequence.
-SELECT setval('pointsman.deed_n_seq', greatest(d.n, 1), d.n > 0), setval('pointsman.outbox_n', greatest(o.n, 1), o.n > 0)
-FROM (SELECT greatest((SELECT max(n) FROM pointsman.deed),
-                      (SELECT last_value FROM pointsman.deed_n_seq WHERE is_called), 0) AS n) d,
+SELECT setval('pointsman.audit_entry_n_seq', greatest(e.n, 1), e.n > 0),
+       setval('pointsman.outbox_number', greatest(o.n, 1), o.n > 0)
+FROM (SELECT greatest((SELECT max(n) FROM pointsman.audit_entry),
+                      (SELECT last_value FROM pointsman.audit_entry_n_seq WHERE is_called), 0) AS n) e,
      (SELECT greatest((SELECT max(n) FROM pointsman.outbox WHERE n < 140737488355328),
                       (SELECT max(n) FROM pointsman.receipt WHERE n < 140737488355328),
                       (SELECT max(n) FROM pointsman.outbox_refused WHERE n < 140737488355328),
-                      (SELECT last_value FROM pointsman.outbox_n WHERE is_called), 0) AS n) o
+                      (SELECT last_value FROM pointsman.outbox_number WHERE is_called), 0) AS n) o

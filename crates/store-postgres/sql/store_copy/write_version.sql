@@ -1,7 +1,8 @@
 -- Advances the version with the last numbers of events and archived tasks. All caches are dropped.
-WITH deleted AS (DELETE FROM pointsman.version)
-INSERT INTO pointsman.version (version, registry, last_event, forgotten, tasks, fences, objects, orders, journaled,
-                               ended, archived, hidden, dropped, journal_to, history_to, next_due)
-SELECT version + 1, registry + 1, last_event, forgotten, tasks, fences, objects, orders, $1, ended, $2, hidden, dropped,
-       $3, $4, next_due
+WITH deleted AS (DELETE FROM pointsman.commit_version)
+INSERT INTO pointsman.commit_version (version, registry_version, last_event, expired_up_to, last_task, last_fence,
+                                      last_object, last_order, journaled_events, archived_tasks, last_archive_number,
+                                      expired_archive_number, expired_event_number, journal_end, history_end, next_due)
+SELECT version + 1, registry_version + 1, last_event, expired_up_to, last_task, last_fence, last_object, last_order, $1,
+       archived_tasks, $2, expired_archive_number, expired_event_number, $3, $4, next_due
 FROM pointsman.sequencer

@@ -1,7 +1,7 @@
 -- Inserts the events of a unit of work into the outbox, in their order, and returns their receipts. The events are
 -- valid; a receipt has the format of `pointsman.emit`.
 WITH numbered AS MATERIALIZED (
-    SELECT e.*, pointsman.take_number() AS n
+    SELECT e.*, pointsman.next_outbox_number() AS n
     FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::integer[],
                 $9::bigint[], $10::bigint[], $11::integer[])
          AS e (type, key, sub, tenant, value, context, due, priority, cause_event, cause_task, cause_depth)

@@ -1,2 +1,2 @@
 -- Adds a partition to a table.
-SELECT pointsman.add_slice($1, $2, $3)
+SELECT pointsman.add_partition($1, $2, $3)

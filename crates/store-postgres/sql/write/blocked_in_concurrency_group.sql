@@ -1,2 +1,3 @@
 -- The oldest blocked task of a concurrency group.
-SELECT seq, queue, bucket, crowd, score, due FROM pointsman.task WHERE crowd = $1 AND phase = 0 ORDER BY seq LIMIT 1
+SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman.task
+WHERE concurrency_group = $1 AND phase = 0 ORDER BY seq LIMIT 1

@@ -1,4 +1,4 @@
 -- Deletes expired idempotency records. They are found by their age first: a join may scan the whole table.
-DELETE FROM pointsman.idempotency
-WHERE ctid = ANY (ARRAY(SELECT ctid FROM pointsman.idempotency WHERE at < $1 ORDER BY at LIMIT $2))
+DELETE FROM pointsman.idempotency_record
+WHERE ctid = ANY (ARRAY(SELECT ctid FROM pointsman.idempotency_record WHERE at < $1 ORDER BY at LIMIT $2))
 RETURNING 1

@@ -1,2 +1,3 @@
 -- Deletes entries of the sparse index below this event, except the last one: it says how many events were before it.
-DELETE FROM pointsman.mark WHERE number < (SELECT max(number) FROM pointsman.mark WHERE id <= $1)
+DELETE FROM pointsman.journal_sparse_index
+WHERE number < (SELECT max(number) FROM pointsman.journal_sparse_index WHERE id <= $1)

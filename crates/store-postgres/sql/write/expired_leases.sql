@@ -1,4 +1,5 @@
 -- Locked tasks of pull workers, claimed since $2, whose leases have expired.
-SELECT seq, queue, event, ord, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank, due, attempt, retries,
-       crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error
-FROM pointsman.task WHERE until < $1 AND started >= $2 AND phase = 5 ORDER BY until
+SELECT seq, queue, event, order_number, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage,
+       priority, score, rank, due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent,
+       planned, created, reason, error
+FROM pointsman.task WHERE leased_until < $1 AND started >= $2 AND phase = 5 ORDER BY leased_until

@@ -1,2 +1,2 @@
 -- All handlers that were ever registered.
-SELECT id, def, defined, pace FROM pointsman.handler ORDER BY id
+SELECT id, def, defined, limiter_state FROM pointsman.handler ORDER BY id

@@ -1,3 +1,3 @@
 -- Inserts idempotency records.
-INSERT INTO pointsman.idempotency (tenant, key, digest, answer, at)
+INSERT INTO pointsman.idempotency_record (tenant, key, digest, response, at)
 SELECT * FROM unnest($1::text[], $2::text[], $3::bytea[], $4::text[], $5::bigint[])

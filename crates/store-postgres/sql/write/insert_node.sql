@@ -1,2 +1,2 @@
 -- Inserts a node that joins.
-INSERT INTO pointsman.node (name, joined, heard) VALUES ($1, $2, $2) RETURNING id
+INSERT INTO pointsman.node (name, joined, last_heartbeat) VALUES ($1, $2, $2) RETURNING id

@@ -1,2 +1,2 @@
 -- Rate limiter and circuit breaker states of these handlers.
-SELECT id, pace FROM pointsman.handler WHERE id = ANY ($1)
+SELECT id, limiter_state FROM pointsman.handler WHERE id = ANY ($1)

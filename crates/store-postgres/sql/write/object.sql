@@ -1,2 +1,2 @@
 -- An object by its key.
-SELECT number, last, sent FROM pointsman.object WHERE tenant = $1 AND key = $2
+SELECT number, last_event, last_sent FROM pointsman.object WHERE tenant = $1 AND key = $2

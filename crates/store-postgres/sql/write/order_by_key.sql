@@ -1,5 +1,6 @@
 -- A tenant's order by its key.
 SELECT o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task,
-       coalesce((SELECT t.phase = 5 FROM pointsman.task t WHERE t.seq = o.task), false), o.origin, o.depth, o.stepped,
-       o.halted_by, o.took_on_error
+       coalesce((SELECT t.phase = 5 FROM pointsman.task t WHERE t.seq = o.task), false), o.origin, o.depth,
+       o.step_succeeded,
+       o.suspended_by_task, o.took_on_error
 FROM pointsman.orders o WHERE o.key = $1 AND o.tenant = $2

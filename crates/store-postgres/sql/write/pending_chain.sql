@@ -1,2 +1,2 @@
 -- A chain whose orders must be reconciled.
-SELECT path, pending FROM pointsman.chain WHERE pending IS NOT NULL LIMIT 1
+SELECT path, reconciled_up_to FROM pointsman.chain WHERE reconciled_up_to IS NOT NULL LIMIT 1

@@ -1,8 +1,8 @@
 -- The first tasks, at most $2, of each of these lanes.
-SELECT w.lane, t.seq, t.queue, t.bucket, t.crowd, t.score, t.due, t.place, t.phase
+SELECT w.lane, t.seq, t.queue, t.key_bucket, t.concurrency_group, t.score, t.due, t.lane_position, t.phase
 FROM unnest($1::bigint[]) AS w (lane)
 CROSS JOIN LATERAL (
-    SELECT seq, queue, bucket, crowd, score, due, place, phase FROM pointsman.task
-    WHERE lane = w.lane AND place IS NOT NULL ORDER BY lane, place LIMIT $2
+    SELECT seq, queue, key_bucket, concurrency_group, score, due, lane_position, phase FROM pointsman.task
+    WHERE lane = w.lane AND lane_position IS NOT NULL ORDER BY lane, lane_position LIMIT $2
 ) t
-ORDER BY w.lane, t.place
+ORDER BY w.lane, t.lane_position

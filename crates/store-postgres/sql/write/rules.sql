@@ -6,5 +6,5 @@ SELECT r.rule_type::text, r.event_space, r.handler_name, t.name, coalesce(n.by, 
        r.canvas_id
 FROM pointsman.scheduling_rules r
 LEFT JOIN pointsman.tenant t ON t.canvas_id = r.canvas_id
-LEFT JOIN pointsman.rule_note n ON n.rule = r.id
+LEFT JOIN pointsman.rule_author n ON n.rule = r.id
 ORDER BY r.event_space, r.handler_name, t.name NULLS FIRST, r.rule_type, r.canvas_id

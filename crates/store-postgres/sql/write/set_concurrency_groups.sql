@@ -1,2 +1,3 @@
 -- Sets the concurrency groups of tasks.
-UPDATE pointsman.task t SET crowd = u.crowd FROM unnest($1::bigint[], $2::bigint[]) AS u (seq, crowd) WHERE t.seq = ANY (ARRAY[u.seq])
+UPDATE pointsman.task t SET concurrency_group = u.concurrency_group
+FROM unnest($1::bigint[], $2::bigint[]) AS u (seq, concurrency_group) WHERE t.seq = ANY (ARRAY[u.seq])

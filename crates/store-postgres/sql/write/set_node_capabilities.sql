@@ -1,2 +1,2 @@
 -- Sets the capabilities of a node.
-UPDATE pointsman.node SET abilities = $2 WHERE id = $1
+UPDATE pointsman.node SET capabilities = $2 WHERE id = $1

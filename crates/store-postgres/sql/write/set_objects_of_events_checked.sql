@@ -1,7 +1,7 @@
 -- Sets when the objects of events were checked, unless that was after $2. Each is found by its key first: a join may
 -- scan all objects.
-INSERT INTO pointsman.object (tenant, key, number, last, sent, checked)
-SELECT o.tenant, o.key, o.number, o.last, o.sent, $3
+INSERT INTO pointsman.object (tenant, key, number, last_event, last_sent, checked)
+SELECT o.tenant, o.key, o.number, o.last_event, o.last_sent, $3
 FROM (SELECT DISTINCT tenant, key FROM pointsman.journal WHERE id = ANY ($1) AND key IS NOT NULL) AS used
 CROSS JOIN LATERAL (SELECT * FROM pointsman.object WHERE tenant = used.tenant AND key = used.key LIMIT 1) o
 WHERE o.checked <= $2

@@ -1,2 +1,2 @@
 -- Sets up to which order a changed chain is reconciled.
-UPDATE pointsman.chain SET pending = $2 WHERE path = $1
+UPDATE pointsman.chain SET reconciled_up_to = $2 WHERE path = $1

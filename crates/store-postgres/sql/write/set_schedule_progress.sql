@@ -1,4 +1,5 @@
 -- Advances the progress of a schedule.
 UPDATE pointsman.schedule
-SET settled = greatest(settled, $2), unmet = coalesce(unmet, $3), last_event = coalesce($4, last_event)
+SET resolved_up_to = greatest(resolved_up_to, $2), next_catch_up = coalesce(next_catch_up, $3),
+    last_event = coalesce($4, last_event)
 WHERE name = $1

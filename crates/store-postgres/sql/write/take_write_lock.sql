@@ -1,2 +1,2 @@
 -- Takes the write lock.
-SELECT FROM pointsman.turn FOR UPDATE
+SELECT FROM pointsman.write_lock FOR UPDATE

@@ -11,9 +11,9 @@ WITH tenant_row AS (
     FROM nextval('pointsman.scheduling_rules_id_seq') next
 ), rule AS (
     INSERT INTO pointsman.scheduling_rules (id, rule_type, canvas_id, handler_name, event_space, created_at)
-    SELECT id, $1::text::pointsman.scheduling_rule_type, $2, $4, $5, pointsman.at($6) FROM number
+    SELECT id, $1::text::pointsman.scheduling_rule_type, $2, $4, $5, pointsman.micros_to_timestamp($6) FROM number
     ON CONFLICT (rule_type, canvas_id, handler_name, event_space) DO UPDATE SET created_at = excluded.created_at
     RETURNING id
 )
-INSERT INTO pointsman.rule_note (rule, by, reason) SELECT id, $7, $8 FROM rule
+INSERT INTO pointsman.rule_author (rule, by, reason) SELECT id, $7, $8 FROM rule
 ON CONFLICT (rule) DO UPDATE SET by = excluded.by, reason = excluded.reason

@@ -4,7 +4,7 @@ use pointsman_store::finding::{Finding, FindingSeverity};
 use pointsman_store::store_copy::COPY_PROGRESS_TEXT;
 
 use super::{BEGIN, CheckResult, Doctor, format_list, open_error_finding};
-use crate::migrate::{self, NEWEST_LAYOUT, SchemaState};
+use crate::migrate::{self, SchemaState};
 use crate::privileges::RolePrivileges;
 use crate::schema_objects::object_names;
 use crate::session::query;
@@ -16,18 +16,19 @@ impl Doctor {
         if privileges.severity != FindingSeverity::Ok {
             return Ok((vec![privileges], false));
         }
-        let layout = migrate::read_schema_state(&self.session, &self.endpoint).await;
-        let is_newest = matches!(layout, Ok(SchemaState::Applied(NEWEST_LAYOUT)));
+        let layout = migrate::read_schema_state(&self.session, &self.endpoint, self.migrations).await;
+        let newest = self.migrations.len();
+        let is_newest = matches!(layout, Ok(SchemaState::Applied(applied)) if applied == newest);
         let layout = match layout {
             Ok(SchemaState::Absent | SchemaState::Empty) => {
                 Finding::ok("layout", "there are no tables yet; the first node creates them")
             }
-            Ok(SchemaState::Applied(NEWEST_LAYOUT)) => {
-                Finding::ok("layout", format!("{NEWEST_LAYOUT}, the newest"))
+            Ok(SchemaState::Applied(_)) if is_newest => {
+                Finding::ok("layout", format!("{newest}, the newest"))
             }
             Ok(SchemaState::Applied(older)) => Finding::ok(
                 "layout",
-                format!("{older}; the next node of this version migrates it to {NEWEST_LAYOUT}"),
+                format!("{older}; the next node of this version migrates it to {newest}"),
             )
             .with_advice("Make a backup first; older versions cannot open it afterwards."),
             Err(error) => open_error_finding("layout", &error),

@@ -17,9 +17,9 @@ use crate::session::{Session, query};
 pub(super) async fn read_extent(session: &Session) -> Result<JournalRange> {
     let rows = session.query(query!("read/extent"), &[]).await?;
     let row = rows.first().ok_or_else(|| Fault::damaged("there is no sequencer"))?;
-    let (forgotten, newest) =
+    let (expired_up_to, newest) =
         (EventId::from_i64(read_column(row, 0)?), EventId::from_i64(read_column(row, 1)?));
-    Ok(JournalRange { expired_up_to: forgotten, head: newest.max(forgotten) })
+    Ok(JournalRange { expired_up_to, head: newest.max(expired_up_to) })
 }
 
 pub(super) async fn read_page(session: &Session, read: &JournalQuery) -> Result<EventPage> {

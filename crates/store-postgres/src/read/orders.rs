@@ -32,9 +32,9 @@ const ALLOW_TABLE_SCANS: &str =
 
 /// Reads what all order views need: chains, rules and the task id namespace.
 pub(super) async fn read_order_context(session: &Session) -> Result<ViewEnvironment> {
-    let (chains, rules, realm) =
+    let (chains, rules, task_id_namespace) =
         try_join3(list_chains(session), list_rules(session), read_task_id_namespace(session)).await?;
-    Ok(ViewEnvironment { chains: ChainRegistry::from_rows(chains), rules, task_id_namespace: realm })
+    Ok(ViewEnvironment { chains: ChainRegistry::from_rows(chains), rules, task_id_namespace })
 }
 
 async fn list_chains(session: &Session) -> Result<Vec<ChainRow>> {
@@ -139,7 +139,11 @@ fn order_view(context: &ViewEnvironment, row: &Row) -> Result<OrderView> {
     Ok(context.order_view(order, step))
 }
 
-fn failed_task(order: &Order, row: &Row, realm: TaskIdNamespace) -> Result<Option<(TaskId, Option<String>)>> {
+fn failed_task(
+    order: &Order,
+    row: &Row,
+    task_id_namespace: TaskIdNamespace,
+) -> Result<Option<(TaskId, Option<String>)>> {
     let (Some(seq), Some(handler)) =
         (order.suspended_by_task, read_column::<Option<&str>>(row, ORDER_COLUMNS + 4)?)
     else {
@@ -154,7 +158,7 @@ fn failed_task(order: &Order, row: &Row, realm: TaskIdNamespace) -> Result<Optio
         false => queue_kind.to_string(),
     };
     Ok(Some((
-        TaskId::new(handler, &collection, realm.uuid_of_seq(seq)),
+        TaskId::new(handler, &collection, task_id_namespace.uuid_of_seq(seq)),
         read_column(row, ORDER_COLUMNS + 7)?,
     )))
 }

@@ -26,7 +26,7 @@ pub(crate) async fn list_nodes(session: &Session) -> Result<Vec<NodeView>> {
 }
 
 fn read_node(row: &Row) -> Result<NodeView> {
-    let abilities = match read_column(row, 5)? {
+    let capabilities = match read_column(row, 5)? {
         "" => NodeCapabilities::default(),
         json => serde_json::from_str(json).map_err(Fault::damaged)?,
     };
@@ -36,7 +36,7 @@ fn read_node(row: &Row) -> Result<NodeView> {
         joined_at: read_time(row, 2)?,
         last_heartbeat_at: read_time(row, 3)?,
         gone: read_column(row, 4)?,
-        capabilities: abilities,
+        capabilities,
         running: read_column::<i64>(row, 6)? as u64,
     })
 }

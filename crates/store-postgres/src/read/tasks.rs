@@ -29,7 +29,7 @@ use crate::session::{Query, Session, query};
 /// Reads the namespace of the public task ids.
 pub(super) async fn read_task_id_namespace(session: &Session) -> Result<TaskIdNamespace> {
     let rows = session.query(query!("read/task_id_namespace"), &[]).await?;
-    let row = rows.first().ok_or_else(|| Fault::damaged("there is no realm"))?;
+    let row = rows.first().ok_or_else(|| Fault::damaged("pointsman.meta has no task_id_namespace"))?;
     read_column::<&str>(row, 0)?.parse().map(TaskIdNamespace).map_err(Fault::damaged)
 }
 
@@ -60,10 +60,10 @@ async fn list_tasks(session: &Session, seqs: &[TaskSeq]) -> Result<Vec<Task>> {
     let query_by_seq = async |query| -> Result<Vec<Row>> { Ok(session.query(query, &[&seqs]).await?) };
     let (active, archived) =
         (query!("read/active_tasks", INT8_ARRAY), query!("read/archived_tasks", INT8_ARRAY));
-    let (realm, active, archived) =
+    let (task_id_namespace, active, archived) =
         try_join3(read_task_id_namespace(session), query_by_seq(active), query_by_seq(archived)).await?;
-    let active = active.iter().map(|row| active_task_from_row(row, realm));
-    let tasks = active.chain(archived.iter().map(|row| archived_task_from_row(row, realm)));
+    let active = active.iter().map(|row| active_task_from_row(row, task_id_namespace));
+    let tasks = active.chain(archived.iter().map(|row| archived_task_from_row(row, task_id_namespace)));
     let mut tasks = tasks.collect::<Result<Vec<Task>>>()?;
     tasks.sort_by_key(|task| task.seq);
     Ok(tasks)
@@ -82,7 +82,7 @@ async fn list_attempts(session: &Session, seqs: &[TaskSeq]) -> Result<HashMap<i6
 
 /// Decodes an active task, followed by handler, tenant, the queue's kind, type and key of its event, key of its order,
 /// and the end of its last attempt.
-fn active_task_from_row(row: &Row, realm: TaskIdNamespace) -> Result<Task> {
+fn active_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result<Task> {
     let live = read_active_task(row, 0)?;
     let names = (read_handler_name(row, ACTIVE_TASK_COLUMNS)?, read_tenant(row, ACTIVE_TASK_COLUMNS + 1)?);
     let kind = QueueSubject::from_text(read_column(row, ACTIVE_TASK_COLUMNS + 2)?).map_err(Fault::damaged)?;
@@ -95,17 +95,17 @@ fn active_task_from_row(row: &Row, realm: TaskIdNamespace) -> Result<Task> {
     task_from_active_row(
         live,
         ActiveTaskNames { finished_at: read_optional_time(row, ACTIVE_TASK_COLUMNS + 6)?, ..names },
-        realm,
+        task_id_namespace,
     )
 }
 
 /// Decodes an archived task, followed by handler and tenant.
-fn archived_task_from_row(row: &Row, realm: TaskIdNamespace) -> Result<Task> {
+fn archived_task_from_row(row: &Row, task_id_namespace: TaskIdNamespace) -> Result<Task> {
     task_from_archived_row(
         read_archived_task(row, 0)?,
         read_handler_name(row, ARCHIVED_TASK_COLUMNS)?,
         read_tenant(row, ARCHIVED_TASK_COLUMNS + 1)?,
-        realm,
+        task_id_namespace,
     )
 }
 
@@ -118,10 +118,10 @@ pub(super) async fn list_lanes(session: &Session, tenant: &Tenant, key: &ObjectK
             .query(query, &[&tenant, &key, &LANES_PER_OBJECT, &to_sql_limit(LANES_TO_READ), &counted])
             .await?)
     };
-    let (realm, rows) = try_join(read_task_id_namespace(session), rows).await?;
+    let (task_id_namespace, rows) = try_join(read_task_id_namespace(session), rows).await?;
     let lane = |row: &Row| {
         let waiting: i64 = read_column(row, ACTIVE_TASK_COLUMNS + 7)?;
-        Ok(LaneView::new(active_task_from_row(row, realm)?, waiting.unsigned_abs()))
+        Ok(LaneView::new(active_task_from_row(row, task_id_namespace)?, waiting.unsigned_abs()))
     };
     rows.iter().map(lane).collect()
 }
@@ -145,18 +145,19 @@ pub(super) async fn list_task_page(
         let (extent, seqs) = try_join(read_extent(session), list_tasks_of_event(session, event)).await?;
         return Ok(page_of_tasks(list_tasks(session, &seqs).await?, filter, before, limit, extent));
     }
-    let (extent, realm, is_of_source) =
+    let (extent, task_id_namespace, is_of_source) =
         try_join3(read_extent(session), read_task_id_namespace(session), is_source(session, filter)).await?;
     let (active, archived) = choose_row_filters(filter, is_of_source);
     let mut active = TaskCursor::new(Some(active_tasks_query(active)), active_task_from_row, before, limit);
     let mut archived = TaskCursor::new(archived_tasks_query(archived), archived_task_from_row, before, limit);
     let mut page = TaskPageBuilder::new(filter, limit, extent);
     let more = loop {
-        try_join(active.fill(session, realm), archived.fill(session, realm)).await?;
+        try_join(active.fill(session, task_id_namespace), archived.fill(session, task_id_namespace)).await?;
         let next = if active.newest() > archived.newest() { &mut active } else { &mut archived };
         let Some(task) = next.buffer.pop_front() else { break false };
         if !page.push_task(task) {
-            try_join(active.fill(session, realm), archived.fill(session, realm)).await?;
+            try_join(active.fill(session, task_id_namespace), archived.fill(session, task_id_namespace))
+                .await?;
             break active.newest().or(archived.newest()).is_some();
         }
     };
@@ -217,10 +218,11 @@ impl TaskCursor {
     }
 
     /// Fetches the next chunk if the buffer is empty.
-    async fn fill(&mut self, session: &Session, realm: TaskIdNamespace) -> Result<()> {
+    async fn fill(&mut self, session: &Session, task_id_namespace: TaskIdNamespace) -> Result<()> {
         let Some(query) = self.query.filter(|_| self.buffer.is_empty()) else { return Ok(()) };
         let rows = session.query(query, &[&self.before_seq, &self.chunk.rows()]).await?;
-        self.buffer = rows.iter().map(|row| (self.decode_task)(row, realm)).collect::<Result<_>>()?;
+        self.buffer =
+            rows.iter().map(|row| (self.decode_task)(row, task_id_namespace)).collect::<Result<_>>()?;
         self.before_seq = self.buffer.back().map_or(self.before_seq, |task| task.seq.0);
         if self.chunk.is_last(&rows, 0) {
             self.query = None;

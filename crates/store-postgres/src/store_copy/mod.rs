@@ -23,7 +23,7 @@ use crate::connect::Endpoint;
 use crate::error::{
     self, ConnectError, OpenError, describe_error, is_constraint_violation, is_value_rejected,
 };
-use crate::migrate::{self, SchemaState};
+use crate::migrate::{self, MIGRATIONS, SchemaState};
 use crate::rows::read_column;
 use crate::session::{Query, Session, query};
 
@@ -99,7 +99,7 @@ async fn open(
     };
     let to_connect_error = |error: ConnectError| OpenError::from_connect_error(endpoint, &error);
     let session = endpoint.connect_with_timeout().await.map_err(to_connect_error)?;
-    match (migrate::read_schema_state(&session, endpoint).await?, role) {
+    match (migrate::read_schema_state(&session, endpoint, MIGRATIONS).await?, role) {
         (SchemaState::Absent | SchemaState::Empty | SchemaState::Applied(0), CopyRole::Source) => {
             return Err(CopyNotReady::NoStore(endpoint.to_string()));
         }
@@ -111,7 +111,7 @@ async fn open(
             }
         }
     }
-    migrate::migrate(&session, endpoint, migrate::NEWEST_LAYOUT).await?;
+    migrate::migrate(&session, endpoint, MIGRATIONS).await?;
     if role == CopyRole::Source {
         let events = count_outbox_rows(&session).await.map_err(to_open_error)?;
         if events > 0 {

@@ -11,15 +11,16 @@ pub(super) struct TableLayout {
 }
 
 /// Expired events are in the table until their partition is dropped.
-const NEEDED_EVENTS: &str = "t.id > (SELECT forgotten FROM pointsman.sequencer)
+const NEEDED_EVENTS: &str = "t.id > (SELECT expired_up_to FROM pointsman.sequencer)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.seq >= t.first_task AND k.seq < t.first_task + t.tasks)
     OR EXISTS (SELECT FROM pointsman.task k WHERE k.late AND k.event = t.id)";
 /// Likewise attempts and logs of expired tasks.
 const ROWS_OF_EXISTING_TASKS: &str = "EXISTS (SELECT FROM pointsman.task k WHERE k.seq = t.task)
     OR EXISTS (SELECT FROM pointsman.history h
-               WHERE h.seq = t.task AND h.n > (SELECT hidden FROM pointsman.sequencer))";
+               WHERE h.seq = t.task AND h.n > (SELECT expired_archive_number FROM pointsman.sequencer))";
 /// Texts that belong to this database and are not copied.
-const COPIED_TEXTS: &str = "t.name NOT IN ('realm', 'salt', 'slice', 'first_token', 'move')";
+const COPIED_TEXTS: &str =
+    "t.name NOT IN ('task_id_namespace', 'salt', 'partition_rows', 'first_token', 'move')";
 
 impl TableLayout {
     pub(super) fn for_table(section: TableKind) -> Self {
@@ -31,7 +32,7 @@ impl TableLayout {
             TableKind::Queues => Self { extra_columns: &["canvas_id"], ..all("queue", &["id"]) },
             TableKind::Chains => all("chain", &["path"]),
             TableKind::Rules => all("scheduling_rules", &["id"]),
-            TableKind::FileDigests => all("file", &["key"]),
+            TableKind::FileDigests => all("file_digest", &["key"]),
             TableKind::Nodes => all("node", &["id"]),
             TableKind::Schedules => all("schedule", &["name"]),
             TableKind::Journal => {
@@ -43,26 +44,26 @@ impl TableLayout {
             TableKind::EndedOrders => all("ended_order", &["key", "tenant"]),
             // In the order of their ends.
             TableKind::History => Self {
-                row_filter: "t.n > (SELECT hidden FROM pointsman.sequencer)",
+                row_filter: "t.n > (SELECT expired_archive_number FROM pointsman.sequencer)",
                 extra_columns: &["n"],
                 ..all("history", &["n"])
             },
             TableKind::Attempts => Self {
                 row_filter: ROWS_OF_EXISTING_TASKS,
-                extra_columns: &["era"],
+                extra_columns: &["partition_key"],
                 ..all("attempt", &["task", "number"])
             },
             TableKind::Logs => Self {
                 row_filter: ROWS_OF_EXISTING_TASKS,
-                extra_columns: &["era"],
+                extra_columns: &["partition_key"],
                 ..all("log", &["task", "n"])
             },
             // In the order of time: another store may find the oldest one by it.
-            TableKind::IdempotencyRecords => all("idempotency", &["n"]),
+            TableKind::IdempotencyRecords => all("idempotency_record", &["n"]),
             TableKind::Fires => all("fire", &["at", "schedule", "planned"]),
-            TableKind::AuditEntries => all("deed", &["n"]),
+            TableKind::AuditEntries => all("audit_entry", &["n"]),
             TableKind::OutboxReceipts => all("receipt", &["n"]),
-            TableKind::OutboxKeys => all("outbox_key", &["tenant", "key"]),
+            TableKind::OutboxKeys => all("outbox_idempotency_key", &["tenant", "key"]),
             TableKind::OutboxRefusals => all("outbox_refused", &["n"]),
             TableKind::UnknownTenantRules => all("scheduling_rules", &["id"]),
         }
@@ -71,7 +72,9 @@ impl TableLayout {
     /// The SQL expressions that are read for the columns.
     pub(super) fn select_list(section: TableKind) -> String {
         let column = |name: &&str| match (section, *name) {
-            (TableKind::Nodes, "heard") => "CASE WHEN t.gone THEN t.heard ELSE 0 END".into(),
+            (TableKind::Nodes, "last_heartbeat") => {
+                "CASE WHEN t.gone THEN t.last_heartbeat ELSE 0 END".into()
+            }
             (_, name) => format!("t.{name}"),
         };
         section.columns().iter().map(column).collect::<Vec<_>>().join(", ")

@@ -137,7 +137,7 @@ impl CopyConnection {
 
     /// Reads the number of rows per partition.
     async fn read_partition_rows(&self) -> Result<i64> {
-        let rows = self.query(query!("write/text", TEXT), &[&"slice"]).await?;
+        let rows = self.query(query!("write/text", TEXT), &[&"partition_rows"]).await?;
         let text: Option<&str> = rows.first().map(|row| read_column(row, 0)).transpose()?;
         Ok(text.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0).unwrap_or(DEFAULT_PARTITION_ROWS))
     }
@@ -150,7 +150,7 @@ impl CopyConnection {
                 task_id_namespace,
                 salt,
                 last,
-                forgotten,
+                expired_up_to,
                 expired_events,
                 _,
                 tasks,
@@ -163,7 +163,7 @@ impl CopyConnection {
         else {
             return Err(Fault::damaged("the counters"));
         };
-        for (name, number) in [("realm", task_id_namespace), ("salt", salt)] {
+        for (name, number) in [("task_id_namespace", task_id_namespace), ("salt", salt)] {
             self.query(query!("write/upsert_text", TEXT, TEXT), &[&name, &number.to_string()]).await?;
         }
         self.delete_leftovers().await?;
@@ -172,11 +172,11 @@ impl CopyConnection {
         let query = query!("store_copy/write_counters", INT8, INT8, INT8, INT8, INT8, INT8, INT8, INT8);
         self.query(
             query,
-            &[&last, &forgotten, &expired_events, &tasks, &fences, &objects, &ended, &journal_to],
+            &[&last, &expired_up_to, &expired_events, &tasks, &fences, &objects, &ended, &journal_to],
         )
         .await?;
         if expired_events > 0 {
-            self.insert_sparse_index(vec![expired_events], vec![forgotten]).await?;
+            self.insert_sparse_index(vec![expired_events], vec![expired_up_to]).await?;
         }
         self.query(query!("store_copy/set_node_sequence", INT8), &[&nodes]).await?;
         Ok(())

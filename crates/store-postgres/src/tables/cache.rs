@@ -240,7 +240,7 @@ pub(crate) fn read_idempotency_record(row: &Row, at: usize) -> Result<Idempotenc
     Ok((digest, read_column(row, at + 1)?))
 }
 
-/// Columns: seq, queue, bucket, crowd, score, due.
+/// Columns: seq, queue, key_bucket, concurrency_group, score, due.
 pub(crate) fn read_waiting_task(row: &Row, at: usize) -> Result<WaitingTask> {
     Ok(WaitingTask {
         seq: TaskSeq(read_column(row, at)?),
@@ -252,7 +252,7 @@ pub(crate) fn read_waiting_task(row: &Row, at: usize) -> Result<WaitingTask> {
     })
 }
 
-/// Columns: seq, queue, bucket, crowd, score, due, place, phase; none if there is no task.
+/// Columns: seq, queue, key_bucket, concurrency_group, score, due, lane_position, phase; none if there is no task.
 pub(crate) fn read_optional_head(row: &Row, at: usize) -> Result<Option<LaneHead>> {
     if read_optional_task_seq(row, at)?.is_none() {
         return Ok(None);

@@ -92,8 +92,8 @@ impl EventColumns {
 columns! {
     /// Active tasks.
     ActiveTaskColumns {
-        seq: i64, queue: i64, event: Option<i64>, order: Option<i64>, phase: i16, lane: Option<i64>, place: Option<i64>,
-        crowd: Option<i64>, bucket: Option<i32>, sync: bool, stage: i64, priority: i64, score: i64, rank: i64, due: i64,
+        seq: i64, queue: i64, event: Option<i64>, order: Option<i64>, phase: i16, lane: Option<i64>, lane_position: Option<i64>,
+        concurrency_group: Option<i64>, key_bucket: Option<i32>, sync: bool, stage: i64, priority: i64, score: i64, rank: i64, due: i64,
         attempt: i64, retries: i64, crashes: i64, late: bool, node: Option<i64>, fence: Option<i64>, until: Option<i64>,
         started: Option<i64>, prev_sent: Option<i64>, planned: Option<i64>, created: i64, reason: Option<i16>,
         error: Option<String>,
@@ -111,9 +111,9 @@ impl ActiveTaskColumns {
             columns.order.push(live.order);
             columns.phase.push(live.phase.code() as i16);
             columns.lane.push(live.lane);
-            columns.place.push(live.lane_position);
-            columns.crowd.push(live.concurrency_group);
-            columns.bucket.push(live.key_bucket.map(i32::from));
+            columns.lane_position.push(live.lane_position);
+            columns.concurrency_group.push(live.concurrency_group);
+            columns.key_bucket.push(live.key_bucket.map(i32::from));
             columns.sync.push(live.is_sync);
             columns.stage.push(live.stage);
             columns.priority.push(live.priority);
@@ -145,9 +145,9 @@ impl ActiveTaskColumns {
             trim_trailing_nulls(self.order),
             self.phase,
             self.lane,
-            self.place,
-            trim_trailing_nulls(self.crowd),
-            self.bucket,
+            self.lane_position,
+            trim_trailing_nulls(self.concurrency_group),
+            self.key_bucket,
             self.sync,
             self.stage,
             self.priority,
@@ -175,7 +175,7 @@ impl ActiveTaskColumns {
         params![
             self.seq,
             self.phase,
-            self.place,
+            self.lane_position,
             self.rank,
             self.due,
             self.attempt,
@@ -229,7 +229,7 @@ columns! {
     ArchivedTaskColumns {
         n: i64, seq: i64, queue: i64, event: Option<i64>, kind: String, key: Option<String>, status: i16,
         reason: Option<i16>, sync: bool, stage: i64, priority: i64, attempt: i64, retries: i64, crashes: i64, late: bool,
-        laned: bool, prev_sent: Option<i64>, planned: Option<i64>, created: i64, started: Option<i64>, finished: i64,
+        has_lane: bool, prev_sent: Option<i64>, planned: Option<i64>, created: i64, started: Option<i64>, finished: i64,
         error: Option<String>, result: Option<String>,
     }
 }
@@ -253,7 +253,7 @@ impl ArchivedTaskColumns {
             columns.retries.push(archived.life.retries.into());
             columns.crashes.push(archived.life.crashes.into());
             columns.late.push(archived.life.late);
-            columns.laned.push(archived.life.has_lane);
+            columns.has_lane.push(archived.life.has_lane);
             columns.prev_sent.push(archived.prev_sent_event.map(EventId::as_i64));
             columns.planned.push(archived.planned_at.map(Timestamp::micros));
             columns.created.push(archived.created_at.micros());
@@ -282,7 +282,7 @@ impl ArchivedTaskColumns {
             self.retries,
             self.crashes,
             self.late,
-            self.laned,
+            self.has_lane,
             trim_trailing_nulls(self.prev_sent),
             trim_trailing_nulls(self.planned),
             self.created,
@@ -368,7 +368,7 @@ columns! {
     OrderColumns {
         n: i64, key: String, chain: String, node: String, tenant: String, value: String, priority: i64,
         planned: Option<i64>, created: i64, started: Option<i64>, suspended: bool, task: Option<i64>, origin: Option<i64>,
-        depth: i64, stepped: bool, halted_by: Option<i64>, took_on_error: bool,
+        depth: i64, step_succeeded: bool, suspended_by_task: Option<i64>, took_on_error: bool,
     }
 }
 
@@ -390,8 +390,8 @@ impl OrderColumns {
             columns.task.push(order.task.map(|task| task.0));
             columns.origin.push(order.origin.map(|origin| origin.event.as_i64()));
             columns.depth.push(order.origin.map_or(0, |origin| origin.depth.into()));
-            columns.stepped.push(order.step_succeeded);
-            columns.halted_by.push(order.suspended_by_task.map(|task| task.0));
+            columns.step_succeeded.push(order.step_succeeded);
+            columns.suspended_by_task.push(order.suspended_by_task.map(|task| task.0));
             columns.took_on_error.push(order.took_on_error);
         }
         columns
@@ -413,8 +413,8 @@ impl OrderColumns {
             trim_trailing_nulls(self.task),
             trim_trailing_nulls(self.origin),
             self.depth,
-            self.stepped,
-            trim_trailing_nulls(self.halted_by),
+            self.step_succeeded,
+            trim_trailing_nulls(self.suspended_by_task),
             self.took_on_error,
         ]
     }
@@ -429,8 +429,8 @@ impl OrderColumns {
             trim_trailing_nulls(self.started),
             self.suspended,
             trim_trailing_nulls(self.task),
-            self.stepped,
-            trim_trailing_nulls(self.halted_by),
+            self.step_succeeded,
+            trim_trailing_nulls(self.suspended_by_task),
             self.took_on_error,
         ]
     }

@@ -12,7 +12,7 @@ use super::invalidation::{self, ObjectInvalidation};
 use crate::rows::{read_column, read_optional_time};
 use crate::writer_connection::{BoxedParam, params};
 
-/// The row of `pointsman.version`: counters as of the last commit, updated by this transaction.
+/// The row of `pointsman.commit_version`: counters as of the last commit, updated by this transaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CommitState {
     pub(crate) version: CommitVersion,
@@ -49,7 +49,7 @@ impl CommitState {
         })
     }
 
-    /// The parameters of the next row of `pointsman.version`.
+    /// The parameters of the next row of `pointsman.commit_version`.
     pub(crate) fn version_row_params(
         &self,
         changes: Option<Vec<i64>>,

@@ -52,8 +52,8 @@ impl PgTables {
         if let Some(event) = self.cache.borrow().events.get(&id) {
             return Ok(Some(event.clone()));
         }
-        let forgotten = self.commit_state.borrow().counters.expired_up_to;
-        let params = params![id.as_i64(), forgotten.as_i64()];
+        let expired_up_to = self.commit_state.borrow().counters.expired_up_to;
+        let params = params![id.as_i64(), expired_up_to.as_i64()];
         self.query_one(query!("write/event", INT8, INT8), params, |row| read_event(row, 0))
     }
 
@@ -84,8 +84,8 @@ impl PgTables {
     }
 
     pub(super) fn list_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        let forgotten = self.commit_state.borrow().counters.expired_up_to;
-        let params = params![from.as_i64(), to.as_i64(), forgotten.as_i64(), most as i64];
+        let expired_up_to = self.commit_state.borrow().counters.expired_up_to;
+        let params = params![from.as_i64(), to.as_i64(), expired_up_to.as_i64(), most as i64];
         self.query_all(query!("write/events_between", INT8, INT8, INT8, INT8), params, |row| {
             read_event(row, 0)
         })

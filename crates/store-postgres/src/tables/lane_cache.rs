@@ -71,19 +71,19 @@ impl LaneCache {
     /// Inserts or replaces a task in its lane, as far as the lane is cached.
     pub(crate) fn insert_task(&mut self, live: &ActiveTaskRow) {
         self.remove_task(live.seq);
-        let (Some(lane), Some(place)) = (live.lane, live.lane_position) else { return };
+        let (Some(lane), Some(lane_position)) = (live.lane, live.lane_position) else { return };
         let Some(cached) = self.lane_mut(lane) else { return };
-        let last = cached.heads.last_key_value().map(|(place, _)| *place);
-        if cached.is_complete || last.is_some_and(|last| place < last) {
+        let last = cached.heads.last_key_value().map(|(lane_position, _)| *lane_position);
+        if cached.is_complete || last.is_some_and(|last| lane_position < last) {
             let head = LaneHead {
-                lane_position: place,
+                lane_position,
                 phase: live.phase,
                 task: WaitingTask::from_row(live, live.due_time()),
             };
-            cached.heads.insert(place, head);
+            cached.heads.insert(lane_position, head);
             let surplus = (cached.heads.len() > MAX_HEADS).then(|| cached.heads.pop_last()).flatten();
             cached.is_complete &= surplus.is_none();
-            self.positions.insert(live.seq, (lane, place));
+            self.positions.insert(live.seq, (lane, lane_position));
             if let Some((_, head)) = surplus {
                 self.positions.remove(&head.task.seq);
             }
@@ -127,16 +127,17 @@ impl LaneCache {
     }
 
     pub(crate) fn remove_task(&mut self, seq: TaskSeq) {
-        if let Some((lane, place)) = self.positions.remove(&seq)
+        if let Some((lane, lane_position)) = self.positions.remove(&seq)
             && let Some(cached) = self.lanes.get_mut(&lane)
         {
-            cached.heads.remove(&place);
+            cached.heads.remove(&lane_position);
         }
     }
 
     pub(crate) fn set_phase(&mut self, seq: TaskSeq, phase: TaskPhase) {
-        if let Some((lane, place)) = self.positions.get(&seq)
-            && let Some(head) = self.lanes.get_mut(lane).and_then(|cached| cached.heads.get_mut(place))
+        if let Some((lane, lane_position)) = self.positions.get(&seq)
+            && let Some(head) =
+                self.lanes.get_mut(lane).and_then(|cached| cached.heads.get_mut(lane_position))
         {
             head.phase = phase;
         }
@@ -161,17 +162,17 @@ mod tests {
 
     use super::*;
 
-    fn head(place: i64) -> LaneHead {
+    fn head(lane_position: i64) -> LaneHead {
         let due = Timestamp::from_micros(0);
         let next = WaitingTask {
-            seq: TaskSeq(place),
+            seq: TaskSeq(lane_position),
             queue: 1,
             key_bucket: None,
             concurrency_group: None,
             score: 0,
             due,
         };
-        LaneHead { lane_position: place, phase: TaskPhase::Blocked, task: next }
+        LaneHead { lane_position, phase: TaskPhase::Blocked, task: next }
     }
 
     #[test]
@@ -191,7 +192,10 @@ mod tests {
         let cached_lanes =
             cached_lanes.into_iter().map(|(object, handler)| lane_number(object, handler)).chain([-9]);
         let cached_lanes: Vec<i64> = cached_lanes.collect();
-        cached_lanes.iter().zip(1..).for_each(|(lane, place)| lanes.insert_lane(*lane, vec![head(place)], 2));
+        cached_lanes
+            .iter()
+            .zip(1..)
+            .for_each(|(lane, lane_position)| lanes.insert_lane(*lane, vec![head(lane_position)], 2));
         lanes.drop_cached_object(2);
         lanes.drop_cached_object(i64::MAX);
         let is_cached: Vec<bool> = cached_lanes.iter().map(|lane| lanes.has_head(*lane)).collect();

@@ -39,7 +39,8 @@ use commit_version::{CommitLog, CommitState};
 use invalidation::InvalidationBuilder;
 use write_batch::WriteBatch;
 
-/// Rows of a partition of the journal or the history, unless the text `slice` in `pointsman.meta` overrides it.
+/// Rows of a partition of the journal or the history, unless the text `partition_rows` in `pointsman.meta` overrides
+/// it.
 pub(crate) const DEFAULT_PARTITION_ROWS: i64 = 250_000;
 
 /// The writer's transaction on the database: connection, cache and write batch.
@@ -204,10 +205,10 @@ impl PgTables {
     /// Opens the connection and reads the state of the last commit.
     pub(crate) fn open(&self) -> Result<()> {
         self.ensure_connected()?;
-        let rows = self.query_rows(query!("write/versions", INT8), params![i64::MAX])?;
+        let rows = self.query_rows(query!("write/commit_versions", INT8), params![i64::MAX])?;
         self.commit_state.replace(CommitLog::from_rows(&rows)?.1);
         if let Some(rows) =
-            self.find_text("slice")?.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0)
+            self.find_text("partition_rows")?.and_then(|text| text.parse().ok()).filter(|rows| *rows > 0)
         {
             self.partition_rows.set(rows);
         }
@@ -291,7 +292,7 @@ impl PgTables {
         let mut commands = vec![
             SqlCommand::Batch(begin),
             SqlCommand::Query(query!("write/take_write_lock"), vec![]),
-            SqlCommand::Query(query!("write/versions", INT8), params![version]),
+            SqlCommand::Query(query!("write/commit_versions", INT8), params![version]),
         ];
         commands.extend(TransactionCache::prefetch_commands(read_set));
         self.connection.send(&commands)
@@ -351,7 +352,7 @@ impl PgTables {
         };
         commands.push(SqlCommand::Query(
             query!(
-                "write/insert_version",
+                "write/insert_commit_version",
                 INT8,
                 INT8,
                 INT8_ARRAY,

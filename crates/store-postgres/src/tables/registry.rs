@@ -26,7 +26,7 @@ impl PgTables {
         if let Some(task_id_namespace) = self.task_id_namespace.get() {
             return Ok(task_id_namespace);
         }
-        let task_id_namespace = TaskIdNamespace(self.read_number("realm")? as u64);
+        let task_id_namespace = TaskIdNamespace(self.read_number("task_id_namespace")? as u64);
         self.task_id_namespace.set(Some(task_id_namespace));
         Ok(task_id_namespace)
     }
@@ -140,9 +140,9 @@ impl PgTables {
         Ok(())
     }
 
-    pub(super) fn write_limiter_state(&self, handler: HandlerId, pace: &LimiterState) -> Result<()> {
+    pub(super) fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
         self.record_change(Invalidation::Limiter(handler));
-        let json = serde_json::to_string(pace).map_err(Fault::damaged)?;
+        let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_limiter_state", INT8, TEXT),
             params![handler, json],
@@ -151,10 +151,11 @@ impl PgTables {
     }
 
     pub(super) fn list_limiter_states(&self, ids: Vec<HandlerId>) -> Result<Vec<(HandlerId, LimiterState)>> {
-        let pace = |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
+        let limiter_state =
+            |row: &Row| Ok((read_column(row, 0)?, decode_limiter_state(read_column(row, 1)?)?));
         match ids.is_empty() {
             true => Ok(vec![]),
-            false => self.query_all(query!("write/limiter_states", INT8_ARRAY), params![ids], pace),
+            false => self.query_all(query!("write/limiter_states", INT8_ARRAY), params![ids], limiter_state),
         }
     }
 
@@ -169,21 +170,21 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query!("write/set_handler_gaps", INT8, TEXT), params));
     }
 
-    pub(super) fn list_config_files(&self) -> Result<BTreeMap<String, String>> {
-        let files = self.query_all(query!("write/config_files"), vec![], |row| {
+    pub(super) fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
+        let files = self.query_all(query!("write/file_digests"), vec![], |row| {
             Ok((read_column(row, 0)?, read_column(row, 1)?))
         })?;
         Ok(files.into_iter().collect())
     }
 
-    pub(super) fn write_config_file(&self, key: &str, digest: &str) {
+    pub(super) fn write_file_digest(&self, key: &str, digest: &str) {
         let params = params![key.to_string(), digest.to_string()];
-        self.add_to_batch(SqlCommand::Query(query!("write/upsert_config_file", TEXT, TEXT), params));
+        self.add_to_batch(SqlCommand::Query(query!("write/upsert_file_digest", TEXT, TEXT), params));
     }
 
-    pub(super) fn delete_config_file(&self, key: &str) {
+    pub(super) fn delete_file_digest(&self, key: &str) {
         self.add_to_batch(SqlCommand::Query(
-            query!("write/delete_config_file", TEXT),
+            query!("write/delete_file_digest", TEXT),
             params![key.to_string()],
         ));
     }
@@ -209,9 +210,9 @@ impl PgTables {
         self.add_to_batch(SqlCommand::Query(query, params));
     }
 
-    pub(super) fn delete_existing_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) {
+    pub(super) fn delete_existing_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) {
         self.mark_registry_changed();
-        let params = params![kind.as_str(), canvas_id(tenant), place.name(), event_space(place)];
+        let params = params![kind.as_str(), canvas_id(tenant), scope.name(), event_space(scope)];
         self.add_to_batch(SqlCommand::Query(query!("write/delete_rule", TEXT, UUID, TEXT, TEXT), params));
     }
 
@@ -234,8 +235,12 @@ impl PgTables {
         id.ok_or_else(|| Fault::damaged("a node without a number"))
     }
 
-    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
-        let json = serde_json::to_string(abilities).map_err(Fault::damaged)?;
+    pub(super) fn write_node_capabilities(
+        &self,
+        node: NodeId,
+        capabilities: &NodeCapabilities,
+    ) -> Result<()> {
+        let json = serde_json::to_string(capabilities).map_err(Fault::damaged)?;
         self.add_to_batch(SqlCommand::Query(
             query!("write/set_node_capabilities", INT8, TEXT),
             params![node, json],

@@ -16,16 +16,16 @@ const MAX_ROWS_DELETED: i64 = 500;
 impl PgTables {
     /// Expires events up to this one; events that unfinished tasks need stay readable to those. Returns how many more
     /// have expired.
-    pub(super) fn expire_events(&self, forgotten: EventId) -> Result<u64> {
+    pub(super) fn expire_events(&self, expired_up_to: EventId) -> Result<u64> {
         let query = query!("write/event_number", INT8);
         let number: Option<i64> =
-            self.query_one(query, params![forgotten.as_i64()], |row| read_column(row, 0))?;
+            self.query_one(query, params![expired_up_to.as_i64()], |row| read_column(row, 0))?;
         let before = self.commit_state.borrow().expired_event_number;
         let Some(number) = number.filter(|number| *number > before) else { return Ok(0) };
         self.commit_state.borrow_mut().expired_event_number = number;
         self.add_to_batch(SqlCommand::Query(
             query!("write/delete_old_sparse_index", INT8),
-            params![forgotten.as_i64()],
+            params![expired_up_to.as_i64()],
         ));
         Ok((number - before) as u64)
     }

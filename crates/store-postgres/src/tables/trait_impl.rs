@@ -82,18 +82,18 @@ impl Tables for PgTables {
         write_task_lock(live: &ActiveTaskRow) -> lock_task;
         update_active_task(live: &ActiveTaskRow) -> rewrite_active_task;
         set_task_grouping(live: &ActiveTaskRow) -> set_task_grouping;
-        set_concurrency_group(seq: TaskSeq, crowd: Option<i64>) -> set_task_concurrency_group;
+        set_concurrency_group(seq: TaskSeq, concurrency_group: Option<i64>) -> set_task_concurrency_group;
         set_task_score(seq: TaskSeq, score: i64) -> set_task_score;
         insert_archived_task(past: &ArchivedTaskRow) -> insert_archived_task;
         write_attempt(attempt: &AttemptRow<'_>) -> write_attempt;
         append_log_lines(task: TaskSeq, lines: Vec<LogLine>) -> append_log_lines;
         write_handler_gaps(handler: HandlerId, gaps: &str) -> write_handler_gaps;
-        write_file_digest(key: &str, digest: &str) -> write_config_file;
-        delete_file_digest(key: &str) -> delete_config_file;
+        write_file_digest(key: &str, digest: &str) -> write_file_digest;
+        delete_file_digest(key: &str) -> delete_file_digest;
         write_rule(rule: &Rule) -> write_rule;
-        delete_rule(kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> delete_existing_rule;
+        delete_rule(kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> delete_existing_rule;
         mark_node_gone(node: NodeId) -> mark_node_gone;
-        insert_audit_entry(deed: &AuditEntry) -> insert_audit_entry;
+        insert_audit_entry(entry: &AuditEntry) -> insert_audit_entry;
         write_pending_reevaluation(path: &ChainPath, after: Option<i64>) -> write_pending_chain;
         insert_order(n: i64, order: &Order) -> insert_new_order;
         update_order(order: &OrderRow) -> update_order;
@@ -124,12 +124,15 @@ impl Tables for PgTables {
         self.list_lane_tasks(lane)
     }
 
-    fn list_active_in_concurrency_group(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        self.list_active_in_group(crowd, most)
+    fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>> {
+        self.list_active_in_group(concurrency_group, most)
     }
 
-    fn find_oldest_blocked_in_concurrency_group(&self, crowd: i64) -> Result<Option<WaitingTask>> {
-        self.find_blocked_in_group(crowd)
+    fn find_oldest_blocked_in_concurrency_group(
+        &self,
+        concurrency_group: i64,
+    ) -> Result<Option<WaitingTask>> {
+        self.find_blocked_in_group(concurrency_group)
     }
 
     fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
@@ -234,8 +237,8 @@ impl Tables for PgTables {
         self.define_handlers(handlers)
     }
 
-    fn write_limiter_state(&self, handler: HandlerId, pace: &LimiterState) -> Result<()> {
-        self.write_limiter_state(handler, pace)
+    fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
+        self.write_limiter_state(handler, limiter_state)
     }
 
     fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
@@ -243,7 +246,7 @@ impl Tables for PgTables {
     }
 
     fn list_file_digests(&self) -> Result<BTreeMap<String, String>> {
-        self.list_config_files()
+        self.list_file_digests()
     }
 
     fn list_rules(&self) -> Result<Vec<Rule>> {
@@ -262,8 +265,8 @@ impl Tables for PgTables {
         self.insert_new_node(name, now)
     }
 
-    fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
-        self.write_node_capabilities(node, abilities)
+    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> Result<()> {
+        self.write_node_capabilities(node, capabilities)
     }
 
     fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
@@ -322,8 +325,12 @@ impl Tables for PgTables {
         self.list_unfinished_tasks(schedule)
     }
 
-    fn delete_expired_events(&self, _after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
-        Ok((self.expire_events(forgotten)?, None))
+    fn delete_expired_events(
+        &self,
+        _after: EventId,
+        expired_up_to: EventId,
+    ) -> Result<(u64, Option<EventId>)> {
+        Ok((self.expire_events(expired_up_to)?, None))
     }
 
     fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {

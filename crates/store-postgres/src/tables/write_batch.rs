@@ -52,7 +52,7 @@ pub(crate) struct WriteBatch {
     pub(crate) rows_written: u64,
 }
 
-/// Every event whose number is a multiple of this gets an entry in the sparse index `pointsman.mark`.
+/// Every event whose number is a multiple of this gets an entry in the sparse index `pointsman.journal_sparse_index`.
 const SPARSE_INDEX_STEP: i64 = 1000;
 
 impl WriteBatch {

@@ -48,8 +48,9 @@ async fn a_diverged_commit_history_drops_the_cache() {
     ];
     // As many commits, but other ones: the server lost the last commit, and a peer continued without it.
     let observer = cluster.client().await;
-    observer.execute("UPDATE pointsman.object SET last = $1", &[&first.id.as_i64()]).await.unwrap();
-    let marked = observer.execute("UPDATE pointsman.version SET mark = mark + 1", &[]).await.unwrap();
+    observer.execute("UPDATE pointsman.object SET last_event = $1", &[&first.id.as_i64()]).await.unwrap();
+    let marked =
+        observer.execute("UPDATE pointsman.commit_version SET nonce = nonce + 1", &[]).await.unwrap();
     assert!(marked > 0);
     assert_eq!(node.emit(new_event("record").with_key("a")).await.prev, Some(first.id));
 }
@@ -66,7 +67,7 @@ async fn an_object_without_a_number_gets_one_for_all_nodes() {
     nodes[0].run_all_ready().await;
     let observer = cluster.client().await;
     observer.execute("UPDATE pointsman.object SET number = 0", &[]).await.unwrap();
-    observer.execute("UPDATE pointsman.version SET mark = mark + 1", &[]).await.unwrap();
+    observer.execute("UPDATE pointsman.commit_version SET nonce = nonce + 1", &[]).await.unwrap();
     for node in [&nodes[1], &nodes[0], &nodes[1]] {
         let emitted = node.emit_together(events()).await.events;
         assert!(emitted.iter().map(|event| event.prev).eq(last.iter().map(|event| Some(event.id))));

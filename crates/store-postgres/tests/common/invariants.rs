@@ -25,21 +25,21 @@ pub(crate) const INVARIANTS: [(&str, &str); 16] = [
         "SELECT format('%s: %s was given out, and %s is there', name, given, found)
          FROM pointsman.sequencer s CROSS JOIN LATERAL (VALUES
              ('events', s.last_event, (SELECT max(id) FROM pointsman.journal)),
-             ('tasks', s.tasks, (SELECT max(seq) FROM pointsman.task)),
-             ('places', s.tasks, (SELECT max(place) FROM pointsman.task)),
-             ('ended tasks', s.tasks, (SELECT max(seq) FROM pointsman.history)),
-             ('fences', s.fences, (SELECT max(fence) FROM pointsman.task)),
-             ('objects', s.objects, (SELECT max(number) FROM pointsman.object)),
-             ('orders', s.orders, (SELECT max(n) FROM pointsman.orders)),
-             ('the history', s.archived, (SELECT max(n) FROM pointsman.history))) v (name, given, found)
+             ('tasks', s.last_task, (SELECT max(seq) FROM pointsman.task)),
+             ('places', s.last_task, (SELECT max(lane_position) FROM pointsman.task)),
+             ('ended tasks', s.last_task, (SELECT max(seq) FROM pointsman.history)),
+             ('fences', s.last_fence, (SELECT max(fence) FROM pointsman.task)),
+             ('objects', s.last_object, (SELECT max(number) FROM pointsman.object)),
+             ('orders', s.last_order, (SELECT max(n) FROM pointsman.orders)),
+             ('the history', s.last_archive_number, (SELECT max(n) FROM pointsman.history))) v (name, given, found)
          WHERE given < found",
     ),
     (
         "the numbers of events",
-        "SELECT format('%s are journaled, the last is number %s, and %s are there', s.journaled, last, count)
+        "SELECT format('%s are journaled, the last is number %s, and %s are there', s.journaled_events, last, count)
          FROM pointsman.sequencer s,
               (SELECT coalesce(max(number), 0) AS last, count(*) AS count FROM pointsman.journal WHERE number > 0) j
-         WHERE last <> s.journaled OR (s.dropped = 0 AND count <> last)",
+         WHERE last <> s.journaled_events OR (s.expired_event_number = 0 AND count <> last)",
     ),
     (
         "the order of events",
@@ -53,18 +53,18 @@ pub(crate) const INVARIANTS: [(&str, &str); 16] = [
          FROM (SELECT id, key, prev, lag(id) OVER (PARTITION BY tenant, key ORDER BY id) AS before
                FROM pointsman.journal WHERE key IS NOT NULL AND type !~ '^[A-Z]') j,
               pointsman.sequencer s
-         WHERE prev IS DISTINCT FROM before AND coalesce(prev, before) > s.forgotten",
+         WHERE prev IS DISTINCT FROM before AND coalesce(prev, before) > s.expired_up_to",
     ),
     (
         "two of one lane",
         "SELECT format('lane %s: %s', lane, string_agg(seq::text, ', ')) FROM pointsman.task
-         WHERE place IS NOT NULL AND phase IN (3, 4, 5) GROUP BY lane HAVING count(*) > 1",
+         WHERE lane_position IS NOT NULL AND phase IN (3, 4, 5) GROUP BY lane HAVING count(*) > 1",
     ),
     (
         "lanes that stand still",
         "SELECT format('task %s is the first of lane %s, and blocked', seq, lane)
          FROM (SELECT DISTINCT ON (lane) lane, seq, phase FROM pointsman.task
-               WHERE place IS NOT NULL ORDER BY lane, place) first
+               WHERE lane_position IS NOT NULL ORDER BY lane, lane_position) first
          WHERE phase = 0",
     ),
     (
@@ -85,18 +85,19 @@ pub(crate) const INVARIANTS: [(&str, &str); 16] = [
                LEFT JOIN (SELECT event, seq FROM pointsman.task UNION ALL SELECT event, seq FROM pointsman.history) o
                       ON o.event = j.id AND o.seq BETWEEN j.first_task AND j.first_task + j.tasks - 1
                GROUP BY j.id, j.tasks, j.first_task) counted, pointsman.sequencer s
-         WHERE count <> many AND s.hidden = 0",
+         WHERE count <> many AND s.expired_archive_number = 0",
     ),
     (
         "tasks and their orders",
-        "SELECT format('order %s has task %s, and task %s has order %s', o.n, o.task, t.seq, t.ord)
-         FROM pointsman.orders o FULL JOIN (SELECT seq, ord FROM pointsman.task WHERE ord IS NOT NULL) t ON t.seq = o.task
-         WHERE (o.task IS NOT NULL OR t.seq IS NOT NULL) AND t.ord IS DISTINCT FROM o.n",
+        "SELECT format('order %s has task %s, and task %s has order %s', o.n, o.task, t.seq, t.order_number)
+         FROM pointsman.orders o FULL JOIN (SELECT seq, order_number FROM pointsman.task
+                                            WHERE order_number IS NOT NULL) t ON t.seq = o.task
+         WHERE (o.task IS NOT NULL OR t.seq IS NOT NULL) AND t.order_number IS DISTINCT FROM o.n",
     ),
     (
         "locks without a fence or a holder",
         "SELECT format('task %s', seq) FROM pointsman.task
-         WHERE (phase = 5) <> (fence IS NOT NULL) OR (phase = 5 AND coalesce(node, 0) = 0 AND until IS NULL)",
+         WHERE (phase = 5) <> (fence IS NOT NULL) OR (phase = 5 AND coalesce(node, 0) = 0 AND leased_until IS NULL)",
     ),
     (
         "locks of nodes that are gone",
@@ -106,13 +107,15 @@ pub(crate) const INVARIANTS: [(&str, &str); 16] = [
     ),
     (
         "fences that were given out twice",
-        "SELECT format('fence %s', fence) FROM pointsman.task WHERE fence IS NOT NULL GROUP BY fence HAVING count(*) > 1",
+        "SELECT format('fence %s', fence) FROM pointsman.task
+         WHERE fence IS NOT NULL GROUP BY fence HAVING count(*) > 1",
     ),
     (
         "tasks that are there twice",
         "SELECT format('task %s', seq)
          FROM (SELECT seq FROM pointsman.task
-               UNION ALL SELECT h.seq FROM pointsman.history h, pointsman.sequencer s WHERE h.n > s.hidden) t
+               UNION ALL SELECT h.seq FROM pointsman.history h, pointsman.sequencer s
+               WHERE h.n > s.expired_archive_number) t
          GROUP BY seq HAVING count(*) > 1",
     ),
 ];

@@ -2,7 +2,7 @@
 
 use std::sync::{LazyLock, Mutex};
 
-use pointsman_store_postgres::Postgres;
+use pointsman_store_postgres::{MIGRATIONS, Postgres};
 use tokio::runtime::{Builder, Runtime};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, NoTls};
@@ -64,7 +64,7 @@ impl LockedDatabase {
                 None => drop(server.query("postgres", &format!("CREATE DATABASE {name} TEMPLATE template0"))),
                 Some(lock_connection) if try_lock(&lock_connection).await => {
                     // It may be new, or of another build of these tests with another schema.
-                    if Postgres::migrate_to(&url, usize::MAX).await.is_ok() {
+                    if Postgres::migrate(&url, MIGRATIONS).await.is_ok() {
                         return Self { url, lock_connection };
                     }
                     drop(lock_connection);

@@ -21,7 +21,7 @@ async fn assert_rejected(client: &Client, call: &str, message: &str) {
 }
 
 async fn assert_nothing_stored(client: &Client) {
-    let left = "SELECT (SELECT count(*) FROM pointsman.outbox) + (SELECT count(*) FROM pointsman.outbox_key)
+    let left = "SELECT (SELECT count(*) FROM pointsman.outbox) + (SELECT count(*) FROM pointsman.outbox_idempotency_key)
                      + (SELECT count(*) FROM pointsman.journal)";
     assert_eq!(client.query_one(left, &[]).await.unwrap().get::<_, i64>(0), 0);
 }

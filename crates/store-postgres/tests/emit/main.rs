@@ -183,7 +183,7 @@ async fn a_prepared_transaction_emits_when_it_is_committed() {
     let client = connect(&store_node.url).await;
     client
         .batch_execute(
-            "BEGIN; SET LOCAL pointsman.ring = off; SELECT pointsman.emit('prepared', 'k');
+            "BEGIN; SET LOCAL pointsman.notify = off; SELECT pointsman.emit('prepared', 'k');
              PREPARE TRANSACTION 'later'",
         )
         .await

@@ -74,7 +74,7 @@ async fn a_row_with_a_made_up_number_is_drained_or_set_aside() {
     client
         .batch_execute(
             "INSERT INTO pointsman.outbox (n, type) VALUES (-9223372036854775808, 'least'), (0, 'none'), (-1, 'a b');
-             SELECT setval('pointsman.outbox_n', 100); UPDATE pointsman.outbox_mark SET settled = 90;
+             SELECT setval('pointsman.outbox_number', 100); UPDATE pointsman.outbox_progress SET empty_up_to = 90;
              INSERT INTO pointsman.outbox (n, type) VALUES (90, 'settled'), (9223372036854775807, 'most')",
         )
         .await

@@ -52,13 +52,13 @@ async fn two_grants_allow_emit_and_nothing_else() {
     }
     for sql in [
         "TABLE pointsman.events",
-        "SELECT last_value FROM pointsman.bell",
-        "SELECT setval('pointsman.bell', 1)",
-        "SELECT nextval('pointsman.outbox_n')",
-        "SELECT pointsman.take_number()",
-        "SELECT pointsman.ring()",
+        "SELECT last_value FROM pointsman.drainer_state",
+        "SELECT setval('pointsman.drainer_state', 1)",
+        "SELECT nextval('pointsman.outbox_number')",
+        "SELECT pointsman.next_outbox_number()",
+        "SELECT pointsman.notify_nodes()",
         "SELECT pointsman.refuse('a', 'b')",
-        "SELECT pointsman.take_key('default', 'k', '', gen_random_uuid(), 0)",
+        "SELECT pointsman.claim_idempotency_key('default', 'k', '', gen_random_uuid(), 0)",
         "CREATE TABLE pointsman.mine ()",
     ] {
         assert_eq!(error_code(&client, sql).await, denied, "{sql}");

@@ -16,7 +16,7 @@ async fn only_the_first_emit_notifies_a_sleeping_node() {
     emit(&client, "emit('a')").await;
     store_node.wait_for_events(1).await;
     let asleep = async {
-        let bell = "SELECT last_value = 1 FROM pointsman.bell";
+        let bell = "SELECT last_value = 1 FROM pointsman.drainer_state";
         while !client.query_one(bell, &[]).await.unwrap().get::<_, bool>(0) {
             sleep(Duration::from_millis(5)).await;
         }
@@ -38,7 +38,7 @@ async fn only_the_first_emit_notifies_a_sleeping_node() {
         for _ in 0..50 {
             emit(&client, "emit('a')").await;
         }
-        client.batch_execute("SELECT setval('pointsman.bell', 1)").await.unwrap();
+        client.batch_execute("SELECT setval('pointsman.drainer_state', 1)").await.unwrap();
     }
     client.batch_execute("NOTIFY pointsman, 'end'").await.unwrap();
     for word in ["outbox", "outbox", "end"] {

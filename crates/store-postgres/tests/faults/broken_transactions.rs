@@ -31,13 +31,13 @@ async fn unreadable_data_does_not_block_other_writers() {
     observer.batch_execute("SET lock_timeout = '5s'").await.unwrap();
     let damage = "CREATE TABLE public.kept AS SELECT * FROM pointsman.meta WHERE name = 'routes';
                  UPDATE pointsman.meta SET text = '{' WHERE name = 'routes';
-                 UPDATE pointsman.version SET registry = registry + 1";
+                 UPDATE pointsman.commit_version SET registry_version = registry_version + 1";
     observer.batch_execute(damage).await.unwrap();
     for _ in 0..3 {
         let answer = emit(&store).await;
         assert!(matches!(answer, Err(StoreError::Damaged(_))), "{answer:?}");
         // It had the write lock when it failed, and releases it sooner than the server's timeout.
-        observer.batch_execute("SELECT FROM pointsman.turn FOR UPDATE").await.unwrap();
+        observer.batch_execute("SELECT FROM pointsman.write_lock FOR UPDATE").await.unwrap();
     }
     let repair = "UPDATE pointsman.meta m SET text = k.text FROM public.kept k WHERE k.name = m.name;
                 DROP TABLE public.kept";

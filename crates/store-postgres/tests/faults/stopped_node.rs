@@ -110,7 +110,7 @@ async fn a_node_stopped_in_a_transaction_does_not_block_the_others() {
     node.emit(1);
     assert_eq!(node.next_line(), "emitted");
     // It is stopped while it waits for the write lock, and gets the lock while stopped.
-    other.batch_execute("BEGIN; SELECT FROM pointsman.turn FOR UPDATE").await.unwrap();
+    other.batch_execute("BEGIN; SELECT FROM pointsman.write_lock FOR UPDATE").await.unwrap();
     node.emit(2);
     let its = "FROM pg_stat_activity WHERE application_name = 'stopped'";
     wait_until_equal(&observer, &format!("SELECT count(*) {its} AND wait_event_type = 'Lock'"), 1).await;

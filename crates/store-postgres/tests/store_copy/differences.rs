@@ -28,23 +28,23 @@ async fn every_changed_row_is_reported_in_its_table() {
         ),
         (
             TableKind::Counters,
-            "UPDATE pointsman.version SET fences = fences + 1",
-            "UPDATE pointsman.version SET fences = fences - 1",
+            "UPDATE pointsman.commit_version SET last_fence = last_fence + 1",
+            "UPDATE pointsman.commit_version SET last_fence = last_fence - 1",
         ),
         (
             TableKind::Objects,
-            "UPDATE pointsman.object SET sent = sent || '\\x00'",
-            "UPDATE pointsman.object SET sent = substr(sent, 1, length(sent) - 1)",
+            "UPDATE pointsman.object SET last_sent = last_sent || '\\x00'",
+            "UPDATE pointsman.object SET last_sent = substr(last_sent, 1, length(last_sent) - 1)",
         ),
         (
             TableKind::Rules,
-            "UPDATE pointsman.rule_note SET reason = reason || '!'",
-            "UPDATE pointsman.rule_note SET reason = left(reason, -1)",
+            "UPDATE pointsman.rule_author SET reason = reason || '!'",
+            "UPDATE pointsman.rule_author SET reason = left(reason, -1)",
         ),
         (
             TableKind::AuditEntries,
-            "INSERT INTO pointsman.deed (at, by, action, what, detail) VALUES (0, '', '', '', '')",
-            "DELETE FROM pointsman.deed WHERE at = 0",
+            "INSERT INTO pointsman.audit_entry (at, by, action, what, detail) VALUES (0, '', '', '', '')",
+            "DELETE FROM pointsman.audit_entry WHERE at = 0",
         ),
     ] {
         assert!(client.execute(change, &[]).await.unwrap() > 0, "{section}");

@@ -22,7 +22,8 @@ async fn copied_rows_fill_as_many_partitions_as_they_need() {
     // Other tests cannot use its partitions.
     let database = StoreLocation::own_database();
     database.open(many.fixture.now).await.close();
-    let set = format!("INSERT INTO pointsman.meta (name, text) VALUES ('slice', '{PARTITION_ROWS}')");
+    let set =
+        format!("INSERT INTO pointsman.meta (name, text) VALUES ('partition_rows', '{PARTITION_ROWS}')");
     connect(database.url()).await.batch_execute(&set).await.unwrap();
     harness.set_next_location(&database);
     let many = many.assert_survives_copy().await;

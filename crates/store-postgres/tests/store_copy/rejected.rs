@@ -31,7 +31,7 @@ async fn a_constraint_violation_is_not_retried() {
     );
     let (runtime, url) = (Handle::current(), target.url().to_owned());
     let moved = source.copy_to_with_hook(&target, 1, move || {
-        let node = "INSERT INTO pointsman.node (id, name, joined, heard) OVERRIDING SYSTEM VALUE
+        let node = "INSERT INTO pointsman.node (id, name, joined, last_heartbeat) OVERRIDING SYSTEM VALUE
                     VALUES (1, 'x', 0, 0)";
         runtime.block_on(async { connect(&url).await.batch_execute(node).await.unwrap() });
     });

@@ -10,7 +10,7 @@ use crate::test_store::connect;
 
 /// Deletes the tenant and keeps its rule.
 const FORGET_TENANT: &str = "
-    DELETE FROM pointsman.rule_note;
+    DELETE FROM pointsman.rule_author;
     UPDATE pointsman.scheduling_rules SET created_at = 'infinity';
     DELETE FROM pointsman.tenant WHERE name = 'shop'";
 

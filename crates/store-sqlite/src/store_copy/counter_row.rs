@@ -9,16 +9,16 @@ use crate::tables::counters::{self, StoredCounters};
 /// Reads the counters as the one row of their table.
 pub(super) fn read_counters(conn: &Connection) -> Result<CopyRow> {
     let counters = StoredCounters::default().read_counters(conn)?;
-    let forgotten = counters.expired_up_to.as_i64();
+    let expired_up_to = counters.expired_up_to.as_i64();
     let sql = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
-    let visible_count: i64 = conn.query_row(sql, [forgotten], |r| r.get(0))?;
+    let visible_count: i64 = conn.query_row(sql, [expired_up_to], |r| r.get(0))?;
     let nodes = "SELECT seq FROM sqlite_sequence WHERE name = 'pointsman_node'";
     let nodes: Option<i64> = conn.query_row(nodes, [], |r| r.get(0)).optional()?;
     let numbers = [
-        read_number(conn, "realm")?,
+        read_number(conn, "task_id_namespace")?,
         read_number(conn, "salt")?,
         counters.last_event.as_i64(),
-        forgotten,
+        expired_up_to,
         counters.journaled_events - visible_count,
         counters.journaled_events,
         counters.last_task,
@@ -34,25 +34,29 @@ pub(super) fn write_counters(conn: &Connection, row: &CopyRow) -> Result<()> {
     let numbers: Option<Vec<i64>> = row.iter().map(CopyValue::as_number).collect();
     let numbers: Option<[i64; 11]> = numbers.and_then(|numbers| numbers.try_into().ok());
     // The last event and the number of events follow from the journal itself.
-    let Some([realm, salt, _, forgotten, forgotten_count, _, tasks, fences, objects, ended, nodes]) = numbers
+    let Some([namespace, salt, _, expired_up_to, expired_count, _, tasks, fences, objects, ended, nodes]) =
+        numbers
     else {
         return Err(Fault::damaged("the row of counters does not have 11 numbers"));
     };
     for (name, number) in [
-        ("realm", realm),
+        ("task_id_namespace", namespace),
         ("salt", salt),
-        ("forgotten", forgotten),
-        ("task_floor", tasks),
-        ("fences", fences),
-        ("objects", objects),
-        ("ended", ended),
+        ("expired_up_to", expired_up_to),
+        ("last_task", tasks),
+        ("last_fence", fences),
+        ("last_object", objects),
+        ("archived_tasks", ended),
     ] {
         counters::write_meta(conn, name, number)?;
     }
-    // The journal may still contain forgotten events, even without visible ones.
-    conn.execute_batch("DELETE FROM pointsman_journal; DELETE FROM pointsman_mark")?;
-    if forgotten_count > 0 {
-        conn.execute("INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)", [forgotten_count, forgotten])?;
+    // The journal may still contain expired_up_to events, even without visible ones.
+    conn.execute_batch("DELETE FROM pointsman_journal; DELETE FROM pointsman_journal_sparse_index")?;
+    if expired_count > 0 {
+        conn.execute(
+            "INSERT INTO pointsman_journal_sparse_index (number, id) VALUES (?1, ?2)",
+            [expired_count, expired_up_to],
+        )?;
     }
     conn.execute("DELETE FROM sqlite_sequence WHERE name = 'pointsman_node'", [])?;
     conn.execute("INSERT INTO sqlite_sequence (name, seq) VALUES ('pointsman_node', ?1)", [nodes])?;

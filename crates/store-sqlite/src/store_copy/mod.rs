@@ -39,14 +39,14 @@ impl SqliteCopy {
         if layout == 0 {
             return Err(none());
         }
-        Ok(Self { conn: open::open_writer(&location)?, _lock: lock })
+        Ok(Self { conn: open::open_writer(&location, open::MIGRATIONS)?, _lock: lock })
     }
 
     /// Opens a file as the target of a copy; creates it if it does not exist.
     pub fn open_target(path: impl AsRef<Path>) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         let location = DatabaseLocation::File(path.as_ref().into());
         let lock = open::acquire_lock(&location)?;
-        Ok(Self { conn: open::open_writer(&location)?, _lock: lock })
+        Ok(Self { conn: open::open_writer(&location, open::MIGRATIONS)?, _lock: lock })
     }
 
     fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<()> {

@@ -19,7 +19,7 @@ struct TableSource {
 
 /// Selects events that are visible or have unfinished tasks. Others only wait for their deletion.
 const NEEDED_EVENTS: &str =
-    "id > (SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'forgotten'), 0))
+    "id > (SELECT coalesce((SELECT value FROM pointsman_meta WHERE name = 'expired_up_to'), 0))
     OR EXISTS (SELECT 1 FROM pointsman_task WHERE seq >= first_task AND seq < first_task + tasks)
     OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)";
 
@@ -39,7 +39,7 @@ fn table_source(section: TableKind) -> Option<TableSource> {
         TableKind::Queues => all("pointsman_queue", &["id"]),
         TableKind::Chains => all("pointsman_chain", &["path"]),
         TableKind::Rules => all("pointsman_rule", &["kind", "space", "name", "tenant"]),
-        TableKind::FileDigests => all("pointsman_file", &["key"]),
+        TableKind::FileDigests => all("pointsman_file_digest", &["key"]),
         TableKind::Nodes => all("pointsman_node", &["id"]),
         TableKind::Schedules => all("pointsman_schedule", &["name"]),
         TableKind::Journal => {
@@ -53,9 +53,9 @@ fn table_source(section: TableKind) -> Option<TableSource> {
         TableKind::Attempts => all("pointsman_attempt", &["task", "number"]),
         TableKind::Logs => all("pointsman_log", &["task", "n"]),
         // In the order of time, by which retention finds the oldest.
-        TableKind::IdempotencyRecords => all("pointsman_idempotency", &["n"]),
+        TableKind::IdempotencyRecords => all("pointsman_idempotency_record", &["n"]),
         TableKind::Fires => all("pointsman_fire", &["n"]),
-        TableKind::AuditEntries => all("pointsman_deed", &["n"]),
+        TableKind::AuditEntries => all("pointsman_audit_entry", &["n"]),
         TableKind::OutboxReceipts
         | TableKind::OutboxKeys
         | TableKind::OutboxRefusals
@@ -79,7 +79,7 @@ pub(super) fn read_rows(
     let Some(TableSource { table, key, condition }) = table_source(section) else { return Ok(page) };
     let (columns, keys) = (select_expressions(section), key.join(", "));
     let after_condition =
-        after.map_or("true".into(), |place| format!("({keys}) > ({})", placeholders(place.len())));
+        after.map_or("true".into(), |cursor| format!("({keys}) > ({})", placeholders(cursor.len())));
     let sql = format!(
         "SELECT {keys}, {columns} FROM {table} WHERE ({condition}) AND {after_condition} ORDER BY {keys}"
     );
@@ -90,9 +90,9 @@ pub(super) fn read_rows(
         && let Some(row) = rows.next()?
     {
         let cells: Result<Vec<CopyValue>> = (0..width).map(|at| cell_from_value(row.get_ref(at)?)).collect();
-        let mut place = cells?;
-        let row = place.split_off(key.len());
-        page.push_row(place, row);
+        let mut cursor = cells?;
+        let row = cursor.split_off(key.len());
+        page.push_row(cursor, row);
     }
     Ok(page)
 }
@@ -100,7 +100,7 @@ pub(super) fn read_rows(
 /// Returns the expressions that are selected for the columns.
 fn select_expressions(section: TableKind) -> String {
     let column = |name: &&'static str| match (section, *name) {
-        (TableKind::Nodes, "heard") => "CASE WHEN gone THEN heard ELSE 0 END",
+        (TableKind::Nodes, "last_heartbeat") => "CASE WHEN gone THEN last_heartbeat ELSE 0 END",
         (_, name) => column_name(section, name),
     };
     section.columns().iter().map(column).collect::<Vec<_>>().join(", ")
@@ -130,17 +130,18 @@ pub(super) fn insert_rows(conn: &Connection, section: TableKind, rows: Vec<CopyR
 
 /// Inserts events, and marks every thousandth, so that events are found by their numbers.
 pub(super) fn insert_journal_rows(conn: &Connection, rows: Vec<CopyRow>) -> Result<()> {
-    let (forgotten, mut journaled) =
-        (read_number(conn, "forgotten")?, counters::count_journaled_events(conn)?);
+    let (expired_up_to, mut journaled) =
+        (read_number(conn, "expired_up_to")?, counters::count_journaled_events(conn)?);
     let mut marks = Vec::new();
-    for id in rows.iter().filter_map(|row| row.first()?.as_number()).filter(|id| *id > forgotten) {
+    for id in rows.iter().filter_map(|row| row.first()?.as_number()).filter(|id| *id > expired_up_to) {
         journaled += 1;
         if journaled % EVENT_INDEX_INTERVAL == 0 {
             marks.push((journaled, id));
         }
     }
     insert_rows(conn, TableKind::Journal, rows)?;
-    let mut insert = conn.prepare_cached("INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)")?;
+    let mut insert =
+        conn.prepare_cached("INSERT INTO pointsman_journal_sparse_index (number, id) VALUES (?1, ?2)")?;
     marks.into_iter().try_for_each(|mark| insert.execute(mark).map(drop))?;
     Ok(())
 }

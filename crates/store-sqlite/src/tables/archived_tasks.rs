@@ -55,7 +55,7 @@ pub(super) fn delete_archived_task(conn: &Connection, seq: TaskSeq) -> Result<()
 }
 
 pub(super) fn write_attempt(conn: &Connection, attempt: &AttemptRow<'_>) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO pointsman_attempt (task, number, started, ended, how, error)
+    let sql = "INSERT OR REPLACE INTO pointsman_attempt (task, number, started, ended, outcome, error)
                VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
     conn.prepare_cached(sql)?.execute((
         attempt.task.0,

@@ -39,14 +39,14 @@ pub(super) fn set_chain_state(conn: &Connection, path: &ChainPath, state: &Chain
 }
 
 pub(super) fn find_pending_chain(conn: &Connection) -> Result<Option<(ChainPath, i64)>> {
-    let sql = "SELECT path, pending FROM pointsman_chain WHERE pending IS NOT NULL LIMIT 1";
+    let sql = "SELECT path, reconciled_up_to FROM pointsman_chain WHERE reconciled_up_to IS NOT NULL LIMIT 1";
     query_first(conn, sql, [], |row| {
         Ok((ChainPath::new(read_text(row, 0)?).map_err(Fault::damaged)?, row.get(1)?))
     })
 }
 
 pub(super) fn set_pending(conn: &Connection, path: &ChainPath, after: Option<i64>) -> Result<()> {
-    let sql = "UPDATE pointsman_chain SET pending = ?2 WHERE path = ?1";
+    let sql = "UPDATE pointsman_chain SET reconciled_up_to = ?2 WHERE path = ?1";
     conn.prepare_cached(sql)?.execute((path.as_str(), after))?;
     Ok(())
 }
@@ -100,8 +100,8 @@ pub(super) fn insert_order(conn: &Connection, n: i64, order: &Order) -> Result<(
 pub(super) fn update_order(conn: &Connection, found: &OrderRow) -> Result<()> {
     let OrderRow { number: n, order } = found;
     let sql = "UPDATE pointsman_order
-               SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, stepped = ?8,
-                   halted_by = ?9, took_on_error = ?10
+               SET node = ?2, value = ?3, planned = ?4, started = ?5, suspended = ?6, task = ?7, step_succeeded = ?8,
+                   suspended_by_task = ?9, took_on_error = ?10
                WHERE n = ?1";
     conn.prepare_cached(sql)?.execute((
         n,

@@ -18,7 +18,7 @@ const RESERVATION_SIZE: i64 = 100_000;
 #[derive(Debug, Default)]
 pub(crate) struct StoredCounters {
     ended: Cell<i64>,
-    forgotten: Cell<EventId>,
+    expired_up_to: Cell<EventId>,
     fences: Cell<i64>,
     objects: Cell<i64>,
     tasks: Cell<i64>,
@@ -28,18 +28,18 @@ impl StoredCounters {
     /// Reads the counters.
     pub(crate) fn read_counters(&self, conn: &Connection) -> Result<Counters> {
         let number = |name| -> Result<i64> { Ok(read_meta(conn, name)?.unwrap_or(0)) };
-        self.ended.set(number("ended")?);
-        self.forgotten.set(EventId::from_i64(number("forgotten")?));
-        self.fences.set(number("fences")?);
-        self.objects.set(number("objects")?);
-        self.tasks.set(number("task_floor")?);
-        let forgotten = self.forgotten.get();
+        self.ended.set(number("archived_tasks")?);
+        self.expired_up_to.set(EventId::from_i64(number("expired_up_to")?));
+        self.fences.set(number("last_fence")?);
+        self.objects.set(number("last_object")?);
+        self.tasks.set(number("last_task")?);
+        let expired_up_to = self.expired_up_to.get();
         let newest = EventId::from_i64(read_max(conn, "SELECT max(id) FROM pointsman_journal")?);
         let tasks = read_max(conn, "SELECT max(seq) FROM pointsman_task")?
             .max(read_max(conn, "SELECT max(seq) FROM pointsman_history")?);
         Ok(Counters {
-            last_event: newest.max(forgotten),
-            expired_up_to: forgotten,
+            last_event: newest.max(expired_up_to),
+            expired_up_to,
             last_task: tasks.max(self.tasks.get()),
             last_fence: self.fences.get(),
             last_object: self.objects.get(),
@@ -52,20 +52,20 @@ impl StoredCounters {
 
     pub(super) fn write_counters(&self, conn: &Connection, counters: &Counters) -> Result<()> {
         if counters.archived_tasks != self.ended.get() {
-            write_meta(conn, "ended", counters.archived_tasks)?;
+            write_meta(conn, "archived_tasks", counters.archived_tasks)?;
             self.ended.set(counters.archived_tasks);
         }
-        self.set_forgotten(conn, counters.expired_up_to)?;
-        reserve_numbers(conn, "fences", counters.last_fence, &self.fences)?;
-        reserve_numbers(conn, "objects", counters.last_object, &self.objects)?;
-        reserve_numbers(conn, "task_floor", counters.last_task, &self.tasks)
+        self.set_expired_up_to(conn, counters.expired_up_to)?;
+        reserve_numbers(conn, "last_fence", counters.last_fence, &self.fences)?;
+        reserve_numbers(conn, "last_object", counters.last_object, &self.objects)?;
+        reserve_numbers(conn, "last_task", counters.last_task, &self.tasks)
     }
 
     /// Stores the low-water mark: observers see no event at or below this id any more.
-    pub(super) fn set_forgotten(&self, conn: &Connection, forgotten: EventId) -> Result<()> {
-        if forgotten != self.forgotten.get() {
-            write_meta(conn, "forgotten", forgotten.as_i64())?;
-            self.forgotten.set(forgotten);
+    pub(super) fn set_expired_up_to(&self, conn: &Connection, expired_up_to: EventId) -> Result<()> {
+        if expired_up_to != self.expired_up_to.get() {
+            write_meta(conn, "expired_up_to", expired_up_to.as_i64())?;
+            self.expired_up_to.set(expired_up_to);
         }
         Ok(())
     }
@@ -85,7 +85,7 @@ fn read_max(conn: &Connection, sql: &str) -> Result<i64> {
 
 /// Counts all events that were ever journaled: a mark has the number of events up to it.
 pub(crate) fn count_journaled_events(conn: &Connection) -> Result<i64> {
-    let last = "SELECT n, id FROM pointsman_mark ORDER BY n DESC LIMIT 1";
+    let last = "SELECT number, id FROM pointsman_journal_sparse_index ORDER BY number DESC LIMIT 1";
     let last = conn.query_row(last, [], |r| Ok((r.get(0)?, r.get(1)?))).optional()?;
     let (marked, mark): (i64, i64) = last.unwrap_or((0, 0));
     let since = "SELECT count(*) FROM pointsman_journal WHERE id > ?1";
@@ -93,8 +93,9 @@ pub(crate) fn count_journaled_events(conn: &Connection) -> Result<i64> {
 }
 
 pub(crate) fn read_task_id_namespace(conn: &Connection) -> Result<TaskIdNamespace> {
-    let realm: Option<i64> = read_meta(conn, "realm")?;
-    Ok(TaskIdNamespace(realm.ok_or_else(|| Fault::damaged("pointsman_meta has no realm"))? as u64))
+    let namespace: Option<i64> = read_meta(conn, "task_id_namespace")?;
+    let namespace = namespace.ok_or_else(|| Fault::damaged("pointsman_meta has no task_id_namespace"))?;
+    Ok(TaskIdNamespace(namespace as u64))
 }
 
 pub(super) fn read_salt(conn: &Connection) -> Result<u64> {
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn numbers_continue_behind_the_reserved_block_after_a_start() {
-        let conn = open::open_writer(&DatabaseLocation::Memory).unwrap();
+        let conn = open::open_writer(&DatabaseLocation::Memory, open::MIGRATIONS).unwrap();
         let stored = StoredCounters::default();
         let none = stored.read_counters(&conn).unwrap();
         assert_eq!(none, Counters::default());

@@ -16,7 +16,7 @@ pub(super) fn read_idempotency_record(
     tenant: &Tenant,
     key: &str,
 ) -> Result<Option<([u8; 32], String)>> {
-    let sql = "SELECT digest, answer FROM pointsman_idempotency WHERE tenant = ?1 AND key = ?2";
+    let sql = "SELECT digest, response FROM pointsman_idempotency_record WHERE tenant = ?1 AND key = ?2";
     query_first(conn, sql, (tenant.as_str(), key), |row| Ok((row.get(0)?, row.get(1)?)))
 }
 
@@ -26,8 +26,8 @@ pub(super) fn insert_idempotency_record(
     answer: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let sql =
-        "INSERT INTO pointsman_idempotency (tenant, key, digest, answer, at) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let sql = "INSERT INTO pointsman_idempotency_record (tenant, key, digest, response, at)
+               VALUES (?1, ?2, ?3, ?4, ?5)";
     let IdempotencyKey { tenant, key, request_digest: digest, .. } = idempotency;
     conn.prepare_cached(sql)?.execute((tenant.as_str(), key, digest, answer, now.micros()))?;
     Ok(())
@@ -59,7 +59,7 @@ pub(super) fn insert_event(
         tasks as i64,
     ])?;
     if number % MARK_EVERY == 0 {
-        let sql = "INSERT INTO pointsman_mark (n, id) VALUES (?1, ?2)";
+        let sql = "INSERT INTO pointsman_journal_sparse_index (number, id) VALUES (?1, ?2)";
         conn.prepare_cached(sql)?.execute((number, event.id.as_i64()))?;
     }
     Ok(())
@@ -85,7 +85,7 @@ pub(super) fn list_events_between(
 }
 
 pub(super) fn find_marked_event(conn: &Connection, number: i64) -> Result<Option<EventId>> {
-    let sql = "SELECT id FROM pointsman_mark WHERE n <= ?1 ORDER BY n DESC LIMIT 1";
+    let sql = "SELECT id FROM pointsman_journal_sparse_index WHERE number <= ?1 ORDER BY number DESC LIMIT 1";
     query_first(conn, sql, [number], |row| Ok(EventId::from_i64(row.get(0)?)))
 }
 

@@ -145,8 +145,8 @@ impl Tables for SqliteTables {
         tasks::set_lane_and_groups(&self.conn, live)
     }
 
-    fn set_concurrency_group(&self, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
-        tasks::set_concurrency_group(&self.conn, seq, crowd)
+    fn set_concurrency_group(&self, seq: TaskSeq, concurrency_group: Option<i64>) -> Result<()> {
+        tasks::set_concurrency_group(&self.conn, seq, concurrency_group)
     }
 
     fn set_task_score(&self, seq: TaskSeq, score: i64) -> Result<()> {
@@ -168,12 +168,15 @@ impl Tables for SqliteTables {
         tasks::list_lane_tasks(&self.conn, lane)
     }
 
-    fn list_active_in_concurrency_group(&self, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
-        tasks::list_active_in_group(&self.conn, crowd, most)
+    fn list_active_in_concurrency_group(&self, concurrency_group: i64, most: usize) -> Result<Vec<TaskSeq>> {
+        tasks::list_active_in_group(&self.conn, concurrency_group, most)
     }
 
-    fn find_oldest_blocked_in_concurrency_group(&self, crowd: i64) -> Result<Option<WaitingTask>> {
-        tasks::find_blocked_in_group(&self.conn, crowd)
+    fn find_oldest_blocked_in_concurrency_group(
+        &self,
+        concurrency_group: i64,
+    ) -> Result<Option<WaitingTask>> {
+        tasks::find_blocked_in_group(&self.conn, concurrency_group)
     }
 
     fn list_ready_tasks(&self, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
@@ -290,8 +293,8 @@ impl Tables for SqliteTables {
         queues::replace_handlers(&self.conn, handlers)
     }
 
-    fn write_limiter_state(&self, handler: HandlerId, pace: &LimiterState) -> Result<()> {
-        queues::update_token_bucket(&self.conn, handler, pace)
+    fn write_limiter_state(&self, handler: HandlerId, limiter_state: &LimiterState) -> Result<()> {
+        queues::update_token_bucket(&self.conn, handler, limiter_state)
     }
 
     fn read_handler_gaps(&self, handler: HandlerId) -> Result<String> {
@@ -322,8 +325,8 @@ impl Tables for SqliteTables {
         registry::write_rule(&self.conn, rule)
     }
 
-    fn delete_rule(&self, kind: RuleKind, place: &RuleScope, tenant: Option<&Tenant>) -> Result<()> {
-        registry::delete_rule(&self.conn, kind, place, tenant)
+    fn delete_rule(&self, kind: RuleKind, scope: &RuleScope, tenant: Option<&Tenant>) -> Result<()> {
+        registry::delete_rule(&self.conn, kind, scope, tenant)
     }
 
     fn list_nodes(&self) -> Result<Vec<NodeView>> {
@@ -338,8 +341,8 @@ impl Tables for SqliteTables {
         registry::insert_node(&self.conn, name, now)
     }
 
-    fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
-        registry::update_node_capabilities(&self.conn, node, abilities)
+    fn write_node_capabilities(&self, node: NodeId, capabilities: &NodeCapabilities) -> Result<()> {
+        registry::update_node_capabilities(&self.conn, node, capabilities)
     }
 
     fn record_node_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
@@ -354,8 +357,8 @@ impl Tables for SqliteTables {
         registry::list_silent_nodes(&self.conn, before)
     }
 
-    fn insert_audit_entry(&self, deed: &AuditEntry) -> Result<()> {
-        registry::insert_audit_entry(&self.conn, deed)
+    fn insert_audit_entry(&self, entry: &AuditEntry) -> Result<()> {
+        registry::insert_audit_entry(&self.conn, entry)
     }
 
     fn list_chains(&self) -> Result<Vec<ChainRow>> {
@@ -446,10 +449,14 @@ impl Tables for SqliteTables {
         schedules::list_unfinished_tasks(&self.conn, schedule)
     }
 
-    fn delete_expired_events(&self, after: EventId, forgotten: EventId) -> Result<(u64, Option<EventId>)> {
+    fn delete_expired_events(
+        &self,
+        after: EventId,
+        expired_up_to: EventId,
+    ) -> Result<(u64, Option<EventId>)> {
         // A read in the same transaction must not find a gap above the low-water mark.
-        self.stored_counters.set_forgotten(&self.conn, forgotten)?;
-        retention::delete_events(&self.conn, after, forgotten)
+        self.stored_counters.set_expired_up_to(&self.conn, expired_up_to)?;
+        retention::delete_events(&self.conn, after, expired_up_to)
     }
 
     fn delete_expired_archived_tasks(&self, surplus: i64, before: Timestamp) -> Result<(u64, bool)> {

@@ -8,7 +8,7 @@ use super::row::{query_all, query_first};
 use crate::error::{Fault, Result};
 
 pub(super) fn read_object(conn: &Connection, tenant: &Tenant, key: &str) -> Result<Option<ObjectRow>> {
-    let sql = "SELECT last, sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
+    let sql = "SELECT last_event, last_sent, number FROM pointsman_object WHERE tenant = ?1 AND key = ?2";
     query_first(conn, sql, (tenant.as_str(), key), |row| object_from_row(row, 0))
 }
 
@@ -22,17 +22,17 @@ fn object_from_row(row: &Row<'_>, at: usize) -> Result<ObjectRow> {
 /// Inserts or updates an object. Does not change `checked` of an existing object: its index would be written with each
 /// event.
 pub(super) fn write_object(conn: &Connection, tenant: &Tenant, key: &str, object: &ObjectRow) -> Result<()> {
-    let sql = "INSERT INTO pointsman_object (tenant, key, last, sent, number, checked)
+    let sql = "INSERT INTO pointsman_object (tenant, key, last_event, last_sent, number, checked)
                VALUES (?1, ?2, ?3, ?4, ?5, ?3)
                ON CONFLICT (tenant, key) DO UPDATE
-               SET last = excluded.last, sent = excluded.sent, number = excluded.number";
+               SET last_event = excluded.last_event, last_sent = excluded.last_sent, number = excluded.number";
     let row = (tenant.as_str(), key, object.last_event.as_i64(), object.encode_last_sent(), object.number);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
 
 pub(super) fn list_idle_objects(conn: &Connection, up_to: EventId, most: usize) -> Result<Vec<IdleObject>> {
-    let sql = "SELECT tenant, key, last, sent, number FROM pointsman_object
+    let sql = "SELECT tenant, key, last_event, last_sent, number FROM pointsman_object
                WHERE checked <= ?1 ORDER BY checked LIMIT ?2";
     query_all(conn, sql, (up_to.as_i64(), most as i64), |row| {
         let tenant: String = row.get(0)?;

@@ -61,16 +61,16 @@ pub(super) fn read_ready_head(conn: &Connection, queue: QueueId) -> Result<Optio
 }
 
 pub(super) fn read_ranks(conn: &Connection, queue: QueueId) -> Result<Vec<RankRange>> {
-    let sql = "SELECT score, bucket, min(rank), max(rank) FROM pointsman_task
-               WHERE queue = ?1 AND phase = 3 GROUP BY score, bucket";
+    let sql = "SELECT score, key_bucket, min(rank), max(rank) FROM pointsman_task
+               WHERE queue = ?1 AND phase = 3 GROUP BY score, key_bucket";
     query_all(conn, sql, [queue], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))
 }
 
 pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
-    let sql = "SELECT id, def, defined, pace FROM pointsman_handler ORDER BY id";
+    let sql = "SELECT id, def, defined, limiter_state FROM pointsman_handler ORDER BY id";
     query_all(conn, sql, [], |row| {
         let def = serde_json::from_str(read_text(row, 1)?);
-        let pace = match read_text(row, 3)? {
+        let limiter_state = match read_text(row, 3)? {
             "" => Ok(LimiterState::default()),
             json => serde_json::from_str(json),
         };
@@ -78,7 +78,7 @@ pub(super) fn list_handlers(conn: &Connection) -> Result<Vec<HandlerRow>> {
             id: row.get(0)?,
             def: def.map_err(|e| Fault::damaged(format!("cannot parse the definition of a handler: {e}")))?,
             is_defined: row.get(2)?,
-            limiter_state: pace.map_err(|e| {
+            limiter_state: limiter_state.map_err(|e| {
                 Fault::damaged(format!("cannot parse the rate limit state of a handler: {e}"))
             })?,
         })
@@ -96,9 +96,14 @@ pub(super) fn replace_handlers(conn: &Connection, handlers: &[HandlerDef]) -> Re
     Ok(())
 }
 
-pub(super) fn update_token_bucket(conn: &Connection, handler: HandlerId, pace: &LimiterState) -> Result<()> {
-    let json = serde_json::to_string(pace).map_err(Fault::damaged)?;
-    conn.prepare_cached("UPDATE pointsman_handler SET pace = ?2 WHERE id = ?1")?.execute((handler, json))?;
+pub(super) fn update_token_bucket(
+    conn: &Connection,
+    handler: HandlerId,
+    limiter_state: &LimiterState,
+) -> Result<()> {
+    let json = serde_json::to_string(limiter_state).map_err(Fault::damaged)?;
+    conn.prepare_cached("UPDATE pointsman_handler SET limiter_state = ?2 WHERE id = ?1")?
+        .execute((handler, json))?;
     Ok(())
 }
 

@@ -17,14 +17,14 @@ pub(crate) fn list_rules(conn: &Connection) -> Result<Vec<Rule>> {
             "" => None,
             name => Some(Tenant::new(name).map_err(Fault::damaged)?),
         };
-        let place = RuleScope::parse(read_text(row, 1)?, read_text(row, 2)?);
+        let scope = RuleScope::parse(read_text(row, 1)?, read_text(row, 2)?);
         Ok(Rule {
             kind: if read_text(row, 0)? == RuleKind::Block.as_str() {
                 RuleKind::Block
             } else {
                 RuleKind::Pause
             },
-            scope: place.ok_or_else(|| Fault::damaged("a rule has an unknown target"))?,
+            scope: scope.ok_or_else(|| Fault::damaged("a rule has an unknown target"))?,
             tenant,
             set_by: row.get(4)?,
             reason: row.get(5)?,
@@ -51,12 +51,12 @@ pub(super) fn write_rule(conn: &Connection, rule: &Rule) -> Result<()> {
 pub(super) fn delete_rule(
     conn: &Connection,
     kind: RuleKind,
-    place: &RuleScope,
+    scope: &RuleScope,
     tenant: Option<&Tenant>,
 ) -> Result<()> {
     let sql = "DELETE FROM pointsman_rule WHERE kind = ?1 AND space = ?2 AND name = ?3 AND tenant = ?4";
     let tenant = tenant.map_or("", |t| t.as_str());
-    conn.prepare_cached(sql)?.execute((kind.as_str(), place.kind_name(), place.name(), tenant))?;
+    conn.prepare_cached(sql)?.execute((kind.as_str(), scope.kind_name(), scope.name(), tenant))?;
     Ok(())
 }
 
@@ -65,7 +65,7 @@ pub(super) fn list_live_nodes(conn: &Connection) -> Result<Vec<NodeId>> {
 }
 
 pub(super) fn insert_node(conn: &Connection, name: &str, now: Timestamp) -> Result<NodeId> {
-    let sql = "INSERT INTO pointsman_node (name, joined, heard, gone) VALUES (?1, ?2, ?2, 0)";
+    let sql = "INSERT INTO pointsman_node (name, joined, last_heartbeat, gone) VALUES (?1, ?2, ?2, 0)";
     conn.execute(sql, (name, now.micros()))?;
     Ok(conn.last_insert_rowid())
 }
@@ -73,15 +73,16 @@ pub(super) fn insert_node(conn: &Connection, name: &str, now: Timestamp) -> Resu
 pub(super) fn update_node_capabilities(
     conn: &Connection,
     node: NodeId,
-    abilities: &NodeCapabilities,
+    capabilities: &NodeCapabilities,
 ) -> Result<()> {
-    let json = serde_json::to_string(abilities).map_err(Fault::damaged)?;
-    conn.prepare_cached("UPDATE pointsman_node SET abilities = ?2 WHERE id = ?1")?.execute((node, json))?;
+    let json = serde_json::to_string(capabilities).map_err(Fault::damaged)?;
+    conn.prepare_cached("UPDATE pointsman_node SET capabilities = ?2 WHERE id = ?1")?
+        .execute((node, json))?;
     Ok(())
 }
 
 pub(super) fn record_heartbeat(conn: &Connection, node: NodeId, now: Timestamp) -> Result<bool> {
-    let sql = "UPDATE pointsman_node SET heard = ?2 WHERE id = ?1 AND gone = 0";
+    let sql = "UPDATE pointsman_node SET last_heartbeat = ?2 WHERE id = ?1 AND gone = 0";
     Ok(conn.prepare_cached(sql)?.execute((node, now.micros()))? == 1)
 }
 
@@ -91,30 +92,30 @@ pub(super) fn mark_node_gone(conn: &Connection, node: NodeId) -> Result<()> {
 }
 
 pub(super) fn list_silent_nodes(conn: &Connection, before: Timestamp) -> Result<Vec<NodeId>> {
-    let sql = "SELECT id FROM pointsman_node WHERE gone = 0 AND heard < ?1";
+    let sql = "SELECT id FROM pointsman_node WHERE gone = 0 AND last_heartbeat < ?1";
     query_all(conn, sql, [before.micros()], |row| Ok(row.get(0)?))
 }
 
-pub(super) fn insert_audit_entry(conn: &Connection, deed: &AuditEntry) -> Result<()> {
-    let sql = "INSERT INTO pointsman_deed (at, by, action, what, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
-    let row = (deed.at.micros(), &deed.actor, &deed.action, &deed.target, &deed.detail);
+pub(super) fn insert_audit_entry(conn: &Connection, entry: &AuditEntry) -> Result<()> {
+    let sql = "INSERT INTO pointsman_audit_entry (at, by, action, what, detail) VALUES (?1, ?2, ?3, ?4, ?5)";
+    let row = (entry.at.micros(), &entry.actor, &entry.action, &entry.target, &entry.detail);
     conn.prepare_cached(sql)?.execute(row)?;
     Ok(())
 }
 
 pub(super) fn list_file_digests(conn: &Connection) -> Result<BTreeMap<String, String>> {
-    let mut statement = conn.prepare_cached("SELECT key, digest FROM pointsman_file")?;
+    let mut statement = conn.prepare_cached("SELECT key, digest FROM pointsman_file_digest")?;
     let rows = statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?)))?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
 pub(super) fn write_file_digest(conn: &Connection, key: &str, digest: &str) -> Result<()> {
-    let sql = "INSERT OR REPLACE INTO pointsman_file (key, digest) VALUES (?1, ?2)";
+    let sql = "INSERT OR REPLACE INTO pointsman_file_digest (key, digest) VALUES (?1, ?2)";
     conn.prepare_cached(sql)?.execute((key, digest))?;
     Ok(())
 }
 
 pub(super) fn delete_file_digest(conn: &Connection, key: &str) -> Result<()> {
-    conn.prepare_cached("DELETE FROM pointsman_file WHERE key = ?1")?.execute([key])?;
+    conn.prepare_cached("DELETE FROM pointsman_file_digest WHERE key = ?1")?.execute([key])?;
     Ok(())
 }

@@ -14,13 +14,13 @@ const MAX_DELETED_ROWS: usize = 5_000;
 pub(super) fn delete_events(
     conn: &Connection,
     after: EventId,
-    forgotten: EventId,
+    expired_up_to: EventId,
 ) -> Result<(u64, Option<EventId>)> {
     let sql = "SELECT id, EXISTS (SELECT 1 FROM pointsman_task
                                   WHERE seq >= first_task AND seq < first_task + tasks)
                           OR EXISTS (SELECT 1 FROM pointsman_task WHERE late = 1 AND event = pointsman_journal.id)
                FROM pointsman_journal WHERE id > ?1 AND id <= ?2 ORDER BY id LIMIT ?3";
-    let range = (after.as_i64(), forgotten.as_i64(), MAX_ROWS_PER_PASS);
+    let range = (after.as_i64(), expired_up_to.as_i64(), MAX_ROWS_PER_PASS);
     let rows: Vec<(i64, bool)> = query_all(conn, sql, range, |row| Ok((row.get(0)?, row.get(1)?)))?;
     let full = rows.len() as i64 == MAX_ROWS_PER_PASS;
     let next_after = rows.last().filter(|_| full).map(|(id, _)| EventId::from_i64(*id));
@@ -30,8 +30,9 @@ pub(super) fn delete_events(
         deleted += delete.execute([id])? as u64;
     }
     // One mark is kept: it has the number of events before it.
-    let sql = "DELETE FROM pointsman_mark WHERE n < (SELECT max(n) FROM pointsman_mark WHERE id <= ?1)";
-    conn.prepare_cached(sql)?.execute([forgotten.as_i64()])?;
+    let sql = "DELETE FROM pointsman_journal_sparse_index
+               WHERE number < (SELECT max(number) FROM pointsman_journal_sparse_index WHERE id <= ?1)";
+    conn.prepare_cached(sql)?.execute([expired_up_to.as_i64()])?;
     Ok((deleted, next_after))
 }
 
@@ -99,8 +100,8 @@ fn add_tasks_ended_before(conn: &Connection, cutoff: Timestamp, seqs: &mut Vec<i
 }
 
 pub(super) fn delete_idempotency_records(conn: &Connection, before: Timestamp) -> Result<bool> {
-    let sql = "DELETE FROM pointsman_idempotency WHERE n IN
-                 (SELECT n FROM pointsman_idempotency ORDER BY n LIMIT ?2) AND at < ?1";
+    let sql = "DELETE FROM pointsman_idempotency_record WHERE n IN
+                 (SELECT n FROM pointsman_idempotency_record ORDER BY n LIMIT ?2) AND at < ?1";
     let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
     Ok(deleted as i64 == MAX_ROWS_PER_PASS)
 }
@@ -117,9 +118,10 @@ pub(super) fn delete_old_records(conn: &Connection, before: Timestamp) -> Result
     let mut more = false;
     for sql in [
         "DELETE FROM pointsman_fire WHERE n IN (SELECT n FROM pointsman_fire ORDER BY n LIMIT ?2) AND at < ?1",
-        "DELETE FROM pointsman_node WHERE gone = 1 AND heard < ?1 AND id IN
+        "DELETE FROM pointsman_node WHERE gone = 1 AND last_heartbeat < ?1 AND id IN
            (SELECT id FROM pointsman_node ORDER BY id LIMIT ?2)",
-        "DELETE FROM pointsman_deed WHERE n IN (SELECT n FROM pointsman_deed ORDER BY n LIMIT ?2) AND at < ?1",
+        "DELETE FROM pointsman_audit_entry
+         WHERE n IN (SELECT n FROM pointsman_audit_entry ORDER BY n LIMIT ?2) AND at < ?1",
     ] {
         let deleted = conn.prepare_cached(sql)?.execute((before.micros(), MAX_ROWS_PER_PASS))?;
         more |= deleted as i64 == MAX_ROWS_PER_PASS;

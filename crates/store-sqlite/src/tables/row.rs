@@ -14,8 +14,9 @@ use crate::error::{Fault, Result};
 /// The columns of an active task, in the order that [`active_task_from_row`] reads them.
 macro_rules! active_task_columns {
     () => {
-        "seq, queue, event, phase, lane, place, crowd, bucket, sync, stage, priority, score, rank, due, attempt, retries, \
-         crashes, late, node, fence, until, started, prev_sent, planned, created, reason, error, ord"
+        "seq, queue, event, phase, lane, lane_position, concurrency_group, key_bucket, sync, stage, priority, score, rank, \
+         due, attempt, retries, crashes, late, node, fence, leased_until, started, prev_sent, planned, created, reason, \
+         error, order_number"
     };
 }
 pub(crate) use active_task_columns;
@@ -23,8 +24,8 @@ pub(crate) use active_task_columns;
 /// The columns of an archived task, in the order that [`archived_task_from_row`] reads them.
 macro_rules! archived_task_columns {
     () => {
-        "seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late, laned, \
-         prev_sent, planned, created, started, finished, error, result"
+        "seq, queue, event, type, key, status, reason, sync, stage, priority, attempt, retries, crashes, late, \
+         has_lane, prev_sent, planned, created, started, finished, error, result"
     };
 }
 pub(crate) use archived_task_columns;
@@ -35,8 +36,8 @@ pub(crate) use archived_task_columns;
 macro_rules! order_columns {
     () => {
         "o.n, o.key, o.node, o.tenant, o.value, o.priority, o.planned, o.created, o.started, o.suspended, o.task, \
-         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth, o.stepped, \
-         o.halted_by, o.took_on_error"
+         coalesce((SELECT phase = 5 FROM pointsman_task WHERE seq = o.task), 0), o.origin, o.depth, o.step_succeeded, \
+         o.suspended_by_task, o.took_on_error"
     };
 }
 pub(crate) use order_columns;
@@ -134,7 +135,7 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
         })
     };
     let state = ActiveTaskRow::decode_state(phase, read_time(row, 13)?, lease, row.get(25)?)?;
-    let (lane, place): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
+    let (lane, lane_position): (Option<i64>, Option<i64>) = (row.get(4)?, row.get(5)?);
     Ok(ActiveTaskRow {
         seq: TaskSeq(row.get(0)?),
         queue: row.get(1)?,
@@ -142,7 +143,7 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
         order: row.get(27)?,
         phase,
         lane,
-        lane_position: place,
+        lane_position,
         concurrency_group: row.get(6)?,
         key_bucket: row.get(7)?,
         is_sync: row.get(8)?,
@@ -162,7 +163,7 @@ pub(crate) fn active_task_from_row(row: &Row<'_>) -> Result<ActiveTaskRow> {
             crashes: row.get(16)?,
             late: row.get(17)?,
             has_lane: lane.is_some(),
-            in_lane: place.is_some(),
+            in_lane: lane_position.is_some(),
         },
     })
 }
@@ -196,7 +197,7 @@ pub(crate) fn archived_task_from_row(row: &Row<'_>) -> Result<ArchivedTaskRow> {
     })
 }
 
-/// Reads the columns seq, queue, bucket, crowd, score and due.
+/// Reads the columns seq, queue, key_bucket, concurrency_group, score and due.
 pub(crate) fn waiting_task_from_row(row: &Row<'_>) -> Result<WaitingTask> {
     Ok(WaitingTask {
         seq: TaskSeq(row.get(0)?),

@@ -13,7 +13,8 @@ use super::row::{
 use crate::error::{Fault, Result};
 
 pub(super) fn list_schedules(conn: &Connection) -> Result<BTreeMap<String, ScheduleRow>> {
-    let sql = "SELECT name, expression, settled, unmet, named FROM pointsman_schedule";
+    let sql =
+        "SELECT name, expression, resolved_up_to, next_catch_up, last_registered_at FROM pointsman_schedule";
     let rows = query_all(conn, sql, [], |row| {
         let schedule = ScheduleRow {
             expression: row.get(1)?,
@@ -32,14 +33,17 @@ pub(super) fn start_schedule(
     expression: &str,
     now: Timestamp,
 ) -> Result<()> {
-    let sql = "INSERT INTO pointsman_schedule (name, expression, settled, named) VALUES (?1, ?2, ?3, ?3)
-               ON CONFLICT (name) DO UPDATE SET expression = ?2, settled = ?3, unmet = NULL, named = ?3";
+    let sql = "INSERT INTO pointsman_schedule (name, expression, resolved_up_to, last_registered_at)
+               VALUES (?1, ?2, ?3, ?3)
+               ON CONFLICT (name) DO UPDATE SET expression = ?2, resolved_up_to = ?3, next_catch_up = NULL,
+               last_registered_at = ?3";
     conn.prepare_cached(sql)?.execute((name.as_str(), expression, now.micros()))?;
     Ok(())
 }
 
 pub(super) fn record_schedule_names(conn: &Connection, names: &[String], now: Timestamp) -> Result<()> {
-    let mut update = conn.prepare_cached("UPDATE pointsman_schedule SET named = ?2 WHERE name = ?1")?;
+    let mut update =
+        conn.prepare_cached("UPDATE pointsman_schedule SET last_registered_at = ?2 WHERE name = ?1")?;
     for name in names {
         update.execute((name, now.micros()))?;
     }
@@ -75,7 +79,8 @@ pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire
         fire.task.as_ref().map(TaskId::as_str),
     ))?;
     let sql = "UPDATE pointsman_schedule
-               SET settled = max(settled, ?2), unmet = coalesce(unmet, ?3), last_event = coalesce(?4, last_event)
+               SET resolved_up_to = max(resolved_up_to, ?2), next_catch_up = coalesce(next_catch_up, ?3),
+                   last_event = coalesce(?4, last_event)
                WHERE name = ?1";
     let unmet = unmet.then_some(planned);
     conn.prepare_cached(sql)?.execute((schedule.as_str(), planned, unmet, event))?;
@@ -85,7 +90,7 @@ pub(super) fn write_fire(conn: &Connection, schedule: &ScheduleName, fire: &Fire
 /// Clears the unmet fires up to a time. A rule that was set meanwhile may have skipped later fires; the first of them
 /// becomes the next unmet one.
 pub(super) fn clear_unmet_fires(conn: &Connection, schedule: &ScheduleName, up_to: Timestamp) -> Result<()> {
-    let sql = "UPDATE pointsman_schedule SET unmet =
+    let sql = "UPDATE pointsman_schedule SET next_catch_up =
                  (SELECT min(planned) FROM pointsman_fire WHERE schedule = ?1 AND planned > ?2 AND outcome = ?3)
                WHERE name = ?1";
     let held =

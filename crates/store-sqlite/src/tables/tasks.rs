@@ -82,7 +82,7 @@ pub(super) fn set_phase(conn: &Connection, seq: TaskSeq, phase: TaskPhase, rank:
 
 pub(super) fn lock_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql =
-        "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, until = ?7
+        "UPDATE pointsman_task SET phase = ?2, attempt = ?3, node = ?4, fence = ?5, started = ?6, leased_until = ?7
                WHERE seq = ?1";
     let (node, fence, until) = lease_columns(live.lease());
     let started = live.started_at.map(Timestamp::micros);
@@ -93,8 +93,8 @@ pub(super) fn lock_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
 
 pub(super) fn update_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
     let sql = "UPDATE pointsman_task
-               SET phase = ?2, place = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
-                   node = ?9, fence = ?10, until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
+               SET phase = ?2, lane_position = ?3, due = ?4, attempt = ?5, retries = ?6, crashes = ?7, late = ?8,
+                   node = ?9, fence = ?10, leased_until = ?11, started = ?12, reason = ?13, error = ?14, rank = ?15
                WHERE seq = ?1";
     let (node, fence, until) = lease_columns(live.lease());
     conn.prepare_cached(sql)?.execute(rusqlite::params![
@@ -118,13 +118,18 @@ pub(super) fn update_task(conn: &Connection, live: &ActiveTaskRow) -> Result<()>
 }
 
 pub(super) fn set_lane_and_groups(conn: &Connection, live: &ActiveTaskRow) -> Result<()> {
-    let sql = "UPDATE pointsman_task SET lane = ?2, crowd = ?3, bucket = ?4 WHERE seq = ?1";
+    let sql = "UPDATE pointsman_task SET lane = ?2, concurrency_group = ?3, key_bucket = ?4 WHERE seq = ?1";
     conn.prepare_cached(sql)?.execute((live.seq.0, live.lane, live.concurrency_group, live.key_bucket))?;
     Ok(())
 }
 
-pub(super) fn set_concurrency_group(conn: &Connection, seq: TaskSeq, crowd: Option<i64>) -> Result<()> {
-    conn.prepare_cached("UPDATE pointsman_task SET crowd = ?2 WHERE seq = ?1")?.execute((seq.0, crowd))?;
+pub(super) fn set_concurrency_group(
+    conn: &Connection,
+    seq: TaskSeq,
+    concurrency_group: Option<i64>,
+) -> Result<()> {
+    conn.prepare_cached("UPDATE pointsman_task SET concurrency_group = ?2 WHERE seq = ?1")?
+        .execute((seq.0, concurrency_group))?;
     Ok(())
 }
 
@@ -134,17 +139,17 @@ pub(super) fn set_score(conn: &Connection, seq: TaskSeq, score: i64) -> Result<(
 }
 
 pub(super) fn set_lease_end(conn: &Connection, seq: TaskSeq, until: Timestamp) -> Result<()> {
-    let sql = "UPDATE pointsman_task SET until = ?2 WHERE seq = ?1 AND until IS NOT NULL";
+    let sql = "UPDATE pointsman_task SET leased_until = ?2 WHERE seq = ?1 AND leased_until IS NOT NULL";
     conn.prepare_cached(sql)?.execute((seq.0, until.micros()))?;
     Ok(())
 }
 
 pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<LaneHead>> {
-    // The index yields a lane's tasks by place. ORDER BY or min() would make SQLite prepare the statement again for
+    // The index yields a lane's tasks by lane_position. ORDER BY or min() would make SQLite prepare the statement again for
     // every lane, which took an eighth of the writer's time.
-    let sql = "SELECT seq, queue, bucket, crowd, score, due, place, phase
+    let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane_position, phase
                FROM pointsman_task INDEXED BY pointsman_task_lane
-               WHERE lane = ?1 AND place IS NOT NULL LIMIT 1";
+               WHERE lane = ?1 AND lane_position IS NOT NULL LIMIT 1";
     query_first(conn, sql, [lane], |row| {
         Ok(LaneHead {
             task: waiting_task_from_row(row)?,
@@ -156,7 +161,7 @@ pub(super) fn read_lane_head(conn: &Connection, lane: i64) -> Result<Option<Lane
 
 pub(super) fn list_lane_tasks(conn: &Connection, lane: i64) -> Result<Vec<(TaskSeq, QueueId)>> {
     let sql = "SELECT seq, queue FROM pointsman_task INDEXED BY pointsman_task_lane
-               WHERE lane = ?1 AND place IS NOT NULL";
+               WHERE lane = ?1 AND lane_position IS NOT NULL";
     query_all(conn, sql, [lane], |row| Ok((seq_from_row(row)?, row.get(1)?)))
 }
 
@@ -167,26 +172,33 @@ pub(crate) fn find_first_occupied_lane(
     to: i64,
 ) -> Result<Option<(i64, TaskSeq)>> {
     let sql = "SELECT seq, lane FROM pointsman_task INDEXED BY pointsman_task_lane
-               WHERE lane BETWEEN ?1 AND ?2 AND place IS NOT NULL ORDER BY lane, place LIMIT 1";
+               WHERE lane BETWEEN ?1 AND ?2 AND lane_position IS NOT NULL ORDER BY lane, lane_position LIMIT 1";
     query_first(conn, sql, (from, to), |row| Ok((row.get(1)?, seq_from_row(row)?)))
 }
 
 /// Counts the tasks in a lane, up to `most`.
 pub(crate) fn count_lane_tasks(conn: &Connection, lane: i64, most: u64) -> Result<u64> {
     let sql = "SELECT count(*) FROM (SELECT 1 FROM pointsman_task INDEXED BY pointsman_task_lane
-               WHERE lane = ?1 AND place IS NOT NULL LIMIT ?2)";
+               WHERE lane = ?1 AND lane_position IS NOT NULL LIMIT ?2)";
     Ok(conn.prepare_cached(sql)?.query_row((lane, most as i64), |row| row.get::<_, i64>(0))?.unsigned_abs())
 }
 
-pub(super) fn list_active_in_group(conn: &Connection, crowd: i64, most: usize) -> Result<Vec<TaskSeq>> {
-    let sql = "SELECT seq FROM pointsman_task WHERE crowd = ?1 AND phase IN (3, 4, 5)";
-    query_up_to(conn, sql, [crowd], most, seq_from_row)
+pub(super) fn list_active_in_group(
+    conn: &Connection,
+    concurrency_group: i64,
+    most: usize,
+) -> Result<Vec<TaskSeq>> {
+    let sql = "SELECT seq FROM pointsman_task WHERE concurrency_group = ?1 AND phase IN (3, 4, 5)";
+    query_up_to(conn, sql, [concurrency_group], most, seq_from_row)
 }
 
-pub(super) fn find_blocked_in_group(conn: &Connection, crowd: i64) -> Result<Option<WaitingTask>> {
-    let sql = "SELECT seq, queue, bucket, crowd, score, due FROM pointsman_task
-               WHERE crowd = ?1 AND phase = 0 LIMIT 1";
-    query_first(conn, sql, [crowd], waiting_task_from_row)
+pub(super) fn find_blocked_in_group(
+    conn: &Connection,
+    concurrency_group: i64,
+) -> Result<Option<WaitingTask>> {
+    let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
+               WHERE concurrency_group = ?1 AND phase = 0 LIMIT 1";
+    query_first(conn, sql, [concurrency_group], waiting_task_from_row)
 }
 
 pub(super) fn list_ready_tasks(conn: &Connection, shares: &[(QueueId, i64)]) -> Result<Vec<ActiveTaskRow>> {
@@ -215,7 +227,7 @@ pub(super) fn list_scheduled_tasks(conn: &Connection) -> Result<Vec<ActiveTaskRo
 }
 
 pub(super) fn list_due_tasks(conn: &Connection, now: Timestamp, most: usize) -> Result<Vec<WaitingTask>> {
-    let sql = "SELECT seq, queue, bucket, crowd, score, due FROM pointsman_task
+    let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due FROM pointsman_task
                WHERE phase = 2 AND due <= ?1 ORDER BY due";
     query_up_to(conn, sql, [now.micros()], most, waiting_task_from_row)
 }
@@ -227,7 +239,8 @@ pub(super) fn read_earliest_due(conn: &Connection) -> Result<Option<Timestamp>> 
 }
 
 pub(super) fn list_gated_tasks(conn: &Connection, event: EventId) -> Result<Vec<GatedTask>> {
-    let sql = "SELECT seq, queue, bucket, crowd, score, due, lane, place, stage FROM pointsman_task
+    let sql = "SELECT seq, queue, key_bucket, concurrency_group, score, due, lane, lane_position, stage
+               FROM pointsman_task
                WHERE phase = 1 AND event = ?1 ORDER BY stage, seq";
     query_all(conn, sql, [event.as_i64()], |row| {
         Ok(GatedTask {
@@ -253,7 +266,7 @@ pub(super) fn find_sync_task_before(
     let untried = "SELECT t.seq FROM pointsman_journal j
                    JOIN pointsman_task t ON t.seq >= j.first_task AND t.seq < j.first_task + j.tasks
                    WHERE j.id = ?1 AND t.sync AND t.stage < ?2 AND NOT t.late AND t.phase <= 5 AND NOT EXISTS
-                       (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.how <> ?3) LIMIT 1";
+                       (SELECT 1 FROM pointsman_attempt a WHERE a.task = t.seq AND a.outcome <> ?3) LIMIT 1";
     match fresh {
         true => {
             let released = encode_attempt_end(AttemptOutcome::Released);
@@ -280,7 +293,7 @@ pub(super) fn list_expired_leases(
     let sql = concat!(
         "SELECT ",
         active_task_columns!(),
-        " FROM pointsman_task WHERE until < ?1 AND started >= ?2 AND phase = 5 ORDER BY until"
+        " FROM pointsman_task WHERE leased_until < ?1 AND started >= ?2 AND phase = 5 ORDER BY leased_until"
     );
     query_all(conn, sql, (now.micros(), since.micros()), active_task_from_row)
 }
@@ -326,7 +339,7 @@ pub(super) fn list_tasks_to_regroup(
     conn: &Connection,
     queue: QueueId,
 ) -> Result<Vec<(WaitingTask, TaskPhase, String)>> {
-    let sql = "SELECT t.seq, t.queue, t.bucket, t.crowd, t.score, t.due, t.phase, j.key
+    let sql = "SELECT t.seq, t.queue, t.key_bucket, t.concurrency_group, t.score, t.due, t.phase, j.key
                FROM pointsman_task t JOIN pointsman_journal j ON j.id = t.event
                WHERE t.queue = ?1 AND t.phase <= 5 AND t.lane IS NULL AND j.key IS NOT NULL
                ORDER BY t.phase >= 4 DESC, t.seq";

@@ -82,16 +82,11 @@ impl CopyReport {
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredProgress {
     /// The source's namespace of task ids and the checksum of its counters, which change whenever a node joins.
-    #[serde(rename = "realm")]
     task_id_namespace: i64,
-    #[serde(rename = "stamp")]
     counters_checksum: String,
-    #[serde(rename = "section")]
     table: TableKind,
-    #[serde(rename = "place")]
     cursor: Option<CopyCursor>,
     /// Number of copied rows.
-    #[serde(rename = "rows")]
     rows_copied: u64,
 }
 

@@ -6,18 +6,16 @@ use serde::{Deserialize, Serialize};
 
 /// A table of a store. Tables are copied in this order, so that rows come after the rows they refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(rename_all = "snake_case")]
 pub enum TableKind {
     /// One row: the counters, the namespace of task ids and the salt.
     Counters,
     /// Named texts: routes, weights of tenants, registrants and others.
-    #[serde(rename = "texts")]
     NamedTexts,
     Handlers,
     Queues,
     Chains,
     Rules,
-    #[serde(rename = "files")]
     FileDigests,
     Nodes,
     Schedules,
@@ -28,14 +26,12 @@ pub enum TableKind {
     Tasks,
     Orders,
     /// Recorded outcomes of ended orders.
-    #[serde(rename = "ended_orders")]
     EndedOrders,
     /// Archived tasks.
     History,
     Attempts,
     Logs,
     /// Idempotency records.
-    #[serde(rename = "answers")]
     IdempotencyRecords,
     /// The fire ledger: rows of planned times.
     Fires,
@@ -43,14 +39,10 @@ pub enum TableKind {
     AuditEntries,
     /// Events emitted in SQL: the event of each receipt, the idempotency keys, and refused events. Only stores with an
     /// SQL outbox have these three.
-    #[serde(rename = "receipts")]
     OutboxReceipts,
-    #[serde(rename = "keys")]
     OutboxKeys,
-    #[serde(rename = "refused")]
     OutboxRefusals,
     /// Rules for tenants that have no event yet. Only a store in which rules refer to a tenant by its uuid has them.
-    #[serde(rename = "ahead")]
     UnknownTenantRules,
 }
 
@@ -85,12 +77,12 @@ impl TableKind {
     pub fn name(self) -> &'static str {
         match self {
             Self::Counters => "counters",
-            Self::NamedTexts => "texts",
+            Self::NamedTexts => "named_texts",
             Self::Handlers => "handlers",
             Self::Queues => "queues",
             Self::Chains => "chains",
             Self::Rules => "rules",
-            Self::FileDigests => "files",
+            Self::FileDigests => "file_digests",
             Self::Nodes => "nodes",
             Self::Schedules => "schedules",
             Self::Journal => "journal",
@@ -101,13 +93,13 @@ impl TableKind {
             Self::History => "history",
             Self::Attempts => "attempts",
             Self::Logs => "logs",
-            Self::IdempotencyRecords => "answers",
+            Self::IdempotencyRecords => "idempotency_records",
             Self::Fires => "fires",
-            Self::AuditEntries => "audit entries",
-            Self::OutboxReceipts => "receipts",
-            Self::OutboxKeys => "keys",
-            Self::OutboxRefusals => "refused",
-            Self::UnknownTenantRules => "ahead",
+            Self::AuditEntries => "<<<<<<< audit entries||||||| deeds======= audit_entries>>>>>>>",
+            Self::OutboxReceipts => "outbox_receipts",
+            Self::OutboxKeys => "outbox_keys",
+            Self::OutboxRefusals => "outbox_refusals",
+            Self::UnknownTenantRules => "unknown_tenant_rules",
         }
     }
 
@@ -115,22 +107,22 @@ impl TableKind {
     /// are left out. A store with other column names translates.
     pub fn columns(self) -> &'static [&'static str] {
         match self {
-            // `unseen`: number of events before the first that has not expired.
+            // `expired_events`: number of events before the first that has not expired.
             Self::Counters => &[
-                "realm",
+                "task_id_namespace",
                 "salt",
                 "last_event",
-                "forgotten",
-                "unseen",
-                "journaled",
-                "tasks",
-                "fences",
-                "objects",
-                "ended",
-                "nodes",
+                "expired_up_to",
+                "expired_events",
+                "journaled_events",
+                "last_task",
+                "last_fence",
+                "last_object",
+                "archived_tasks",
+                "last_node",
             ],
             Self::NamedTexts => &["name", "text"],
-            Self::Handlers => &["id", "name", "def", "defined", "pace", "gaps"],
+            Self::Handlers => &["id", "name", "def", "defined", "limiter_state", "gaps"],
             Self::Queues => &[
                 "id",
                 "handler",
@@ -143,13 +135,15 @@ impl TableKind {
                 "halted",
                 "missing",
             ],
-            Self::Chains => &["path", "def", "defined", "state", "pending"],
+            Self::Chains => &["path", "def", "defined", "state", "reconciled_up_to"],
             Self::Rules => &["kind", "space", "name", "tenant", "by", "reason", "since"],
             Self::FileDigests => &["key", "digest"],
-            // `heard` is 0 for nodes that had not left: they do not exist in the target, and the first sweep releases
-            // their tasks.
-            Self::Nodes => &["id", "name", "joined", "heard", "gone", "abilities"],
-            Self::Schedules => &["name", "expression", "settled", "unmet", "last_event", "named"],
+            // `last_heartbeat` is 0 for nodes that had not left: they do not exist in the target, and the first sweep
+            // releases their tasks.
+            Self::Nodes => &["id", "name", "joined", "last_heartbeat", "gone", "capabilities"],
+            Self::Schedules => {
+                &["name", "expression", "resolved_up_to", "next_catch_up", "last_event", "last_registered_at"]
+            }
             Self::Journal => &[
                 "id",
                 "prev",
@@ -165,17 +159,17 @@ impl TableKind {
                 "first_task",
                 "tasks",
             ],
-            Self::Objects => &["tenant", "key", "number", "last", "sent", "checked"],
+            Self::Objects => &["tenant", "key", "number", "last_event", "last_sent", "checked"],
             Self::Tasks => &[
                 "seq",
                 "queue",
                 "event",
-                "ord",
+                "order_number",
                 "phase",
                 "lane",
-                "place",
-                "crowd",
-                "bucket",
+                "lane_position",
+                "concurrency_group",
+                "key_bucket",
                 "sync",
                 "stage",
                 "priority",
@@ -188,7 +182,7 @@ impl TableKind {
                 "late",
                 "node",
                 "fence",
-                "until",
+                "leased_until",
                 "started",
                 "prev_sent",
                 "planned",
@@ -211,8 +205,8 @@ impl TableKind {
                 "task",
                 "origin",
                 "depth",
-                "stepped",
-                "halted_by",
+                "step_succeeded",
+                "suspended_by_task",
                 "took_on_error",
             ],
             Self::EndedOrders => &["key", "tenant", "outcome", "node", "ended"],
@@ -231,7 +225,7 @@ impl TableKind {
                 "retries",
                 "crashes",
                 "late",
-                "laned",
+                "has_lane",
                 "prev_sent",
                 "planned",
                 "created",
@@ -240,9 +234,9 @@ impl TableKind {
                 "error",
                 "result",
             ],
-            Self::Attempts => &["task", "number", "started", "ended", "how", "error"],
+            Self::Attempts => &["task", "number", "started", "ended", "outcome", "error"],
             Self::Logs => &["task", "n", "time", "level", "message"],
-            Self::IdempotencyRecords => &["tenant", "key", "digest", "answer", "at"],
+            Self::IdempotencyRecords => &["tenant", "key", "digest", "response", "at"],
             Self::Fires => &["schedule", "planned", "at", "outcome", "event", "task"],
             Self::AuditEntries => &["n", "at", "by", "action", "what", "detail"],
             Self::OutboxReceipts => &["n", "receipt", "event"],
@@ -264,7 +258,7 @@ impl TableKind {
                 "reason",
                 "refused_at",
             ],
-            Self::UnknownTenantRules => &["kind", "space", "name", "canvas", "since"],
+            Self::UnknownTenantRules => &["kind", "space", "name", "canvas_id", "since"],
         }
     }
 }

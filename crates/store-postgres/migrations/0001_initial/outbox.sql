@@ -1,21 +1,21 @@
 -- Emitting in SQL, inside the producer's own transaction.
 --
--- `emit` checks an event and leaves it in the outbox. A node takes it from there, gives it its id and its `prev`, and
--- notes the id for whoever holds the receipt. Producers wait neither for each other nor for a node.
+-- `emit` checks an event and inserts it into the outbox. A node removes it from there, gives it its id and its `prev`,
+-- and records the id under the receipt. Producers wait neither for each other nor for a node.
 
--- The place of an event in the outbox. Whoever takes a number has a transaction id by then: so it can be told when
--- nothing can come any more at or below a number. See outbox_mark.
-CREATE SEQUENCE pointsman.outbox_n MAXVALUE 281474976710655;
+-- The number of an event in the outbox. A transaction has an id before it gets a number, so that one can determine when
+-- no more rows can appear at or below a number. See outbox_mark.
+CREATE SEQUENCE pointsman.outbox_number MAXVALUE 281474976710655;
 
-CREATE FUNCTION pointsman.take_number() RETURNS bigint LANGUAGE plpgsql AS $$
+CREATE FUNCTION pointsman.next_outbox_number() RETURNS bigint LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM pg_catalog.pg_current_xact_id();
-    RETURN pg_catalog.nextval('pointsman.outbox_n');
+    RETURN pg_catalog.nextval('pointsman.outbox_number');
 END $$;
 
--- What was emitted and has no id yet, in the order of arrival. Rows live for milliseconds.
+-- Emitted events that have no id yet, in the order of arrival. Rows live for milliseconds.
 CREATE TABLE pointsman.outbox (
-    n               bigint  PRIMARY KEY DEFAULT pointsman.take_number(),
+    n               bigint  PRIMARY KEY DEFAULT pointsman.next_outbox_number(),
     receipt         uuid,
     type            text    NOT NULL,
     key             text,
@@ -27,41 +27,57 @@ CREATE TABLE pointsman.outbox (
     priority        integer NOT NULL DEFAULT 100,
     idempotency_key text,
     digest          bytea,
-    at              bigint  NOT NULL DEFAULT extract(epoch FROM clock_timestamp()) * 1000000
+    at              bigint  NOT NULL DEFAULT extract(epoch FROM clock_timestamp()) * 1000000,
+    -- The cause of the event: only the store sets it, for programs that emit while they handle another event.
+    cause_event     bigint,
+    cause_task      bigint,
+    cause_depth     integer
 ) WITH (autovacuum_vacuum_threshold = 5000, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_cost_delay = 0,
         autovacuum_vacuum_insert_threshold = -1, vacuum_truncate = off);
-ALTER SEQUENCE pointsman.outbox_n OWNED BY pointsman.outbox.n;
+ALTER SEQUENCE pointsman.outbox_number OWNED BY pointsman.outbox.n;
 
--- One row. At or below `settled` nothing stands in the outbox or will ever again, so that nobody need look there: while
--- anybody in the database holds an old snapshot (a dump, say), rows that were taken cannot be vacuumed away, and
--- 300,000 of them cost 25 ms at every look. `n` will be settled when all transactions before `xact` have ended.
-CREATE TABLE pointsman.outbox_mark (
-    one     boolean PRIMARY KEY DEFAULT true CHECK (one),
-    settled bigint  NOT NULL DEFAULT 0,
-    n       bigint  NOT NULL DEFAULT 0,
-    xact    xid8    NOT NULL DEFAULT '0'
+-- One row. The outbox is and stays empty up to `empty_up_to`, so that reads start after it: while another session has
+-- an old snapshot (a dump), removed rows cannot be vacuumed, and scanning 300,000 of them costs 25 ms at every read.
+-- `empty_up_to` advances to `candidate` when all transactions before `candidate_xact` have ended.
+CREATE TABLE pointsman.outbox_progress (
+    singleton      boolean PRIMARY KEY DEFAULT true CHECK (singleton),
+    empty_up_to    bigint  NOT NULL DEFAULT 0,
+    candidate      bigint  NOT NULL DEFAULT 0,
+    candidate_xact xid8    NOT NULL DEFAULT '0'
 ) WITH (fillfactor = 10);
-INSERT INTO pointsman.outbox_mark DEFAULT VALUES;
+INSERT INTO pointsman.outbox_progress DEFAULT VALUES;
 
--- What stood in the outbox and is not an event, because somebody wrote it there by hand, and why it is not.
+-- Rows of the outbox that are not events, because they were inserted manually, and the reason.
 CREATE TABLE pointsman.outbox_refused (
-    LIKE pointsman.outbox,
-    reason     text   NOT NULL,
-    refused_at bigint NOT NULL
+    n               bigint  NOT NULL,
+    receipt         uuid,
+    type            text    NOT NULL,
+    key             text,
+    sub             text,
+    tenant          text    NOT NULL,
+    value           text    NOT NULL,
+    context         text,
+    due             bigint,
+    priority        integer NOT NULL,
+    idempotency_key text,
+    digest          bytea,
+    at              bigint  NOT NULL,
+    reason          text    NOT NULL,
+    refused_at      bigint  NOT NULL
 );
 CREATE INDEX outbox_refused_n ON pointsman.outbox_refused (n);
 
--- Which event each receipt stands for. `n` is part of the receipt, so that rows come and go in order. Ids tell the time
--- by which the old ones are forgotten.
+-- The event of each receipt. `n` is part of the receipt, so that rows are inserted and deleted in order. Event ids
+-- contain the time, by which old receipts expire.
 CREATE TABLE pointsman.receipt (
     n       bigint PRIMARY KEY,
     receipt uuid   NOT NULL,
     event   bigint NOT NULL
 );
 
--- Idempotency keys used in SQL, with a digest of what was sent. They lie apart from those used over HTTP, because nodes
--- write those, and would have to wait for a producer's transaction that has used the same one.
-CREATE TABLE pointsman.outbox_key (
+-- Idempotency keys used in SQL, with a digest of the event. They are separate from the keys used over HTTP, because
+-- nodes write those, and would have to wait for a producer's transaction that has used the same key.
+CREATE TABLE pointsman.outbox_idempotency_key (
     tenant  text   COLLATE "C" NOT NULL,
     key     text   COLLATE "C" NOT NULL,
     digest  bytea  NOT NULL,
@@ -69,13 +85,13 @@ CREATE TABLE pointsman.outbox_key (
     at      bigint NOT NULL,
     PRIMARY KEY (tenant, key)
 );
-CREATE INDEX outbox_key_at ON pointsman.outbox_key (at);
+CREATE INDEX outbox_idempotency_key_at ON pointsman.outbox_idempotency_key (at);
 
--- Whether a node must be woken: 1 if they sleep, 2 if they are awake or somebody has rung. No transaction holds it, and
--- nobody waits for it. Transactions that notify commit one after the other, so only the first who emits after a node
--- went to sleep does it. With 16 connections on two cores: 6,200 emits a second without any notification, 6,700 with
--- the bell, 2,300 with a notification each.
-CREATE SEQUENCE pointsman.bell MAXVALUE 2;
+-- Whether an emit must notify the nodes: 1 if their drainers sleep, 2 if one is awake or was notified. A sequence,
+-- because no transaction locks it. Transactions that notify commit one after the other, so only the first emit after
+-- the drainers fell asleep does it. With 16 connections on two cores: 6,200 emits a second without any notification,
+-- 6,700 with this sequence, 2,300 with a notification each.
+CREATE SEQUENCE pointsman.drainer_state MAXVALUE 2;
 
 -- The types that only the engine emits.
 CREATE FUNCTION pointsman.reserved_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
@@ -86,23 +102,29 @@ SELECT ARRAY['Event', 'SchedulerEvent', 'SchedulerStateChanged', 'SchedulerClose
              'JobChainNodeActionChanged', 'TaskEvent', 'TaskStarted', 'TaskEnded', 'TaskClosed']
 $$;
 
--- A text in quotes, with what cannot be seen written out.
-CREATE FUNCTION pointsman.shown(text text, quote text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
+-- The names of the event stream's own frames: readers of the stream would take an event of such a type for a frame.
+-- Types below them are allowed.
+CREATE FUNCTION pointsman.frame_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+SELECT ARRAY['Torn', 'task']
+$$;
+
+-- Quotes a text, with escapes for control characters.
+CREATE FUNCTION pointsman.quote_escaped(text text, quote text) RETURNS text LANGUAGE sql IMMUTABLE AS $$
 SELECT quote || coalesce(string_agg(
            CASE WHEN c = E'\\' OR c = quote THEN E'\\' || c
                 WHEN c = E'\t' THEN E'\\t' WHEN c = E'\n' THEN E'\\n' WHEN c = E'\r' THEN E'\\r'
                 WHEN c COLLATE "C" ~ E'[\\u0001-\\u001f\\u007f-\\u009f]' THEN E'\\u{' || to_hex(ascii(c)) || '}'
-                ELSE c END, '' ORDER BY place), '') || quote
-FROM string_to_table(text, NULL) WITH ORDINALITY AS letters (c, place)
+                ELSE c END, '' ORDER BY nth), '') || quote
+FROM string_to_table(text, NULL) WITH ORDINALITY AS letters (c, nth)
 $$;
 
--- Ends an emit: an argument, and what is wrong with it.
+-- Raises an error: the invalid argument, and the reason.
 CREATE FUNCTION pointsman.refuse(argument text, detail text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     RAISE EXCEPTION USING ERRCODE = 'invalid_parameter_value', MESSAGE = argument || ': ' || detail;
 END $$;
 
--- Says what is wrong with a type.
+-- Raises the error of an invalid type.
 CREATE FUNCTION pointsman.refuse_type(type text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     segment text;
@@ -116,17 +138,22 @@ BEGIN
     FOREACH segment IN ARRAY string_to_array(type, '.') LOOP
         bad := substring(segment COLLATE "C" FROM '[^A-Za-z0-9_-]');
         IF segment = '' THEN
-            PERFORM pointsman.refuse('type', pointsman.shown(type, '"') || ' has an empty segment between its dots');
+            PERFORM pointsman.refuse('type', pointsman.quote_escaped(type, '"')
+                                     || ' has an empty segment between its dots');
         ELSIF bad IS NOT NULL THEN
             PERFORM pointsman.refuse('type', format(
                 '%s contains %s; a type is made of letters, digits, `_`, `-` and dots',
-                pointsman.shown(type, '"'), pointsman.shown(bad, '''')));
+                pointsman.quote_escaped(type, '"'), pointsman.quote_escaped(bad, '''')));
         END IF;
     END LOOP;
+    IF type COLLATE "C" = ANY (pointsman.frame_types()) THEN
+        PERFORM pointsman.refuse('type', format(
+            '%1$s is the name of a frame of the event stream; use another type, such as %1$s.changed', type));
+    END IF;
     PERFORM pointsman.refuse('type', 'only the engine itself emits ' || type);
 END $$;
 
--- Says what is wrong with a tenant.
+-- Raises the error of an invalid tenant.
 CREATE FUNCTION pointsman.refuse_tenant(tenant text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF octet_length(tenant) NOT BETWEEN 1 AND 128 THEN
@@ -134,21 +161,21 @@ BEGIN
             format('a tenant has 1 to 128 bytes, this one has %s', octet_length(tenant)));
     END IF;
     PERFORM pointsman.refuse('tenant', format(
-        '%s contains %s; a tenant is made of letters, digits, `.`, `_` and `-`', pointsman.shown(tenant, '"'),
-        pointsman.shown(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
+        '%s contains %s; a tenant is made of letters, digits, `.`, `_` and `-`', pointsman.quote_escaped(tenant, '"'),
+        pointsman.quote_escaped(substring(tenant COLLATE "C" FROM '[^A-Za-z0-9._-]'), '''')));
 END $$;
 
--- Says what is wrong with a key or a sub.
+-- Raises the error of an invalid key or sub.
 CREATE FUNCTION pointsman.refuse_key(argument text, key text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF octet_length(key) NOT BETWEEN 1 AND 512 THEN
         PERFORM pointsman.refuse(argument, format('a key has 1 to 512 bytes, this one has %s', octet_length(key)));
     END IF;
     PERFORM pointsman.refuse(argument, 'a key holds no control characters, this one has ' ||
-        pointsman.shown(substring(key COLLATE "C" FROM E'[\\u0001-\\u001f\\u007f-\\u009f]'), ''''));
+        pointsman.quote_escaped(substring(key COLLATE "C" FROM E'[\\u0001-\\u001f\\u007f-\\u009f]'), ''''));
 END $$;
 
--- Refuses a value that is too large, too deep, or holds a number that not every reader can hold.
+-- Refuses a value that is too large, too deep, or contains a number that not every reader can represent.
 CREATE FUNCTION pointsman.check_value(value jsonb, body text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     IF octet_length(body) > 1048576 THEN
@@ -189,42 +216,43 @@ BEGIN
     END LOOP;
 END $$;
 
--- Takes an idempotency key for a receipt, or answers with the receipt of whoever had it before. Of two transactions
--- with one key the second waits here until the first has ended.
-CREATE FUNCTION pointsman.take_key(tenant text, key text, digest bytea, receipt uuid, at bigint) RETURNS uuid
+-- Records an idempotency key for a receipt, or returns the receipt of its earlier use. Of two transactions with one
+-- key, the second waits here until the first has ended.
+CREATE FUNCTION pointsman.claim_idempotency_key(tenant text, key text, digest bytea, receipt uuid, at bigint)
+RETURNS uuid
 LANGUAGE plpgsql AS $$
 DECLARE
     earlier record;
 BEGIN
     LOOP
-        INSERT INTO pointsman.outbox_key VALUES (tenant, key, digest, receipt, at) ON CONFLICT DO NOTHING;
+        INSERT INTO pointsman.outbox_idempotency_key VALUES (tenant, key, digest, receipt, at) ON CONFLICT DO NOTHING;
         IF FOUND THEN
             RETURN receipt;
         END IF;
-        SELECT k.digest, k.receipt INTO earlier FROM pointsman.outbox_key k
-        WHERE k.tenant = take_key.tenant AND k.key = take_key.key;
+        SELECT k.digest, k.receipt INTO earlier FROM pointsman.outbox_idempotency_key k
+        WHERE k.tenant = claim_idempotency_key.tenant AND k.key = claim_idempotency_key.key;
         -- If it is not there, it has been forgotten in between.
         IF FOUND AND earlier.digest <> digest THEN
             RAISE EXCEPTION USING ERRCODE = 'unique_violation', MESSAGE =
                 format('idempotency_key: the idempotency key %s was used before with other content',
-                       pointsman.shown(key, '"'));
+                       pointsman.quote_escaped(key, '"'));
         ELSIF FOUND THEN
             RETURN earlier.receipt;
         END IF;
     END LOOP;
 END $$;
 
--- Wakes a node, if none is awake. A transaction that will be prepared must not notify; it can say so.
-CREATE FUNCTION pointsman.ring() RETURNS void LANGUAGE plpgsql AS $$
+-- Notifies the nodes. A transaction that will be prepared must not notify, and can prevent it by a setting.
+CREATE FUNCTION pointsman.notify_nodes() RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    IF coalesce(current_setting('pointsman.ring', true), '') <> 'off' THEN
-        PERFORM setval('pointsman.bell', 2);
+    IF coalesce(current_setting('pointsman.notify', true), '') <> 'off' THEN
+        PERFORM setval('pointsman.drainer_state', 2);
         PERFORM pg_notify('pointsman', 'outbox');
     END IF;
 END $$;
 
--- Emits an event if and when the transaction commits. Answers with a receipt. NULL is the same as leaving an argument
--- out. Whatever is wrong with the event is an error here, and nothing is stored.
+-- Emits an event if and when the transaction commits, and returns a receipt. NULL is the same as omitting an argument.
+-- An invalid event is an error here, and nothing is stored.
 CREATE FUNCTION pointsman.emit(
     type            text,
     key             text     DEFAULT NULL,
@@ -250,7 +278,8 @@ BEGIN
     priority := coalesce(priority, 100);
     context := nullif(context, '{}');
     IF NOT coalesce(octet_length(type) <= 255 AND type COLLATE "C" ~ '^[A-Za-z0-9_-]+([.][A-Za-z0-9_-]+)*$'
-                    AND split_part(type, '.', 1) COLLATE "C" <> ALL (pointsman.reserved_types()), false) THEN
+                    AND split_part(type, '.', 1) COLLATE "C" <> ALL (pointsman.reserved_types())
+                    AND type COLLATE "C" <> ALL (pointsman.frame_types()), false) THEN
         PERFORM pointsman.refuse_type(type);
     END IF;
     IF tenant COLLATE "C" !~ '^[A-Za-z0-9._-]{1,128}$' THEN
@@ -279,43 +308,43 @@ BEGIN
         PERFORM pointsman.refuse('idempotency_key', 'an idempotency key has 1 to 255 printable ASCII characters');
     END IF;
 
-    n := pointsman.take_number();
+    n := pointsman.next_outbox_number();
     -- Random, but for its version and for the number at its end, by which it is found again.
     ticket := overlay(left(gen_random_uuid()::text, 24) PLACING '8' FROM 15) || lpad(to_hex(n), 12, '0');
     due_us := extract(epoch FROM at + delay) * 1000000;
     IF idempotency_key IS NOT NULL THEN
         digest := sha256(convert_to(jsonb_build_array(
             type, key, sub, tenant, value, context, extract(epoch FROM delay), priority)::text, 'UTF8'));
-        taken := pointsman.take_key(tenant, idempotency_key, digest, ticket, at_us);
+        taken := pointsman.claim_idempotency_key(tenant, idempotency_key, digest, ticket, at_us);
         IF taken <> ticket THEN
             RETURN taken;
         END IF;
     END IF;
     INSERT INTO pointsman.outbox
     VALUES (n, ticket, type, key, sub, tenant, body, context::text, due_us, priority, idempotency_key, digest, at_us);
-    IF (SELECT last_value FROM pointsman.bell) = 1 THEN
-        PERFORM pointsman.ring();
+    IF (SELECT last_value FROM pointsman.drainer_state) = 1 THEN
+        PERFORM pointsman.notify_nodes();
     END IF;
     RETURN ticket;
 END $$;
 
--- The id of the event that a receipt stands for; NULL as long as it has none. It sees all tables at one moment.
+-- The id of the event of a receipt; NULL as long as it has none. All tables are read in one snapshot.
 CREATE FUNCTION pointsman.event_of(receipt uuid) RETURNS bigint
 LANGUAGE plpgsql STABLE STRICT SECURITY DEFINER SET search_path = pg_catalog, pointsman, pg_temp AS $$
 DECLARE
-    place  bigint := ('x' || right(receipt::text, 12))::bit(48)::bigint;
+    number bigint := ('x' || right(receipt::text, 12))::bit(48)::bigint;
     id     bigint;
     reason text;
 BEGIN
-    SELECT r.event INTO id FROM pointsman.receipt r WHERE r.n = place AND r.receipt = event_of.receipt;
+    SELECT r.event INTO id FROM pointsman.receipt r WHERE r.n = number AND r.receipt = event_of.receipt;
     IF FOUND THEN
         RETURN id;
     END IF;
-    PERFORM FROM pointsman.outbox o WHERE o.n = place AND o.receipt = event_of.receipt;
+    PERFORM FROM pointsman.outbox o WHERE o.n = number AND o.receipt = event_of.receipt;
     IF FOUND THEN
         RETURN NULL;
     END IF;
-    SELECT o.reason INTO reason FROM pointsman.outbox_refused o WHERE o.n = place AND o.receipt = event_of.receipt;
+    SELECT o.reason INTO reason FROM pointsman.outbox_refused o WHERE o.n = number AND o.receipt = event_of.receipt;
     IF FOUND THEN
         PERFORM pointsman.refuse('receipt', 'this was not an event: ' || reason);
     END IF;
@@ -324,6 +353,7 @@ BEGIN
 END $$;
 
 -- Producers need USAGE on the schema and EXECUTE on `emit` and `event_of`, and nothing else.
-REVOKE ALL ON FUNCTION pointsman.take_number, pointsman.reserved_types, pointsman.shown, pointsman.refuse,
-    pointsman.refuse_type, pointsman.refuse_tenant, pointsman.refuse_key, pointsman.check_value,
-    pointsman.check_context, pointsman.take_key, pointsman.ring, pointsman.emit, pointsman.event_of FROM PUBLIC;
+REVOKE ALL ON FUNCTION pointsman.next_outbox_number, pointsman.reserved_types, pointsman.frame_types,
+    pointsman.quote_escaped, pointsman.refuse, pointsman.refuse_type, pointsman.refuse_tenant, pointsman.refuse_key,
+    pointsman.check_value, pointsman.check_context, pointsman.claim_idempotency_key, pointsman.notify_nodes,
+    pointsman.emit, pointsman.event_of FROM PUBLIC;

@@ -1,2 +1,2 @@
 -- Deletes an entry that is no longer in the configuration files.
-DELETE FROM pointsman.file WHERE key = $1
+DELETE FROM pointsman.file_digest WHERE key = $1

@@ -1,4 +1,4 @@
--- Order ids are a tenant's own: orders of several tenants may have the same key. Lists are ordered by both, byte by byte.
+-- Order ids become unique per tenant.
 ALTER TABLE pointsman.orders ALTER COLUMN tenant TYPE text COLLATE "C";
 ALTER TABLE pointsman.orders
     DROP CONSTRAINT orders_key_key,
@@ -6,7 +6,7 @@ ALTER TABLE pointsman.orders
 -- A failed step led the order along an on_error.
 ALTER TABLE pointsman.orders ADD COLUMN took_on_error boolean NOT NULL DEFAULT false;
 
--- How orders ended: their ids are remembered for a while, so that a repeated request does not run an order twice.
+-- Ended orders: their ids are kept for a while.
 CREATE TABLE pointsman.ended_order (
     key     text   COLLATE "C" NOT NULL, -- /chain/path,id
     tenant  text   COLLATE "C" NOT NULL,
@@ -17,10 +17,20 @@ CREATE TABLE pointsman.ended_order (
 );
 CREATE INDEX ended_order_age ON pointsman.ended_order (ended);
 
--- The table belongs to the owner of the schema like the others, whichever role applies this migration.
+-- Objects expire.
+ALTER TABLE pointsman.object ADD COLUMN checked bigint NOT NULL DEFAULT 0;
+CREATE INDEX object_checked ON pointsman.object (checked);
+
+CREATE FUNCTION pointsman.frame_types() RETURNS text[] LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+SELECT ARRAY['Torn', 'task']
+$$;
+REVOKE ALL ON FUNCTION pointsman.frame_types FROM PUBLIC;
+
+-- The objects belong to the owner of the schema like the others, whichever role applies this migration.
 DO $$
 DECLARE
     owner name := (SELECT pg_get_userbyid(nspowner) FROM pg_namespace WHERE nspname = 'pointsman');
 BEGIN
     EXECUTE format('ALTER TABLE pointsman.ended_order OWNER TO %I', owner);
+    EXECUTE format('ALTER FUNCTION pointsman.frame_types() OWNER TO %I', owner);
 END $$;

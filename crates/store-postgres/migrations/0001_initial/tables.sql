@@ -1,0 +1,344 @@
+-- The tables of the store.
+--
+-- Tables that only grow (journal, history, attempts, logs) are partitioned, with many rows in each partition, and
+-- expire by dropping whole partitions. Tables that change (task, queue, commit_version) are small: an ended task moves to the
+-- history. No payload is stored twice: a task points to its event. Times are microseconds since 1970. Names are only
+-- looked up, and compared by their bytes (COLLATE "C"): any other order takes longer, and depends on the machine.
+
+-- One row, which never changes. The lock on it is the right to write.
+CREATE TABLE pointsman.write_lock (
+    singleton boolean PRIMARY KEY DEFAULT true CHECK (singleton)
+);
+INSERT INTO pointsman.write_lock DEFAULT VALUES;
+
+-- The last commits: each inserts a row with its counters. A long-running snapshot (a dump) keeps dead rows from being
+-- removed: with a single row that every commit updates, every commit would scan all dead versions of it, but the newest
+-- of many rows is found by its index at once.
+--
+-- `invalidations` lists the cached rows that each commit has made stale on other nodes: 4 × number + 0 for a queue, + 1
+-- for a handler's limiter, + 2 for a task, and 3 for all queues. It is NULL if there were too many.
+-- `object_invalidations` contains the objects that it has written, with their new state; NULL if that is unknown.
+CREATE TABLE pointsman.commit_version (
+    version                bigint   PRIMARY KEY,        -- counts commits
+    -- Distinguishes it from another commit of the same number in a lost history.
+    nonce                  bigint   NOT NULL DEFAULT 0,
+    registry_version       bigint   NOT NULL DEFAULT 0, -- counts changes of handlers, chains, rules and nodes
+    invalidations          bigint[],
+    object_invalidations   bytea,
+    last_event             bigint   NOT NULL DEFAULT 0,
+    expired_up_to          bigint   NOT NULL DEFAULT 0,
+    last_task              bigint   NOT NULL DEFAULT 0,
+    last_fence             bigint   NOT NULL DEFAULT 0,
+    last_object            bigint   NOT NULL DEFAULT 0,
+    last_order             bigint   NOT NULL DEFAULT 0,
+    journaled_events       bigint   NOT NULL DEFAULT 0,
+    archived_tasks         bigint   NOT NULL DEFAULT 0,
+    last_archive_number    bigint   NOT NULL DEFAULT 0, -- the number of tasks that ever ended
+    expired_archive_number bigint   NOT NULL DEFAULT 0, -- the history up to this one of them has expired
+    expired_event_number   bigint   NOT NULL DEFAULT 0, -- the number of the last expired event
+    journal_end            bigint   NOT NULL DEFAULT 0, -- the end of the last partition of the journal
+    history_end            bigint   NOT NULL DEFAULT 0, -- and of history, attempts and logs
+    next_due               bigint                       -- at or before the earliest due time of a delayed task
+) WITH (vacuum_truncate = off, autovacuum_vacuum_threshold = 1000, autovacuum_vacuum_scale_factor = 0);
+ALTER TABLE pointsman.commit_version
+    ALTER COLUMN invalidations SET STORAGE PLAIN,
+    ALTER COLUMN object_invalidations SET STORAGE PLAIN;
+INSERT INTO pointsman.commit_version (version) VALUES (0);
+
+-- The counters as of the last commit.
+CREATE VIEW pointsman.sequencer AS SELECT * FROM pointsman.commit_version ORDER BY version DESC LIMIT 1;
+
+-- Named texts: the namespace of task ids, the salt, the first token and others.
+CREATE TABLE pointsman.meta (
+    name text PRIMARY KEY,
+    text text NOT NULL
+);
+
+-- Events, `number` counting them all. The tasks of an event have consecutive numbers from first_task on, so that no
+-- index is needed to find them. Partitioned by `number`; expired events that unfinished tasks still need have negative
+-- numbers.
+CREATE TABLE pointsman.journal (
+    number      bigint NOT NULL,
+    id          bigint NOT NULL,
+    prev        bigint,
+    type        text   NOT NULL,
+    key         text,
+    sub         text,
+    tenant      text   NOT NULL,
+    value       text   NOT NULL,
+    context     text,
+    cause_event bigint,
+    cause_task  bigint,
+    depth       integer NOT NULL,
+    first_task  bigint NOT NULL,
+    tasks       integer NOT NULL
+) PARTITION BY RANGE (number);
+CREATE INDEX journal_id ON pointsman.journal (id);
+CREATE INDEX journal_cause ON pointsman.journal (cause_event) WHERE cause_event IS NOT NULL;
+CREATE TABLE pointsman.journal_retained PARTITION OF pointsman.journal FOR VALUES FROM (MINVALUE) TO (0);
+
+-- Every thousandth event, so that "the newest N" is found without counting.
+CREATE TABLE pointsman.journal_sparse_index (
+    number bigint PRIMARY KEY,
+    id     bigint NOT NULL
+);
+
+-- The last event of each object, and, for each handler, the last one that was sent to it. Outlives the journal.
+CREATE TABLE pointsman.object (
+    tenant     text   COLLATE "C" NOT NULL,
+    key        text   COLLATE "C" NOT NULL,
+    number     bigint NOT NULL,
+    last_event bigint NOT NULL,
+    last_sent  bytea  NOT NULL,
+    checked    bigint NOT NULL DEFAULT 0, -- when retention last found it in use, as an event id; 0: not yet
+    PRIMARY KEY (tenant, key)
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+CREATE INDEX object_checked ON pointsman.object (checked);
+
+CREATE TABLE pointsman.handler (
+    id            bigint  PRIMARY KEY,
+    name          text    NOT NULL UNIQUE,
+    def           text    NOT NULL,
+    defined       boolean NOT NULL,
+    limiter_state text    NOT NULL DEFAULT '',
+    gaps          text    NOT NULL DEFAULT '[]'
+) WITH (fillfactor = 50);
+
+-- A queue for each handler and tenant; for sources and chains also for each collection or chain node. `canvas_id`: the
+-- tenant, as the documented tables name it.
+CREATE TABLE pointsman.queue (
+    id         bigint PRIMARY KEY,
+    handler    bigint NOT NULL REFERENCES pointsman.handler,
+    tenant     text   NOT NULL,
+    collection text   NOT NULL, -- empty: the queue of a handler of events; /chain,node: the queue of a chain node
+    canvas_id  uuid   NOT NULL,
+    ready      bigint NOT NULL DEFAULT 0,
+    waiting    bigint NOT NULL DEFAULT 0,
+    scheduled  bigint NOT NULL DEFAULT 0,
+    running    bigint NOT NULL DEFAULT 0,
+    halted     bigint NOT NULL DEFAULT 0,
+    missing    bigint NOT NULL DEFAULT 0,
+    UNIQUE (handler, tenant, collection)
+) WITH (fillfactor = 20, vacuum_truncate = off, autovacuum_vacuum_threshold = 500,
+        autovacuum_vacuum_scale_factor = 0.01);
+
+-- Unfinished tasks. `phase` says what a task waits for. Each partial index contains only the tasks of its phase, so
+-- that a search for work never scans tasks that cannot run.
+CREATE TABLE pointsman.task (
+    seq               bigint   PRIMARY KEY,
+    queue             bigint   NOT NULL,
+    event             bigint,
+    order_number      bigint, -- the order whose step it is
+    phase             smallint NOT NULL,
+    lane              bigint,
+    lane_position     bigint,
+    concurrency_group bigint,
+    key_bucket        integer,
+    sync              boolean  NOT NULL,
+    stage             bigint   NOT NULL,
+    priority          bigint   NOT NULL,
+    score             bigint   NOT NULL,
+    rank              bigint   NOT NULL,
+    due               bigint   NOT NULL,
+    attempt           bigint   NOT NULL,
+    retries           bigint   NOT NULL,
+    crashes           bigint   NOT NULL,
+    late              boolean  NOT NULL,
+    node              bigint,
+    fence             bigint,
+    leased_until      bigint,
+    started           bigint,
+    prev_sent         bigint,
+    planned           bigint,
+    created           bigint   NOT NULL,
+    reason            smallint,
+    error             text
+) WITH (fillfactor = 70, vacuum_truncate = off, autovacuum_vacuum_threshold = 1000,
+        autovacuum_vacuum_scale_factor = 0.02,
+        autovacuum_analyze_scale_factor = 0.2, autovacuum_vacuum_cost_delay = 0);
+CREATE INDEX task_ready ON pointsman.task (queue, score DESC, rank, seq) INCLUDE (key_bucket) WHERE phase = 3;
+CREATE INDEX task_due ON pointsman.task (due) WHERE phase = 2;
+CREATE INDEX task_gate ON pointsman.task (event, stage) WHERE phase = 1;
+CREATE INDEX task_lane ON pointsman.task (lane, lane_position) WHERE lane_position IS NOT NULL;
+CREATE INDEX task_concurrency_group ON pointsman.task (concurrency_group, phase, seq)
+WHERE concurrency_group IS NOT NULL;
+CREATE INDEX task_scheduled ON pointsman.task (score DESC, rank, seq) WHERE phase = 4;
+CREATE INDEX task_running ON pointsman.task (node) WHERE phase = 5;
+CREATE INDEX task_leased ON pointsman.task (leased_until) WHERE leased_until IS NOT NULL;
+CREATE INDEX task_missing ON pointsman.task (queue, seq) WHERE phase = 7;
+CREATE INDEX task_parked ON pointsman.task (seq) WHERE phase >= 6;
+CREATE INDEX task_late ON pointsman.task (event) WHERE late;
+
+-- Ended tasks, `n` counting them in the order in which they ended. Partitioned by `n`.
+CREATE TABLE pointsman.history (
+    n         bigint   NOT NULL,
+    seq       bigint   NOT NULL,
+    queue     bigint   NOT NULL,
+    event     bigint,
+    type      text     NOT NULL,
+    key       text,
+    status    smallint NOT NULL,
+    reason    smallint,
+    sync      boolean  NOT NULL,
+    stage     bigint   NOT NULL,
+    priority  bigint   NOT NULL,
+    attempt   bigint   NOT NULL,
+    retries   bigint   NOT NULL,
+    crashes   bigint   NOT NULL,
+    late      boolean  NOT NULL,
+    has_lane  boolean  NOT NULL,
+    prev_sent bigint,
+    planned   bigint,
+    created   bigint   NOT NULL,
+    started   bigint,
+    finished  bigint   NOT NULL,
+    error     text,
+    result    text
+) PARTITION BY RANGE (n);
+CREATE INDEX history_seq ON pointsman.history (seq);
+CREATE INDEX history_n ON pointsman.history (n);
+-- People search for failures and runs of sources among a million successes.
+CREATE INDEX history_failed ON pointsman.history (seq) WHERE status = 1;
+CREATE INDEX history_late ON pointsman.history (event) WHERE late;
+CREATE INDEX history_runs ON pointsman.history (seq) WHERE event IS NULL AND key IS NULL;
+
+-- Attempts that did not succeed; the task itself records a success. Partitioned by `partition_key`: the number of tasks
+-- that had ended when the row was written; negative for rows whose tasks outlived their partition.
+CREATE TABLE pointsman.attempt (
+    partition_key bigint   NOT NULL,
+    task          bigint   NOT NULL,
+    number        bigint   NOT NULL,
+    started       bigint   NOT NULL,
+    ended         bigint   NOT NULL,
+    outcome       smallint NOT NULL,
+    error         text
+) PARTITION BY RANGE (partition_key);
+CREATE INDEX attempt_task ON pointsman.attempt (task, number);
+CREATE TABLE pointsman.attempt_retained PARTITION OF pointsman.attempt FOR VALUES FROM (MINVALUE) TO (0);
+
+CREATE TABLE pointsman.log (
+    partition_key bigint   NOT NULL,
+    task          bigint   NOT NULL,
+    n             bigint   NOT NULL,
+    time          bigint   NOT NULL,
+    level         smallint NOT NULL,
+    message       text     NOT NULL
+) PARTITION BY RANGE (partition_key);
+CREATE INDEX log_task ON pointsman.log (task, n);
+CREATE TABLE pointsman.log_retained PARTITION OF pointsman.log FOR VALUES FROM (MINVALUE) TO (0);
+
+-- Adds a partition to a table. It is created apart and then attached: creating it as a partition would wait for all
+-- readers of the table, and all later readers would wait for it.
+CREATE FUNCTION pointsman.add_partition(parent text, low bigint, high bigint) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    partition_name text := parent || '_' || low;
+    key_column     text := CASE parent WHEN 'journal' THEN 'number' WHEN 'history' THEN 'n' ELSE 'partition_key' END;
+BEGIN
+    EXECUTE format('CREATE TABLE pointsman.%I (LIKE pointsman.%I INCLUDING ALL, CHECK (%I >= %s AND %I < %s))',
+                   partition_name, parent, key_column, low, key_column, high);
+    EXECUTE format('ALTER TABLE pointsman.%I ATTACH PARTITION pointsman.%I FOR VALUES FROM (%s) TO (%s)',
+                   parent, partition_name, low, high);
+END $$;
+
+-- Idempotency keys used over HTTP, with the responses to their requests.
+CREATE TABLE pointsman.idempotency_record (
+    n        bigint GENERATED ALWAYS AS IDENTITY,
+    tenant   text   COLLATE "C" NOT NULL,
+    key      text   COLLATE "C" NOT NULL,
+    digest   bytea  NOT NULL,
+    response text   NOT NULL,
+    at       bigint NOT NULL,
+    PRIMARY KEY (tenant, key)
+);
+CREATE INDEX idempotency_record_at ON pointsman.idempotency_record (at);
+
+CREATE TABLE pointsman.node (
+    id             bigint  GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name           text    NOT NULL,
+    joined         bigint  NOT NULL,
+    last_heartbeat bigint  NOT NULL,
+    gone           boolean NOT NULL DEFAULT false,
+    capabilities   text    NOT NULL DEFAULT ''
+) WITH (fillfactor = 50);
+
+CREATE TABLE pointsman.chain (
+    path             text    PRIMARY KEY,
+    def              text    NOT NULL,
+    defined          boolean NOT NULL,
+    state            text    NOT NULL,
+    reconciled_up_to bigint -- the chain has changed, and orders beyond this number have yet to be checked
+);
+
+-- Unfinished orders. `task`: the task of the current step, which points back by `order_number`. Order ids are unique
+-- per tenant. Lists are ordered by both, byte by byte.
+CREATE TABLE pointsman.orders (
+    n                 bigint  PRIMARY KEY,
+    key               text    COLLATE "C" NOT NULL, -- /chain/path,id
+    chain             text    NOT NULL,
+    node              text    NOT NULL,
+    tenant            text    COLLATE "C" NOT NULL,
+    value             text    NOT NULL,
+    priority          bigint  NOT NULL,
+    planned           bigint,
+    created           bigint  NOT NULL,
+    started           bigint,
+    suspended         boolean NOT NULL,
+    task              bigint,
+    origin            bigint, -- the event that started it, and the depth of that event
+    depth             bigint  NOT NULL,
+    step_succeeded    boolean NOT NULL,
+    suspended_by_task bigint, -- the task that suspended it
+    took_on_error     boolean NOT NULL DEFAULT false, -- a failed step led it along an on_error
+    UNIQUE (key, tenant)
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
+CREATE INDEX orders_chain ON pointsman.orders (chain, n);
+
+-- Ended orders: their ids are kept for a while, so that a repeated request does not run an order twice.
+CREATE TABLE pointsman.ended_order (
+    key     text   COLLATE "C" NOT NULL, -- /chain/path,id
+    tenant  text   COLLATE "C" NOT NULL,
+    outcome text   NOT NULL, -- finished, failed, removed
+    node    text   NOT NULL,
+    ended   bigint NOT NULL,
+    PRIMARY KEY (key, tenant)
+);
+CREATE INDEX ended_order_age ON pointsman.ended_order (ended);
+
+-- A digest of each object that is configured in files, to detect changes.
+CREATE TABLE pointsman.file_digest (
+    key    text PRIMARY KEY,
+    digest text NOT NULL
+);
+
+-- The progress of each schedule, and its last event.
+CREATE TABLE pointsman.schedule (
+    name               text   PRIMARY KEY,
+    expression         text   NOT NULL,
+    resolved_up_to     bigint NOT NULL,
+    next_catch_up      bigint,
+    last_event         bigint,
+    last_registered_at bigint NOT NULL -- when a node last registered it
+);
+
+-- The fire ledger: one row for each planned time.
+CREATE TABLE pointsman.fire (
+    schedule text   NOT NULL,
+    planned  bigint NOT NULL,
+    at       bigint NOT NULL,
+    outcome  text   NOT NULL,
+    event    bigint,
+    task     text,
+    PRIMARY KEY (schedule, planned)
+);
+CREATE INDEX fire_at ON pointsman.fire (at);
+CREATE INDEX fire_event ON pointsman.fire (event) WHERE event IS NOT NULL;
+
+-- The audit log.
+CREATE TABLE pointsman.audit_entry (
+    n      bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    at     bigint NOT NULL,
+    by     text   NOT NULL,
+    action text   NOT NULL,
+    what   text   NOT NULL,
+    detail text   NOT NULL
+);

@@ -1,2 +1,0 @@
--- Entries of the configuration files.
-SELECT key, digest FROM pointsman.file

@@ -1,0 +1,2 @@
+-- Entries of the configuration files.
+SELECT key, digest FROM pointsman.file_digest

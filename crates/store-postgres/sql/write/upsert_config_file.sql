@@ -1,2 +1,0 @@
--- Inserts or updates an entry of the configuration files.
-INSERT INTO pointsman.file (key, digest) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET digest = excluded.digest
