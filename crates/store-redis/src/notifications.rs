@@ -19,7 +19,7 @@ use crate::tables::RedisTables;
 
 /// Returns the channel name. It contains the database, because all databases of a server share channels.
 fn channel_name(endpoint: &Endpoint) -> Vec<u8> {
-    Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:news:{}", endpoint.database()))
+    Keys::new(endpoint.prefix()).with_prefix(&format!("pointsman:notifications:{}", endpoint.database()))
 }
 
 /// Publishes notifications as long as the store is open.

@@ -9,6 +9,7 @@ use pointsman_store::error::{BoxError, Fault, Result};
 use redis::Value;
 use uuid::Uuid;
 
+use crate::TASK_ID_NAMESPACE_TEXT;
 use crate::codec::Member;
 use crate::connect::Endpoint;
 use crate::connection::{BlockingConnection, CommandArgs, args};
@@ -103,7 +104,7 @@ impl SnapshotReader {
     ) -> Result<Option<T>> {
         self.overlay.clear();
         // Most reads build task ids and need the namespace.
-        let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"))];
+        let also = vec![CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes()))];
         let mut answers = self.overlay.fetch_after(vec![read_store_state_command(&self.overlay)], also)?;
         let before = decode_store_state(answers.pop().unwrap_or(Value::Nil))?;
         let seen = read(&self.overlay, &before);
@@ -152,7 +153,7 @@ fn read_timed_out(why: impl Into<BoxError>) -> Fault {
 }
 
 fn store_state_key(overlay: &TransactionOverlay) -> Vec<u8> {
-    overlay.keys.with_prefix("pointsman:point")
+    overlay.keys.store_state_key()
 }
 
 /// Returns the command that reads the store state.
@@ -185,7 +186,7 @@ mod tests {
     fn long_reads_renew_the_write_lock() {
         let url = shared_redis().unwrap().url_with_prefix(&unique_key_prefix());
         let reader = SnapshotReader::new(Arc::new(Endpoint::parse(&url).unwrap()));
-        let turn = reader.overlay.keys.with_prefix("pointsman:turn");
+        let turn = reader.overlay.keys.with_prefix("pointsman:write-lock");
         let left =
             || decode_integer(reader.overlay.connection.execute(args!["PTTL", &turn]).unwrap()).unwrap();
         reader

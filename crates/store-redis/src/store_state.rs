@@ -1,5 +1,5 @@
-//! The store state in `pointsman:point`, and the records of commits in `pointsman:told` and
-//! `pointsman:touched`.
+//! The store state in `pointsman:store-state`, and the records of commits in `pointsman:commit-records` and
+//! `pointsman:invalidation-records`.
 
 use pointsman_core::journal::JournalRange;
 use pointsman_store::error::Result;
@@ -88,7 +88,7 @@ pub(crate) fn decode_commit(bytes: &[u8]) -> Result<CommitRecord> {
 /// Records of the last commits.
 #[derive(Debug, Default)]
 pub(crate) struct RecentCommits {
-    /// Change records, oldest first.
+    /// Commit records, oldest first.
     pub(crate) commits: Vec<CommitRecord>,
     /// Invalidation records of those commits that published one.
     pub(crate) invalidations: Vec<(CommitVersion, InvalidationRecord)>,

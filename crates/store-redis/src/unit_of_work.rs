@@ -113,7 +113,7 @@ fn unit_of_work_command(
     commands: &[CommandArgs],
     events: &[NewEvent],
 ) -> Result<CommandArgs, BoxError> {
-    let done = keys.with_prefix(&format!("pointsman:unit:{}", Uuid::new_v4()));
+    let done = keys.with_prefix(&format!("pointsman:unit-of-work:{}", Uuid::new_v4()));
     let mut arguments = args![keys.with_prefix(""), DEDUPLICATION_TTL_MS, commands.len().to_string()];
     for command in commands {
         arguments.push(to_arg(command.len().to_string()));

@@ -71,7 +71,7 @@ impl cluster::TestCluster for SharedPrefixCluster {
             );
             copy_store(&mut source, &mut target, &mut |_| {}).unwrap();
             // Of what was forgotten, a move takes along no more than is needed.
-            let journal = ["pointsman:journal", "pointsman:marks", "pointsman:caused"];
+            let journal = ["pointsman:journal", "pointsman:event-number-samples", "pointsman:caused-events"];
             key_dump::assert_same_keys(&copied, &moved, &journal)
         });
         assert!(compared.await.unwrap() > 5);

@@ -70,7 +70,7 @@ async fn expired_tasks_are_deleted_with_few_commands() {
     prune_all(&*store, START_TIME.plus(secs(60))).await;
     let calls = count_calls(&server, &["del", "unlink", "zrem"]) - before;
     assert!(calls < TASKS as u64 / 4, "{calls} commands for {TASKS} tasks");
-    assert!(server.run_command(&["KEYS", "pointsman:ended*"]).unwrap().texts().is_empty());
+    assert!(server.run_command(&["KEYS", "pointsman:archived-task*"]).unwrap().texts().is_empty());
     store.close();
 }
 

@@ -266,7 +266,7 @@ async fn orphaned_objects_are_reported_and_can_be_enqueued() {
     set("p:3:event.worker", "killed");
     push("event.worker:killed:object", "p:3");
     // And these are no events of ours: another store's, and what is no list.
-    set("within:pointsman:point", "a point");
+    set("within:pointsman:store-state", "a point");
     push("within:p:4:events", "{}");
     set("p:5:events", "{}");
     let findings = examine(&server.url()).await;

@@ -35,7 +35,7 @@ fn encode_varint(mut number: u64) -> Vec<u8> {
 /// Skips the numbers of a bucket, as if its tasks had been created and had ended. The mark makes the store read its
 /// counters again.
 fn skip_bucket(server: &RedisServer) {
-    let RedisReply::Bytes(mut point) = server.run_command(&["GET", "pointsman:point"]).unwrap() else {
+    let RedisReply::Bytes(mut point) = server.run_command(&["GET", "pointsman:store-state"]).unwrap() else {
         panic!()
     };
     // Version and mark, then six numbers before that of the tasks.
@@ -44,7 +44,7 @@ fn skip_bucket(server: &RedisServer) {
     let (tasks, length) = decode_varint(&point, at);
     // Numbers are written with their sign in the lowest bit.
     point.splice(at..at + length, encode_varint(tasks + 2 * TASKS_PER_BUCKET));
-    server.run_command(&[b"SET".as_slice(), b"pointsman:point", &point]).unwrap();
+    server.run_command(&[b"SET".as_slice(), b"pointsman:store-state", &point]).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +66,7 @@ async fn sparse_tasks_keep_their_objects() {
         skip_bucket(&server);
     }
     emit("note", "unused", START_TIME).await;
-    let buckets = server.run_command(&["ZCARD", "pointsman:tasks"]).unwrap().number();
+    let buckets = server.run_command(&["ZCARD", "pointsman:active-task-buckets"]).unwrap().number();
     assert_eq!(buckets, Some(TASKS as i64), "each is alone");
 
     let (day, now) = (Duration::from_secs(86_400), START_TIME.plus(secs(2 * 86_400)));

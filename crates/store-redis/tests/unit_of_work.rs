@@ -59,7 +59,7 @@ async fn failed_work_leaves_nothing_behind() {
     assert!(panicked.await.unwrap_err().to_string().contains("oh"));
     assert_eq!(location.connect().text_reply(&["GET", ":mine:text"]), None);
     for (statement, why) in
-        [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:point", "own tables")]
+        [("EXEC", "transaction"), ("", "no command"), ("SET pointsman:store-state", "own tables")]
     {
         let statement = statement.replace("pointsman:", &format!("{}pointsman:", location.prefix));
         let refused = node.store.transact(move |sql| Ok(sql.execute(&statement, &[]).map(|_| vec![])?));

@@ -6,8 +6,11 @@ mod common;
 use common::redis_location::{RedisLocation, outbox_event};
 use common::test_node::{TestNode, event_values};
 use common::{now, wait_until};
+use pointsman_store::finding::FindingSeverity;
+use pointsman_store::store_copy::CopyNotReady;
 use pointsman_store_conformance::fixture::{NewEventExt, new_event};
-use pointsman_store_redis::Redis;
+use pointsman_store_redis::doctor::examine;
+use pointsman_store_redis::{OpenError, Redis, RedisStoreCopy};
 
 /// While it cannot be set aside, nothing of its object is taken; then all of it goes on.
 #[tokio::test(flavor = "multi_thread")]
@@ -44,4 +47,37 @@ async fn other_layouts_are_refused_with_advice() {
         let refused = Redis::open(&location.url, now()).await.err().unwrap().to_string();
         assert!(refused.contains(advice) && refused.contains(&format!("layout is {layout}")), "{refused}");
     }
+}
+
+/// A store of an older layout has other keys, so its state is not found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn stores_of_an_older_layout_are_not_overwritten() {
+    let location = RedisLocation::on_shared_server();
+    let mut client = location.connect();
+    client.command(&["HSET", ":pointsman:texts", "layout", "2"]);
+    client.command(&["SET", ":pointsman:point", "state of layout 2"]);
+    let refusals = [
+        Redis::open(&location.url, now()).await.err().unwrap().to_string(),
+        copy_error(&location, RedisStoreCopy::source).await,
+        copy_error(&location, RedisStoreCopy::target).await,
+    ];
+    for refusal in refusals {
+        assert!(refusal.contains("layout is 2") && refusal.contains("cannot be upgraded"), "{refusal}");
+    }
+    let findings = examine(&location.url).await;
+    let finding = findings.iter().find(|finding| finding.name == "keys").unwrap();
+    assert!(
+        finding.severity == FindingSeverity::Fault && finding.observation.contains("layout is 2"),
+        "{finding:?}"
+    );
+    assert_eq!(client.text_reply(&["HGET", ":pointsman:texts", "layout"]).as_deref(), Some("2"));
+    assert_eq!(client.integer_reply(&["EXISTS", ":pointsman:store-state"]), 0);
+}
+
+async fn copy_error(
+    location: &RedisLocation,
+    open: fn(&str) -> Result<RedisStoreCopy, CopyNotReady<OpenError>>,
+) -> String {
+    let url = location.url.clone();
+    tokio::task::spawn_blocking(move || open(&url).err().unwrap().to_string()).await.unwrap()
 }

@@ -81,8 +81,8 @@ impl Doctor {
 
     /// Checks the nodes; also returns the number of live ones.
     async fn check_nodes(&self) -> RedisResult<(Vec<Finding>, usize)> {
-        let point = Keys::new(self.endpoint.prefix()).with_prefix("pointsman:point");
-        let exists: bool = redis::cmd("EXISTS").arg(point).query_async(&mut self.connection()).await?;
+        let state_key = Keys::new(self.endpoint.prefix()).store_state_key();
+        let exists: bool = redis::cmd("EXISTS").arg(state_key).query_async(&mut self.connection()).await?;
         if !exists {
             return Ok((vec![], 0));
         }

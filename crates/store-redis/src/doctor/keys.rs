@@ -3,11 +3,11 @@
 use pointsman_store::finding::Finding;
 use redis::{RedisResult, from_redis_value};
 
-use super::{CheckResult, Doctor, escape_pattern};
-use crate::keys::Keys;
+use super::{CheckResult, Doctor, escape_pattern, open_error_finding};
+use crate::error::OpenError;
+use crate::keys::{Keys, STORE_STATE_KEY, Table};
+use crate::{LAYOUT_TEXT, unsupported_layout};
 
-/// Key that every store has.
-const STORE_STATE_KEY: &str = "pointsman:point";
 /// Types of store keys whose names another application could use.
 const EXPECTED_TYPES: [(&str, &str); 5] = [
     (STORE_STATE_KEY, "string"),
@@ -32,16 +32,19 @@ impl Doctor {
         let (ours, foreign): (Vec<_>, Vec<_>) = found.partition(|((_, expected), found)| expected == found);
         let prefix = self.endpoint.prefix();
         if let Some(((name, expected), found)) = foreign.first() {
-            let told = format!(
+            let found = format!(
                 "{prefix}{name} is a {found}, and in a store it is a {expected}: another application wrote it"
             );
-            return Ok(vec![Finding::fault("keys", told).with_advice(USE_ANOTHER_DATABASE)]);
+            return Ok(vec![Finding::fault("keys", found).with_advice(USE_ANOTHER_DATABASE)]);
         }
         if ours.iter().any(|((name, _), _)| *name == STORE_STATE_KEY) {
             return Ok(vec![Finding::ok(
                 "keys",
                 format!("a store is there, at {}", self.endpoint.display_location()),
             )]);
+        }
+        if let Some(error) = self.find_unsupported_layout().await {
+            return Ok(vec![open_error_finding("keys", &error)]);
         }
         Ok(vec![match self.find_foreign_key().await? {
             None => Finding::ok("keys", "there is no store yet; the first node creates it"),
@@ -57,6 +60,16 @@ impl Doctor {
             )
             .with_advice(USE_ANOTHER_DATABASE),
         }])
+    }
+
+    /// Finds a store of another layout, which has other keys.
+    async fn find_unsupported_layout(&self) -> Option<OpenError> {
+        let texts = Keys::new(self.endpoint.prefix()).table_key(&Table::Texts);
+        let mut read = redis::cmd("HGET");
+        read.arg(texts).arg(LAYOUT_TEXT);
+        let layout: RedisResult<Option<u32>> = read.query_async(&mut self.connection()).await;
+        // Another application may use the key for something else.
+        layout.ok().flatten().and_then(|layout| unsupported_layout(layout, &self.endpoint.display_location()))
     }
 
     /// Finds a key with our prefix that no producer writes; prefers the heartbeat of a running node.

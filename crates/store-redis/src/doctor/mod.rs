@@ -33,11 +33,11 @@ struct Doctor {
 pub async fn examine(url: &str) -> Vec<Finding> {
     let endpoint = match Endpoint::parse(url) {
         Ok(endpoint) => endpoint,
-        Err(error) => return vec![connection_finding("connection", &error)],
+        Err(error) => return vec![open_error_finding("connection", &error)],
     };
     match endpoint.connect().await {
         Ok(connection) => Doctor { endpoint, connection }.run_all_checks().await,
-        Err(error) => vec![connection_finding("connection", &error)],
+        Err(error) => vec![open_error_finding("connection", &error)],
     }
 }
 
@@ -96,11 +96,11 @@ async fn run_check(
 }
 
 /// Converts an error of opening into a finding. The message has problem and advice, separated by `; `.
-fn connection_finding(name: &'static str, error: &OpenError) -> Finding {
-    let told = error.to_string();
-    match told.rsplit_once("; ") {
-        Some((wrong, advice)) => Finding::fault(name, wrong).with_advice(capitalize(advice)),
-        None => Finding::fault(name, told),
+fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
+    let message = error.to_string();
+    match message.rsplit_once("; ") {
+        Some((problem, advice)) => Finding::fault(name, problem).with_advice(capitalize(advice)),
+        None => Finding::fault(name, message),
     }
 }
 

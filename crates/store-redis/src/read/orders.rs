@@ -17,6 +17,7 @@ use pointsman_store::views::{
 use super::order_scan::{OrderNodeScan, OrderScan};
 use super::queue_names::QueueNameCache;
 use super::tasks::read_tasks_without_attempts;
+use crate::TASK_ID_NAMESPACE_TEXT;
 use crate::codec::Member;
 use crate::keys::Table;
 use crate::overlay::{CacheFetch, TransactionOverlay};
@@ -24,8 +25,8 @@ use crate::store_state::StoreState;
 
 /// Reads chains, rules and the task id namespace, which views of orders and queues need.
 pub(super) fn read_view_environment(overlay: &TransactionOverlay) -> Result<ViewEnvironment> {
-    let realm = CacheFetch::Row(Table::Texts, Member::from_slice(b"realm"));
-    overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), realm])?;
+    let namespace = CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes()));
+    overlay.fetch(vec![CacheFetch::Table(Table::Chains), CacheFetch::Table(Table::Rules), namespace])?;
     Ok(ViewEnvironment {
         chains: ChainRegistry::from_rows(overlay.read_chains()?),
         rules: overlay.read_rules()?,

@@ -13,6 +13,7 @@ use pointsman_store::tables::decode_task_seq;
 use pointsman_store::views::{LANES_TO_READ, MAX_LOG_PAGE_BYTES, is_halted_or_missing};
 
 use super::{ChunkSize, orders, queue_names};
+use crate::TASK_ID_NAMESPACE_TEXT;
 use crate::codec::{Member, MemberBuilder, decimal_field, decode_member_i64};
 use crate::connection::{args, to_arg};
 use crate::keys::{Index, Table, bucket_and_field};
@@ -110,7 +111,7 @@ pub(super) fn prefetch_names<'t>(
     queues.sort_unstable();
     queues.dedup();
     let mut questions = queue_names::queue_fetches(&queues);
-    questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(b"realm")));
+    questions.push(CacheFetch::Row(Table::Texts, Member::from_slice(TASK_ID_NAMESPACE_TEXT.as_bytes())));
     for live in unfinished {
         questions.extend(live.event.map(CacheFetch::Event));
         questions.extend(live.order.map(|n| CacheFetch::Row(Table::Orders, decimal_field(n))));

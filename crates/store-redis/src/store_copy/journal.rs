@@ -13,6 +13,7 @@ use crate::keys::Index;
 use crate::overlay::{Bytes, decode_integer, decode_journal_entries, decode_strings, end_of_prefix};
 use crate::read::ChunkSize;
 use crate::rows::{self, JournaledEvent};
+use crate::{SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
 
 /// Number of expired events that are still stored, and of those that active tasks need.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,8 +39,8 @@ impl RedisStoreCopy {
         let newest = newest.first().map_or(EventId::ZERO, |(id, _)| *id);
         let seen = i64::try_from(all - old.stored).map_err(Fault::damaged)?;
         Ok(copy_row![
-            self.overlay().read_number("realm")?.cast_signed(),
-            self.overlay().read_number("salt")?.cast_signed(),
+            self.overlay().read_number(TASK_ID_NAMESPACE_TEXT)?.cast_signed(),
+            self.overlay().read_number(SALT_TEXT)?.cast_signed(),
             newest.max(counters.expired_up_to),
             counters.expired_up_to,
             counters.journaled_events - seen,

@@ -9,12 +9,11 @@ use pointsman_store::error::Result;
 
 use super::RedisStoreCopy;
 use crate::connection::{CommandArgs, args};
+use crate::keys::STORE_STATE_KEY;
 use crate::outbox::orphaned::{self, ObjectNames};
 use crate::overlay::{decode_list, decode_strings};
 use crate::reader::decode_server_time;
 
-/// Key that every store has.
-const STORE_STATE_KEY: &str = "pointsman:point";
 /// A node with a heartbeat within this time is live.
 const NODE_ALIVE_WINDOW: Duration = Duration::from_secs(60);
 /// COUNT of each SCAN.
@@ -147,7 +146,7 @@ fn is_store_key(name: &str) -> bool {
         ["next.event.id", "events.set.aside", "sync_tasks_priority_queue", "sync_tasks_sequence"];
     const BEGINS: [&str; 4] = ["pointsman:", "event.worker:", "sync_tasks#", "sync_tasks_index:"];
     const ENDS: [&str; 2] = [":last.event.id", ":event.worker"];
-    !name.starts_with("pointsman:turn")
+    !name.starts_with("pointsman:write-lock")
         && (NAMED.contains(&name)
             || BEGINS.iter().any(|begin| name.starts_with(begin))
             || ENDS.iter().any(|end| name.ends_with(end)))
@@ -159,10 +158,12 @@ mod tests {
 
     #[test]
     fn outbox_keys_do_not_count_as_a_store() {
-        for name in ["order:1:events", "objects.with.events", "session:1", "pointsman:turn", "sync_tasks"] {
+        for name in
+            ["order:1:events", "objects.with.events", "session:1", "pointsman:write-lock", "sync_tasks"]
+        {
             assert!(!is_store_key(name), "{name}");
         }
-        for name in ["pointsman:point", "order:1:last.event.id", "next.event.id", "sync_tasks#a:logs"] {
+        for name in ["pointsman:store-state", "order:1:last.event.id", "next.event.id", "sync_tasks#a:logs"] {
             assert!(is_store_key(name), "{name}");
         }
     }

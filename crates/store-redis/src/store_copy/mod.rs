@@ -42,7 +42,7 @@ use crate::overlay::{TransactionOverlay, decode_integer, decode_optional_bytes};
 use crate::reader::{decode_store_state, read_store_state_command};
 use crate::store_state::StoreState;
 use crate::tables::RedisTables;
-use crate::{check_layout, initial_texts};
+use crate::{check_layout, check_layout_if_stored, initial_texts};
 
 /// Maximum number of objects named in a message.
 const MAX_LISTED_OBJECTS: usize = 3;
@@ -95,6 +95,7 @@ impl RedisStoreCopy {
             (CommitVersion::default(), CachedCounts::default(), OnceCell::new());
         let mut store = Self { tables, last_commit, cached_counts, read_ahead: None, other_prefixes };
         if store.is_store_missing().map_err(failed)? {
+            check_layout_if_stored(&store.tables, &place)?;
             if role == CopyRole::Source {
                 return Err(CopyNotReady::NoStore(at));
             }

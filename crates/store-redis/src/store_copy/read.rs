@@ -13,7 +13,6 @@ use super::attempts_and_logs::TaskDataKind;
 use super::cells::copy_row;
 use super::columns::{encode_ended_order_row, encode_order_row, encode_rule_row};
 use super::tasks::TaskTable;
-use crate::FIRST_TOKEN_TEXT;
 use crate::codec::{Member, RowDecoder, decode_member_i64};
 use crate::connection::{CommandArgs, args};
 use crate::keys::{Index, Table};
@@ -22,9 +21,11 @@ use crate::overlay::{Bytes, ScanOrder, decode_list, decode_optional_bytes};
 use crate::read::ChunkSize;
 use crate::rows::{self, NodeRow, decode_text};
 use crate::tables::schedules::StoredSchedule;
+use crate::{FIRST_TOKEN_TEXT, LAYOUT_TEXT, SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
 
 /// Texts that are not copied.
-const EXCLUDED_TEXTS: [&str; 5] = ["layout", "realm", "salt", FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT];
+const EXCLUDED_TEXTS: [&str; 5] =
+    [LAYOUT_TEXT, TASK_ID_NAMESPACE_TEXT, SALT_TEXT, FIRST_TOKEN_TEXT, COPY_PROGRESS_TEXT];
 
 /// A stored handler with its raw definition: another version may have more fields.
 #[derive(Serialize, Deserialize)]

@@ -29,6 +29,7 @@ use crate::overlay::{ScanOrder, decode_text_reply};
 use crate::rows::{self, JournaledEvent, NodeRow};
 use crate::store_state::StoreState;
 use crate::tables::schedules::StoredSchedule;
+use crate::{SALT_TEXT, TASK_ID_NAMESPACE_TEXT};
 
 const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unbounded);
 /// Number of an expired event that is still stored.
@@ -120,22 +121,22 @@ impl RedisStoreCopy {
 
     /// Writes the counters; numbers of events, queues and audit entries are counted as their rows arrive.
     fn write_counters(&self, mut row: RowCells) -> Result<()> {
-        let (realm, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
-        let (last, forgotten) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
-        let (unseen, _journaled) = (row.number()?, row.number()?);
+        let (namespace, salt) = (row.number()?.cast_unsigned(), row.number()?.cast_unsigned());
+        let (last, expired_up_to) = (EventId::from_i64(row.number()?), EventId::from_i64(row.number()?));
+        let (expired_events, _journaled) = (row.number()?, row.number()?);
         let counters = Counters {
             last_event: last,
-            expired_up_to: forgotten,
+            expired_up_to,
             last_task: row.number()?,
             last_fence: row.number()?,
             last_object: row.number()?,
             last_order: 0,
-            journaled_events: unseen,
+            journaled_events: expired_events,
             archived_tasks: row.number()?,
             next_due: None,
         };
         let nodes = row.number()?;
-        for (name, number) in [("realm", realm), ("salt", salt)] {
+        for (name, number) in [(TASK_ID_NAMESPACE_TEXT, namespace), (SALT_TEXT, salt)] {
             self.overlay().write_row(Table::Texts, name, number.to_string().into_bytes());
         }
         self.tables.update_store_state(|store_state| {
@@ -148,10 +149,10 @@ impl RedisStoreCopy {
             };
         });
         self.delete_journal_remains()?;
-        if unseen > 0 {
+        if expired_events > 0 {
             self.overlay().add_member(
                 Index::EventNumberSamples,
-                MemberBuilder::from_i64(unseen).push_i64(forgotten.as_i64()).finish(),
+                MemberBuilder::from_i64(expired_events).push_i64(expired_up_to.as_i64()).finish(),
             );
         }
         Ok(())
@@ -159,13 +160,13 @@ impl RedisStoreCopy {
 
     /// Deletes the journal of an empty target: expired events may still be stored.
     fn delete_journal_remains(&self) -> Result<()> {
-        for mark in self.overlay().read_members(
+        for sample in self.overlay().read_members(
             &Index::EventNumberSamples,
             UNBOUNDED,
             ScanOrder::Ascending,
             usize::MAX,
         )? {
-            self.overlay().remove_member(Index::EventNumberSamples, mark);
+            self.overlay().remove_member(Index::EventNumberSamples, sample);
         }
         self.overlay().add_command(args![
             "DEL",

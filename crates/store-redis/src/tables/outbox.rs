@@ -137,7 +137,7 @@ impl RedisTables {
         }
         if args.len() == 1 {
             // EXISTS needs at least one key.
-            args.push(keys.with_prefix("pointsman:nothing"));
+            args.push(keys.with_prefix("pointsman:no-such-key"));
         }
         args
     }

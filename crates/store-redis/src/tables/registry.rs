@@ -12,6 +12,7 @@ use pointsman_store::invalidation::Invalidation;
 use pointsman_store::row::{HandlerId, HandlerRow, QueueCounts, QueueId, QueueRow, RankRange};
 
 use super::RedisTables;
+use crate::SALT_TEXT;
 use crate::codec::decode_member_i64;
 use crate::keys::{Index, Table};
 use crate::lookup::StoredHandler;
@@ -29,7 +30,7 @@ impl RedisTables {
     }
 
     pub(super) fn read_salt(&self) -> Result<u64> {
-        self.overlay.read_number("salt")
+        self.overlay.read_number(SALT_TEXT)
     }
 
     pub(super) fn read_text(&self, name: &str) -> Result<Option<String>> {
@@ -179,7 +180,7 @@ impl RedisTables {
         Ok(())
     }
 
-    // --- nodes and deeds -----------------------------------------------------------------------------------------
+    // --- nodes and audit entries ---------------------------------------------------------------------------------
 
     pub(super) fn list_nodes(&self) -> Result<Vec<NodeView>> {
         self.overlay.read_recent_nodes()

@@ -217,7 +217,7 @@ impl RedisTables {
 
     fn ready_tasks_command(&self, wanted: &[(Index, usize)]) -> CommandArgs {
         let keys = &self.overlay.keys;
-        let mut names = vec![keys.journal_key(), keys.with_prefix("pointsman:tasks:")];
+        let mut names = vec![keys.journal_key(), keys.with_prefix("pointsman:active-tasks:")];
         let mut arguments = vec![to_arg(TASKS_PER_BUCKET.to_string())];
         for (index, most) in wanted {
             names.push(keys.index_key(index));

@@ -371,8 +371,8 @@ impl RedisTables {
             )));
         }
         match decode_text_reply(answer)?.as_str() {
-            "done" => Ok(()),
-            "behind" => Err(commit_refused("a peer committed first; try again")),
+            "committed" => Ok(()),
+            "conflict" => Err(commit_refused("a peer committed first; try again")),
             "unknown" => {
                 Err(commit_refused("the reply to the commit was lost, and whether it was stored is unknown"))
             }

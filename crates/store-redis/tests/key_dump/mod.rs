@@ -43,9 +43,11 @@ fn flatten_reply(reply: RedisReply, into: &mut Vec<Vec<u8>>) {
 /// What is of the commits, and not of the contents; what of a node is not moved; what is the same as nothing.
 fn dump_comparable_keys(prefix: &str) -> BTreeMap<String, Vec<Vec<u8>>> {
     let mut dumped = dump_keys(prefix);
-    let of_commits = ["pointsman:point", "pointsman:told", "pointsman:touched"];
+    let of_commits = ["pointsman:store-state", "pointsman:commit-records", "pointsman:invalidation-records"];
     dumped.retain(|key, _| !of_commits.contains(&key.as_str()) && !is_node_key(key));
-    for (name, nothing) in [("pointsman:gaps", &b"=[]"[..]), ("pointsman:counts", &b"=\0\0\0\0\0\0"[..])] {
+    for (name, nothing) in
+        [("pointsman:handler-gaps", &b"=[]"[..]), ("pointsman:queue-counts", &b"=\0\0\0\0\0\0"[..])]
+    {
         if let Some(rows) = dumped.get_mut(name) {
             rows.retain(|row| !row.ends_with(nothing));
         }
@@ -73,7 +75,7 @@ pub(crate) fn assert_same_keys(before: &str, after: &str, but: &[&str]) -> usize
 
 /// What is of those who work on a store, and not of what it holds.
 fn is_node_key(key: &str) -> bool {
-    key == "pointsman:nodes" || key.starts_with("pointsman:turn") || key.starts_with("event.worker:")
+    key == "pointsman:nodes" || key.starts_with("pointsman:write-lock") || key.starts_with("event.worker:")
 }
 
 /// What a store holds, under another prefix, where nobody works on it.

@@ -23,7 +23,14 @@ fn run_commit_with_invalidation(
     writes: &[&[&str]],
 ) -> String {
     let mut words: Vec<Vec<u8>> = ["EVAL", COMMIT, "6"].map(|word| word.as_bytes().to_vec()).into();
-    let names = ["point", "told", "turn", "turn:waiting", "touched", "turn:wake:"];
+    let names = [
+        "store-state",
+        "commit-records",
+        "write-lock",
+        "write-lock:waiting",
+        "invalidation-records",
+        "write-lock:wake:",
+    ];
     words.extend(names.iter().map(|name| format!(":pointsman:{name}").into_bytes()));
     words.extend(["me", "3000"].map(|word| word.as_bytes().to_vec()));
     words.extend([VERSION_BEFORE.to_vec(), VERSION_AFTER.to_vec(), VERSION_AFTER.to_vec(), touched.into()]);
@@ -39,8 +46,8 @@ fn run_commit_with_invalidation(
 /// A place where the last commit was `BEFORE`.
 fn client_at_version_before() -> RawClient {
     let mut client = RedisLocation::on_shared_server().connect();
-    client.command(&[b"SET".as_slice(), b":pointsman:point", &VERSION_BEFORE]);
-    client.command(&[b"LPUSH".as_slice(), b":pointsman:told", &VERSION_BEFORE]);
+    client.command(&[b"SET".as_slice(), b":pointsman:store-state", &VERSION_BEFORE]);
+    client.command(&[b"LPUSH".as_slice(), b":pointsman:commit-records", &VERSION_BEFORE]);
     client
 }
 
@@ -64,7 +71,7 @@ fn commit_acknowledging_missing_events_writes_nothing() {
     );
     assert_eq!((left, client.integer_reply(&["EXISTS", ":mark"])), ((1, 1), 0));
     let writes: [&[&str]; 2] = [&["SET", &mark, "1"], &["acknowledge", "o", "", "aside "]];
-    assert_eq!(run_commit(&mut client, &[["o", "w", "7", "2"]], &writes), "done");
+    assert_eq!(run_commit(&mut client, &[["o", "w", "7", "2"]], &writes), "committed");
     assert_eq!(client.text_replies(&["LRANGE", ":events.set.aside", "0", "-1"]), [format!("aside {queued}")]);
     assert_eq!(
         (client.integer_reply(&["EXISTS", ":mark"]), client.integer_reply(&["LLEN", ":o:events"])),
@@ -91,41 +98,49 @@ fn commit_is_refused_if_the_outbox_has_changed() {
 
 /// Its answer was lost, and others have committed since.
 #[test]
-fn resent_commit_is_recognised_by_its_mark() {
+fn resent_commit_is_recognised_by_its_nonce() {
     let mut client = client_at_version_before();
     let key = client.key("list");
     let write: [&[&str]; 1] = [&["RPUSH", &key, "1"]];
-    assert_eq!(run_commit(&mut client, &[], &write), "done");
-    assert_eq!(run_commit(&mut client, &[], &write), "done");
+    assert_eq!(run_commit(&mut client, &[], &write), "committed");
+    assert_eq!(run_commit(&mut client, &[], &write), "committed");
     for n in 6..16 {
         let later = [[0, 0, 0, 0, 0, 0, 0, n], [n; 8]].concat();
-        client.command(&[b"SET".as_slice(), b":pointsman:point", &later]);
-        client.command(&[b"LPUSH".as_slice(), b":pointsman:told", &later]);
-        assert_eq!(run_commit(&mut client, &[], &write), "done", "it is known among what was told");
+        client.command(&[b"SET".as_slice(), b":pointsman:store-state", &later]);
+        client.command(&[b"LPUSH".as_slice(), b":pointsman:commit-records", &later]);
+        assert_eq!(run_commit(&mut client, &[], &write), "committed", "it is known among what was told");
     }
     assert_eq!(client.integer_reply(&["LLEN", ":list"]), 1);
     let other = [[0, 0, 0, 0, 0, 0, 0, 5], [9; 8]].concat();
-    client.command(&[b"DEL".as_slice(), b":pointsman:told"]);
-    client.command(&[b"LPUSH".as_slice(), b":pointsman:told", &other]);
-    client.command(&[b"SET".as_slice(), b":pointsman:point", &other]);
-    assert_eq!(run_commit(&mut client, &[], &write), "behind", "that was another of the same number");
+    client.command(&[b"DEL".as_slice(), b":pointsman:commit-records"]);
+    client.command(&[b"LPUSH".as_slice(), b":pointsman:commit-records", &other]);
+    client.command(&[b"SET".as_slice(), b":pointsman:store-state", &other]);
+    assert_eq!(run_commit(&mut client, &[], &write), "conflict", "that was another of the same number");
 }
 
 #[test]
 fn invalidation_records_of_recent_commits_are_kept() {
-    let touched = |client: &mut RawClient| client.text_replies(&["LRANGE", ":pointsman:touched", "0", "-1"]);
+    let touched = |client: &mut RawClient| {
+        client.text_replies(&["LRANGE", ":pointsman:invalidation-records", "0", "-1"])
+    };
     let mut client = client_at_version_before();
-    (0..20).for_each(|n| drop(client.command(&["LPUSH", ":pointsman:touched", &format!("before {n}")])));
-    assert_eq!(run_commit_with_invalidation(&mut client, "mine", &[], &[]), "done");
+    (0..20).for_each(|n| {
+        drop(client.command(&["LPUSH", ":pointsman:invalidation-records", &format!("before {n}")]))
+    });
+    assert_eq!(run_commit_with_invalidation(&mut client, "mine", &[], &[]), "committed");
     let kept = touched(&mut client);
     assert_eq!((kept.len(), kept[0].as_str(), kept[1].as_str()), (16, "mine", "before 19"));
     let mut client = client_at_version_before();
-    client.command(&["LPUSH", ":pointsman:touched", "before"]);
-    assert_eq!(run_commit(&mut client, &[], &[]), "done");
+    client.command(&["LPUSH", ":pointsman:invalidation-records", "before"]);
+    assert_eq!(run_commit(&mut client, &[], &[]), "committed");
     assert_eq!(touched(&mut client), [""; 0], "one that does not tell makes the others worthless");
     let mut client = client_at_version_before();
-    client.command(&["SET", ":pointsman:touched", "somebody else's"]);
-    assert_eq!(run_commit_with_invalidation(&mut client, "mine", &[], &[]), "done", "nothing depends on it");
+    client.command(&["SET", ":pointsman:invalidation-records", "somebody else's"]);
+    assert_eq!(
+        run_commit_with_invalidation(&mut client, "mine", &[], &[]),
+        "committed",
+        "nothing depends on it"
+    );
     assert_eq!(touched(&mut client), ["mine"]);
 }
 
@@ -133,9 +148,16 @@ fn invalidation_records_of_recent_commits_are_kept() {
 fn nodes_slightly_behind_receive_invalidation_records() {
     let mut client = RedisLocation::on_shared_server().connect();
     let point = [[0, 0, 0, 0, 0, 0, 0, 20], [7; 8]].concat();
-    client.command(&[b"SET".as_slice(), b":pointsman:point", &point]);
-    (0..16).for_each(|n| drop(client.command(&["LPUSH", ":pointsman:touched", &n.to_string()])));
-    let names = ["point", "told", "turn", "turn:waiting", "touched", "turn:asked"];
+    client.command(&[b"SET".as_slice(), b":pointsman:store-state", &point]);
+    (0..16).for_each(|n| drop(client.command(&["LPUSH", ":pointsman:invalidation-records", &n.to_string()])));
+    let names = [
+        "store-state",
+        "commit-records",
+        "write-lock",
+        "write-lock:waiting",
+        "invalidation-records",
+        "write-lock:requested",
+    ];
     let keys = names.map(|name| format!(":pointsman:{name}"));
     let told = |client: &mut RawClient, known: &str| {
         let words = ["EVAL", BEGIN, "6"].into_iter().chain(keys.iter().map(String::as_str));
@@ -143,7 +165,7 @@ fn nodes_slightly_behind_receive_invalidation_records() {
         answer.list()[2].clone().list().len()
     };
     assert_eq!(["20", "19", "4", "3", ""].map(|known| told(&mut client, known)), [0, 1, 16, 0, 0]);
-    client.command(&["SET", ":pointsman:touched", "somebody else's"]);
+    client.command(&["SET", ":pointsman:invalidation-records", "somebody else's"]);
     assert_eq!(told(&mut client, "19"), 0);
 }
 

@@ -19,10 +19,10 @@ async fn every_changed_row_is_reported_in_its_table() {
     for (section, hash) in [
         (TableKind::NamedTexts, "pointsman:texts"),
         (TableKind::Rules, "pointsman:rules"),
-        (TableKind::FileDigests, "pointsman:files"),
+        (TableKind::FileDigests, "pointsman:file-digests"),
         (TableKind::Schedules, "pointsman:schedules"),
         (TableKind::Objects, "pointsman:objects"),
-        (TableKind::AuditEntries, "pointsman:deeds"),
+        (TableKind::AuditEntries, "pointsman:audit-entries"),
     ] {
         let hash = keys.key(hash);
         let field = if section == TableKind::NamedTexts { "routes".into() } else { random_field(&hash) };
