@@ -5,12 +5,15 @@ use redis::{RedisResult, from_redis_value};
 
 use super::{CheckResult, Doctor, escape_pattern, open_error_finding};
 use crate::error::OpenError;
-use crate::keys::{Keys, STORE_STATE_KEY, Table};
+use crate::keys::{Keys, STORE_STATE_KEY};
 use crate::{LAYOUT_TEXT, unsupported_layout};
 
+/// Key of the named texts, which stores of every layout have.
+const TEXTS_KEY: &str = "pointsman:texts";
 /// Types of store keys whose names another application could use.
-const EXPECTED_TYPES: [(&str, &str); 5] = [
+const EXPECTED_TYPES: [(&str, &str); 6] = [
     (STORE_STATE_KEY, "string"),
+    (TEXTS_KEY, "hash"),
     ("pointsman:journal", "stream"),
     ("objects.with.events", "list"),
     ("next.event.id", "string"),
@@ -43,7 +46,9 @@ impl Doctor {
                 format!("a store is there, at {}", self.endpoint.display_location()),
             )]);
         }
-        if let Some(error) = self.find_unsupported_layout().await {
+        if ours.iter().any(|((name, _), _)| *name == TEXTS_KEY)
+            && let Some(error) = self.find_unsupported_layout().await?
+        {
             return Ok(vec![open_error_finding("keys", &error)]);
         }
         Ok(vec![match self.find_foreign_key().await? {
@@ -62,14 +67,13 @@ impl Doctor {
         }])
     }
 
-    /// Finds a store of another layout, which has other keys.
-    async fn find_unsupported_layout(&self) -> Option<OpenError> {
-        let texts = Keys::new(self.endpoint.prefix()).table_key(&Table::Texts);
+    /// Returns the error for a store of another layout, which has other keys.
+    async fn find_unsupported_layout(&self) -> RedisResult<Option<OpenError>> {
         let mut read = redis::cmd("HGET");
-        read.arg(texts).arg(LAYOUT_TEXT);
-        let layout: RedisResult<Option<u32>> = read.query_async(&mut self.connection()).await;
-        // Another application may use the key for something else.
-        layout.ok().flatten().and_then(|layout| unsupported_layout(layout, &self.endpoint.display_location()))
+        read.arg(Keys::new(self.endpoint.prefix()).with_prefix(TEXTS_KEY)).arg(LAYOUT_TEXT);
+        let layout: Option<String> = read.query_async(&mut self.connection()).await?;
+        let layout = layout.and_then(|layout| layout.parse().ok());
+        Ok(layout.and_then(|layout| unsupported_layout(layout, &self.endpoint.display_location())))
     }
 
     /// Finds a key with our prefix that no producer writes; prefers the heartbeat of a running node.
