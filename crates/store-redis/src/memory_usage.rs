@@ -56,8 +56,11 @@ mod tests {
         };
         assert_eq!(memory(5_000_000, 0).describe_full(), None, "there is no limit");
         assert_eq!(memory(79_999, 100_000).describe_full(), None);
-        let told = memory(85 << 20, 100 << 20).describe_full();
-        assert!(told.as_ref().is_some_and(|told| told.contains("85 MB of its 100 MB (85 %)")), "{told:?}");
+        let message = memory(85 << 20, 100 << 20).describe_full();
+        assert!(
+            message.as_ref().is_some_and(|message| message.contains("85 MB of its 100 MB (85 %)")),
+            "{message:?}"
+        );
         assert!(memory(80_000, 100_000).describe_full().is_some() && memory(2, 1).describe_full().is_some());
     }
 }

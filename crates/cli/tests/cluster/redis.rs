@@ -34,7 +34,7 @@ fn without_its_server_a_node_says_what_to_do_and_ends() {
     refused(&url("/99"), 78, &["there is no database 99"]);
     refused(&url("/?prefix=%20"), 78, &["pointsman.yml:1", "`prefix` can only be"]);
     refused(&format!("store: redis+cluster://{address}\n"), 78, &["is not part of a cluster"]);
-    refused(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is no sentinel"]);
+    refused(&format!("store: redis+sentinel://{address}/mymaster\n"), 78, &["is not a sentinel"]);
     refused("store: redis://me:hunter2@127.0.0.1:x/0\n", 78, &["pointsman.yml:1"]);
     redis.command(&["ACL", "SETUSER", "clerk", "on", ">hunter2", "~*", "+@read", "+@connection"]).unwrap();
     let of_clerk = format!("store: redis://clerk:hunter2@{address}\n");

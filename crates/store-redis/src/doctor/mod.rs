@@ -68,11 +68,11 @@ impl Doctor {
 
 /// Escapes a text for use in a SCAN pattern.
 fn escape_pattern(text: &str) -> String {
-    let signs = text.chars().flat_map(|c| {
+    let escaped = text.chars().flat_map(|c| {
         let special = ['*', '?', '[', ']', '\\', '^', '-'].contains(&c);
         special.then_some('\\').into_iter().chain([c])
     });
-    signs.collect()
+    escaped.collect()
 }
 
 type CheckResult = RedisResult<Vec<Finding>>;
@@ -90,7 +90,10 @@ async fn run_check(
         }
         Err(_) => {
             let found = format!("check failed: no reply within {} s", CHECK_TIMEOUT.as_secs());
-            findings.push(Finding::fault(name, found).with_advice("See whether the server answers others."));
+            findings.push(
+                Finding::fault(name, found)
+                    .with_advice("Check whether the server responds to other clients."),
+            );
         }
     }
 }
@@ -105,8 +108,8 @@ fn open_error_finding(name: &'static str, error: &OpenError) -> Finding {
 }
 
 /// Capitalizes the first letter.
-fn capitalize(half: &str) -> String {
-    let mut letters = half.chars();
+fn capitalize(text: &str) -> String {
+    let mut letters = text.chars();
     let first = letters.next().into_iter().flat_map(char::to_uppercase);
     first.chain(letters).collect()
 }
