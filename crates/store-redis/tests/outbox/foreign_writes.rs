@@ -28,7 +28,7 @@ async fn assert_other_objects_continue(tamper: impl Fn(&mut RawClient)) -> (Redi
 async fn wrong_type_keys_do_not_stop_other_objects() {
     let cases: [fn(&mut RawClient); 7] = [
         |client| {
-            client.command(&["SET", ":odd:events", "no list"]);
+            client.command(&["SET", ":odd:events", "not a list"]);
             client.command(&["LPUSH", ":objects.with.events", "odd"]);
         },
         |client| {
@@ -37,25 +37,25 @@ async fn wrong_type_keys_do_not_stop_other_objects() {
         },
         |client| {
             client.set_owner("ghost", "odd", None);
-            client.command(&["SET", ":event.worker:ghost:event", "no list"]);
+            client.command(&["SET", ":event.worker:ghost:event", "not a list"]);
         },
         |client| {
             client.set_owner("ghost", "odd", Some(("not an event", "7")));
             client.command(&["DEL", ":event.worker:ghost:event.id"]);
-            client.command(&["SADD", ":event.worker:ghost:event.id", "no string"]);
+            client.command(&["SADD", ":event.worker:ghost:event.id", "not a string"]);
         },
         |client| {
             client.set_owner("ghost", "odd", None);
             client.command(&["DEL", ":event.worker:ghost:object"]);
-            client.command(&["SET", ":event.worker:ghost:object", "no list"]);
+            client.command(&["SET", ":event.worker:ghost:object", "not a list"]);
             client.command(&["LPUSH", ":objects.with.events", "odd"]);
         },
         |client| {
-            client.command(&["LPUSH", ":odd:last.event.id", "no string"]);
+            client.command(&["LPUSH", ":odd:last.event.id", "not a string"]);
             client.push_events("odd", &["not an event"]);
         },
         |client| {
-            client.command(&["SET", ":events.set.aside", "no list"]);
+            client.command(&["SET", ":events.set.aside", "not a list"]);
         },
     ];
     for tamper in cases {
