@@ -17,8 +17,8 @@ pub(crate) struct MemoryUsage {
 impl MemoryUsage {
     /// Parses the output of `INFO memory`.
     pub(crate) fn parse(info: &str) -> Self {
-        let figure = |name| info_line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
-        Self { used: figure("used_memory"), limit: figure("maxmemory") }
+        let number = |name| info_line(info, name).and_then(|value| value.parse().ok()).unwrap_or_default();
+        Self { used: number("used_memory"), limit: number("maxmemory") }
     }
 
     pub(crate) fn format_used(self) -> String {

@@ -160,7 +160,7 @@ impl TransactionOverlay {
         let mut found = rows::decode_order(n, &row)?;
         if let Some(task) = found.order.task {
             found.order.step_running =
-                self.read_active_task(task)?.is_some_and(|live| live.phase == TaskPhase::Locked);
+                self.read_active_task(task)?.is_some_and(|active| active.phase == TaskPhase::Locked);
         }
         Ok(Some(found))
     }

@@ -132,8 +132,8 @@ impl IndexOverlay {
         members.filter_map(|member| decode_lane_position(member).ok()).map(|(lane, _)| lane).collect()
     }
 
-    pub(super) fn drop_invalidated(&mut self, touched: &InvalidationRecord) {
-        touched.lanes.iter().for_each(|lane| self.lanes.evict(*lane));
+    pub(super) fn drop_invalidated(&mut self, record: &InvalidationRecord) {
+        record.lanes.iter().for_each(|lane| self.lanes.evict(*lane));
     }
 
     pub(super) fn mark_committed(&mut self) {
@@ -232,14 +232,11 @@ mod tests {
                 fetch(&mut indexes);
             }
             assert_eq!(cached_places(&indexes)[..3], [2, 3, 5]);
-            assert!(
-                !cached_places(&indexes).contains(&99),
-                "what comes behind the fetched ones is not known"
-            );
+            assert!(!cached_places(&indexes).contains(&99), "members after the fetched ones are unknown");
             for place in [2, 3, 5, 7, 9] {
                 indexes.remove(Index::LanePositions, lane_member(place));
             }
-            assert!(!indexes.is_lane_cached(LANE), "others may have come first by now");
+            assert!(!indexes.is_lane_cached(LANE), "peers may have added earlier members");
         }
     }
 
@@ -262,7 +259,7 @@ mod tests {
         (0..3 * most).rev().for_each(|place| indexes.add(Index::LanePositions, lane_member(place)));
         assert!(cached_places(&indexes).into_iter().eq(0..most));
         (0..most).for_each(|place| indexes.remove(Index::LanePositions, lane_member(place)));
-        assert!(!indexes.is_lane_cached(LANE), "who comes then must be asked for");
+        assert!(!indexes.is_lane_cached(LANE), "the next head must be fetched");
     }
 
     #[test]

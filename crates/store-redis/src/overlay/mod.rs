@@ -66,16 +66,16 @@ impl TransactionOverlay {
 
     /// Returns the invalidation record of the pending writes.
     pub(crate) fn invalidation_record(&self) -> InvalidationRecord {
-        let mut touched = InvalidationRecord::default();
-        self.rows.borrow().add_to_invalidation(&mut touched);
-        touched.lanes = self.indexes.borrow().written_lanes();
-        touched
+        let mut record = InvalidationRecord::default();
+        self.rows.borrow().add_to_invalidation(&mut record);
+        record.lanes = self.indexes.borrow().written_lanes();
+        record
     }
 
     /// Drops cached entries that peers have written.
-    pub(crate) fn drop_invalidated(&self, touched: &InvalidationRecord) {
-        self.rows.borrow_mut().drop_invalidated(touched);
-        self.indexes.borrow_mut().drop_invalidated(touched);
+    pub(crate) fn drop_invalidated(&self, record: &InvalidationRecord) {
+        self.rows.borrow_mut().drop_invalidated(record);
+        self.indexes.borrow_mut().drop_invalidated(record);
     }
 
     /// Turns the committed writes into cached data, and drops data that is unlikely to be read again.
@@ -147,13 +147,13 @@ impl TransactionOverlay {
     ) -> Result<Vec<Member>> {
         let removed = self.indexes.borrow().count_removed_between(index, (lower, upper));
         let ask = most.saturating_add(removed);
-        let answer = self.connection.execute(indexes::member_range_command(
+        let reply = self.connection.execute(indexes::member_range_command(
             self.keys.index_key(index),
             (lower, upper),
             scan_order,
             ask,
         ))?;
-        let found = fetch::decode_members(answer)?;
+        let found = fetch::decode_members(reply)?;
         Ok(self.indexes.borrow().merge(index, (lower, upper), scan_order, most, found))
     }
 

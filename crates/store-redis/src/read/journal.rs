@@ -42,13 +42,13 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
     };
     let first =
         [read_store_state_command(overlay), piece(after, until, chunk), read_store_state_command(overlay)];
-    let mut answers = overlay.connection.execute_all(&first)?.into_iter();
-    let store_state = decode_store_state(answers.next().unwrap_or(Value::Nil))?;
+    let mut replies = overlay.connection.execute_all(&first)?.into_iter();
+    let store_state = decode_store_state(replies.next().unwrap_or(Value::Nil))?;
     let mut page = JournalPageBuilder::new(read, store_state.extent());
     let (low, high) = page.id_range();
     loop {
-        let found = decode_journal_entries(answers.next().unwrap_or(Value::Nil))?;
-        if decode_store_state(answers.next().unwrap_or(Value::Nil))?.counters.expired_up_to > low {
+        let found = decode_journal_entries(replies.next().unwrap_or(Value::Nil))?;
+        if decode_store_state(replies.next().unwrap_or(Value::Nil))?.counters.expired_up_to > low {
             return Ok(None);
         }
         for (id, row) in &found {
@@ -62,7 +62,7 @@ fn try_read_page(overlay: &TransactionOverlay, read: &JournalQuery) -> Result<Op
             return Ok(Some(page.into_page()));
         }
         chunk = chunk.next_after(found.iter().map(|(_, row)| row.len()).sum());
-        answers = overlay
+        replies = overlay
             .connection
             .execute_all(&[piece(after, until, chunk), read_store_state_command(overlay)])?
             .into_iter();
@@ -159,8 +159,8 @@ fn read_object_chain(
     extent: JournalRange,
     limit: usize,
 ) -> Result<Vec<Vec<u8>>> {
-    let (last, forgotten) = (last.to_string(), extent.expired_up_to.to_string());
-    let arguments = args![last, forgotten, limit.to_string(), MAX_PAGE_BYTES.to_string()];
+    let (last, expired_up_to) = (last.to_string(), extent.expired_up_to.to_string());
+    let arguments = args![last, expired_up_to, limit.to_string(), MAX_PAGE_BYTES.to_string()];
     decode_strings(
         overlay
             .connection

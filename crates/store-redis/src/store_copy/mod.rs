@@ -87,24 +87,24 @@ impl RedisStoreCopy {
 
     fn open(url: &str, role: CopyRole) -> std::result::Result<Self, CopyNotReady<OpenError>> {
         let endpoint = Arc::new(Endpoint::parse(url)?);
-        let (at, place) = (endpoint.to_string(), endpoint.display_location());
-        let failed = |fault: Fault| error::open_error_from_fault(&place, fault);
+        let (at, location) = (endpoint.to_string(), endpoint.display_location());
+        let failed = |fault: Fault| error::open_error_from_fault(&location, fault);
         let tables =
             RedisTables::new(BlockingConnection::new(endpoint.clone()), Keys::new(endpoint.prefix()));
         let (last_commit, cached_counts, other_prefixes) =
             (CommitVersion::default(), CachedCounts::default(), OnceCell::new());
         let mut store = Self { tables, last_commit, cached_counts, read_ahead: None, other_prefixes };
         if store.is_store_missing().map_err(failed)? {
-            check_layout_if_stored(&store.tables, &place)?;
+            check_layout_if_stored(&store.tables, &location)?;
             if role == CopyRole::Source {
                 return Err(CopyNotReady::NoStore(at));
             }
             if let Some(key) = store.find_foreign_key().map_err(failed)? {
-                return Err(OpenError::ForeignKey { address: place, key }.into());
+                return Err(OpenError::ForeignKey { address: location, key }.into());
             }
             store.tables.create_store(&initial_texts()).map_err(failed)?;
         }
-        check_layout(&store.tables, &place)?;
+        check_layout(&store.tables, &location)?;
         let nodes = store.list_live_nodes().map_err(failed)?;
         if !nodes.is_empty() {
             return Err(CopyNotReady::InUse { at, nodes: nodes.join(", ") });
@@ -114,16 +114,19 @@ impl RedisStoreCopy {
             if role == CopyRole::Source { store.count_pending_outbox_events().map_err(failed)? } else { 0 };
         if events > 0 {
             let events = format!("{events} event{}", if events == 1 { "" } else { "s" });
-            let strays = store.find_orphaned_objects().map_err(failed)?;
-            if strays.is_empty() {
+            let orphaned_objects = store.find_orphaned_objects().map_err(failed)?;
+            if orphaned_objects.is_empty() {
                 return Err(CopyNotReady::OutboxNotEmpty { at, events });
             }
-            let command =
-                orphaned::enqueue_objects_command(&endpoint.redis_cli_blocking(), store.keys(), &strays);
+            let command = orphaned::enqueue_objects_command(
+                &endpoint.redis_cli_blocking(),
+                store.keys(),
+                &orphaned_objects,
+            );
             return Err(CopyNotReady::OrphanedOutbox {
                 at,
                 events,
-                objects: list_object_names(&strays),
+                objects: list_object_names(&orphaned_objects),
                 command,
             });
         }
@@ -144,11 +147,11 @@ impl RedisStoreCopy {
 
     /// Returns the sum of the integer replies.
     fn sum_replies(&self, commands: &[CommandArgs]) -> Result<u64> {
-        let answers =
+        let replies =
             if commands.is_empty() { vec![] } else { self.overlay().connection.execute_all(commands)? };
         let mut sum = 0;
-        for answer in answers {
-            sum += decode_integer(answer)?.unsigned_abs();
+        for reply in replies {
+            sum += decode_integer(reply)?.unsigned_abs();
         }
         Ok(sum)
     }

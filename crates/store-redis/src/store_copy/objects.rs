@@ -121,8 +121,8 @@ impl RedisStoreCopy {
                 Some(shelf) => shelf,
                 None => self.collect_partition(part)?,
             };
-            let behind = after.take().map_or(Bound::Unbounded, Bound::Excluded);
-            for (field, packed) in shelf.objects.range::<Vec<u8>, _>((behind, Bound::Unbounded)) {
+            let start = after.take().map_or(Bound::Unbounded, Bound::Excluded);
+            for (field, packed) in shelf.objects.range::<Vec<u8>, _>((start, Bound::Unbounded)) {
                 page.push_row(part.position(field), encode_object_row(field, packed)?);
                 if page.is_full() {
                     self.read_ahead = Some(shelf);
@@ -161,18 +161,18 @@ impl RedisStoreCopy {
     fn for_each_stored_object(&self, take: &mut dyn FnMut(Vec<u8>, Vec<u8>) -> Result<()>) -> Result<()> {
         let mut cursor = b"0".to_vec();
         loop {
-            let mut answer = decode_list(self.execute(args![
+            let mut reply = decode_list(self.execute(args![
                 "HSCAN",
                 self.keys().table_key(&Table::Objects),
                 cursor,
                 "COUNT",
                 SCAN_COUNT
             ])?)?;
-            let mut found = decode_strings(answer.pop().unwrap_or(redis::Value::Nil))?.into_iter();
+            let mut found = decode_strings(reply.pop().unwrap_or(redis::Value::Nil))?.into_iter();
             while let (Some(field), Some(packed)) = (found.next(), found.next()) {
                 take(field, packed)?;
             }
-            cursor = decode_strings(redis::Value::Array(answer))?.pop().unwrap_or_else(|| b"0".to_vec());
+            cursor = decode_strings(redis::Value::Array(reply))?.pop().unwrap_or_else(|| b"0".to_vec());
             if cursor == b"0" {
                 return Ok(());
             }
@@ -187,10 +187,10 @@ impl RedisStoreCopy {
             let objects = args!["HMGET", self.keys().table_key(&Table::Objects)];
             let named = readings.iter().filter(|fields| !fields.is_empty());
             commands.extend(named.map(|fields| [&objects, &fields[..]].concat()));
-            let mut answers = self.overlay().connection.execute_all(&commands)?.into_iter();
-            let ids = decode_list(answers.next().unwrap_or(redis::Value::Nil))?;
+            let mut replies = self.overlay().connection.execute_all(&commands)?.into_iter();
+            let ids = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
             for (fields, id) in readings.into_iter().zip(ids).filter(|(fields, _)| !fields.is_empty()) {
-                let kept = decode_list(answers.next().unwrap_or(redis::Value::Nil))?;
+                let kept = decode_list(replies.next().unwrap_or(redis::Value::Nil))?;
                 let known = kept.iter().any(|row| *row != redis::Value::Nil);
                 let id =
                     decode_optional_bytes(id)?.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());

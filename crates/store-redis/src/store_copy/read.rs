@@ -234,8 +234,8 @@ impl RedisStoreCopy {
     fn read_audit_entries(&self) -> Result<Vec<CopyRow>> {
         let mut rows = Vec::new();
         for (n, bytes) in self.overlay().read_numbered_rows(Table::AuditEntries)? {
-            let deed = rows::decode_audit_entry(&bytes)?;
-            rows.push(copy_row![n, deed.at, deed.actor, deed.action, deed.target, deed.detail]);
+            let entry = rows::decode_audit_entry(&bytes)?;
+            rows.push(copy_row![n, entry.at, entry.actor, entry.action, entry.target, entry.detail]);
         }
         self.overlay().mark_committed();
         Ok(rows)
@@ -306,8 +306,8 @@ impl RedisStoreCopy {
             let field = decode_text(field)?;
             let (tenant, key) = field.split_once('/').ok_or_else(missing_row_fault)?;
             let mut row = RowDecoder::new(&row);
-            let (digest, answer) = (row.bytes()?.to_vec(), row.text()?);
-            rows.push(copy_row![tenant, key, digest, answer, decode_member_i64(member, 0)?]);
+            let (digest, reply) = (row.bytes()?.to_vec(), row.text()?);
+            rows.push(copy_row![tenant, key, digest, reply, decode_member_i64(member, 0)?]);
         }
         Ok(rows)
     }

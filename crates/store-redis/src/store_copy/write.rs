@@ -62,7 +62,7 @@ impl RedisStoreCopy {
         }
         let committed = write(self).and_then(|()| self.tables.commit_copy_page());
         match committed {
-            Ok(point) => self.last_commit = point,
+            Ok(version) => self.last_commit = version,
             Err(fault) => {
                 self.tables.roll_back();
                 return Err(fault);
@@ -225,13 +225,13 @@ impl RedisStoreCopy {
 
     fn write_node(&self, mut row: RowCells) -> Result<()> {
         let (id, name, joined) = (row.number()?, row.text()?, row.number()?);
-        let (heard, gone, abilities) = (row.number()?, row.flag()?, row.text()?);
+        let (heard, gone, capabilities) = (row.number()?, row.flag()?, row.text()?);
         let packed = NodeRow {
             name: &name,
             joined,
             last_heartbeat: heard,
             has_left: gone,
-            capabilities_json: &abilities,
+            capabilities_json: &capabilities,
         }
         .encode();
         self.overlay().write_row(Table::Nodes, id.to_string(), packed);
@@ -281,14 +281,14 @@ impl RedisStoreCopy {
     }
 
     fn write_task(&self, row: RowCells) -> Result<()> {
-        let (live, due) = decode_active_task_row(row)?;
-        self.tables.insert_active_task(&live)?;
-        if due != live.due_time() {
-            let (bucket, field) = bucket_and_field(live.seq);
+        let (active, due) = decode_active_task_row(row)?;
+        self.tables.insert_active_task(&active)?;
+        if due != active.due_time() {
+            let (bucket, field) = bucket_and_field(active.seq);
             self.overlay().write_row(
                 Table::ActiveTasks(bucket),
                 field,
-                rows::encode_active_task_with_due(&live, due),
+                rows::encode_active_task_with_due(&active, due),
             );
         }
         Ok(())
@@ -337,10 +337,10 @@ impl RedisStoreCopy {
     fn write_idempotency_record(&self, mut row: RowCells) -> Result<()> {
         let (tenant, key, digest) = (row.tenant()?, row.text()?, row.bytes()?);
         let digest = digest.try_into().map_err(|_| Fault::damaged("the digest of an answer"))?;
-        let (answer, at) = (row.text()?, row.time()?);
+        let (reply, at) = (row.text()?, row.time()?);
         self.tables.write_idempotency_record(
             &IdempotencyKey { tenant, key, request_digest: digest },
-            &answer,
+            &reply,
             at,
         )
     }

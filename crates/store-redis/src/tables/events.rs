@@ -34,11 +34,11 @@ impl RedisTables {
     pub(super) fn write_idempotency_record(
         &self,
         used: &IdempotencyKey,
-        answer: &str,
+        reply: &str,
         now: Timestamp,
     ) -> Result<()> {
         let field = idempotency_field(&used.tenant, &used.key);
-        let row = RowEncoder::default().bytes(&used.request_digest).text(answer).finish();
+        let row = RowEncoder::default().bytes(&used.request_digest).text(reply).finish();
         self.overlay.add_member(
             Index::IdempotencyRecordsByAge,
             MemberBuilder::from_i64(now.micros()).push_bytes(&field).finish(),

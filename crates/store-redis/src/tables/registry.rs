@@ -194,14 +194,14 @@ impl RedisTables {
     pub(super) fn add_node_row(&self, name: &str, now: Timestamp) -> Result<NodeId> {
         let id = self.next_number(|store_state| &mut store_state.last_node);
         self.caller_time.report(now);
-        let abilities = NodeCapabilities::default();
+        let capabilities = NodeCapabilities::default();
         let node = NodeView {
             id,
             name: name.into(),
             joined_at: now,
             last_heartbeat_at: now,
             gone: false,
-            capabilities: abilities,
+            capabilities,
             running: 0,
         };
         self.write_node(&node)?;
@@ -223,8 +223,12 @@ impl RedisTables {
         Ok(lives)
     }
 
-    pub(super) fn write_node_capabilities(&self, node: NodeId, abilities: &NodeCapabilities) -> Result<()> {
-        self.update_node(node, |node| node.capabilities = abilities.clone()).map(drop)
+    pub(super) fn write_node_capabilities(
+        &self,
+        node: NodeId,
+        capabilities: &NodeCapabilities,
+    ) -> Result<()> {
+        self.update_node(node, |node| node.capabilities = capabilities.clone()).map(drop)
     }
 
     pub(super) fn write_heartbeat(&self, node: NodeId, now: Timestamp) -> Result<bool> {
@@ -248,9 +252,9 @@ impl RedisTables {
         Ok(silent.map(|node| node.id).collect())
     }
 
-    pub(super) fn add_audit_entry(&self, deed: &AuditEntry) -> Result<()> {
+    pub(super) fn add_audit_entry(&self, entry: &AuditEntry) -> Result<()> {
         let n = self.next_number(|store_state| &mut store_state.last_audit_entry);
-        self.overlay.write_row(Table::AuditEntries, n.to_string(), rows::encode_audit_entry(deed));
+        self.overlay.write_row(Table::AuditEntries, n.to_string(), rows::encode_audit_entry(entry));
         Ok(())
     }
 }
