@@ -215,7 +215,7 @@ pub(crate) fn decode_active_task_with_due(bytes: &[u8]) -> Result<(ActiveTaskRow
         order,
         phase,
         lane,
-        lane_position: lane_position,
+        lane_position,
         concurrency_group: group,
         key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
         is_sync: sync,

@@ -53,21 +53,21 @@ impl TransactionOverlay {
         &self,
         index: &Index,
         prefix: &[u8],
-        place: usize,
-        most: usize,
+        offset: usize,
+        limit: usize,
     ) -> Result<Vec<TaskSeq>> {
-        let members = self.read_members_with_prefix(index, prefix, most)?;
-        members.iter().map(|member| decode_member_i64(member, place).map(TaskSeq)).collect()
+        let members = self.read_members_with_prefix(index, prefix, limit)?;
+        members.iter().map(|member| decode_member_i64(member, offset).map(TaskSeq)).collect()
     }
 
     /// Reads at most `most` buckets below this one, highest first.
-    pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, most: usize) -> Result<Vec<i64>> {
+    pub(crate) fn read_buckets_below(&self, index: &Index, below: i64, limit: usize) -> Result<Vec<i64>> {
         let upper = MemberBuilder::from_i64(below).finish();
         let members = self.read_members(
             index,
             (Bound::Unbounded, Bound::Excluded(&upper)),
             ScanOrder::Descending,
-            most,
+            limit,
         )?;
         members.iter().map(|member| decode_member_i64(member, 0)).collect()
     }

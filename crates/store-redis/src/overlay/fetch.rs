@@ -125,13 +125,13 @@ impl TransactionOverlay {
             FetchCommand::Lane(lane) => {
                 let prefix = MemberBuilder::from_i64(*lane).finish();
                 let end = end_of_prefix(&prefix);
-                let most = self.indexes.borrow().lane_fetch_limit(*lane);
+                let limit = self.indexes.borrow().lane_fetch_limit(*lane);
                 let bounds = prefix_bounds(&prefix, end.as_deref());
                 member_range_command(
                     self.keys.index_key(&Index::LanePositions),
                     bounds,
                     ScanOrder::Ascending,
-                    most,
+                    limit,
                 )
             }
             FetchCommand::Event(id) => {

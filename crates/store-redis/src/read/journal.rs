@@ -79,12 +79,12 @@ fn journal_range_command(
     backwards: bool,
     after: EventId,
     until: EventId,
-    most: usize,
+    limit: usize,
 ) -> CommandArgs {
-    let (after, until, most) = (format!("({after}-0"), format!("{until}-0"), most.to_string());
+    let (after, until, limit) = (format!("({after}-0"), format!("{until}-0"), limit.to_string());
     match backwards {
-        false => args!["XRANGE", overlay.keys.journal_key(), after, until, "COUNT", most],
-        true => args!["XREVRANGE", overlay.keys.journal_key(), until, after, "COUNT", most],
+        false => args!["XRANGE", overlay.keys.journal_key(), after, until, "COUNT", limit],
+        true => args!["XREVRANGE", overlay.keys.journal_key(), until, after, "COUNT", limit],
     }
 }
 
@@ -106,8 +106,8 @@ pub(crate) fn read_event_view(
 /// Reads the events that an event caused, directly or indirectly, nearest first.
 fn read_caused_events(overlay: &TransactionOverlay, id: EventId) -> Result<Vec<Arc<Event>>> {
     let keys = vec![overlay.keys.journal_key(), overlay.keys.index_key(&Index::CausedEvents)];
-    let most = [MAX_CAUSED_EVENTS, MAX_PAGE_BYTES].map(|most| to_arg(most.to_string()));
-    let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], most.to_vec()].concat();
+    let limit = [MAX_CAUSED_EVENTS, MAX_PAGE_BYTES].map(|limit| to_arg(limit.to_string()));
+    let arguments = [args![MemberBuilder::from_i64(id.as_i64()).finish()], limit.to_vec()].concat();
     let found = decode_journal_entries(
         overlay.connection.execute(script::CAUSED_EVENTS.call_command(keys, arguments))?,
     )?;

@@ -164,8 +164,8 @@ fn read_log_lines(
     let (mut lines, mut bytes, mut chunk) = (Vec::new(), 0, ChunkSize::for_limit(limit));
     while lines.len() < limit && bytes < MAX_LOG_PAGE_BYTES {
         let next = i64::try_from(from).unwrap_or(i64::MAX).saturating_add(lines.len() as i64);
-        let most = chunk.rows().min(limit - lines.len());
-        let last = next.saturating_add(most as i64 - 1);
+        let chunk_limit = chunk.rows().min(limit - lines.len());
+        let last = next.saturating_add(chunk_limit as i64 - 1);
         let found = decode_strings(overlay.connection.execute(args![
             "ZRANGE",
             &key,
@@ -180,7 +180,7 @@ fn read_log_lines(
             bytes += line.message.len();
             lines.push(StoredLogLine { number, line });
         }
-        if found.len() < most {
+        if found.len() < chunk_limit {
             break;
         }
         chunk = chunk.next_after(found.iter().map(Vec::len).sum());

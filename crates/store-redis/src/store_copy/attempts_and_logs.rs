@@ -50,7 +50,7 @@ struct PageStart {
 
 impl PageStart {
     fn from_position(after: Option<&CopyCursor>) -> Self {
-        let number = |index: usize| after.and_then(|place| place.get(index)).and_then(CopyValue::as_number);
+        let number = |index: usize| after.and_then(|cursor| cursor.get(index)).and_then(CopyValue::as_number);
         let kind = if number(0) == Some(1) { TaskTable::Archived } else { TaskTable::Active };
         Self { kind, task: TaskSeq(number(1).unwrap_or(0)), after: number(2).unwrap_or(-1) }
     }

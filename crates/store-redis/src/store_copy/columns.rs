@@ -99,7 +99,7 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
     let (seq, queue, event, order) =
         (TaskSeq(cells.number()?), cells.number()?, cells.optional_event()?, cells.optional_number()?);
     let phase = TaskPhase::from_code(cells.number()?).ok_or_else(|| Fault::damaged("a task's phase"))?;
-    let (lane, place, group, bucket) = (
+    let (lane, lane_position, group, bucket) = (
         cells.optional_number()?,
         cells.optional_number()?,
         cells.optional_number()?,
@@ -118,7 +118,7 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
         whole.map(|(node, fence)| Lease { node, fence, since: started.unwrap_or_default(), until })
     };
     let state = ActiveTaskRow::decode_state(phase, due, lease, reason)?;
-    let (laned, ordered) = (lane.is_some(), place.is_some());
+    let (laned, ordered) = (lane.is_some(), lane_position.is_some());
     let active = ActiveTaskRow {
         seq,
         queue,
@@ -126,7 +126,7 @@ pub(super) fn decode_active_task_row(mut cells: RowCells) -> Result<(ActiveTaskR
         order,
         phase,
         lane,
-        lane_position: place,
+        lane_position,
         concurrency_group: group,
         key_bucket: bucket.map(u16::try_from).transpose().map_err(Fault::damaged)?,
         is_sync: sync,
@@ -282,7 +282,7 @@ pub(super) fn decode_rule_row(mut cells: RowCells) -> Result<Rule> {
     let tenant = Some(tenant).filter(|name| !name.is_empty());
     Ok(Rule {
         kind: kind.ok_or_else(|| Fault::damaged("the kind of a rule"))?,
-        scope: RulePlace::parse(&space, &name).ok_or_else(|| Fault::damaged("the place of a rule"))?,
+        scope: RulePlace::parse(&space, &name).ok_or_else(|| Fault::damaged("the scope of a rule"))?,
         tenant: tenant.map(Tenant::new).transpose().map_err(Fault::damaged)?,
         set_by: cells.text()?,
         reason: cells.text()?,

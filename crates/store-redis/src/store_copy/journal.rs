@@ -84,7 +84,7 @@ impl RedisStoreCopy {
     /// Reads events that have not expired, and expired ones that active tasks need.
     pub(super) fn read_journal(&self, after: Option<&CopyCursor>) -> Result<CopyPage> {
         let expired_up_to = self.read_store_state()?.counters.expired_up_to;
-        let after = after.and_then(|place| place.first()).and_then(CopyValue::as_number);
+        let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let mut after = after.map_or(EventId::ZERO, EventId::from_i64);
         let (mut page, mut chunk) = (CopyPage::default(), ChunkSize::for_limit(usize::MAX));
         while !page.is_full() {

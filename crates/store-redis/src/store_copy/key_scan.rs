@@ -37,8 +37,8 @@ impl RedisStoreCopy {
 
     /// Returns the prefixes of other stores among our keys: this store may have no prefix.
     fn other_store_prefixes(&self) -> Result<&CommandArgs> {
-        if let Some(known) = self.other_prefixes.get() {
-            return Ok(known);
+        if let Some(prefixes) = self.other_prefixes.get() {
+            return Ok(prefixes);
         }
         let (own, mut other_prefixes) = (self.keys().with_prefix(""), CommandArgs::new());
         self.scan_keys(&format!("*{STORE_STATE_KEY}"), Some("string"), &mut |keys| {

@@ -62,7 +62,7 @@ pub struct RedisStoreCopy {
 /// Expensive counts, cached until something is written.
 #[derive(Debug, Default)]
 struct CachedCounts {
-    rows_by_section: HashMap<TableKind, u64>,
+    rows_by_table: HashMap<TableKind, u64>,
     expired_events: Option<ExpiredEventCounts>,
     external_objects: Option<u64>,
 }
@@ -194,12 +194,12 @@ fn to_store_error(fault: Fault) -> StoreError {
 }
 
 impl CopyEndpoint for RedisStoreCopy {
-    fn count_rows(&mut self, section: TableKind) -> store::Result<Option<u64>> {
-        self.count_rows(section).map_err(to_store_error)
+    fn count_rows(&mut self, table_kind: TableKind) -> store::Result<Option<u64>> {
+        self.count_rows(table_kind).map_err(to_store_error)
     }
 
-    fn read_page(&mut self, section: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
-        self.read_rows(section, after).map_err(to_store_error)
+    fn read_page(&mut self, table_kind: TableKind, after: Option<&CopyCursor>) -> store::Result<CopyPage> {
+        self.read_rows(table_kind, after).map_err(to_store_error)
     }
 
     fn count_outbox_events(&mut self) -> store::Result<u64> {
@@ -218,8 +218,8 @@ impl CopyEndpoint for RedisStoreCopy {
         self.read_copy_note().map_err(to_store_error)
     }
 
-    fn write_rows(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
-        self.write_page(section, rows, note).map_err(to_store_error)
+    fn write_rows(&mut self, table_kind: TableKind, rows: Vec<CopyRow>, note: &str) -> store::Result<bool> {
+        self.write_page(table_kind, rows, note).map_err(to_store_error)
     }
 
     fn finish_copy(&mut self) -> store::Result<bool> {

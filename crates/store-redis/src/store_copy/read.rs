@@ -46,12 +46,12 @@ pub(super) struct RawChain {
 type RowFetcher<'f> = &'f dyn Fn(&[Member]) -> Result<Vec<CopyRow>>;
 
 impl RedisStoreCopy {
-    pub(super) fn count_rows(&mut self, section: TableKind) -> Result<Option<u64>> {
-        if let Some(count) = self.cached_counts.rows_by_section.get(&section) {
+    pub(super) fn count_rows(&mut self, table_kind: TableKind) -> Result<Option<u64>> {
+        if let Some(count) = self.cached_counts.rows_by_table.get(&table_kind) {
             return Ok(Some(*count));
         }
         let length = |table: Table| args!["HLEN", self.keys().table_key(&table)];
-        let count = match section {
+        let count = match table_kind {
             TableKind::Counters => 1,
             TableKind::NamedTexts => self.read_texts()?.len() as u64,
             TableKind::Handlers => self.sum_replies(&[length(Table::Handlers)])?,
@@ -79,16 +79,20 @@ impl RedisStoreCopy {
             | TableKind::OutboxRefusals
             | TableKind::UnknownTenantRules => return Ok(None),
         };
-        self.cached_counts.rows_by_section.insert(section, count);
+        self.cached_counts.rows_by_table.insert(table_kind, count);
         Ok(Some(count))
     }
 
-    pub(super) fn read_rows(&mut self, section: TableKind, after: Option<&CopyCursor>) -> Result<CopyPage> {
+    pub(super) fn read_rows(
+        &mut self,
+        table_kind: TableKind,
+        after: Option<&CopyCursor>,
+    ) -> Result<CopyPage> {
         if after.is_none() {
             // Reads the stored rows, not cached ones.
             self.overlay().clear();
         }
-        match section {
+        match table_kind {
             TableKind::Counters => Ok(CopyPage::single_row(self.read_counters()?, after)),
             TableKind::NamedTexts => Ok(page_of_rows(self.read_texts()?, after)),
             TableKind::Handlers => Ok(page_of_rows(self.read_handlers()?, after)),
@@ -248,7 +252,7 @@ impl RedisStoreCopy {
         after: Option<&CopyCursor>,
         fetch: RowFetcher<'_>,
     ) -> Result<CopyPage> {
-        let mut after = match after.and_then(|place| place.first()) {
+        let mut after = match after.and_then(|cursor| cursor.first()) {
             Some(CopyValue::Bytes(member)) => Some(member.clone()),
             Some(CopyValue::Null | CopyValue::Number(_) | CopyValue::Text(_)) | None => None,
         };
@@ -338,7 +342,7 @@ fn missing_row_fault() -> Fault {
 
 /// Returns a page of these rows; its position is the number of rows before it.
 fn page_of_rows(rows: Vec<CopyRow>, after: Option<&CopyCursor>) -> CopyPage {
-    let before = after.and_then(|place| place.first()).and_then(CopyValue::as_number).unwrap_or(0);
+    let before = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number).unwrap_or(0);
     let mut page = CopyPage::default();
     for (n, row) in (1..).zip(rows).skip(usize::try_from(before).unwrap_or(usize::MAX)) {
         if page.is_full() {

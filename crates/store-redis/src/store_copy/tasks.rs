@@ -57,7 +57,7 @@ impl RedisStoreCopy {
     }
 
     pub(super) fn read_tasks(&self, kind: TaskTable, after: Option<&CopyCursor>) -> Result<CopyPage> {
-        let after = after.and_then(|place| place.first()).and_then(CopyValue::as_number);
+        let after = after.and_then(|cursor| cursor.first()).and_then(CopyValue::as_number);
         let from = after.map_or(TaskSeq(0), |seq| TaskSeq(seq + 1));
         let mut page = CopyPage::default();
         self.for_each_task_batch(kind, from, &mut |batch| {

@@ -36,10 +36,15 @@ const UNBOUNDED: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Unbounded, Bound::Unboun
 const NO_EVENT_NUMBER: i64 = -1;
 
 impl RedisStoreCopy {
-    pub(super) fn write_page(&mut self, section: TableKind, rows: Vec<CopyRow>, note: &str) -> Result<bool> {
+    pub(super) fn write_page(
+        &mut self,
+        table_kind: TableKind,
+        rows: Vec<CopyRow>,
+        note: &str,
+    ) -> Result<bool> {
         self.check_memory()?;
         self.run_in_transaction(|store| {
-            store.write_rows(section, rows)?;
+            store.write_rows(table_kind, rows)?;
             store.overlay().write_row(Table::Texts, COPY_PROGRESS_TEXT, note.into());
             Ok(())
         })
@@ -81,9 +86,9 @@ impl RedisStoreCopy {
         }
     }
 
-    fn write_rows(&self, section: TableKind, rows: Vec<CopyRow>) -> Result<()> {
-        let mut cells = rows.into_iter().map(|row| RowCells::new(section, row));
-        match section {
+    fn write_rows(&self, table_kind: TableKind, rows: Vec<CopyRow>) -> Result<()> {
+        let mut cells = rows.into_iter().map(|row| RowCells::new(table_kind, row));
+        match table_kind {
             TableKind::Counters => cells.try_for_each(|row| self.write_counters(row?)),
             TableKind::NamedTexts => cells.try_for_each(|row| self.write_text(Table::Texts, row?)),
             TableKind::Handlers => cells.try_for_each(|row| self.write_handler(row?)),
@@ -115,7 +120,7 @@ impl RedisStoreCopy {
             TableKind::OutboxReceipts
             | TableKind::OutboxKeys
             | TableKind::OutboxRefusals
-            | TableKind::UnknownTenantRules => Err(Fault::damaged(format!("no place for {section}"))),
+            | TableKind::UnknownTenantRules => Err(Fault::damaged(format!("no table for {table_kind}"))),
         }
     }
 

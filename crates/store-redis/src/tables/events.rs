@@ -74,8 +74,8 @@ impl RedisTables {
         Ok(self.overlay.read_journaled_event(id)?.map(|found| found.event))
     }
 
-    pub(super) fn read_events_between(&self, from: EventId, to: EventId, most: usize) -> Result<Vec<Event>> {
-        let events = self.overlay.read_events(from, to, ScanOrder::Ascending, most)?;
+    pub(super) fn read_events_between(&self, from: EventId, to: EventId, limit: usize) -> Result<Vec<Event>> {
+        let events = self.overlay.read_events(from, to, ScanOrder::Ascending, limit)?;
         events.iter().map(|(id, row)| Ok(rows::decode_event(*id, row)?.event)).collect()
     }
 
